@@ -1,0 +1,497 @@
+-- Trigrams make `search` (contains, any case) an index look-up. A trusted extension: the database's owner may create it.
+CREATE EXTENSION IF NOT EXISTS "pg_trgm";
+
+-- CreateEnum
+CREATE TYPE "user_type" AS ENUM ('external', 'internal', 'internal_service_account', 'service_account');
+
+-- CreateEnum
+CREATE TYPE "token_intent" AS ENUM ('verification', 'api', 'recovery', 'app_password');
+
+-- CreateEnum
+CREATE TYPE "flow_designation" AS ENUM ('authentication', 'authorization', 'enrollment', 'invalidation', 'recovery', 'stage_configuration', 'unenrollment');
+
+-- CreateEnum
+CREATE TYPE "policy_engine_mode" AS ENUM ('all', 'any');
+
+-- CreateEnum
+CREATE TYPE "run_state" AS ENUM ('queued', 'done', 'failed', 'cancelled');
+
+-- CreateTable
+CREATE TABLE "installation" (
+    "singleton" BOOLEAN NOT NULL DEFAULT true,
+    "id" UUID NOT NULL,
+    "bootstrapped_at" TIMESTAMPTZ(3),
+
+    CONSTRAINT "installation_pkey" PRIMARY KEY ("singleton")
+);
+
+-- CreateTable
+CREATE TABLE "users" (
+    "pk" SERIAL NOT NULL,
+    "uuid" UUID NOT NULL,
+    "username" TEXT NOT NULL,
+    "name" TEXT NOT NULL DEFAULT '',
+    "email" TEXT NOT NULL DEFAULT '',
+    "is_active" BOOLEAN NOT NULL DEFAULT true,
+    "last_login" TIMESTAMPTZ(3),
+    "attributes" JSONB NOT NULL DEFAULT '{}',
+    "path" TEXT NOT NULL DEFAULT 'users',
+    "type" "user_type" NOT NULL DEFAULT 'internal',
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "users_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "groups" (
+    "pk" UUID NOT NULL,
+    "num_pk" SERIAL NOT NULL,
+    "name" TEXT NOT NULL,
+    "is_superuser" BOOLEAN NOT NULL DEFAULT false,
+    "parent" UUID,
+    "attributes" JSONB NOT NULL DEFAULT '{}',
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "groups_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "memberships" (
+    "group_pk" UUID NOT NULL,
+    "user_pk" INTEGER NOT NULL,
+
+    CONSTRAINT "memberships_pkey" PRIMARY KEY ("group_pk","user_pk")
+);
+
+-- CreateTable
+CREATE TABLE "roles" (
+    "pk" UUID NOT NULL,
+    "name" TEXT NOT NULL,
+    "permissions" TEXT[],
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "roles_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "group_roles" (
+    "group_pk" UUID NOT NULL,
+    "role_pk" UUID NOT NULL,
+
+    CONSTRAINT "group_roles_pkey" PRIMARY KEY ("group_pk","role_pk")
+);
+
+-- CreateTable
+CREATE TABLE "tokens" (
+    "pk" UUID NOT NULL,
+    "identifier" TEXT NOT NULL,
+    "intent" "token_intent" NOT NULL DEFAULT 'api',
+    "user_pk" INTEGER NOT NULL,
+    "description" TEXT NOT NULL DEFAULT '',
+    "expires" TIMESTAMPTZ(3),
+    "expiring" BOOLEAN NOT NULL DEFAULT true,
+    "managed" TEXT,
+    "key_hash" BYTEA NOT NULL,
+    "sealed_key" TEXT,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "tokens_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "totp_devices" (
+    "pk" SERIAL NOT NULL,
+    "uuid" UUID NOT NULL,
+    "user_pk" INTEGER NOT NULL,
+    "name" VARCHAR(64) NOT NULL,
+    "confirmed" BOOLEAN NOT NULL DEFAULT true,
+    "sealed_key" TEXT NOT NULL,
+    "digits" INTEGER NOT NULL DEFAULT 6,
+    "step" INTEGER NOT NULL DEFAULT 30,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "totp_devices_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "user_consents" (
+    "pk" SERIAL NOT NULL,
+    "user_pk" INTEGER NOT NULL,
+    "application_pk" UUID NOT NULL,
+    "permissions" TEXT NOT NULL DEFAULT '',
+    "expires" TIMESTAMPTZ(3),
+    "expiring" BOOLEAN NOT NULL DEFAULT true,
+
+    CONSTRAINT "user_consents_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "applications" (
+    "pk" UUID NOT NULL,
+    "name" TEXT NOT NULL,
+    "slug" VARCHAR(50) NOT NULL,
+    "provider_pk" INTEGER,
+    "open_in_new_tab" BOOLEAN NOT NULL DEFAULT false,
+    "meta_launch_url" TEXT NOT NULL DEFAULT '',
+    "meta_description" TEXT NOT NULL DEFAULT '',
+    "meta_publisher" TEXT NOT NULL DEFAULT '',
+    "policy_engine_mode" "policy_engine_mode" NOT NULL DEFAULT 'any',
+    "group_name" TEXT NOT NULL DEFAULT '',
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "applications_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "backchannel_providers" (
+    "application_pk" UUID NOT NULL,
+    "provider_pk" INTEGER NOT NULL,
+
+    CONSTRAINT "backchannel_providers_pkey" PRIMARY KEY ("application_pk","provider_pk")
+);
+
+-- CreateTable
+CREATE TABLE "providers" (
+    "pk" SERIAL NOT NULL,
+    "uuid" UUID NOT NULL,
+    "kind" TEXT NOT NULL,
+    "name" TEXT NOT NULL,
+    "authentication_flow" UUID,
+    "authorization_flow" UUID,
+    "invalidation_flow" UUID,
+    "oauth2_client_id" VARCHAR(255),
+    "settings" JSONB NOT NULL DEFAULT '{}',
+    "secrets" JSONB NOT NULL DEFAULT '{}',
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "providers_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "provider_references" (
+    "provider_pk" INTEGER NOT NULL,
+    "member" TEXT NOT NULL,
+    "position" INTEGER NOT NULL,
+    "property_mapping_pk" UUID,
+    "certificate_key_pair_pk" UUID,
+    "group_pk" UUID,
+
+    CONSTRAINT "provider_references_pkey" PRIMARY KEY ("provider_pk","member","position")
+);
+
+-- CreateTable
+CREATE TABLE "flows" (
+    "pk" UUID NOT NULL,
+    "name" TEXT NOT NULL,
+    "slug" VARCHAR(50) NOT NULL,
+    "title" TEXT NOT NULL DEFAULT '',
+    "designation" "flow_designation" NOT NULL,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "flows_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "property_mappings" (
+    "pk" UUID NOT NULL,
+    "name" TEXT NOT NULL,
+    "kind" TEXT NOT NULL,
+    "expression" TEXT NOT NULL DEFAULT '',
+    "managed" TEXT,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "property_mappings_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "certificate_key_pairs" (
+    "pk" UUID NOT NULL,
+    "name" TEXT NOT NULL,
+    "certificate_data" TEXT NOT NULL,
+    "sealed_key" TEXT,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "certificate_key_pairs_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "runs" (
+    "id" UUID NOT NULL,
+    "state" "run_state" NOT NULL DEFAULT 'queued',
+    "title" TEXT NOT NULL,
+    "submitter_pk" INTEGER,
+    "request_id" TEXT NOT NULL,
+    "blueprint" TEXT NOT NULL,
+    "options" JSONB NOT NULL DEFAULT '{}',
+    "rings" INTEGER NOT NULL DEFAULT 1,
+    "rung_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "started_at" TIMESTAMPTZ(3),
+    "finished_at" TIMESTAMPTZ(3),
+    "applied" BOOLEAN,
+    "reason" TEXT,
+    "logs" TEXT[],
+    "generated" TEXT,
+    "generated_until" TIMESTAMPTZ(3),
+
+    CONSTRAINT "runs_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "audit_rows" (
+    "pk" BIGSERIAL NOT NULL,
+    "at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "actor_pk" INTEGER,
+    "actor_name" TEXT NOT NULL,
+    "real_pk" INTEGER,
+    "real_name" TEXT,
+    "action" TEXT NOT NULL,
+    "changes" JSONB NOT NULL,
+    "request_id" TEXT,
+    "run_id" UUID,
+
+    CONSTRAINT "audit_rows_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
+CREATE TABLE "queue_heartbeats" (
+    "queue" TEXT NOT NULL,
+    "consumed_at" TIMESTAMPTZ(3) NOT NULL,
+
+    CONSTRAINT "queue_heartbeats_pkey" PRIMARY KEY ("queue")
+);
+
+-- CreateIndex
+CREATE UNIQUE INDEX "installation_id_key" ON "installation"("id");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "users_uuid_key" ON "users"("uuid");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "users_username_key" ON "users"("username");
+
+-- CreateIndex
+CREATE INDEX "users_name_pk_idx" ON "users"("name", "pk");
+
+-- CreateIndex
+CREATE INDEX "users_email_pk_idx" ON "users"("email", "pk");
+
+-- CreateIndex
+CREATE INDEX "users_path_pk_idx" ON "users"("path", "pk");
+
+-- CreateIndex
+CREATE INDEX "users_type_pk_idx" ON "users"("type", "pk");
+
+-- CreateIndex
+CREATE INDEX "users_is_active_pk_idx" ON "users"("is_active", "pk");
+
+-- CreateIndex
+CREATE INDEX "users_last_login_pk_idx" ON "users"("last_login", "pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "groups_num_pk_key" ON "groups"("num_pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "groups_name_key" ON "groups"("name");
+
+-- CreateIndex
+CREATE INDEX "groups_parent_idx" ON "groups"("parent");
+
+-- CreateIndex
+CREATE INDEX "groups_is_superuser_pk_idx" ON "groups"("is_superuser", "pk");
+
+-- CreateIndex
+CREATE INDEX "memberships_user_pk_group_pk_idx" ON "memberships"("user_pk", "group_pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "roles_name_key" ON "roles"("name");
+
+-- CreateIndex
+CREATE INDEX "group_roles_role_pk_idx" ON "group_roles"("role_pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "tokens_identifier_key" ON "tokens"("identifier");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "tokens_managed_key" ON "tokens"("managed");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "tokens_key_hash_key" ON "tokens"("key_hash");
+
+-- CreateIndex
+CREATE INDEX "tokens_user_pk_idx" ON "tokens"("user_pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "totp_devices_uuid_key" ON "totp_devices"("uuid");
+
+-- CreateIndex
+CREATE INDEX "totp_devices_user_pk_idx" ON "totp_devices"("user_pk");
+
+-- CreateIndex
+CREATE INDEX "totp_devices_name_pk_idx" ON "totp_devices"("name", "pk");
+
+-- CreateIndex
+CREATE INDEX "user_consents_application_pk_expires_pk_idx" ON "user_consents"("application_pk", "expires", "pk");
+
+-- CreateIndex
+CREATE INDEX "user_consents_expires_pk_idx" ON "user_consents"("expires", "pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "user_consents_user_pk_application_pk_permissions_key" ON "user_consents"("user_pk", "application_pk", "permissions");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "applications_slug_key" ON "applications"("slug");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "applications_provider_pk_key" ON "applications"("provider_pk");
+
+-- CreateIndex
+CREATE INDEX "applications_name_pk_idx" ON "applications"("name", "pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "backchannel_providers_provider_pk_key" ON "backchannel_providers"("provider_pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "providers_uuid_key" ON "providers"("uuid");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "providers_name_key" ON "providers"("name");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "providers_oauth2_client_id_key" ON "providers"("oauth2_client_id");
+
+-- CreateIndex
+CREATE INDEX "providers_authentication_flow_idx" ON "providers"("authentication_flow");
+
+-- CreateIndex
+CREATE INDEX "providers_authorization_flow_idx" ON "providers"("authorization_flow");
+
+-- CreateIndex
+CREATE INDEX "providers_invalidation_flow_idx" ON "providers"("invalidation_flow");
+
+-- CreateIndex
+CREATE INDEX "provider_references_property_mapping_pk_idx" ON "provider_references"("property_mapping_pk");
+
+-- CreateIndex
+CREATE INDEX "provider_references_certificate_key_pair_pk_idx" ON "provider_references"("certificate_key_pair_pk");
+
+-- CreateIndex
+CREATE INDEX "provider_references_group_pk_idx" ON "provider_references"("group_pk");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "flows_slug_key" ON "flows"("slug");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "property_mappings_managed_key" ON "property_mappings"("managed");
+
+-- CreateIndex
+CREATE INDEX "property_mappings_name_idx" ON "property_mappings"("name");
+
+-- CreateIndex
+CREATE UNIQUE INDEX "certificate_key_pairs_name_key" ON "certificate_key_pairs"("name");
+
+-- CreateIndex
+CREATE INDEX "runs_submitter_pk_created_at_idx" ON "runs"("submitter_pk", "created_at");
+
+-- CreateIndex
+CREATE INDEX "runs_finished_at_idx" ON "runs"("finished_at");
+
+-- CreateIndex
+CREATE INDEX "audit_rows_run_id_idx" ON "audit_rows"("run_id");
+
+-- CreateIndex
+CREATE INDEX "audit_rows_actor_pk_at_idx" ON "audit_rows"("actor_pk", "at");
+
+-- CreateIndex
+CREATE INDEX "audit_rows_at_idx" ON "audit_rows"("at");
+
+-- AddForeignKey
+ALTER TABLE "groups" ADD CONSTRAINT "groups_parent_fkey" FOREIGN KEY ("parent") REFERENCES "groups"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "memberships" ADD CONSTRAINT "memberships_group_pk_fkey" FOREIGN KEY ("group_pk") REFERENCES "groups"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "memberships" ADD CONSTRAINT "memberships_user_pk_fkey" FOREIGN KEY ("user_pk") REFERENCES "users"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "group_roles" ADD CONSTRAINT "group_roles_group_pk_fkey" FOREIGN KEY ("group_pk") REFERENCES "groups"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "group_roles" ADD CONSTRAINT "group_roles_role_pk_fkey" FOREIGN KEY ("role_pk") REFERENCES "roles"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "tokens" ADD CONSTRAINT "tokens_user_pk_fkey" FOREIGN KEY ("user_pk") REFERENCES "users"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "totp_devices" ADD CONSTRAINT "totp_devices_user_pk_fkey" FOREIGN KEY ("user_pk") REFERENCES "users"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "user_consents" ADD CONSTRAINT "user_consents_user_pk_fkey" FOREIGN KEY ("user_pk") REFERENCES "users"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "user_consents" ADD CONSTRAINT "user_consents_application_pk_fkey" FOREIGN KEY ("application_pk") REFERENCES "applications"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "applications" ADD CONSTRAINT "applications_provider_pk_fkey" FOREIGN KEY ("provider_pk") REFERENCES "providers"("pk") ON DELETE SET NULL ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "backchannel_providers" ADD CONSTRAINT "backchannel_providers_application_pk_fkey" FOREIGN KEY ("application_pk") REFERENCES "applications"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "backchannel_providers" ADD CONSTRAINT "backchannel_providers_provider_pk_fkey" FOREIGN KEY ("provider_pk") REFERENCES "providers"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "providers" ADD CONSTRAINT "providers_authentication_flow_fkey" FOREIGN KEY ("authentication_flow") REFERENCES "flows"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "providers" ADD CONSTRAINT "providers_authorization_flow_fkey" FOREIGN KEY ("authorization_flow") REFERENCES "flows"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "providers" ADD CONSTRAINT "providers_invalidation_flow_fkey" FOREIGN KEY ("invalidation_flow") REFERENCES "flows"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "provider_references" ADD CONSTRAINT "provider_references_provider_pk_fkey" FOREIGN KEY ("provider_pk") REFERENCES "providers"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "provider_references" ADD CONSTRAINT "provider_references_property_mapping_pk_fkey" FOREIGN KEY ("property_mapping_pk") REFERENCES "property_mappings"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "provider_references" ADD CONSTRAINT "provider_references_certificate_key_pair_pk_fkey" FOREIGN KEY ("certificate_key_pair_pk") REFERENCES "certificate_key_pairs"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "provider_references" ADD CONSTRAINT "provider_references_group_pk_fkey" FOREIGN KEY ("group_pk") REFERENCES "groups"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "runs" ADD CONSTRAINT "runs_submitter_pk_fkey" FOREIGN KEY ("submitter_pk") REFERENCES "users"("pk") ON DELETE SET NULL ON UPDATE CASCADE;
+
+-- What the schema file cannot say.
+
+ALTER TABLE "installation" ADD CONSTRAINT "installation_is_one_row" CHECK ("singleton");
+ALTER TABLE "groups" ADD CONSTRAINT "groups_is_not_its_own_parent" CHECK ("parent" <> "pk");
+ALTER TABLE "tokens" ADD CONSTRAINT "tokens_expire_or_do_not" CHECK ("expiring" = ("expires" IS NOT NULL));
+ALTER TABLE "totp_devices" ADD CONSTRAINT "totp_devices_digits" CHECK ("digits" IN (6, 8));
+ALTER TABLE "totp_devices" ADD CONSTRAINT "totp_devices_step" CHECK ("step" > 0);
+ALTER TABLE "provider_references" ADD CONSTRAINT "provider_references_names_one_row"
+  CHECK (num_nonnulls("property_mapping_pk", "certificate_key_pair_pk", "group_pk") = 1);
+ALTER TABLE "runs" ADD CONSTRAINT "runs_finished_with_a_result"
+  CHECK (("state" = 'queued') = ("finished_at" IS NULL) AND ("state" IN ('queued', 'cancelled') OR "applied" IS NOT NULL));
+
+-- The reconciler asks for these every second; nearly all rows are finished.
+CREATE INDEX "runs_queued" ON "runs" ("rung_at") WHERE "state" = 'queued';
+CREATE INDEX "runs_with_generated" ON "runs" ("generated_until") WHERE "generated" IS NOT NULL;
+
+-- `search`: contains, in any case.
+CREATE INDEX "users_username_trgm" ON "users" USING gin ("username" gin_trgm_ops);
+CREATE INDEX "users_name_trgm" ON "users" USING gin ("name" gin_trgm_ops);
+CREATE INDEX "users_email_trgm" ON "users" USING gin ("email" gin_trgm_ops);
+CREATE INDEX "users_uuid_trgm" ON "users" USING gin (("uuid"::text) gin_trgm_ops);
+CREATE INDEX "groups_name_trgm" ON "groups" USING gin ("name" gin_trgm_ops);
+CREATE INDEX "totp_devices_name_trgm" ON "totp_devices" USING gin ("name" gin_trgm_ops);
+
+-- `attributes`: nested containment.
+CREATE INDEX "users_attributes" ON "users" USING gin ("attributes" jsonb_path_ops);
+CREATE INDEX "groups_attributes" ON "groups" USING gin ("attributes" jsonb_path_ops);
+
+-- `path_startswith`, whatever the database's collation.
+CREATE INDEX "users_path_prefix" ON "users" ("path" text_pattern_ops);

@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { check } from '../blueprint/check.ts'
+import { type Submitter, submit } from '../blueprint/run/submit.ts'
+import { kindOf, mayWrite, toBlueprint } from '../blueprint/submission.ts'
+import { Faults, Problem } from '../errors.ts'
+import { denied } from '../http/access.ts'
+import type { Api } from '../http/api.ts'
+import { runPath } from '../http/paths.ts'
+
+/** PUT /api/v3/core/transactional/applications/: an application and its provider, applied in one transaction. */
+
+const answer = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
+
+export function transactionalRoutes(app: Api, submitter: Submitter): void {
+  app.put(
+    '/core/transactional/applications/',
+    {
+      config: { permission: ['add_application', 'change_application'] },
+      schema: { body: z.unknown(), response: { 200: answer } },
+    },
+    async (request, reply) => {
+      const { actor, body, headers, id: requestId } = request
+      refuseUnbuilt(headers)
+      const { db, engine } = submitter
+      const kind = kindOf(body, engine.registry)
+      if (kind !== undefined && !mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
+      const submission = toBlueprint(body, engine.registry, isCreateOnly(headers))
+      await check(db, engine, submission.plan, actor, submission.conditions)
+      const { id, run } = await submit(submitter, submission, actor, requestId)
+      if (run === 'unknown') {
+        reply.header('Location', runPath(id))
+        throw new Problem('outcome_unknown', `A worker has it, but did not finish in time. Its outcome will stand at ${runPath(id)}.`)
+      }
+      reply.header('Content-Location', runPath(id))
+      return { applied: run.applied === true, logs: [...run.logs] }
+    },
+  )
+}
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>
+
+function isCreateOnly(headers: Headers): boolean {
+  const value = headers['if-none-match']
+  if (value === undefined) return false
+  if (value === '*') return true
+  const faults = new Faults()
+  faults.add(['If-None-Match'], 'Only * is taken: create, and refuse what is there already.')
+  faults.throwIfAny()
+  return false
+}
+
+/** What a later version will honour must not be ignored until then: a dry run that deploys is the worst answer. */
+function refuseUnbuilt(headers: Headers): void {
+  const faults = new Faults()
+  if (headers['idempotency-key'] !== undefined) faults.add(['Idempotency-Key'], 'Not supported yet: leave it out. Sending the same body again is safe.')
+  if (/respond-async/i.test(String(headers.prefer ?? ''))) faults.add(['Prefer'], 'respond-async is not supported yet: leave it out.')
+  if (faults.any) throw new Problem('not_supported', 'The request asks for something that is not supported yet.', { fields: faults.tree() })
+}

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto'
+import Fastify, { type FastifyBaseLogger } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { runRoutes } from './api/runs.ts'
+import { transactionalRoutes } from './api/transactional.ts'
+import type { Submitter } from './blueprint/run/submit.ts'
+import type { ApplyQueue } from './queue/backend.ts'
+import { guardRoutes } from './http/access.ts'
+import type { Api } from './http/api.ts'
+import { acceptJson, bodyLimits } from './http/body.ts'
+import { apiPrefix } from './http/paths.ts'
+import { answerProblems } from './http/problems.ts'
+import { noQuery, validatorCompiler } from './http/zod.ts'
+import './messages.ts'
+
+/** What the API is built from; tests build the same with parts of their own. */
+export type Deps = { readonly submitter: Submitter; readonly queue: ApplyQueue }
+
+/** The table of contents of the API. */
+export function buildApp({ submitter }: Deps): Api {
+  const { db, engine } = submitter
+  const log: FastifyBaseLogger = submitter.log
+  const app: Api = Fastify({
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: bodyLimits.bytes,
+    genReqId: ({ headers }) => saneRequestId(headers['x-request-id']) ?? randomUUID(),
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
+    // A client that sends slowly, or not at all, gives its socket back.
+    requestTimeout: 25_000,
+    connectionTimeout: 30_000,
+    keepAliveTimeout: 10_000,
+    forceCloseConnections: 'idle',
+  }).withTypeProvider<ZodTypeProvider>()
+  app.setValidatorCompiler(validatorCompiler)
+  // Answers are what the handler's type says; validating them again would cost more than making them.
+  app.setSerializerCompiler(() => JSON.stringify)
+  acceptJson(app)
+  answerProblems(app)
+  guardRoutes(app, db)
+  app.addHook('onRoute', (route) => {
+    route.schema = { querystring: noQuery, ...route.schema }
+  })
+  app.addHook('onRequest', async ({ id }, reply) => {
+    reply.header('X-Request-Id', id)
+  })
+
+  app.register(
+    async (api: Api) => {
+      transactionalRoutes(api, submitter)
+      runRoutes(api, db, engine)
+    },
+    { prefix: apiPrefix },
+  )
+  return app
+}
+
+const saneRequestId = (sent: string | string[] | undefined): string | undefined =>
+  typeof sent === 'string' && /^[\w.:/+=-]{1,128}$/.test(sent) ? sent : undefined

@@ -1,0 +1,52 @@
+import type { Queryable } from '../db/client.ts'
+import { Faults, Problem } from '../errors.ts'
+import type { Actor } from '../permissions.ts'
+import type { Conditions } from './apply.ts'
+import type { Plan } from './compile.ts'
+import { type Engine, type Finding, inspect, type Keys, lacking, pending } from './inspect.ts'
+
+/**
+ * What the API asks before it queues: the same looks that the worker takes, without writing. Whatever the submitter
+ * can mend is told here, all of it at once; the worker looks again, because much can happen in between.
+ *
+ * @throws {Problem} `permission_denied`, `invalid` or `precondition_failed`
+ */
+export async function check(q: Queryable, engine: Engine, plan: Plan, actor: Actor, conditions: Conditions): Promise<readonly Finding[]> {
+  const keys: Keys = new Map()
+  const findings: Finding[] = []
+  for (const step of plan.steps) {
+    const finding = await inspect(q, engine, step, keys)
+    findings.push(finding)
+    if (step.id !== undefined) keys.set(step.id, finding.row?.pk ?? pending)
+  }
+  refuseActor(actor, findings)
+  const faults = new Faults().include([plan.faults, ...findings.map((finding) => finding.faults)])
+  for (const finding of findings) checkExpectedKey(finding, conditions, faults)
+  // A taken name is the answer to a well-formed document, not one more fault of a broken one.
+  if (!plan.faults.any) refuseExisting(findings, conditions)
+  faults.throwIfAny()
+  return findings
+}
+
+function refuseActor(actor: Actor, findings: readonly Finding[]): void {
+  for (const finding of findings) {
+    const missing = lacking(actor, finding)
+    if (missing !== null) {
+      throw new Problem('permission_denied', `You may not ${finding.action} ${finding.step.model.noun} ${JSON.stringify(finding.label)}: the permission ${missing} is missing.`)
+    }
+  }
+}
+
+function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions): void {
+  const there = createOnly ? findings.find(({ row }) => row !== undefined) : undefined
+  if (there === undefined) return
+  const { step, label } = there
+  throw new Problem('precondition_failed', `${step.model.noun} ${JSON.stringify(label)} is there already, and If-None-Match: * allows only to create.`)
+}
+
+function checkExpectedKey({ step, row, label }: Finding, { expectedKeys }: Conditions, faults: Faults): void {
+  const expected = step.id === undefined ? undefined : expectedKeys[step.id]
+  if (expected === undefined || expected === row?.pk) return
+  const truth = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
+  faults.add(['app', 'provider'], `The submission's ${step.model.noun} ${JSON.stringify(label)} ${truth}: leave this member out, or send its key.`)
+}

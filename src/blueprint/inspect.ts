@@ -1,0 +1,191 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Queryable } from '../db/client.ts'
+import type { Keyring } from '../db/seal.ts'
+import { Faults } from '../errors.ts'
+import type { Member, Model, Values } from '../models/define.ts'
+import type { Registry } from '../models/index.ts'
+import { type Permission, type Actor, allows } from '../permissions.ts'
+import type { Step } from './compile.ts'
+import { resolveTags } from './resolve.ts'
+import { keysOf, unpack } from './rows.ts'
+import { exclusiveLinks, labelColumn, type Look, look, referredFamilies, type Row } from './statements.ts'
+
+/** A key that an entry will have once it is written: known while applying, pending while only looking. */
+export const pending = Symbol('pending')
+export type Keys = Map<string, string | number | typeof pending>
+
+export type Engine = { readonly registry: Registry; readonly keyring: Keyring }
+
+export type Action = 'create' | 'update' | 'unchanged' | 'delete' | 'leave'
+
+/** What an entry turns out to do, before it does it. */
+export type Finding = {
+  readonly step: Step
+  readonly action: Action
+  readonly row: Row | undefined
+  /** The whole row as it will be. */
+  readonly values: Values
+  /** Members that differ, in the model's order. */
+  readonly changed: readonly string[]
+  /** Values that the service made up. */
+  readonly generated: Readonly<Record<string, string>>
+  /** How messages call the row. */
+  readonly label: string
+  /** The key that a new row was given by its identifiers. */
+  readonly pk: string | number | undefined
+  readonly faults: Faults
+}
+
+/**
+ * Looks at the database and says what one entry would do. Reads only: the API asks before it queues, the worker asks
+ * again inside its transaction, and both get the same faults in the same words.
+ */
+export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Keys): Promise<Finding> {
+  const faults = new Faults()
+  const { model, path } = step
+  const identifiers = await resolveTags(q, engine.registry, step.identifiers, { keys, path, faults })
+  const attrs = await resolveTags(q, engine.registry, step.attrs, { keys, path, faults })
+  const sent = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
+  const seen = await lookAt(q, engine, step, identifiers, sent)
+  const [row] = seen.rows
+  const label = labelOf(model, row, sent, identifiers)
+  if (seen.rows.length > 1) faults.add(path, `The identifiers match more than one ${model.noun}.`)
+  if (row !== undefined) checkOwner(engine.registry, step, row, label, faults)
+  checkReferences(step, seen, sent, faults)
+  checkUnique(step, seen, row, faults)
+  const base = { step, row, label, faults, pk: pkOf(identifiers) }
+  if (faults.any && row !== undefined) return { ...base, action: 'leave', values: {}, changed: [], generated: {} }
+  return { ...base, ...(await settle(step, row, sent, engine, faults)) }
+}
+
+const pkOf = (identifiers: ReadonlyMap<string, unknown>) => {
+  const pk = identifiers.get('pk')
+  return typeof pk === 'string' || typeof pk === 'number' ? pk : undefined
+}
+
+async function lookAt(q: Queryable, { registry }: Engine, { model }: Step, identifiers: ReadonlyMap<string, unknown>, sent: ReadonlyMap<string, unknown>): Promise<Look> {
+  // An entry that cannot be looked up (a faulty or pending identifier) still has its references checked.
+  const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
+  const by = usable ? identifiers : new Map<string, unknown>()
+  const referred: Record<string, (string | number)[]> = {}
+  for (const family of referredFamilies(model)) referred[family] = []
+  for (const [name, value] of sent) {
+    const reference = model.members.get(name)?.reference
+    if (reference !== undefined) referred[reference.family]?.push(...keysOf(value))
+  }
+  const uniques: Record<string, unknown> = {}
+  for (const name of model.unique) uniques[name] = keysOf(sent.get(name))[0]
+  for (const [{ name }] of exclusiveLinks(model)) uniques[name] = keysOf(sent.get(name))
+  const [seen] = await q.query<Look>(look(model, registry, by, referred, uniques))
+  if (seen === undefined) throw new Error('a look answered no row')
+  return seen
+}
+
+/** Kinds share a table and its names: a row of another kind is somebody else's. */
+function checkOwner(registry: Registry, { model, path, identifiers }: Step, row: Row, label: string, faults: Faults): void {
+  const foreign = Object.entries(model.fixed).some(([column, value]) => row[column] !== value)
+  if (!foreign) return
+  const owner = registry.models.find(
+    (other) => other.table === model.table && Object.entries(other.fixed).every(([column, value]) => row[column] === value),
+  )
+  const [member = 'pk'] = identifiers.keys()
+  faults.add([...path, member], `${JSON.stringify(label)} is the name of a ${owner?.noun ?? 'row of another kind'}: choose another.`)
+}
+
+function checkReferences({ model, path }: Step, seen: Look, sent: ReadonlyMap<string, unknown>, faults: Faults): void {
+  for (const [name, value] of sent) {
+    const reference = model.members.get(name)?.reference
+    const missing = seen.missing[reference?.family ?? '']
+    if (reference === undefined || missing === undefined || missing.length === 0) continue
+    const keys = keysOf(value)
+    for (const [index, key] of keys.entries()) {
+      if (missing.includes(key)) faults.add([...path, name, ...(Array.isArray(value) ? [index] : [])], `There is no ${reference.family} with the key ${key}.`)
+    }
+  }
+}
+
+function checkUnique({ model, path }: Step, seen: Look, row: Row | undefined, faults: Faults): void {
+  for (const [name, holders] of Object.entries(seen.taken)) {
+    for (const { pk, label, value } of holders) {
+      if (pk === row?.pk) continue
+      const reference = model.members.get(name)?.reference
+      const held = reference === undefined ? `${JSON.stringify(value)} is taken by` : `The ${reference.family} ${value} belongs to`
+      faults.add([...path, name], `${held} ${model.noun} ${JSON.stringify(label)}.`)
+    }
+  }
+}
+
+function labelOf(model: Model, row: Row | undefined, sent: ReadonlyMap<string, unknown>, identifiers: ReadonlyMap<string, unknown>): string {
+  if (row !== undefined) return String(row[labelColumn(model)])
+  const [[first = 'pk'] = []] = model.identifiers
+  return String(sent.get(first) ?? identifiers.get('pk') ?? '')
+}
+
+type Settled = Pick<Finding, 'action' | 'values' | 'changed' | 'generated'>
+
+/** Decides between creating, updating and leaving alone, and checks what the row would become. */
+async function settle(step: Step, row: Row | undefined, sent: ReadonlyMap<string, unknown>, { keyring }: Engine, faults: Faults): Promise<Settled> {
+  const { model, state, path } = step
+  const nothing: Settled = { action: 'leave', values: {}, changed: [], generated: {} }
+  if (state === 'absent') return row === undefined ? nothing : { ...nothing, action: 'delete' }
+  if (row === undefined) return create(step, sent, faults)
+  if (state === 'must_created') {
+    faults.add(path, `${model.noun} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
+    return nothing
+  }
+  if (state === 'created') return nothing
+  const stored = unpack(model, row, keyring)
+  const values = { ...stored, ...Object.fromEntries(sent) }
+  const changed = [...model.members.values()].filter((member) => sent.has(member.name) && !isSame(member, stored[member.name], sent.get(member.name)))
+  if (changed.length === 0) return { ...nothing, action: 'unchanged', values }
+  if (!isFaulty(sent)) model.rules?.(values, (at, message) => faults.add([...path, ...at], message))
+  return { action: 'update', values, changed: changed.map(({ name }) => name), generated: {} }
+}
+
+/** A value that did not compile is undefined: rules that span members cannot be asked then. */
+const isFaulty = (sent: ReadonlyMap<string, unknown>): boolean => [...sent.values()].includes(undefined)
+
+/** A link is a set; everything else is compared as it stands. */
+function isSame({ place }: Member, stored: unknown, sent: unknown): boolean {
+  if (place.in !== 'link' || !Array.isArray(stored) || !Array.isArray(sent)) return isDeepStrictEqual(stored, sent)
+  return stored.length === sent.length && stored.every((key) => sent.includes(key))
+}
+
+async function create({ model, path }: Step, sent: ReadonlyMap<string, unknown>, faults: Faults): Promise<Settled> {
+  const values: Record<string, unknown> = {}
+  const generated: Record<string, string> = {}
+  for (const member of model.members.values()) {
+    const { name, required, initial, makeUp } = member
+    if (sent.has(name)) values[name] = sent.get(name)
+    else if (required) faults.add([...path, name], 'This member is required.')
+    else if (makeUp !== undefined) values[name] = generated[name] = makeUp()
+    else values[name] = structuredClone(initial) ?? null
+  }
+  if (faults.any || isFaulty(sent)) return { action: 'create', values, changed: [], generated }
+  const whole = model.complete === undefined ? values : await model.complete(values)
+  model.rules?.(whole, (at, message) => faults.add([...path, ...at], message))
+  return { action: 'create', values: whole, changed: [...model.members.keys()], generated }
+}
+
+/** The permission that a finding's action needs; null when it does nothing. */
+export function permissionFor({ action, step }: Finding): Permission | null {
+  switch (action) {
+    case 'create':
+      return `add_${step.model.resource}`
+    case 'update':
+    case 'unchanged':
+      return `change_${step.model.resource}`
+    case 'delete':
+      return `delete_${step.model.resource}`
+    case 'leave':
+      return null
+    default:
+      return action satisfies never
+  }
+}
+
+/** @returns the permission that the actor lacks for this finding, if any */
+export function lacking(actor: Actor, finding: Finding): Permission | null {
+  const needed = permissionFor(finding)
+  return needed === null || allows(actor, needed) ? null : needed
+}

@@ -1,0 +1,54 @@
+/**
+ * The life of a run, as one pure function of state and event, so that it can be read in one place and simulated.
+ *
+ *            ring (again, 5 at most)
+ *             ┌──┐
+ *             ▼  │      lock                finish ──► done       (applied, or refused with its reason)
+ *   record ► queued ─────────► running ────► fail ───► failed     (a surprise: somebody should look)
+ *             │  ▲               │
+ *             │  └───────────────┘ release (the worker died or rolled back: its row lock is gone)
+ *             ├──► cancelled            cancel: the waiting API gave up, and nothing was applied
+ *             └──► failed               ring too often: every worker that took it died
+ *
+ * `running` is not stored: it is a queued run whose row some transaction has locked, so it cannot outlive its worker.
+ */
+
+export type RunState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
+
+export type Life = {
+  readonly state: RunState
+  /** How often the doorbell was rung. */
+  readonly rings: number
+}
+
+export type RunEvent = 'ring' | 'lock' | 'release' | 'finish' | 'fail' | 'cancel'
+
+/** The doorbell is rung this often before a run fails. */
+export const maxRings = 5
+
+export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
+
+/** @returns the life after the event; the same object when the event changes nothing: a duplicate, or too late */
+export function live(life: Life, event: RunEvent): Life {
+  const { state, rings } = life
+  switch (event) {
+    case 'ring':
+      if (state !== 'queued') return life
+      return rings < maxRings ? { state, rings: rings + 1 } : { state: 'failed', rings }
+    case 'lock':
+      return state === 'queued' ? { state: 'running', rings } : life
+    case 'release':
+      return state === 'running' ? { state: 'queued', rings } : life
+    case 'finish':
+      return state === 'running' ? { state: 'done', rings } : life
+    case 'fail':
+      return state === 'running' ? { state: 'failed', rings } : life
+    case 'cancel':
+      return state === 'queued' ? { state: 'cancelled', rings } : life
+    default:
+      return event satisfies never
+  }
+}
+
+/** Seconds that a run stays queued and unlocked before it is rung again: patient once two rings were not answered. */
+export const patienceS = (rings: number): number => (rings <= 2 ? 2 : 2 ** (rings - 1))

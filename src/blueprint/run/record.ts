@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { Queryable } from '../../db/client.ts'
+import type { Keyring, SealedPlace } from '../../db/seal.ts'
+import { sql } from '../../db/sql.ts'
+import { uuid7 } from '../../ids.ts'
+import type { Conditions } from '../apply.ts'
+import type { RunState } from './life.ts'
+
+/** The run ledger: one row for each submission, and the truth about it. BullMQ only rings. */
+
+/** Where workers announce finished runs, by id: `LISTEN` on it. */
+export const runChannel = 'gatewright_run'
+
+/** A run as its readers see it. Times are the database's. */
+export type Run = {
+  readonly id: string
+  readonly state: RunState
+  readonly title: string
+  readonly submitterPk: number | null
+  readonly applied: boolean | null
+  readonly reason: string | null
+  readonly logs: readonly string[]
+}
+
+export type NewRun = {
+  /** What the job is called: `apply oauth2 grafana`. */
+  readonly title: string
+  readonly submitterPk: number | null
+  readonly requestId: string
+  /** YAML text. */
+  readonly blueprint: string
+  readonly conditions: Conditions
+}
+
+export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({ table: 'runs', row: id, column })
+
+const maxTitle = 120
+
+/**
+ * Writes the run's row before anything is queued. The commit does not wait for the disk: a row that a crash of
+ * PostgreSQL takes away was not applied either, and the applying transaction flushes all that came before it.
+ */
+export async function record(q: Queryable, keyring: Keyring, run: NewRun): Promise<{ id: string; title: string }> {
+  const id = uuid7()
+  const title = run.title.slice(0, maxTitle)
+  const blueprint = keyring.seal(run.blueprint, sealedColumn(id, 'blueprint'))
+  await q.query(sql`
+    WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
+    INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options)
+    SELECT ${id}, ${title}, ${run.submitterPk}::integer, ${run.requestId}, ${blueprint}, ${JSON.stringify(run.conditions)}::jsonb FROM lazily`)
+  return { id, title }
+}
+
+/** A finished run, or null while it is queued. */
+export async function readFinished(q: Queryable, ids: readonly string[]): Promise<Run[]> {
+  return q.query<Run>(sql`
+    SELECT id, state, title, submitter_pk AS "submitterPk", applied, reason, logs FROM runs
+    WHERE id = ANY(${ids}::uuid[]) AND state <> 'queued'`)
+}
+
+/** What a worker needs of a run that it has locked. */
+export type LockedRun = Run & { readonly rings: number; readonly requestId: string; readonly blueprint: string; readonly options: unknown }
+
+/** Locks the row for the rest of the transaction: the fence between a worker and its replacement. */
+export async function lockRun(q: Queryable, id: string): Promise<LockedRun | undefined> {
+  const [run] = await q.query<LockedRun>(sql`
+    SELECT id, state, title, submitter_pk AS "submitterPk", applied, reason, logs, rings, request_id AS "requestId", blueprint, options
+    FROM runs WHERE id = ${id} FOR UPDATE`)
+  return run
+}
+
+const conditionsSchema = z.object({
+  createOnly: z.boolean(),
+  expectedKeys: z.record(z.string(), z.number()),
+})
+
+export const conditionsOf = (run: LockedRun): Conditions => conditionsSchema.parse(run.options)
+
+/**
+ * Takes a run back that nobody has begun. Waits for the row's lock: a run that is being worked on is not cancelled.
+ *
+ * @returns whether it was cancelled: then it certainly was not applied
+ */
+export async function cancel(q: Queryable, id: string, why: string): Promise<boolean> {
+  const rows = await q.query(sql`
+    UPDATE runs SET state = 'cancelled', reason = 'not_applied', logs = ARRAY[${why}], finished_at = clock_timestamp()
+    WHERE id = ${id} AND state = 'queued' RETURNING id`)
+  return rows.length > 0
+}

@@ -1,0 +1,47 @@
+import type { Db } from '../../db/client.ts'
+import { Problem } from '../../errors.ts'
+import type { Logger } from '../../log.ts'
+import type { Actor } from '../../permissions.ts'
+import type { Engine } from '../inspect.ts'
+import type { Submission } from '../submission.ts'
+import { print } from '../yaml.ts'
+import type { Ring } from './reconcile.ts'
+import { type Run, record } from './record.ts'
+import type { Waiter } from './wait.ts'
+
+/** The API's half of a run: record, ring, wait for the row. */
+export type Submitter = {
+  readonly db: Db
+  readonly engine: Engine
+  readonly waiter: Waiter
+  readonly ring: Ring
+  readonly log: Logger
+  readonly applyWaitMs: number
+}
+
+export type Submitted = { readonly id: string; readonly run: Run | 'unknown' }
+
+/**
+ * @returns the run when it finished, `unknown` when it may still be applied
+ * @throws {Problem} `not_applied` when it certainly was not applied: the queue is away, or no worker took it in time
+ */
+export async function submit(submitter: Submitter, submission: Submission, actor: Actor, requestId: string): Promise<Submitted> {
+  const { db, engine, waiter, ring, log, applyWaitMs } = submitter
+  const { title, conditions, blueprint } = submission
+  const recorded = await record(db, engine.keyring, { title, submitterPk: actor.pk, requestId, blueprint: print(blueprint), conditions })
+  const { id } = recorded
+  // Waiting begins before the bell is rung: the worker may be faster than this process.
+  const collected = waiter.collect(id, applyWaitMs)
+  const rung = await ring(recorded, 1).then(
+    () => true,
+    (error: unknown) => {
+      log.warn({ run: id, err: error }, 'the doorbell could not be rung')
+      waiter.giveUp(id)
+      return false
+    },
+  )
+  const run = await collected
+  if (run !== 'cancelled') return { id, run }
+  const why = rung ? `no worker took it within ${applyWaitMs / 1_000} s` : 'the queue is away'
+  throw new Problem('not_applied', `Not applied: ${why}. Nothing was changed; try again shortly.`, { retryAfterS: rung ? 5 : 1 })
+}

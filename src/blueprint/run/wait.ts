@@ -1,0 +1,140 @@
+import pg from 'pg'
+import { type Db, transaction } from '../../db/client.ts'
+import { isConnectionLost, isTransient } from '../../db/failures.ts'
+import type { Logger } from '../../log.ts'
+import { cancel, type Run, readFinished, runChannel } from './record.ts'
+
+/**
+ * Waiting for a run. The answer always comes from its row; what wakes the waiter is whichever comes first: NOTIFY from
+ * the worker's transaction, the queue's own event, or a look of ours, because each of the other two gets lost at times.
+ */
+export type Waiter = {
+  /** Look at this run now: the queue says that its job ended. */
+  wake(id: string): void
+  /** Do not wait for this run any longer: its doorbell could not be rung. */
+  giveUp(id: string): void
+  /**
+   * @param budgetMs how long to wait before taking the run back
+   * @returns the finished run; `cancelled` when it was taken back and certainly not applied; `unknown` when a worker
+   *   holds it, or the database is away, so that nobody can say
+   */
+  collect(id: string, budgetMs: number): Promise<Run | 'cancelled' | 'unknown'>
+  /** Runs that somebody in this process waits for. */
+  readonly waiting: number
+  close(): Promise<void>
+}
+
+/** Milliseconds between looks at one run: quick at first, then calm. */
+const lookAfterMs = [50, 100, 200, 400, 800, 1_000] as const
+const tickMs = 50
+/** How long a cancel waits for a worker that has the run. */
+const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500, idleMs: 4_000 }
+
+type Pending = { looks: number; lookAt: number; settle: (run: Run | undefined) => void }
+
+export function startWaiter(db: Db, url: string, log: Logger): Waiter {
+  const pending = new Map<string, Pending>()
+  const listener = listen(url, log, (id) => void look([id]))
+
+  async function look(ids: readonly string[]): Promise<void> {
+    const known = ids.filter((id) => pending.has(id))
+    if (known.length === 0) return
+    // A failed look is not an answer: the next tick looks again.
+    const runs = await readFinished(db, known).catch((error: unknown) => {
+      if (!isConnectionLost(error)) log.error({ err: error }, 'cannot read runs')
+      return []
+    })
+    for (const run of runs) pending.get(run.id)?.settle(run)
+  }
+
+  const ticker = setInterval(() => {
+    const now = Date.now()
+    const due = [...pending].filter(([, waiter]) => waiter.lookAt <= now)
+    for (const [, waiter] of due) {
+      waiter.lookAt = now + (lookAfterMs[waiter.looks] ?? 1_000)
+      waiter.looks += 1
+    }
+    void look(due.map(([id]) => id))
+  }, tickMs)
+  ticker.unref()
+
+  function wait(id: string, budgetMs: number): Promise<Run | undefined> {
+    return new Promise((resolve) => {
+      const end = (run: Run | undefined) => {
+        clearTimeout(timer)
+        pending.delete(id)
+        resolve(run)
+      }
+      const timer = setTimeout(end, budgetMs, undefined)
+      pending.set(id, { looks: 0, lookAt: Date.now() + lookAfterMs[0], settle: end })
+    })
+  }
+
+  return {
+    wake: (id) => void look([id]),
+    giveUp: (id) => pending.get(id)?.settle(undefined),
+    collect: async (id, budgetMs) => (await wait(id, budgetMs)) ?? (await cancelOrCollect(db, id)),
+    get waiting() {
+      return pending.size
+    },
+    close: async () => {
+      clearInterval(ticker)
+      await listener.close()
+    },
+  }
+}
+
+async function cancelOrCollect(db: Db, id: string): Promise<Run | 'cancelled' | 'unknown'> {
+  try {
+    const cancelled = await transaction(db, (tx) => cancel(tx, id, 'not applied: no worker took it in time'), cancelTimeouts)
+    if (cancelled) return 'cancelled'
+    const [run] = await readFinished(db, [id])
+    return run ?? 'unknown'
+  } catch (error) {
+    if (isTransient(error) || isConnectionLost(error)) return 'unknown'
+    throw error
+  }
+}
+
+/** One connection that listens, for ever: it is opened again whenever it is lost. */
+function listen(url: string, log: Logger, heard: (id: string) => void): { close(): Promise<void> } {
+  let client: pg.Client | undefined
+  let timer: NodeJS.Timeout | undefined
+  let closed = false
+
+  async function open(): Promise<void> {
+    const opened = new pg.Client({ connectionString: url, application_name: 'gatewright-listen', keepAlive: true, connectionTimeoutMillis: 2_000 })
+    client = opened
+    opened.on('notification', ({ payload }) => heard(payload ?? ''))
+    opened.on('error', again)
+    opened.on('end', again)
+    try {
+      await opened.connect()
+      await opened.query(`LISTEN ${runChannel}`)
+    } catch (error) {
+      again(error)
+    }
+  }
+
+  function again(error?: unknown): void {
+    if (closed || timer !== undefined) return
+    if (error !== undefined) log.warn({ err: error }, 'listening again shortly: until then runs are looked at')
+    client?.removeAllListeners()
+    client?.on('error', () => {})
+    client?.end().catch(() => {})
+    timer = setTimeout(() => {
+      timer = undefined
+      void open()
+    }, 300)
+    timer.unref()
+  }
+
+  void open()
+  return {
+    close: async () => {
+      closed = true
+      clearTimeout(timer)
+      await client?.end().catch(() => {})
+    },
+  }
+}

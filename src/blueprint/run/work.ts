@@ -1,0 +1,131 @@
+import type { Logger } from '../../log.ts'
+import { CommitUnknown, type Db, transaction, type Tx } from '../../db/client.ts'
+import { isTransient } from '../../db/failures.ts'
+import { sql } from '../../db/sql.ts'
+import { Problem } from '../../errors.ts'
+import { actorByPk } from '../../models/actor.ts'
+import { system } from '../../permissions.ts'
+import { type ApplyResult, apply, Refusal } from '../apply.ts'
+import { compile } from '../compile.ts'
+import type { Engine } from '../inspect.ts'
+import { parse } from '../yaml.ts'
+import { live } from './life.ts'
+import { conditionsOf, type LockedRun, lockRun, readFinished, runChannel, sealedColumn } from './record.ts'
+
+/** The worker's half of a run: one transaction that holds the effect and the record of it. */
+
+export type Worker = { readonly db: Db; readonly engine: Engine; readonly log: Logger; readonly runSecretsHours: number }
+
+/** How the job ends: what the queue's dashboard shows as its return value. */
+export type Outcome = 'applied' | 'refused' | 'duplicate' | 'gone'
+
+/** A transient failure is tried again at once, this often; what is left is the reconciler's. */
+const maxTries = 4
+
+/**
+ * Works on one run, however often it was rung and whoever else was rung for it.
+ *
+ * @throws when something surprising happened: the run is then recorded as failed, and the job fails where operators look
+ */
+export async function work(worker: Worker, id: string): Promise<Outcome> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await attemptOnce(worker, id)
+    } catch (error) {
+      if (error instanceof Refusal) return await finishRefused(worker, id, error)
+      if (error instanceof CommitUnknown && (await isFinishedNow(worker.db, id))) return 'applied'
+      const retriable = error instanceof CommitUnknown || isTransient(error)
+      if (!retriable) {
+        await finishFailed(worker, id, error)
+        throw error
+      }
+      if (attempt === maxTries) throw error
+      worker.log.warn({ run: id, attempt, err: error }, 'trying the run again')
+      await pause(attempt)
+    }
+  }
+}
+
+/** 20, 80, 180 ms, each with as much again of chance, so that two that collided do not collide again. */
+const pause = (attempt: number) =>
+  new Promise((resolve) => setTimeout(resolve, 20 * attempt ** 2 * (1 + Math.random())))
+
+async function isFinishedNow(db: Db, id: string): Promise<boolean> {
+  const runs = await readFinished(db, [id]).catch(() => [])
+  return runs.length > 0
+}
+
+function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promise<Outcome> {
+  return transaction(db, async (tx) => {
+    const run = await lockRun(tx, id)
+    if (run === undefined) return 'gone'
+    if (live(run, 'lock') === run) return 'duplicate'
+    const result = await applyRun(tx, engine, run)
+    await finish(tx, run, { state: 'done', applied: true, reason: null, logs: result.logs, changes: result.changes, ...sealGenerated(engine, run, result), runSecretsHours })
+    return 'applied'
+  })
+}
+
+async function applyRun(tx: Tx, engine: Engine, run: LockedRun): Promise<ApplyResult> {
+  // A run's submitter may be gone since; then nobody is asking any more.
+  const actor = run.submitterPk === null ? null : await actorByPk(tx, run.submitterPk)
+  if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
+  const text = engine.keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
+  return apply(tx, engine, compile(parse(text), engine.registry), actor, conditionsOf(run))
+}
+
+function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: ApplyResult): { generated: string | null } {
+  const any = Object.keys(generated).length > 0
+  return { generated: any ? keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated')) : null }
+}
+
+type Finish = {
+  state: 'done' | 'failed'
+  applied: boolean
+  reason: string | null
+  logs: readonly string[]
+  changes: ApplyResult['changes']
+  generated: string | null
+  runSecretsHours: number
+}
+
+/** Result, audit row and announcement in one statement: they are in the database together or not at all. */
+async function finish(tx: Tx, run: LockedRun, { state, applied, reason, logs, changes, generated, runSecretsHours }: Finish): Promise<void> {
+  await tx.query(sql`
+    WITH finished AS (
+      UPDATE runs SET state = ${state}::run_state, applied = ${applied}, reason = ${reason}, logs = ${logs},
+        generated = ${generated}, generated_until = CASE WHEN ${generated}::text IS NULL THEN NULL ELSE now() + make_interval(hours => ${runSecretsHours}) END,
+        started_at = now(), finished_at = clock_timestamp()
+      WHERE id = ${run.id} RETURNING submitter_pk, request_id
+    ), audited AS (
+      INSERT INTO audit_rows (actor_pk, actor_name, action, changes, request_id, run_id)
+      SELECT f.submitter_pk, coalesce(u.username, ${system.username}), 'apply', ${JSON.stringify(changes)}::jsonb, f.request_id, ${run.id}::uuid
+      FROM finished f LEFT JOIN users u ON u.pk = f.submitter_pk WHERE ${applied}
+    )
+    SELECT pg_notify(${runChannel}, ${run.id}::text) FROM finished`)
+}
+
+/** A refusal completes the run: it is an answer, not an accident. */
+async function finishRefused(worker: Worker, id: string, refusal: Refusal): Promise<Outcome> {
+  return finishWithout(worker, id, { state: 'done', reason: refusal.reason, logs: refusal.logs }, 'refused')
+}
+
+async function finishFailed(worker: Worker, id: string, error: unknown): Promise<void> {
+  worker.log.error({ run: id, err: error }, 'a run failed by surprise')
+  const why = error instanceof Problem ? error.message : 'an error inside the service'
+  const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${id}.`]
+  await finishWithout(worker, id, { state: 'failed', reason: 'server_error', logs }, 'refused').catch((failure: unknown) => {
+    // The run stays queued; the reconciler rings again or gives it up.
+    worker.log.error({ run: id, err: failure }, 'the failure could not be recorded')
+  })
+}
+
+function finishWithout({ db, runSecretsHours }: Worker, id: string, end: Pick<Finish, 'state' | 'reason' | 'logs'>, outcome: Outcome): Promise<Outcome> {
+  return transaction(db, async (tx) => {
+    const run = await lockRun(tx, id)
+    if (run === undefined) return 'gone'
+    if (live(run, 'lock') === run) return 'duplicate'
+    await finish(tx, run, { ...end, applied: false, changes: [], generated: null, runSecretsHours })
+    return outcome
+  })
+}

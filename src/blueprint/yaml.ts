@@ -1,0 +1,109 @@
+import {
+  CORE_SCHEMA,
+  constructFromEvents,
+  DUMP_SCHEMA,
+  defineScalarTag,
+  defineSequenceTag,
+  dump,
+  type Event,
+  EVENT_ALIAS,
+  EVENT_POP,
+  NOT_RESOLVED,
+  parseEvents,
+  YAMLException,
+} from 'js-yaml'
+import { Problem } from '../errors.ts'
+import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
+import { z } from 'zod'
+
+const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
+  resolve: (source) => (source === '' ? NOT_RESOLVED : new KeyOf(source)),
+  identify: (value) => value instanceof KeyOf,
+  represent: (value: KeyOf) => value.id,
+})
+
+const findTag = defineSequenceTag<unknown[], Find>('!Find', {
+  create: () => [],
+  addItem: (carrier, item) => {
+    carrier.push(item)
+  },
+  finalize: toFind,
+  identify: (value) => value instanceof Find,
+  represent: (value: Find) => [value.model, value.identifiers],
+})
+
+const findArguments = z.tuple([z.string(), z.record(z.string(), z.unknown())])
+
+function toFind(carrier: unknown[]): Find {
+  const parsed = findArguments.safeParse(carrier)
+  if (!parsed.success) throw new YAMLException('!Find takes a model and members: !Find [service_flows.flow, {slug: x}]')
+  return new Find(...parsed.data)
+}
+
+const printSchema = DUMP_SCHEMA.withTags(keyOfTag, findTag)
+const parseSchema = CORE_SCHEMA.withTags(keyOfTag, findTag)
+
+/** Prints a blueprint as YAML text, which `parse` reads back as the equal document. */
+export function print(blueprint: Blueprint): string {
+  return dump(blueprint, { schema: printSchema, noRefs: true, lineWidth: 120 })
+}
+
+const members = z.record(z.string(), z.unknown())
+
+const documentSchema = z.strictObject({
+  version: z.literal(1),
+  metadata: z.strictObject({ name: z.string().min(1).max(255) }),
+  entries: z
+    .array(
+      z.strictObject({
+        model: z.string(),
+        id: z.string().min(1).max(255).exactOptional(),
+        state: z.enum(entryStates).default('present'),
+        identifiers: members,
+        attrs: members.default({}),
+      }),
+    )
+    .min(1)
+    .max(documentLimits.entries),
+})
+
+/**
+ * Reads a blueprint's YAML text. Anchors, aliases, merge keys and foreign tags are refused: what a document says
+ * stands in it once, and it cannot unfold into more than its bytes.
+ *
+ * @throws {Problem} `invalid`, with line and column where there is one
+ */
+export function parse(text: string): Blueprint {
+  if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
+  const parsed = documentSchema.safeParse(construct(text))
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw refused(`${issue?.path.join('.') || 'the document'}: ${issue?.message}`)
+}
+
+function construct(text: string): unknown {
+  try {
+    const events = parseEvents(text, { maxDepth: documentLimits.depth })
+    refuseAnchors(events)
+    const documents = constructFromEvents(events, { source: text, schema: parseSchema, maxAliases: 0, maxTotalMergeKeys: 0 })
+    if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`)
+    return documents[0]
+  } catch (error) {
+    if (!(error instanceof YAMLException)) throw error
+    const { mark, reason } = error
+    const place = mark === undefined ? '' : ` (line ${mark.line + 1}, column ${mark.column + 1})`
+    throw refused(`${reason}${place}`)
+  }
+}
+
+function refuseAnchors(events: readonly Event[]): void {
+  let nodes = 0
+  for (const event of events) {
+    if (event.type !== EVENT_POP) nodes += 1
+    if (event.type === EVENT_ALIAS) throw refused('uses an alias (*): write the value out')
+    if ('anchorStart' in event && event.anchorStart >= 0 && event.anchorEnd > event.anchorStart) throw refused('uses an anchor (&): write the value out')
+  }
+  if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`)
+}
+
+const refused = (why: string) => new Problem('invalid', 'The blueprint cannot be read.', { fields: { blueprint: [`The blueprint ${why}.`] } })

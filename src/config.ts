@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+
+/** The settings, frozen. README has the table; `readConfig` is the only reader of the environment. */
+export type Config = {
+  readonly port: number
+  readonly host: string
+  /** Absolute. Where the embedded database, its secret key and the first token live. */
+  readonly dataDir: string
+  /** null: PostgreSQL embedded in `dataDir`. */
+  readonly databaseUrl: string | null
+  /** null: the queue runs on PostgreSQL. */
+  readonly redisUrl: string | null
+  /** null: made at first start and kept in `dataDir`. */
+  readonly secretKey: string | null
+  readonly bootstrapToken: string | null
+  readonly logLevel: LogLevel
+  readonly workerConcurrency: number
+  readonly tokenMaxDays: number
+  readonly runSecretsHours: number
+  readonly applyWaitMs: number
+}
+
+/** Every fault of the environment, one line each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  constructor(faults: string[]) {
+    super(`The settings are not valid:\n${faults.map((fault) => `  ${fault}`).join('\n')}`)
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+/**
+ * @param env `process.env`, or a test's own; an empty value counts as absent
+ * @throws {ConfigError} listing every fault at once
+ */
+export function readConfig(env: Environment = process.env): Config {
+  const faults: string[] = []
+  const text = (name: string): string | null => env[name]?.trim() || null
+
+  const secret = (name: string): string | null => {
+    const file = text(`${name}_FILE`)
+    if (file === null) return text(name)
+    if (text(name) !== null) faults.push(`${name} and ${name}_FILE are both set: set one.`)
+    try {
+      const value = readFileSync(file, 'utf8').trim()
+      // An empty file is a secret that was not written, not a wish for the default.
+      if (value === '') faults.push(`${name}_FILE: ${file} is empty.`)
+      return value || null
+    } catch (error) {
+      faults.push(`${name}_FILE: ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? error}).`)
+      return null
+    }
+  }
+
+  const integer = (name: string, fallback: number, min: number, max: number): number => {
+    const value = text(name)
+    if (value === null) return fallback
+    const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN
+    if (number >= min && number <= max) return number
+    faults.push(`${name} is ${JSON.stringify(value)}: it takes a whole number from ${min} to ${max}.`)
+    return fallback
+  }
+
+  const url = (name: string, schemes: string[]): string | null => {
+    const value = secret(name)
+    if (value === null) return null
+    if (URL.canParse(value) && schemes.includes(new URL(value).protocol)) return value
+    // The value may hold a password: it is not repeated.
+    faults.push(`${name} is not a URL that starts with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}.`)
+    return null
+  }
+
+  const minimum = (name: string, value: string | null, length: number): string | null => {
+    if (value !== null && value.length < length) faults.push(`${name} is too short: it takes ${length} characters or more.`)
+    return value
+  }
+
+  const level = text('LOG_LEVEL') ?? 'info'
+  const logLevel = logLevels.find((known) => known === level)
+  if (logLevel === undefined) faults.push(`LOG_LEVEL is ${JSON.stringify(level)}: it takes one of ${logLevels.join(', ')}.`)
+
+  const config: Config = {
+    port: integer('PORT', 9000, 1, 65535),
+    host: text('HOST') ?? '127.0.0.1',
+    dataDir: resolve(text('DATA_DIR') ?? '.data'),
+    databaseUrl: url('DATABASE_URL', ['postgresql:', 'postgres:']),
+    redisUrl: url('REDIS_URL', ['redis:', 'rediss:']),
+    secretKey: minimum('SECRET_KEY', secret('SECRET_KEY'), 32),
+    bootstrapToken: minimum('BOOTSTRAP_TOKEN', secret('BOOTSTRAP_TOKEN'), 20),
+    logLevel: logLevel ?? 'info',
+    workerConcurrency: integer('WORKER_CONCURRENCY', 8, 1, 64),
+    tokenMaxDays: integer('TOKEN_MAX_DAYS', 365, 1, 36_500),
+    runSecretsHours: integer('RUN_SECRETS_HOURS', 24, 1, 8_760),
+    applyWaitMs: integer('APPLY_WAIT_MS', 10_000, 100, 120_000),
+  }
+  if (config.databaseUrl !== null && config.secretKey === null) {
+    faults.push('SECRET_KEY is required when DATABASE_URL is set: secrets in that database are sealed under it.')
+  }
+  if (faults.length > 0) throw new ConfigError(faults)
+  return Object.freeze(config)
+}

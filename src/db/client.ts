@@ -1,0 +1,131 @@
+import { PrismaPg } from '@prisma/adapter-pg'
+import pg from 'pg'
+import { databaseProblem, isConnectionLost } from './failures.ts'
+import { PrismaClient } from './generated/client.ts'
+import { type Statement, sql } from './sql.ts'
+
+/** Anything that runs a statement: the database itself, or one transaction in it. */
+export interface Queryable {
+  /** @returns the rows, in order; @throws {Problem} `unavailable` when the database is away; other errors as pg's */
+  query<Row>(statement: Statement): Promise<Row[]>
+}
+
+/** One open transaction. Always a first parameter, never optional. */
+export interface Tx extends Queryable {
+  readonly transaction: true
+}
+
+/**
+ * The database: Prisma for models and ordinary queries, and the pool its adapter shares for the hot statements
+ * (docs/adr/0003-hot-statements-on-the-shared-pool.md).
+ */
+export interface Db extends Queryable {
+  readonly prisma: PrismaClient
+  readonly pool: pg.Pool
+  close(): Promise<void>
+}
+
+/** Milliseconds. Each is shorter than whoever waits for it: lock < statement < idle. */
+export type Timeouts = { lockMs: number; statementMs: number; idleMs: number }
+
+const defaultTimeouts: Timeouts = { lockMs: 3_000, statementMs: 8_000, idleMs: 10_000 }
+
+/** BIGINT and NUMERIC as numbers: counts and keys here are far below 2^53. */
+pg.types.setTypeParser(pg.types.builtins.INT8, Number)
+
+/**
+ * @param url `postgresql://...`
+ * @param applicationName what the server's activity view shows, such as `gatewright-api`
+ * @param max connections at most
+ */
+export function connect(url: string, { applicationName, max }: { applicationName: string; max: number }): Db {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    application_name: applicationName,
+    // Away must be noticed within a second: a caller gets 503, not a hang.
+    connectionTimeoutMillis: 900,
+    keepAlive: true,
+    // A statement outside a transaction is bounded too.
+    statement_timeout: defaultTimeouts.statementMs,
+  })
+  // An idle connection that the server drops is not news: the next query opens another.
+  pool.on('error', () => {})
+  return {
+    prisma: new PrismaClient({ adapter: new PrismaPg(pool) }),
+    pool,
+    query: (statement) => run(pool, statement),
+    close: async () => {
+      await pool.end()
+    },
+  }
+}
+
+async function run<Row>(client: pg.Pool | pg.PoolClient, { name, text, values }: Statement): Promise<Row[]> {
+  try {
+    const result = await client.query({ ...(name !== undefined && { name }), text, values: [...values] })
+    return result.rows as Row[]
+  } catch (error) {
+    throw databaseProblem(error)
+  }
+}
+
+/**
+ * Runs `work` in one READ COMMITTED transaction and commits it; any error rolls back and goes on to the caller.
+ *
+ * @throws CommitUnknown when the connection was lost while committing: only the database knows the outcome
+ */
+export async function transaction<Result>(db: Db, work: (tx: Tx) => Promise<Result>, timeouts: Timeouts = defaultTimeouts): Promise<Result> {
+  const client = await db.pool.connect().catch((error: unknown) => {
+    throw databaseProblem(error)
+  })
+  let broken: Error | undefined
+  const lost = (error: Error) => {
+    broken = error
+  }
+  client.on('error', lost)
+  try {
+    const { lockMs, statementMs, idleMs } = timeouts
+    // One round trip; the values are numbers of ours.
+    await client.query(
+      `BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`,
+    )
+    const result = await work({ transaction: true, query: (statement) => run(client, statement) })
+    await commit(client)
+    return result
+  } catch (error) {
+    if (error instanceof CommitUnknown || isConnectionLost(error)) broken ??= error as Error
+    if (broken === undefined) {
+      await client.query('ROLLBACK').catch((failure: Error) => {
+        broken = failure
+      })
+    }
+    throw error instanceof CommitUnknown ? error : databaseProblem(error)
+  } finally {
+    client.off('error', lost)
+    client.release(broken ?? false)
+  }
+}
+
+/** The connection was lost while committing: only the database knows whether the transaction is in it. */
+export class CommitUnknown extends Error {
+  override readonly name = 'CommitUnknown'
+}
+
+async function commit(client: pg.PoolClient): Promise<void> {
+  try {
+    const result = await client.query('COMMIT')
+    // PostgreSQL answers ROLLBACK to a COMMIT of a failed transaction, without an error.
+    if (result.command !== 'COMMIT') throw new Error(`the transaction ended in ${result.command}`)
+  } catch (error) {
+    if (isConnectionLost(error)) throw new CommitUnknown('connection lost while committing', { cause: error })
+    throw error
+  }
+}
+
+/** The database's clock, the only one that expiry is judged by. */
+export async function now(db: Queryable): Promise<Date> {
+  const [row] = await db.query<{ now: Date }>(sql`SELECT now()`)
+  if (row === undefined) throw new Error('SELECT now() returned no row')
+  return row.now
+}

@@ -1,0 +1,62 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { catalogue, Problem } from '../errors.ts'
+import { bodyLimits } from './body.ts'
+import { databaseProblem } from '../db/failures.ts'
+
+/** The one place that turns an error into an answer. */
+export function answerProblems(app: FastifyInstance): void {
+  const allowed = routeTable(app)
+  app.setErrorHandler((error, request, reply) => send(toProblem(error, request), request, reply))
+  app.setNotFoundHandler((request, reply) => {
+    const methods = allowed(request.url)
+    if (methods.length === 0) return send(new Problem('not_found', 'There is nothing here.'), request, reply)
+    reply.header('Allow', methods.join(', '))
+    return send(new Problem('method_not_allowed', `This path takes ${methods.join(', ')}.`), request, reply)
+  })
+}
+
+/** What Fastify itself refuses, by its code. */
+const fastifyProblems: Readonly<Record<string, () => Problem>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new Problem('too_large', `The body is larger than ${bodyLimits.bytes} bytes.`),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Problem('unsupported_media_type', 'Send application/json.'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
+  FST_ERR_BAD_URL: () => new Problem('not_found', 'There is nothing here.'),
+}
+
+function toProblem(error: unknown, request: FastifyRequest): Problem {
+  const known = databaseProblem(error)
+  if (known instanceof Problem) return known
+  const code = (error as Partial<FastifyError>).code
+  const made = fastifyProblems[code ?? '']?.()
+  if (made !== undefined) return made
+  request.log.error({ err: error }, 'unexpected error')
+  return new Problem('server_error', `Something went wrong inside. Ask for request ${request.id}.`, { cause: error })
+}
+
+function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { code, message, fields, retryAfterS } = problem
+  const status = catalogue[code]
+  if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
+  if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
+  if (status === 503 || status === 500) request.log.warn({ err: problem, code }, message)
+  return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields }))
+}
+
+/** A 400 speaks by member; everything else says one thing. */
+function bodyOf(status: number, { code, message, fields }: Pick<Problem, 'code' | 'message' | 'fields'>): Record<string, unknown> {
+  if (status !== 400) return { detail: message, code }
+  return { ...(fields ?? { non_field_errors: [message] }), code }
+}
+
+/** Which methods a path takes, for 405: Fastify only knows that none of its routes matched. */
+function routeTable(app: FastifyInstance): (url: string) => string[] {
+  const routes: { method: string; pattern: RegExp }[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    const pattern = new RegExp(`^${url.replace(/\/$/, '').replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+').replace(/\\\*$/, '.*')}/?$`)
+    for (const each of [method].flat()) routes.push({ method: each, pattern })
+  })
+  return (url) => {
+    const [path = ''] = url.split('?')
+    return [...new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort()
+  }
+}

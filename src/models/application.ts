@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { defineModel } from './define.ts'
+import { integerReference, integerReferences, line, name, oneOf, slug, text } from './fields.ts'
+import { blankOr } from './syntax.ts'
+import { launchUrl } from './urls.ts'
+
+export default defineModel({
+  name: 'service_core.application',
+  noun: 'application',
+  resource: 'application',
+  table: 'applications',
+  key: 'uuid',
+  identifiers: [['slug']],
+  attrs: z.object({
+    name: name(),
+    slug: slug(),
+    provider: integerReference('provider').nullable().default(null),
+    backchannel_providers: integerReferences('backchannel provider').default([]),
+    open_in_new_tab: z.boolean().default(false),
+    meta_launch_url: text(blankOr(launchUrl)).default(''),
+    meta_description: line(10_000).default(''),
+    meta_publisher: line().default(''),
+    policy_engine_mode: oneOf(['all', 'any']).default('any'),
+    group: line(255).default(''),
+  }),
+  columns: { provider: 'provider_pk', group: 'group_name' },
+  links: {
+    backchannel_providers: { table: 'backchannel_providers', own: 'application_pk', other: 'provider_pk', exclusive: true },
+  },
+  unique: ['provider'],
+  shown: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'],
+})

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { defineModel, type Values } from './define.ts'
+import { name, secret, text, textLimits } from './fields.ts'
+import { certificatePem, isPair, privateKeyPem } from './pem.ts'
+
+/** A new row without either gets both: a fresh key and a certificate about it that it signed itself. */
+async function complete(values: Values): Promise<Values> {
+  const isSent = typeof values.certificate_data === 'string' || typeof values.key_data === 'string'
+  if (isSent || typeof values.name !== 'string') return values
+  const { selfSigned } = await import('./self-signed.ts')
+  const { certificate, key } = await selfSigned(values.name)
+  return { ...values, certificate_data: certificate, key_data: key }
+}
+
+export default defineModel({
+  name: 'service_crypto.certificatekeypair',
+  noun: 'certificate key pair',
+  resource: 'certificatekeypair',
+  table: 'certificate_key_pairs',
+  key: 'uuid',
+  identifiers: [['name']],
+  attrs: z.object({
+    name: name(),
+    certificate_data: text(certificatePem, textLimits.text).optional(),
+    key_data: secret(text(privateKeyPem, textLimits.text)).nullable().default(null),
+  }),
+  columns: { key_data: 'sealed_key' },
+  shown: ['pk'],
+  complete,
+  rules({ certificate_data, key_data }, report) {
+    if (typeof certificate_data !== 'string') report(['certificate_data'], 'This member is required with key_data.')
+    else if (typeof key_data === 'string' && !isPair(certificate_data, key_data)) report(['key_data'], 'Must be the private key of the certificate.')
+  },
+})

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import '../messages.ts'
+import { fieldMeta } from './define.ts'
+import { regularExpression, type Syntax, storable, storableJson } from './syntax.ts'
+import { redirectUri } from './urls.ts'
+
+/** Building blocks of model schemas. Messages are sentences for the person who wrote the value. */
+
+/** Characters; indexed texts stay far below PostgreSQL's 2 704-byte index row even at four bytes each. */
+export const textLimits = { name: 255, line: 2_000, text: 100_000 } as const
+
+/** Entries of a list. */
+export const listLimits = { keys: 500, members: 10_000 } as const
+
+/** A line of text, possibly empty. */
+export const line = (max: number = textLimits.line) =>
+  follow(storable, z.string().max(max, { error: `Must be at most ${max} characters.`, abort: true }))
+
+/** A line of text that says something. */
+export const filledLine = (max: number = textLimits.line) => follow((text) => (text.trim() === '' ? 'May not be empty.' : undefined), line(max).min(1, { abort: true }))
+
+/** A text of a given form. */
+export const text = (syntax: Syntax, max: number = textLimits.line) => follow(syntax, line(max))
+
+function follow(syntax: Syntax, schema: z.ZodString): z.ZodString {
+  return schema.superRefine((value, context) => {
+    const fault = syntax(value)
+    if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
+  })
+}
+
+/** A human-readable name. */
+export const name = () => filledLine(textLimits.name)
+
+export const slug = () =>
+  filledLine(50).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.')
+
+/** The column's range: PostgreSQL's `integer`. */
+export const int32 = (min = -2_147_483_648) => z.int('Must be a whole number.').min(min, `Must be at least ${min}.`).max(2_147_483_647, 'Must be at most 2147483647.')
+
+export const uuid = () => z.guid('Must be a UUID.').toLowerCase()
+
+/** UUIDs of rows that no model is made for yet. */
+export const uuids = () => distinct(z.array(uuid()).max(listLimits.keys))
+
+/** The key of an existing row, by a UUID. @param family the referenced family, checked at start */
+export function reference(family: string) {
+  const schema = uuid()
+  fieldMeta.add(schema, { reference: family })
+  return schema
+}
+
+/** The key of an existing row, by an integer. */
+export function integerReference(family: string) {
+  const schema = int32(1)
+  fieldMeta.add(schema, { reference: family })
+  return schema
+}
+
+/** Keys of existing rows, each at most once. */
+export const references = (family: string, max: number = listLimits.keys) => distinct(z.array(reference(family)).max(max))
+
+export const integerReferences = (family: string, max: number = listLimits.keys) => distinct(z.array(integerReference(family)).max(max))
+
+function distinct<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<Item> {
+  return list.refine((items) => new Set(items).size === items.length, 'Must not hold a key twice.')
+}
+
+/** Marks a member as a secret: sealed at rest, masked everywhere else. */
+export function secret<Schema extends z.ZodType>(schema: Schema): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), secret: true })
+  return schema
+}
+
+/** Marks a member that the service makes up for a new row when none is sent. */
+export function madeUp<Schema extends z.ZodType>(schema: Schema, makeUp: () => string): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), makeUp })
+  return schema
+}
+
+/** A free-form JSON object. */
+export const jsonObject = () =>
+  z.record(z.string(), z.unknown()).superRefine((value, context) => {
+    const isLong = () => JSON.stringify(value).length > textLimits.text
+    const fault = storableJson(value) ?? (isLong() ? `Must be at most ${textLimits.text} characters as JSON.` : undefined)
+    if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
+  })
+
+/** One of the choices; the message names them. */
+export const oneOf = <const Choices extends readonly [string, ...string[]]>(choices: Choices) =>
+  z.enum(choices, `Must be one of: ${choices.join(', ')}.`)
+
+const redirectUriEntry = z
+  .strictObject({ matching_mode: z.enum(['strict', 'regex']), url: filledLine() })
+  .superRefine(({ matching_mode, url }, context) => {
+    const fault = matching_mode === 'regex' ? regularExpression(url) : redirectUri(url)
+    if (fault !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: fault })
+  })
+
+/** Older clients send one text, a URI a line; each is strict. */
+const fromLines = (sent: unknown): unknown =>
+  typeof sent !== 'string'
+    ? sent
+    : sent.split(/\r?\n/).map((url) => url.trim()).filter((url) => url !== '').map((url) => ({ matching_mode: 'strict', url }))
+
+export const redirectUris = () => z.preprocess(fromLines, z.array(redirectUriEntry).max(100))

@@ -1,0 +1,21 @@
+import { z } from 'zod'
+import { defineModel } from './define.ts'
+import { line, name, oneOf, slug } from './fields.ts'
+
+const designations = ['authentication', 'authorization', 'enrollment', 'invalidation', 'recovery', 'stage_configuration', 'unenrollment'] as const
+
+export default defineModel({
+  name: 'service_flows.flow',
+  noun: 'flow',
+  resource: 'flow',
+  table: 'flows',
+  key: 'uuid',
+  identifiers: [['slug']],
+  attrs: z.object({
+    name: name(),
+    slug: slug(),
+    title: line().default(''),
+    designation: oneOf(designations),
+  }),
+  shown: ['pk'],
+})

@@ -1,0 +1,23 @@
+import { z } from 'zod'
+import { filledLine, oneOf, reference, references, secret } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+
+const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend']).default('delete')
+
+export default defineProvider({
+  kind: 'directory_sync_b',
+  verboseName: 'Directory Sync B Provider',
+  component: 'service-provider-directory-sync-b-form',
+  backchannel: true,
+  flows: 'none',
+  settings: z.object({
+    property_mappings_group: references('propertymapping').default([]),
+    client_id: filledLine(255),
+    client_secret: secret(filledLine()),
+    tenant_id: filledLine(255),
+    exclude_users_service_account: z.boolean().default(false),
+    filter_group: reference('group').nullable().default(null),
+    user_delete_action: deleteAction(),
+    group_delete_action: deleteAction(),
+  }),
+})

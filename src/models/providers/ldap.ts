@@ -1,0 +1,24 @@
+import { z } from 'zod'
+import { int32, line, oneOf, reference, text } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { distinguishedName } from '../syntax.ts'
+
+const mode = () => oneOf(['direct', 'cached']).default('direct')
+
+export default defineProvider({
+  kind: 'ldap',
+  verboseName: 'LDAP Provider',
+  component: 'service-provider-ldap-form',
+  backchannel: true,
+  flows: 'all',
+  settings: z.object({
+    base_dn: text(distinguishedName).default('DC=ldap,DC=example,DC=com'),
+    certificate: reference('certificatekeypair').nullable().default(null),
+    tls_server_name: line(255).default(''),
+    uid_start_number: int32().default(2_000),
+    gid_start_number: int32().default(4_000),
+    search_mode: mode(),
+    bind_mode: mode(),
+    mfa_support: z.boolean().default(true),
+  }),
+})

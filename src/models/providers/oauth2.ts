@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { randomText } from '../../ids.ts'
+import type { Values } from '../define.ts'
+import { filledLine, line, madeUp, oneOf, redirectUris, reference, secret, text, uuids } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { duration } from '../syntax.ts'
+import { originOf } from '../urls.ts'
+
+const validity = (initial: string) => text(duration, 255).default(initial)
+const key = () => reference('certificatekeypair').nullable().default(null)
+
+const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
+
+/** Where the application is: the first redirect URI that is one, for a regular expression has no certain host. */
+function launchUrl(values: Values): string | null {
+  const uris = redirectUris().safeParse(values.redirect_uris)
+  const first = uris.data?.find(({ matching_mode }) => matching_mode === 'strict')
+  return first === undefined ? null : originOf(first.url)
+}
+
+export default defineProvider({
+  kind: 'oauth2',
+  verboseName: 'OAuth2/OpenID Provider',
+  component: 'service-provider-oauth2-form',
+  backchannel: false,
+  flows: 'all',
+  settings: z.object({
+    client_type: oneOf(['confidential', 'public']).default('confidential'),
+    client_id: madeUp(filledLine(255), () => randomText(40)),
+    client_secret: secret(madeUp(line(255), () => randomText(128))),
+    access_code_validity: validity('minutes=1'),
+    access_token_validity: validity('hours=1'),
+    refresh_token_validity: validity('days=30'),
+    include_claims_in_id_token: z.boolean().default(true),
+    signing_key: key(),
+    encryption_key: key(),
+    redirect_uris: redirectUris().default([]),
+    sub_mode: oneOf(subModes).default('hashed_user_id'),
+    issuer_mode: oneOf(['global', 'per_provider']).default('per_provider'),
+    jwks_sources: uuids().default([]),
+  }),
+  columns: { client_id: 'oauth2_client_id' },
+  unique: ['client_id'],
+  rules({ client_type, client_secret }, report) {
+    // Anyone could be a client whose secret is known to be empty.
+    if (client_type === 'confidential' && client_secret === '') report(['client_secret'], 'May not be empty when client_type is confidential.')
+  },
+  launchUrl,
+})

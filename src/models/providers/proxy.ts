@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { line, oneOf, reference, text, uuids } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { blankOr, domain, duration, regularExpressionLines } from '../syntax.ts'
+import { httpUrl } from '../urls.ts'
+
+const validity = (initial: string) => text(duration, 255).default(initial)
+
+const basicAuthAttributes = ['basic_auth_password_attribute', 'basic_auth_user_attribute'] as const
+
+export default defineProvider({
+  kind: 'proxy',
+  verboseName: 'Proxy Provider',
+  component: 'service-provider-proxy-form',
+  backchannel: false,
+  flows: 'all',
+  settings: z.object({
+    internal_host: text(blankOr(httpUrl)).default(''),
+    external_host: text(httpUrl),
+    internal_host_ssl_validation: z.boolean().default(true),
+    certificate: reference('certificatekeypair').nullable().default(null),
+    skip_path_regex: text(regularExpressionLines, 10_000).default(''),
+    basic_auth_enabled: z.boolean().default(false),
+    basic_auth_password_attribute: line(255).default(''),
+    basic_auth_user_attribute: line(255).default(''),
+    mode: oneOf(['proxy', 'forward_single', 'forward_domain']).default('proxy'),
+    intercept_header_auth: z.boolean().default(true),
+    cookie_domain: text(blankOr(domain), 255).default(''),
+    access_token_validity: validity('hours=1'),
+    refresh_token_validity: validity('days=30'),
+    jwks_sources: uuids().default([]),
+  }),
+  rules(values, report) {
+    if (values.mode === 'proxy' && values.internal_host === '') report(['internal_host'], 'May not be empty when mode is proxy.')
+    if (values.mode === 'forward_domain' && values.cookie_domain === '') report(['cookie_domain'], 'May not be empty when mode is forward_domain.')
+    if (values.basic_auth_enabled !== true) return
+    for (const member of basicAuthAttributes) {
+      if (String(values[member]).trim() === '') report([member], 'May not be empty when basic_auth_enabled is true.')
+    }
+  },
+  launchUrl: ({ external_host }) => (typeof external_host === 'string' ? external_host : null),
+})

@@ -1,0 +1,17 @@
+import { z } from 'zod'
+import { jsonObject, text } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { duration } from '../syntax.ts'
+
+export default defineProvider({
+  kind: 'rac',
+  verboseName: 'RAC Provider',
+  component: 'service-provider-rac-form',
+  backchannel: false,
+  flows: 'all',
+  settings: z.object({
+    settings: jsonObject().default({}),
+    connection_expiry: text(duration, 255).default('hours=8'),
+    delete_token_on_disconnect: z.boolean().default(false),
+  }),
+})

@@ -1,0 +1,20 @@
+import { z } from 'zod'
+import { randomText } from '../../ids.ts'
+import { filledLine, madeUp, secret, text } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { cidrList } from '../syntax.ts'
+
+const everywhere = '0.0.0.0/0, ::/0'
+
+export default defineProvider({
+  kind: 'radius',
+  verboseName: 'Radius Provider',
+  component: 'service-provider-radius-form',
+  backchannel: false,
+  flows: 'all',
+  settings: z.object({
+    client_networks: text(cidrList, 20_000).default(everywhere),
+    shared_secret: secret(madeUp(filledLine(255), () => randomText(128))),
+    mfa_support: z.boolean().default(true),
+  }),
+})

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { filledLine, line, oneOf, reference, text } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { duration } from '../syntax.ts'
+import { httpUrl } from '../urls.ts'
+
+// https://www.w3.org/TR/xmldsig-core1/#sec-AlgID, and RFC 6931 for xmldsig-more.
+const xmldsig = 'http://www.w3.org/2000/09/xmldsig#'
+const xmldsigMore = 'http://www.w3.org/2001/04/xmldsig-more#'
+const xmlenc = 'http://www.w3.org/2001/04/xmlenc#'
+
+const digests = [`${xmldsig}sha1`, `${xmlenc}sha256`, `${xmldsigMore}sha384`, `${xmlenc}sha512`] as const
+
+const signatures = [
+  `${xmldsig}rsa-sha1`,
+  `${xmldsigMore}rsa-sha256`,
+  `${xmldsigMore}rsa-sha384`,
+  `${xmldsigMore}rsa-sha512`,
+  `${xmldsigMore}ecdsa-sha1`,
+  `${xmldsigMore}ecdsa-sha256`,
+  `${xmldsigMore}ecdsa-sha384`,
+  `${xmldsigMore}ecdsa-sha512`,
+  `${xmldsig}dsa-sha1`,
+] as const
+
+const validity = (initial: string) => text(duration, 255).default(initial)
+const key = () => reference('certificatekeypair').nullable().default(null)
+
+export default defineProvider({
+  kind: 'saml',
+  verboseName: 'SAML Provider',
+  component: 'service-provider-saml-form',
+  backchannel: false,
+  flows: 'all',
+  settings: z.object({
+    acs_url: text(httpUrl, 200),
+    audience: line().default(''),
+    issuer: filledLine().default('service'),
+    assertion_valid_not_before: validity('minutes=-5'),
+    assertion_valid_not_on_or_after: validity('minutes=5'),
+    session_valid_not_on_or_after: validity('minutes=86400'),
+    name_id_mapping: reference('propertymapping').nullable().default(null),
+    digest_algorithm: oneOf(digests).default(`${xmlenc}sha256`),
+    signature_algorithm: oneOf(signatures).default(`${xmldsigMore}rsa-sha256`),
+    signing_kp: key(),
+    verification_kp: key(),
+    encryption_kp: key(),
+    sign_assertion: z.boolean().default(true),
+    sign_response: z.boolean().default(false),
+    sp_binding: oneOf(['redirect', 'post']).default('redirect'),
+    default_relay_state: line().default(''),
+  }),
+  rules({ signing_kp, sign_assertion, sign_response }, report) {
+    if (signing_kp === null || sign_assertion === true || sign_response === true) return
+    for (const member of ['sign_assertion', 'sign_response']) {
+      report([member], 'With a signing_kp, sign_assertion or sign_response must be true.')
+    }
+  },
+})

@@ -1,0 +1,20 @@
+import { z } from 'zod'
+import { filledLine, reference, references, secret, text } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { httpUrl } from '../urls.ts'
+
+export default defineProvider({
+  kind: 'scim',
+  verboseName: 'SCIM Provider',
+  component: 'service-provider-scim-form',
+  backchannel: true,
+  flows: 'none',
+  settings: z.object({
+    property_mappings_group: references('propertymapping').default([]),
+    url: text(httpUrl),
+    token: secret(filledLine()),
+    verify_certificates: z.boolean().default(true),
+    exclude_users_service_account: z.boolean().default(false),
+    filter_group: reference('group').nullable().default(null),
+  }),
+})

@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { filledLine, jsonObject, oneOf, reference, references, secret, text } from '../fields.ts'
+import { defineProvider } from '../provider.ts'
+import { domain, email } from '../syntax.ts'
+
+const scopes = ['user', 'group', 'group.member', 'domain.readonly'].map((scope) => `https://www.googleapis.com/auth/admin.directory.${scope}`)
+
+const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend']).default('delete')
+
+export default defineProvider({
+  kind: 'workspace_sync_a',
+  verboseName: 'Workspace Sync A Provider',
+  component: 'service-provider-workspace-sync-a-form',
+  backchannel: true,
+  flows: 'none',
+  settings: z.object({
+    property_mappings_group: references('propertymapping').default([]),
+    delegated_subject: text(email, 254),
+    credentials: secret(jsonObject()),
+    scopes: filledLine().default(scopes.join(',')),
+    exclude_users_service_account: z.boolean().default(false),
+    filter_group: reference('group').nullable().default(null),
+    user_delete_action: deleteAction(),
+    group_delete_action: deleteAction(),
+    default_group_email_domain: text(domain, 255),
+  }),
+})

@@ -1,0 +1,28 @@
+import { z } from 'zod'
+import { defineModel } from './define.ts'
+import { jsonObject, line, oneOf, references, text } from './fields.ts'
+import { blankOr, email, path, username } from './syntax.ts'
+
+const types = ['external', 'internal', 'internal_service_account', 'service_account'] as const
+
+export default defineModel({
+  name: 'service_core.user',
+  noun: 'user',
+  resource: 'user',
+  table: 'users',
+  key: 'integer',
+  identifiers: [['username']],
+  attrs: z.object({
+    username: text(username, 150),
+    name: line(255).default(''),
+    email: text(blankOr(email), 254).default(''),
+    is_active: z.boolean().default(true),
+    attributes: jsonObject().default({}),
+    path: text(path, 255).default('users'),
+    type: oneOf(types).default('internal'),
+    groups: references('group').default([]),
+  }),
+  links: { groups: { table: 'memberships', own: 'user_pk', other: 'group_pk' } },
+  uuid: true,
+  shown: ['pk', 'uuid', 'uid', 'avatar', 'last_login', 'is_superuser', 'groups_obj'],
+})

@@ -1,0 +1,138 @@
+import {
+  createPostgresBackend,
+  type Job,
+  type PostgresConnectionOptions,
+  type PostgresQueueBackend,
+  Queue,
+  QueueEvents,
+  runMigrations,
+  Worker,
+  type WorkerOptions,
+} from 'bullmq'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { Problem } from '../errors.ts'
+import type { ApplyJob, QueueSpec } from './define.ts'
+
+/** BullMQ's classes over either store. */
+export type ApplyQueue = Queue<ApplyJob> | Queue<ApplyJob, unknown, string, ApplyJob, unknown, string, PostgresQueueBackend, PostgresConnectionOptions>
+export type ApplyEvents = Pick<QueueEvents, 'close'> & { on(event: 'completed' | 'failed', listener: (ended: { jobId: string }) => void): unknown }
+export type ApplyWorker = Pick<Worker, 'close' | 'isRunning' | 'waitUntilReady'>
+
+/**
+ * The one switch between the two places a queue can live: Redis when there is a URL for it, else PostgreSQL. Everything
+ * above gets the same three things and cannot tell.
+ */
+export type Backend = {
+  readonly kind: 'redis' | 'postgres'
+  openQueue(spec: QueueSpec): ApplyQueue
+  openWorker(spec: QueueSpec, work: (job: Job<ApplyJob>) => Promise<string>, options: { concurrency: number }): ApplyWorker
+  openEvents(spec: QueueSpec): ApplyEvents
+  /** @throws {Problem} `unavailable` when the store cannot be reached or is set up so that it could lose jobs */
+  check(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Defaults that bite: a killed worker's job would be taken up after a minute. */
+const workerDefaults = { lockDuration: 4_000, stalledInterval: 1_000, maxStalledCount: 50 } satisfies Partial<WorkerOptions>
+
+/** Jobs that a worker takes and finds locked or done cost nothing, so being called stalled often is no reason to fail. */
+export async function openBackend({ redisUrl, databaseUrl }: { redisUrl: string | null; databaseUrl: string }): Promise<Backend> {
+  return redisUrl === null ? openPostgres(databaseUrl) : openRedis(redisUrl)
+}
+
+function openRedis(url: string): Backend {
+  const connections: Redis[] = []
+  const connect = (blocking: boolean) => {
+    const connection = new Redis(url, {
+      // A producer fails at once; a worker waits for as long as it takes.
+      enableOfflineQueue: blocking,
+      maxRetriesPerRequest: blocking ? null : 1,
+      ...(!blocking && { commandTimeout: 800 }),
+      connectTimeout: 2_000,
+      retryStrategy: (times) => Math.min(50 * times, 500),
+    })
+    // Each user of a connection logs its own errors; without a listener ioredis would print them itself.
+    connection.on('error', () => {})
+    connections.push(connection)
+    return connection
+  }
+  const producer = connect(false)
+  return {
+    kind: 'redis',
+    openQueue: (spec) => {
+      const queue: Queue<ApplyJob> = new Queue(spec.name, { connection: producer, defaultJobOptions: spec.jobs, skipWaitingForReady: true })
+      queue.on('error', () => {})
+      return queue
+    },
+    openWorker: (spec, work, { concurrency }) =>
+      quiet(new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
+    openEvents: (spec) => quiet(new QueueEvents(spec.name, { connection: connect(true) })),
+    check: () => checkRedis(producer),
+    close: async () => {
+      for (const connection of connections) connection.disconnect()
+    },
+  }
+}
+
+/** An evicting Redis throws jobs away without a word: it is refused. */
+async function checkRedis(redis: Redis): Promise<void> {
+  const reply = await reach(redis)
+  const policy = reply[reply.indexOf('maxmemory-policy') + 1]
+  if (policy !== undefined && policy !== 'noeviction') {
+    throw new Problem('unavailable', `Redis evicts keys (maxmemory-policy ${policy}): set it to noeviction, or jobs get lost.`)
+  }
+}
+
+async function reach(redis: Redis): Promise<string[]> {
+  try {
+    if (redis.status !== 'ready') await new Promise((resolve, reject) => waitReady(redis, resolve, reject))
+    const reply: unknown = await redis.config('GET', 'maxmemory-policy')
+    return Array.isArray(reply) ? reply.map(String) : Object.entries(Object(reply)).flat().map(String)
+  } catch (error) {
+    // Managed servers may forbid CONFIG; then their own settings have to be trusted.
+    if (error instanceof Error && /unknown command|NOPERM/i.test(error.message)) return []
+    throw new Problem('unavailable', 'Redis cannot be reached at REDIS_URL.', { retryAfterS: 1, cause: error })
+  }
+}
+
+function waitReady(redis: Redis, resolve: (value: unknown) => void, reject: (error: Error) => void): void {
+  const timer = setTimeout(() => reject(new Error('no connection within 5 s')), 5_000)
+  redis.once('ready', () => {
+    clearTimeout(timer)
+    resolve(undefined)
+  })
+}
+
+async function openPostgres(url: string): Promise<Backend> {
+  const client = new pg.Client({ connectionString: url, application_name: 'gatewright-queue-migrations' })
+  await client.connect()
+  try {
+    await runMigrations(client)
+  } finally {
+    await client.end()
+  }
+  const connection = (name: string, max: number): PostgresConnectionOptions => ({
+    connectionString: url,
+    schema: 'bullmq',
+    max,
+    application_name: name,
+    keepAlive: true,
+    connectionTimeoutMillis: 900,
+  })
+  return {
+    kind: 'postgres',
+    openQueue: (spec) => quiet(new Queue(spec.name, { connection: connection('gatewright-queue', 8), defaultJobOptions: spec.jobs, skipWaitingForReady: true }, createPostgresBackend)),
+    openWorker: (spec, work, { concurrency }) =>
+      quiet(new Worker(spec.name, work, { connection: connection('gatewright-queue-worker', concurrency + 2), concurrency, ...workerDefaults }, createPostgresBackend)),
+    openEvents: (spec) => quiet(new QueueEvents(spec.name, { connection: connection('gatewright-queue-events', 2) }, createPostgresBackend)),
+    check: async () => {},
+    close: async () => {},
+  }
+}
+
+/** An 'error' event without a listener ends the process; what it says shows up where a call fails. */
+function quiet<Emitter extends { on(event: 'error', listener: (error: Error) => void): unknown }>(emitter: Emitter): Emitter {
+  emitter.on('error', () => {})
+  return emitter
+}

@@ -1,0 +1,32 @@
+import type { JobsOptions } from 'bullmq'
+
+/** A queue: its name, what its jobs carry and how they are kept, in one value, so that nothing is typed twice. */
+export type QueueSpec = {
+  readonly name: string
+  readonly jobs: JobsOptions
+}
+
+/** The doorbell: a job says which run to look at, and nothing else. No secret can be in it. */
+export type ApplyJob = { readonly run: string }
+
+/** The job that proves consumption: it carries nothing. */
+export const canaryName = 'canary'
+
+const day = 86_400
+
+export const applyQueue: QueueSpec = {
+  name: 'apply',
+  jobs: {
+    // The ledger keeps the results; these are what the dashboard shows. Never `true`: readers would race with it.
+    removeOnComplete: { age: day, count: 1_000 },
+    removeOnFail: { age: 7 * day, count: 5_000 },
+    // Trying again is the worker's (transient failures) and the reconciler's (lost doorbells), never the queue's.
+    attempts: 1,
+  },
+}
+
+/** A queue ignores an id that it has seen, so every ring has its own. */
+export const jobId = (run: string, ring: number): string => `run-${run}-${ring}`
+
+/** @returns the run that a job id rings for, if it does */
+export const runOfJob = (id: string): string | undefined => /^run-([0-9a-f-]{36})-\d+$/.exec(id)?.[1]

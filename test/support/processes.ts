@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { atEnd } from './at-end.ts'
+import { plainEnvironment } from './environment.ts'
+import { guard } from './guard.ts'
+import { until } from './until.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Enough to read a failure by; a test that logs more loses the beginning. */
+const maxOutput = 4_000_000
+
+export type Exit = { code: number | null; signal: NodeJS.Signals | null }
+
+export type Running = {
+  readonly pid: number
+  /** What it has written so far, both streams together. */
+  output(): string
+  /** Waits for a line of its output; @throws when it ends or time runs out before */
+  line(pattern: RegExp, limits?: { withinMs?: number }): Promise<RegExpMatchArray>
+  /** Sends a signal; the process need not end of it. */
+  signal(signal: NodeJS.Signals): void
+  /** How it ended, once it has. */
+  readonly exited: Promise<Exit>
+  /** SIGTERM, and waits for its end; @throws when it has not ended within `withinMs` */
+  stop(limits?: { withinMs?: number }): Promise<Exit>
+  /** SIGKILL, and waits for its end. */
+  kill(): Promise<Exit>
+}
+
+/**
+ * Runs one of the project's TypeScript files as a process of its own. Who starts one stops it: a process that is
+ * still there at the end of the test file is killed, and fails the file.
+ *
+ * @param file below the project, such as `src/server.ts`
+ * @param env all that it gets besides PATH and the like
+ */
+export function run(file: string, { args = [], env = {}, cwd = root }: { args?: string[]; env?: Record<string, string>; cwd?: string } = {}): Running {
+  const child = spawn(process.execPath, [fileURLToPath(new URL(`../../${file}`, import.meta.url)), ...args], {
+    cwd,
+    env: { ...plainEnvironment(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const { pid } = child
+  if (pid === undefined) throw new Error(`${file} could not be started`)
+  const release = guard({ pid, signal: 'KILL' })
+  let text = ''
+  let end: Exit | undefined
+  const gather = (chunk: Buffer) => {
+    text = (text + chunk.toString('utf8')).slice(-maxOutput)
+  }
+  child.stdout.on('data', gather)
+  child.stderr.on('data', gather)
+  // `close` comes after the last output, `exit` may come before it.
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('close', (code, signal) => {
+      end = { code, signal }
+      release()
+      resolve(end)
+    })
+  })
+  const named = `${file} (${pid})`
+  const ended = (withinMs: number) => until(() => end, { what: `${named} to end`, withinMs })
+
+  atEnd(async () => {
+    if (end !== undefined) return
+    child.kill('SIGKILL')
+    await exited
+    throw new Error(`${named} was still running at the end of its test file. Its last output:\n${text.slice(-2_000)}`)
+  })
+
+  return {
+    pid,
+    output: () => text,
+    exited,
+    signal: (signal) => void child.kill(signal),
+    line: async (pattern, { withinMs = 10_000 } = {}) => {
+      const found = () => text.match(new RegExp(pattern, pattern.flags.includes('m') ? pattern.flags : `${pattern.flags}m`))
+      await until(() => found() ?? end, { what: `${named} to write ${pattern}`, withinMs }).catch((error: unknown) => {
+        throw new Error(`${(error as Error).message}. Its last output:\n${text.slice(-2_000)}`)
+      })
+      const match = found()
+      if (match === null) throw new Error(`${named} ended (${JSON.stringify(end)}) before it wrote ${pattern}:\n${text.slice(-2_000)}`)
+      return match
+    },
+    stop: async ({ withinMs = 15_000 } = {}) => {
+      child.kill('SIGTERM')
+      return await ended(withinMs)
+    },
+    kill: async () => {
+      child.kill('SIGKILL')
+      return await exited
+    },
+  }
+}

@@ -1,0 +1,75 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { atEnd } from './at-end.ts'
+
+export type Proxy = {
+  /** The proxied server's URL, by way of the proxy. */
+  readonly url: string
+  /** Cuts every connection now. */
+  cut(): void
+  /**
+   * Cuts a connection at the moment when the server answers to something that holds `text`: the server did it, and
+   * the client never learns.
+   */
+  loseAnswerTo(text: string): void
+  /** false: new connections are refused, by being closed at once. */
+  accept(yes: boolean): void
+}
+
+/** A TCP proxy before a server, to lose connections at will. Closed after the test file. */
+export async function proxyTo(target: string): Promise<Proxy> {
+  const { hostname, port } = new URL(target)
+  const sockets = new Set<Socket>()
+  let losing: string | undefined
+  let accepting = true
+
+  const server = createServer((client) => {
+    if (!accepting) return void client.destroy()
+    const upstream = connect(Number(port), hostname)
+    let lost = false
+    const cutBoth = () => {
+      client.destroy()
+      upstream.destroy()
+    }
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.setNoDelay(true)
+      socket.on('error', cutBoth)
+      socket.on('close', () => {
+        sockets.delete(socket)
+        cutBoth()
+      })
+    }
+    client.on('data', (chunk) => {
+      if (losing !== undefined && chunk.includes(losing)) {
+        losing = undefined
+        lost = true
+      }
+      upstream.write(chunk)
+    })
+    upstream.on('data', (chunk) => (lost ? cutBoth() : void client.write(chunk)))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  atEnd(async () => {
+    cut()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the proxy got no port')
+  const url = new URL(target)
+  url.port = String(address.port)
+  return {
+    url: url.href,
+    cut,
+    loseAnswerTo: (text) => {
+      losing = text
+    },
+    accept: (yes) => {
+      accepting = yes
+    },
+  }
+}

@@ -1,0 +1,154 @@
+import { posix } from 'node:path'
+
+/** The project's files: path from its top, with `/`, to text. */
+export type Files = ReadonlyMap<string, string>
+
+/** The house style as rules over text. Each says what is wrong where: `src/db/client.ts imports src/models/user.ts`. */
+export type Rule = (files: Files) => string[]
+
+/** The source without comments; with `strings: false` without the contents of texts either. */
+export function code(text: string, { strings }: { strings: boolean }): string {
+  const parts = /\/\*[\s\S]*?\*\/|(?<!:)\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g
+  return text.replace(parts, (part) => {
+    if (part.startsWith('/')) return ''
+    if (strings) return part
+    return part.startsWith('`') ? (part.match(/\$\{[^}]*\}/g) ?? []).join(' ') : "''"
+  })
+}
+
+const sources = (files: Files, folder: RegExp): [string, string][] =>
+  [...files].filter(([path]) => folder.test(path) && path.endsWith('.ts') && !path.startsWith('src/db/generated/'))
+
+const anySource = /^(src|workers|test|bench)\//
+
+/** What a file imports: paths of the project for relative ones, names of packages for others. */
+function imports(path: string, text: string): string[] {
+  const found = code(text, { strings: true }).matchAll(/\b(?:from\s+|import\s*\(?\s*)'([^'\n]+)'/g)
+  return [...found].map(([, target = '']) => (target.startsWith('.') ? posix.join(posix.dirname(path), target) : target))
+}
+
+const edges = (files: Files, folder: RegExp) =>
+  sources(files, folder).flatMap(([path, text]) => imports(path, text).map((target) => ({ path, target })))
+
+/** From the ground up; a file imports its own layer and those before it. Other files of `src/` are ground. */
+const layers = [
+  [/^src\/[^/]+$/],
+  [/^src\/db\//],
+  [/^src\/models\//],
+  [/^src\/(blueprint|queue)\//],
+  [/^src\/http\//],
+  [/^src\/api\//],
+  [/^src\/app\.ts$/, /^workers\//],
+  [/^src\/(server|standalone)\.ts$/, /^src\/cli\//],
+  [/^(test|bench)\//],
+]
+
+const layerOf = (path: string) => layers.findLastIndex((patterns) => patterns.some((pattern) => pattern.test(path)))
+
+/** Workers take what stands below HTTP. */
+const heightOf = (path: string) => (path.startsWith('workers/') ? layerOf('src/queue/') : layerOf(path))
+
+const isProject = (path: string) => anySource.test(path)
+
+export const importsRunDownwards: Rule = (files) =>
+  edges(files, anySource)
+    .filter(({ path, target }) => isProject(target) && layerOf(target) > heightOf(path) && !sameFolder(path, target))
+    .map(({ path, target }) => `${path} imports ${target}, which stands above it`)
+
+const sameFolder = (one: string, other: string) => posix.dirname(one) === posix.dirname(other) && one.startsWith('workers/')
+
+/** What runs in a worker never loads the web server. */
+export const noWebServerBelowHttp: Rule = (files) =>
+  edges(files, /^(src|workers)\//)
+    .filter(({ path, target }) => heightOf(path) < layerOf('src/http/') && /^(fastify|@fastify\/|@bull-board\/)/.test(target))
+    .map(({ path, target }) => `${path} imports ${target}, which only http/ and above may`)
+
+export const noImportCircles: Rule = (files) => {
+  const graph = new Map(sources(files, anySource).map(([path, text]) => [path, imports(path, text)]))
+  const done = new Set<string>()
+  const circles: string[] = []
+  const visit = (path: string, trail: string[]) => {
+    if (trail.includes(path)) circles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '))
+    if (done.has(path) || trail.includes(path)) return
+    for (const target of graph.get(path) ?? []) visit(target, [...trail, path])
+    done.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return circles
+}
+
+export const apiFilesStandAlone: Rule = (files) =>
+  edges(files, /^src\/api\//)
+    .filter(({ target }) => target.startsWith('src/api/'))
+    .map(({ path, target }) => `${path} imports ${target}: what both need belongs below`)
+
+/** What models share; the registry, `index.ts`, knows them all. */
+const sharedByModels = ['define', 'provider', 'fields', 'syntax'].map((name) => `src/models/${name}.ts`)
+
+export const modelsStandAlone: Rule = (files) =>
+  edges(files, /^src\/models\//)
+    .filter(({ path, target }) => target.startsWith('src/models/') && path !== 'src/models/index.ts' && !sharedByModels.includes(target))
+    .map(({ path, target }) => `${path} imports ${target}: a model refers to another by its name`)
+
+/** A provider kind's name is known to its own file alone: nothing else may depend on which kind it is. */
+export const kindsStayInTheirFiles: Rule = (files) => {
+  const kinds = [...files.keys()].flatMap((path) => path.match(/^src\/models\/providers\/(\w+)\.ts$/)?.[1] ?? [])
+  return sources(files, /^(src(?!\/models\/providers\/)|workers)\//).flatMap(([path, text]) => {
+    const plain = code(text, { strings: true })
+    return kinds.filter((kind) => plain.includes(`'${kind}'`)).map((kind) => `${path} names the provider kind '${kind}'`)
+  })
+}
+
+/** Files in which a pattern occurs, outside of comments and texts. */
+const without = (folder: RegExp, pattern: RegExp, complaint: string, exceptions: string[] = []): Rule => (files) =>
+  sources(files, folder)
+    .filter(([path, text]) => !exceptions.includes(path) && pattern.test(code(text, { strings: false })))
+    .map(([path]) => `${path} ${complaint}`)
+
+export const environmentIsReadInOnePlace = without(/^(?!prisma\.config)/, /\bprocess\.env\b/, 'reads process.env', [
+  'src/config.ts',
+  'test/support/environment.ts',
+])
+
+export const typesAreNotSilenced: Rule = (files) => [
+  ...without(anySource, /(?::|\bas|<|\|)\s*any\b(?!\s*\?)/, 'uses any')(files),
+  ...sources(files, anySource)
+    .filter(([, text]) => /@ts-(ignore|expect-error|nocheck)/.test(text))
+    .map(([path]) => `${path} silences the type checker`),
+]
+
+/** `describe.runIf(needs('redis-server'))` is the one way to skip: it says so at the end of the run. */
+export const noSilentSkips = without(
+  /^test\//,
+  /\.(?:skip|only|todo|skipIf)\b\s*[.(]|\.runIf\(\s*(?!needs\()/,
+  'skips or singles out tests',
+)
+
+export const foldersSayWhatTheyHold: Rule = (files) => {
+  const folders = new Set([...files.keys()].map((path) => posix.dirname(path)))
+  return [...folders].filter((path) => /(^|\/)(utils?|helpers?|common|services?|libs?)(\/|$)/.test(path)).map((path) => `${path} is called after nothing`)
+}
+
+const maxLines = 300
+
+export const filesAreShort: Rule = (files) =>
+  sources(files, anySource)
+    .map(([path, text]) => ({ path, lines: text.trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > maxLines)
+    .map(({ path, lines }) => `${path} has ${lines} lines, more than ${maxLines}`)
+
+export const noMachinePaths: Rule = (files) =>
+  [...files].flatMap(([path, text]) => {
+    const found = text.match(/(?<![\w./:-])\/(?:home\/(?!node\b)|Users\/|root\/|work\/)[\w.][\w./-]*|\b[A-Z]:\\Users\\\w+/)
+    return found === null ? [] : [`${path} has a path of one machine: ${found[0]}`]
+  })
+
+export const packagesComeFromThePublicRegistry: Rule = (files) => {
+  const resolved = [...(files.get('package-lock.json') ?? '').matchAll(/"resolved": "([^"]+)"/g)].map(([, url = '']) => url)
+  return resolved.filter((url) => !url.startsWith('https://registry.npmjs.org/')).map((url) => `package-lock.json takes ${url}`)
+}
+
+export const migrationsHaveSql: Rule = (files) => {
+  const folders = new Set([...files.keys()].flatMap((path) => path.match(/^prisma\/migrations\/[^/]+(?=\/)/)?.[0] ?? []))
+  return [...folders].filter((folder) => !files.has(`${folder}/migration.sql`)).map((folder) => `${folder} has no migration.sql`)
+}

@@ -1,0 +1,39 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+/**
+ * Waits until `condition` gives something other than false, null or undefined, and returns that.
+ *
+ * @param what what is awaited, for the message: `the run to finish`
+ * @throws when it did not come within `withinMs`; the cause is what the condition last threw
+ */
+export async function until<Result>(
+  condition: () => Result | Promise<Result>,
+  { what, withinMs = 5_000, everyMs = 10 }: { what: string; withinMs?: number; everyMs?: number },
+): Promise<NonNullable<Exclude<Result, false>>> {
+  const deadline = performance.now() + withinMs
+  let seen: unknown
+  let failure: unknown
+  do {
+    try {
+      const result = await condition()
+      if (result !== false && result !== null && result !== undefined) return result as NonNullable<Exclude<Result, false>>
+      seen = result
+      failure = undefined
+    } catch (error) {
+      failure = error
+    }
+    await delay(everyMs)
+  } while (performance.now() < deadline)
+  const last = failure === undefined ? `last seen: ${seen}` : `last error: ${failure}`
+  throw new Error(`waited ${withinMs} ms for ${what}; ${last}`, { cause: failure })
+}
+
+/** Whether a process of this id is there. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
