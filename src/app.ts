@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import Fastify, { type FastifyBaseLogger } from 'fastify'
+import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { dashboardRoutes } from './api/dashboard.ts'
+import { healthRoutes } from './api/health.ts'
+import { metricsRoutes } from './api/metrics.ts'
 import { runRoutes } from './api/runs.ts'
 import { transactionalRoutes } from './api/transactional.ts'
 import type { Submitter } from './blueprint/run/submit.ts'
@@ -8,6 +11,7 @@ import type { ApplyQueue } from './queue/backend.ts'
 import { guardRoutes } from './http/access.ts'
 import type { Api } from './http/api.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
+import { countRequests, openMetrics } from './http/metrics.ts'
 import { apiPrefix } from './http/paths.ts'
 import { answerProblems } from './http/problems.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
@@ -17,7 +21,7 @@ import './messages.ts'
 export type Deps = { readonly submitter: Submitter; readonly queue: ApplyQueue }
 
 /** The table of contents of the API. */
-export function buildApp({ submitter }: Deps): Api {
+export function buildApp({ submitter, queue }: Deps): Api {
   const { db, engine } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
@@ -37,6 +41,8 @@ export function buildApp({ submitter }: Deps): Api {
   app.setSerializerCompiler(() => JSON.stringify)
   acceptJson(app)
   answerProblems(app)
+  const metrics = openMetrics()
+  countRequests(app, metrics)
   guardRoutes(app, db)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
@@ -45,13 +51,22 @@ export function buildApp({ submitter }: Deps): Api {
     reply.header('X-Request-Id', id)
   })
 
+  app.addHook('onResponse', async (request, reply) => {
+    const { method, routeOptions, actor } = request
+    const facts = { request: request.id, method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime), user: actor?.username }
+    request.log.info(facts, 'answered')
+  })
+
   app.register(
     async (api: Api) => {
-      transactionalRoutes(api, submitter)
+      transactionalRoutes(api, submitter, metrics)
       runRoutes(api, db, engine)
     },
     { prefix: apiPrefix },
   )
+  healthRoutes(app, db, queue)
+  metricsRoutes(app, db, queue, metrics)
+  dashboardRoutes(app, { db, keyring: engine.keyring, queue })
   return app
 }
 

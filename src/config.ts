@@ -37,9 +37,10 @@ const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug
 
 /**
  * @param env `process.env`, or a test's own; an empty value counts as absent
+ * @param fallback what holds when the environment does not say
  * @throws {ConfigError} listing every fault at once
  */
-export function readConfig(env: Environment = process.env): Config {
+export function readConfig(env: Environment = process.env, fallback: { logLevel: LogLevel } = { logLevel: 'info' }): Config {
   const faults: string[] = []
   const text = (name: string): string | null => env[name]?.trim() || null
 
@@ -81,7 +82,7 @@ export function readConfig(env: Environment = process.env): Config {
     return value
   }
 
-  const level = text('LOG_LEVEL') ?? 'info'
+  const level = text('LOG_LEVEL') ?? fallback.logLevel
   const logLevel = logLevels.find((known) => known === level)
   if (logLevel === undefined) faults.push(`LOG_LEVEL is ${JSON.stringify(level)}: it takes one of ${logLevels.join(', ')}.`)
 
@@ -93,7 +94,7 @@ export function readConfig(env: Environment = process.env): Config {
     redisUrl: url('REDIS_URL', ['redis:', 'rediss:']),
     secretKey: minimum('SECRET_KEY', secret('SECRET_KEY'), 32),
     bootstrapToken: minimum('BOOTSTRAP_TOKEN', secret('BOOTSTRAP_TOKEN'), 20),
-    logLevel: logLevel ?? 'info',
+    logLevel: logLevel ?? fallback.logLevel,
     workerConcurrency: integer('WORKER_CONCURRENCY', 8, 1, 64),
     tokenMaxDays: integer('TOKEN_MAX_DAYS', 365, 1, 36_500),
     runSecretsHours: integer('RUN_SECRETS_HOURS', 24, 1, 8_760),
@@ -104,4 +105,30 @@ export function readConfig(env: Environment = process.env): Config {
   }
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze(config)
+}
+
+/**
+ * The environment of a child process that is to work under these settings, what was found out at start included.
+ * A setting that came as `<NAME>_FILE` goes on as a value.
+ */
+export function environmentFor(config: Config, env: Environment = process.env): Record<string, string | undefined> {
+  const settings: Record<string, string | number | null> = {
+    PORT: config.port,
+    HOST: config.host,
+    DATA_DIR: config.dataDir,
+    DATABASE_URL: config.databaseUrl,
+    REDIS_URL: config.redisUrl,
+    SECRET_KEY: config.secretKey,
+    BOOTSTRAP_TOKEN: config.bootstrapToken,
+    LOG_LEVEL: config.logLevel,
+    WORKER_CONCURRENCY: config.workerConcurrency,
+    TOKEN_MAX_DAYS: config.tokenMaxDays,
+    RUN_SECRETS_HOURS: config.runSecretsHours,
+    APPLY_WAIT_MS: config.applyWaitMs,
+  }
+  const ours = Object.entries(settings).flatMap(([name, value]) => [
+    [`${name}_FILE`, undefined],
+    [name, value?.toString()],
+  ])
+  return { ...env, ...Object.fromEntries(ours) }
 }

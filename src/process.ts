@@ -3,7 +3,10 @@ import type { Logger } from './log.ts'
 /** Milliseconds between the first signal and the end, whatever is still open. */
 const stopWithinMs = 8_000
 
-/** Resolves at SIGINT or SIGTERM; from then on the process ends by itself in time, also when something hangs. */
+/**
+ * Resolves at SIGINT or SIGTERM, or when the process that started this one with a channel is gone; from then on the
+ * process ends by itself in time, also when something hangs.
+ */
 export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     const stop = (signal: NodeJS.Signals) => {
@@ -16,5 +19,7 @@ export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
     }
     process.once('SIGINT', stop)
     process.once('SIGTERM', stop)
+    if (process.connected === false) stop('SIGTERM')
+    else process.once('disconnect', () => stop('SIGTERM'))
   })
 }

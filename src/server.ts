@@ -1,4 +1,5 @@
 import { buildApp } from './app.ts'
+import { startBacklog } from './blueprint/run/backlog.ts'
 import { startWaiter } from './blueprint/run/wait.ts'
 import { bootstrap } from './bootstrap.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
@@ -43,6 +44,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   const queue = backend.openQueue(applyQueue)
   const events = backend.openEvents(applyQueue)
   const waiter = startWaiter(db, databaseUrl, log)
+  const backlog = startBacklog(db)
   const ended = ({ jobId }: { jobId: string }) => {
     const run = runOfJob(jobId)
     if (run !== undefined) waiter.wake(run)
@@ -51,7 +53,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   events.on('failed', ended)
   const app = buildApp({
     queue,
-    submitter: { db, engine, waiter, log, applyWaitMs: config.applyWaitMs, ring: (run, number) => ring(queue, run, number) },
+    submitter: { db, engine, waiter, backlog, log, applyWaitMs: config.applyWaitMs, ring: (run, number) => ring(queue, run, number) },
   })
   const url = await app.listen({ port: config.port, host: config.host })
   return {
@@ -59,6 +61,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
     firstToken,
     close: async () => {
       await app.close()
+      backlog.close()
       await waiter.close()
       await events.close()
       await queue.close()

@@ -18,7 +18,11 @@ function faultsOf(env: Record<string, string>): string[] {
   try {
     readConfig(env)
   } catch (error) {
-    if (error instanceof ConfigError) return error.message.split('\n').slice(1).map((line) => line.trim())
+    if (error instanceof ConfigError)
+      return error.message
+        .split('\n')
+        .slice(1)
+        .map((line) => line.trim())
     throw error
   }
   throw new Error('the settings were accepted')
@@ -28,7 +32,14 @@ const key = 'k'.repeat(32)
 
 test('an empty environment is a working one', () => {
   const config = readConfig({})
-  expect(config).toMatchObject({ port: 9000, host: '127.0.0.1', databaseUrl: null, redisUrl: null, secretKey: null, logLevel: 'info' })
+  expect(config).toMatchObject({
+    port: 9000,
+    host: '127.0.0.1',
+    databaseUrl: null,
+    redisUrl: null,
+    secretKey: null,
+    logLevel: 'info',
+  })
   expect(isAbsolute(config.dataDir)).toBe(true)
   expect(Object.isFrozen(config)).toBe(true)
 })
@@ -47,7 +58,15 @@ test('every fault is told at once', () => {
     SECRET_KEY: 'short',
     BOOTSTRAP_TOKEN: 'short',
   })
-  const named = ['PORT', 'WORKER_CONCURRENCY', 'LOG_LEVEL', 'DATABASE_URL', 'REDIS_URL', 'SECRET_KEY', 'BOOTSTRAP_TOKEN']
+  const named = [
+    'PORT',
+    'WORKER_CONCURRENCY',
+    'LOG_LEVEL',
+    'DATABASE_URL',
+    'REDIS_URL',
+    'SECRET_KEY',
+    'BOOTSTRAP_TOKEN',
+  ]
   expect(faults.map((fault) => fault.split(' ')[0]).sort()).toEqual(named.sort())
 })
 
@@ -56,9 +75,14 @@ describe('a number', () => {
     expect(readConfig({ PORT: value }).port).toBe(Number(value))
   })
 
-  test.each(['0', '65536', '-1', '80.5', '8e3', '0x50', '80 81', '９０００', '99999999999999999999'])('is refused: %j', (value) => {
-    expect(faultsOf({ PORT: value })).toEqual([`PORT is ${JSON.stringify(value)}: it takes a whole number from 1 to 65535.`])
-  })
+  test.each(['0', '65536', '-1', '80.5', '8e3', '0x50', '80 81', '９０００', '99999999999999999999'])(
+    'is refused: %j',
+    (value) => {
+      expect(faultsOf({ PORT: value })).toEqual([
+        `PORT is ${JSON.stringify(value)}: it takes a whole number from 1 to 65535.`,
+      ])
+    },
+  )
 })
 
 describe('a secret', () => {

@@ -11,13 +11,48 @@ describe('the tree of faults', () => {
   test.each<[string, [FieldPath, string][], FieldErrors]>([
     ['nothing', [], {}],
     ['a member', [[['slug'], 'Taken.']], { slug: ['Taken.'] }],
-    ['two faults of a member, in order', [[['slug'], 'b'], [['slug'], 'a']], { slug: ['b', 'a'] }],
-    ['the same fault told twice', [[['slug'], 'Taken.'], [['slug'], 'Taken.']], { slug: ['Taken.'] }],
+    [
+      'two faults of a member, in order',
+      [
+        [['slug'], 'b'],
+        [['slug'], 'a'],
+      ],
+      { slug: ['b', 'a'] },
+    ],
+    [
+      'the same fault told twice',
+      [
+        [['slug'], 'Taken.'],
+        [['slug'], 'Taken.'],
+      ],
+      { slug: ['Taken.'] },
+    ],
     ['the whole', [[[], 'Empty.']], { non_field_errors: ['Empty.'] }],
     ['a nested member', [[['app', 'slug'], 'Taken.']], { app: { slug: ['Taken.'] } }],
-    ['list items by index', [[['uris', 0, 'url'], 'No.'], [['uris', 12], 'Long.']], { uris: { '0': { url: ['No.'] }, '12': ['Long.'] } }],
-    ['a whole before its inside', [[['app'], 'Bad.'], [['app', 'slug'], 'Taken.']], { app: { non_field_errors: ['Bad.'], slug: ['Taken.'] } }],
-    ['an inside before its whole', [[['app', 'slug'], 'Taken.'], [['app'], 'Bad.']], { app: { slug: ['Taken.'], non_field_errors: ['Bad.'] } }],
+    [
+      'list items by index',
+      [
+        [['uris', 0, 'url'], 'No.'],
+        [['uris', 12], 'Long.'],
+      ],
+      { uris: { '0': { url: ['No.'] }, '12': ['Long.'] } },
+    ],
+    [
+      'a whole before its inside',
+      [
+        [['app'], 'Bad.'],
+        [['app', 'slug'], 'Taken.'],
+      ],
+      { app: { non_field_errors: ['Bad.'], slug: ['Taken.'] } },
+    ],
+    [
+      'an inside before its whole',
+      [
+        [['app', 'slug'], 'Taken.'],
+        [['app'], 'Bad.'],
+      ],
+      { app: { slug: ['Taken.'], non_field_errors: ['Bad.'] } },
+    ],
   ])('names %s', (_, faults, expected) => {
     expect(treeOf(...faults)).toEqual(expected)
   })
@@ -30,12 +65,15 @@ describe('the tree of faults', () => {
     expect(tree.non_field_errors).toEqual(['30 more faults are not listed.'])
   })
 
-  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('takes %s for a member like any other', (member) => {
-    const tree = treeOf([[member], 'Unknown.'], [['app', member], 'Unknown.'], [[member, 'polluted'], 'Bad.'])
-    const inner = JSON.stringify({ non_field_errors: ['Unknown.'], polluted: ['Bad.'] })
-    expect(JSON.stringify(tree)).toBe(`{"${member}":${inner},"app":{"${member}":["Unknown."]}}`)
-    expect(Object.prototype).not.toHaveProperty('polluted')
-  })
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'takes %s for a member like any other',
+    (member) => {
+      const tree = treeOf([[member], 'Unknown.'], [['app', member], 'Unknown.'], [[member, 'polluted'], 'Bad.'])
+      const inner = JSON.stringify({ non_field_errors: ['Unknown.'], polluted: ['Bad.'] })
+      expect(JSON.stringify(tree)).toBe(`{"${member}":${inner},"app":{"${member}":["Unknown."]}}`)
+      expect(Object.prototype).not.toHaveProperty('polluted')
+    },
+  )
 
   test('keeps members apart whose paths look alike as text', () => {
     expect(treeOf([['a', 'b'], 'Bad.'], [['a,b'], 'Bad.'])).toEqual({ a: { b: ['Bad.'] }, 'a,b': ['Bad.'] })

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { type Actor, allows, type Permission, permissionsOf, system } from '../src/permissions.ts'
 
-const actor = (held: Permission[], isSuperuser = false): Actor => ({ pk: 1, username: 'ada', isSuperuser, permissions: new Set(held) })
+const actor = (held: Permission[], isSuperuser = false): Actor => ({
+  pk: 1,
+  username: 'ada',
+  isSuperuser,
+  permissions: new Set(held),
+})
 
 test('a model has four permissions', () => {
   expect(permissionsOf('group')).toEqual(['view_group', 'add_group', 'change_group', 'delete_group'])
@@ -11,7 +16,11 @@ describe('a permission is allowed', () => {
   test.each<[string, Actor, boolean]>([
     ['to whoever holds it', actor(['view_group']), true],
     ['not to whoever holds another of the same model', actor(['add_group', 'change_group']), false],
-    ['not to whoever holds one that begins alike', actor(['view_groups' as Permission, 'view_group_member' as Permission]), false],
+    [
+      'not to whoever holds one that begins alike',
+      actor(['view_groups' as Permission, 'view_group_member' as Permission]),
+      false,
+    ],
     ['not to whoever holds nothing', actor([]), false],
     ['to a superuser who holds nothing', actor([], true), true],
     ['to the service itself', system, true],

@@ -5,13 +5,14 @@ import { kindOf, mayWrite, toBlueprint } from '../blueprint/submission.ts'
 import { Faults, Problem } from '../errors.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
+import { countApply, type Metrics } from '../http/metrics.ts'
 import { runPath } from '../http/paths.ts'
 
 /** PUT /api/v3/core/transactional/applications/: an application and its provider, applied in one transaction. */
 
 const answer = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 
-export function transactionalRoutes(app: Api, submitter: Submitter): void {
+export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
   app.put(
     '/core/transactional/applications/',
     {
@@ -20,18 +21,22 @@ export function transactionalRoutes(app: Api, submitter: Submitter): void {
     },
     async (request, reply) => {
       const { actor, body, headers, id: requestId } = request
-      refuseUnbuilt(headers)
       const { db, engine } = submitter
       const kind = kindOf(body, engine.registry)
-      if (kind !== undefined && !mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
-      const submission = toBlueprint(body, engine.registry, isCreateOnly(headers))
-      await check(db, engine, submission.plan, actor, submission.conditions)
-      const { id, run } = await submit(submitter, submission, actor, requestId)
+      const { id, run } = await countApply(metrics, { kind: kind?.provider.kind, reply }, async () => {
+        refuseUnbuilt(headers)
+        if (kind !== undefined && !mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
+        const submission = toBlueprint(body, engine.registry, isCreateOnly(headers))
+        await check(db, engine, submission.plan, actor, submission.conditions)
+        return submit(submitter, submission, actor, requestId)
+      })
       if (run === 'unknown') {
         reply.header('Location', runPath(id))
         throw new Problem('outcome_unknown', `A worker has it, but did not finish in time. Its outcome will stand at ${runPath(id)}.`)
       }
       reply.header('Content-Location', runPath(id))
+      // Found only in the transaction: somebody else created it in between. To the client it is the same answer.
+      if (run.reason === 'precondition_failed') throw new Problem('precondition_failed', run.logs.join(' '))
       return { applied: run.applied === true, logs: [...run.logs] }
     },
   )

@@ -5,7 +5,8 @@ import { sql } from '../db/sql.ts'
 import type { Faults, FieldPath } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan, Step } from './compile.ts'
-import { type Engine, type Finding, inspect, type Keys, lacking } from './inspect.ts'
+import { type Engine, type Finding, inspect, lacking, lookAhead } from './inspect.ts'
+import type { Keys } from './resolve.ts'
 import { mirrorRows, newIdentity, packChanged, packNew } from './rows.ts'
 import { insert, remirror, remove, update } from './statements.ts'
 
@@ -47,17 +48,18 @@ export type Conditions = {
  */
 export async function apply(tx: Tx, engine: Engine, plan: Plan, actor: Actor, conditions: Conditions): Promise<ApplyResult> {
   if (plan.faults.any) throw new Refusal('invalid', faultLines(plan.faults))
-  await lock(tx, plan.steps)
+  lock(tx, plan.steps)
+  const looks = lookAhead(tx, engine, plan.steps)
   const keys: Keys = new Map()
   const logs: string[] = []
   const changes: Change[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
   for (const step of plan.steps) {
-    const finding = await inspect(tx, engine, step, keys)
+    const finding = await inspect(tx, engine, step, keys, await looks.get(step))
     refuse(finding, actor, conditions)
     const key = await write(tx, engine, finding)
     checkKey(finding, key, conditions)
-    if (step.id !== undefined && key !== undefined) keys.set(step.id, key)
+    if (step.id !== undefined && key !== undefined) keys.set(step.id, { key, isNew: finding.row === undefined })
     if (step.id !== undefined && Object.keys(finding.generated).length > 0) generated[step.id] = finding.generated
     logs.push(sentence(finding, key))
     const { action } = finding
@@ -69,10 +71,10 @@ export async function apply(tx: Tx, engine: Engine, plan: Plan, actor: Actor, co
 }
 
 /** Names that are being written: two applies of one slug run one after the other. One order for all, so none deadlock. */
-async function lock(tx: Tx, steps: readonly Step[]): Promise<void> {
+function lock(tx: Tx, steps: readonly Step[]): void {
   const keys = new Set(steps.map((step) => lockKey(step.model.table, [...step.identifiers.values()])))
   const sorted = [...keys].sort()
-  await tx.query(sql`SELECT pg_advisory_xact_lock(k) FROM unnest(${sorted}::bigint[]) k`)
+  tx.send(sql`SELECT pg_advisory_xact_lock(k) FROM unnest(${sorted}::bigint[]) k`)
 }
 
 /** @returns a 64-bit key as text */

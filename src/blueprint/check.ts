@@ -3,7 +3,8 @@ import { Faults, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions } from './apply.ts'
 import type { Plan } from './compile.ts'
-import { type Engine, type Finding, inspect, type Keys, lacking, pending } from './inspect.ts'
+import { type Engine, type Finding, inspect, lacking, lookAhead } from './inspect.ts'
+import { type Keys, pending } from './resolve.ts'
 
 /**
  * What the API asks before it queues: the same looks that the worker takes, without writing. Whatever the submitter
@@ -14,10 +15,11 @@ import { type Engine, type Finding, inspect, type Keys, lacking, pending } from 
 export async function check(q: Queryable, engine: Engine, plan: Plan, actor: Actor, conditions: Conditions): Promise<readonly Finding[]> {
   const keys: Keys = new Map()
   const findings: Finding[] = []
+  const looks = lookAhead(q, engine, plan.steps)
   for (const step of plan.steps) {
-    const finding = await inspect(q, engine, step, keys)
+    const finding = await inspect(q, engine, step, keys, await looks.get(step))
     findings.push(finding)
-    if (step.id !== undefined) keys.set(step.id, finding.row?.pk ?? pending)
+    if (step.id !== undefined) keys.set(step.id, { key: finding.row?.pk ?? pending, isNew: finding.row === undefined })
   }
   refuseActor(actor, findings)
   const faults = new Faults().include([plan.faults, ...findings.map((finding) => finding.faults)])

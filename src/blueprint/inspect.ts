@@ -6,13 +6,10 @@ import type { Member, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/index.ts'
 import { type Permission, type Actor, allows } from '../permissions.ts'
 import type { Step } from './compile.ts'
-import { resolveTags } from './resolve.ts'
+import { hasTag, type Keys, pending, resolveTags } from './resolve.ts'
+import { KeyOf } from './document.ts'
 import { keysOf, unpack } from './rows.ts'
 import { exclusiveLinks, labelColumn, type Look, look, referredFamilies, type Row } from './statements.ts'
-
-/** A key that an entry will have once it is written: known while applying, pending while only looking. */
-export const pending = Symbol('pending')
-export type Keys = Map<string, string | number | typeof pending>
 
 export type Engine = { readonly registry: Registry; readonly keyring: Keyring }
 
@@ -39,14 +36,16 @@ export type Finding = {
 /**
  * Looks at the database and says what one entry would do. Reads only: the API asks before it queues, the worker asks
  * again inside its transaction, and both get the same faults in the same words.
+ *
+ * @param ahead what `lookAhead` saw of this entry already
  */
-export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Keys): Promise<Finding> {
+export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Keys, ahead?: Look): Promise<Finding> {
   const faults = new Faults()
   const { model, path } = step
   const identifiers = await resolveTags(q, engine.registry, step.identifiers, { keys, path, faults })
   const attrs = await resolveTags(q, engine.registry, step.attrs, { keys, path, faults })
   const sent = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
-  const seen = await lookAt(q, engine, step, identifiers, sent)
+  const seen = ahead !== undefined && suffices(ahead, step, sent, keys) ? ahead : await lookAt(q, engine, step, identifiers, sent)
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   if (seen.rows.length > 1) faults.add(path, `The identifiers match more than one ${model.noun}.`)
@@ -56,6 +55,44 @@ export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Ke
   const base = { step, row, label, faults, pk: pkOf(identifiers) }
   if (faults.any && row !== undefined) return { ...base, action: 'leave', values: {}, changed: [], generated: {} }
   return { ...base, ...(await settle(step, row, sent, engine, faults)) }
+}
+
+/**
+ * Looks at entries before their turn, all in one round trip: those on which no earlier entry can have an effect other
+ * than by its key. Whether the look still holds when that key is known, `suffices` says.
+ */
+export function lookAhead(q: Queryable, engine: Engine, steps: readonly Step[]): Map<Step, Promise<Look>> {
+  const looks = new Map<Step, Promise<Look>>()
+  const written = new Set<string>()
+  for (const step of steps.slice(0, maxAhead)) {
+    const plain = new Map([...step.identifiers, ...step.attrs].filter(([name, value]) => name !== 'pk' && !hasTag(value)))
+    const families = [...plain.keys()].map((name) => step.model.members.get(name)?.reference?.family)
+    const touched = [step.model.table, ...families.map((family) => engine.registry.families.get(family ?? '')?.table ?? '')]
+    const named = [...step.identifiers.values()].some(hasTag)
+    if (!named && !touched.some((table) => written.has(table))) {
+      const look = lookAt(q, engine, step, step.identifiers, plain)
+      look.catch(() => {})
+      looks.set(step, look)
+    }
+    written.add(step.model.table)
+  }
+  return looks
+}
+
+/** Entries looked at ahead, at most: a document of hundreds gains nothing from more. */
+const maxAhead = 8
+
+/** A key that came by tag was not looked for: that matters where another row could hold it. */
+function suffices(ahead: Look, { model, attrs }: Step, sent: ReadonlyMap<string, unknown>, keys: Keys): boolean {
+  return [...attrs].every(([name, value]) => {
+    if (!hasTag(value)) return true
+    if (value instanceof KeyOf && keys.get(value.id)?.isNew === true) return true
+    const place = model.members.get(name)?.place
+    const exclusive = model.unique.includes(name) || (place?.in === 'link' && place.exclusive === true)
+    const key = sent.get(name)
+    const [row] = ahead.rows
+    return value instanceof KeyOf && (!exclusive || (place?.in === 'column' && row?.[place.column] === key))
+  })
 }
 
 const pkOf = (identifiers: ReadonlyMap<string, unknown>) => {

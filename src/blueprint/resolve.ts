@@ -3,8 +3,13 @@ import { unprepared } from '../db/sql.ts'
 import type { Faults, FieldPath } from '../errors.ts'
 import type { Registry } from '../models/index.ts'
 import { Find, KeyOf } from './document.ts'
-import type { Keys } from './inspect.ts'
 import { columnOf } from './statements.ts'
+
+/** A key that an entry will have once it is written: known while applying, pending while only looking. */
+export const pending = Symbol('pending')
+
+/** Keys by entry id. A new row's key stands nowhere else yet. */
+export type Keys = Map<string, { readonly key: string | number | typeof pending; readonly isNew: boolean }>
 
 type Context = { keys: Keys; path: FieldPath; faults: Faults }
 
@@ -13,7 +18,7 @@ export async function resolveTags(q: Queryable, registry: Registry, sent: Readon
   const resolved = new Map<string, unknown>()
   for (const [name, value] of sent) {
     const at = { ...context, path: [...context.path, name] }
-    if (Array.isArray(value) && value.some(isTag)) {
+    if (Array.isArray(value) && hasTag(value)) {
       const keys: unknown[] = []
       for (const item of value) keys.push(isTag(item) ? await keyOf(q, registry, item, at) : item)
       resolved.set(name, keys)
@@ -26,8 +31,11 @@ export async function resolveTags(q: Queryable, registry: Registry, sent: Readon
 
 const isTag = (value: unknown): value is KeyOf | Find => value instanceof KeyOf || value instanceof Find
 
+/** Whether a value is, or holds, a tag. */
+export const hasTag = (value: unknown): boolean => isTag(value) || (Array.isArray(value) && value.some(isTag))
+
 async function keyOf(q: Queryable, registry: Registry, tag: KeyOf | Find, { keys, path, faults }: Context): Promise<unknown> {
-  if (tag instanceof KeyOf) return keys.get(tag.id)
+  if (tag instanceof KeyOf) return keys.get(tag.id)?.key
   const model = registry.byName(tag.model)
   if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
   const named = Object.entries(tag.identifiers)

@@ -1,6 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
-import { databaseProblem, isConnectionLost } from './failures.ts'
+import { databaseProblem, failureCode, isConnectionLost } from './failures.ts'
 import { PrismaClient } from './generated/client.ts'
 import { type Statement, sql } from './sql.ts'
 
@@ -13,6 +13,8 @@ export interface Queryable {
 /** One open transaction. Always a first parameter, never optional. */
 export interface Tx extends Queryable {
   readonly transaction: true
+  /** Sends a statement whose rows nobody needs, without waiting for it: should it fail, the commit does. */
+  send(statement: Statement): void
 }
 
 /**
@@ -46,8 +48,13 @@ export function connect(url: string, { applicationName, max }: { applicationName
     // Away must be noticed within a second: a caller gets 503, not a hang.
     connectionTimeoutMillis: 900,
     keepAlive: true,
-    // A statement outside a transaction is bounded too.
+    // A statement outside a transaction is bounded too; a server that froze without closing its sockets, last.
     statement_timeout: defaultTimeouts.statementMs,
+    query_timeout: defaultTimeouts.idleMs,
+    // Statements that do not wait for each other share a round trip (docs/adr/0008-statements-share-round-trips.md).
+    pipeline: true,
+    // The hot statements are the same each time; planning one anew costs more than running it.
+    options: '-c plan_cache_mode=force_generic_plan -c jit=off',
   })
   // An idle connection that the server drops is not news: the next query opens another.
   pool.on('error', () => {})
@@ -84,20 +91,17 @@ export async function transaction<Result>(db: Db, work: (tx: Tx) => Promise<Resu
     broken = error
   }
   client.on('error', lost)
+  const { tx, settled } = open(client, timeouts)
   try {
-    const { lockMs, statementMs, idleMs } = timeouts
-    // One round trip; the values are numbers of ours.
-    await client.query(
-      `BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`,
-    )
-    const result = await work({ transaction: true, query: (statement) => run(client, statement) })
-    await commit(client)
+    const result = await work(tx)
+    await commit(client, settled())
     return result
-  } catch (error) {
+  } catch (failure) {
+    const error = await rootOf(failure, settled)
     if (error instanceof CommitUnknown || isConnectionLost(error)) broken ??= error as Error
     if (broken === undefined) {
-      await client.query('ROLLBACK').catch((failure: Error) => {
-        broken = failure
+      await client.query('ROLLBACK').catch((reason: Error) => {
+        broken = reason
       })
     }
     throw error instanceof CommitUnknown ? error : databaseProblem(error)
@@ -107,14 +111,43 @@ export async function transaction<Result>(db: Db, work: (tx: Tx) => Promise<Resu
   }
 }
 
+/** A statement that fails because one sent before it did says only that: the first failure is the reason. */
+async function rootOf(error: unknown, settled: () => Promise<unknown>): Promise<unknown> {
+  if (failureCode(error) !== '25P02') return error
+  return settled().then(
+    () => error,
+    (first: unknown) => first,
+  )
+}
+
+/** BEGIN goes out together with the first statement: if it fails, so does everything behind it. */
+function open(client: pg.PoolClient, { lockMs, statementMs, idleMs }: Timeouts): { tx: Tx; settled: () => Promise<unknown> } {
+  const sent: Promise<unknown>[] = []
+  const send = (answer: Promise<unknown>) => {
+    // Whoever commits awaits it; until then a failure is nobody's unhandled rejection.
+    answer.catch(() => {})
+    sent.push(answer)
+  }
+  // The values are numbers of ours.
+  const begin = `BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
+  send(client.query(begin))
+  const tx: Tx = {
+    transaction: true,
+    query: (statement) => run(client, statement),
+    send: (statement) => send(run(client, statement)),
+  }
+  return { tx, settled: () => Promise.all(sent) }
+}
+
 /** The connection was lost while committing: only the database knows whether the transaction is in it. */
 export class CommitUnknown extends Error {
   override readonly name = 'CommitUnknown'
 }
 
-async function commit(client: pg.PoolClient): Promise<void> {
+/** @param sent what was sent without waiting: a failure of it makes PostgreSQL answer ROLLBACK to the COMMIT */
+async function commit(client: pg.PoolClient, sent: Promise<unknown>): Promise<void> {
   try {
-    const result = await client.query('COMMIT')
+    const [result] = await Promise.all([client.query('COMMIT'), sent])
     // PostgreSQL answers ROLLBACK to a COMMIT of a failed transaction, without an error.
     if (result.command !== 'COMMIT') throw new Error(`the transaction ended in ${result.command}`)
   } catch (error) {

@@ -1,48 +1,79 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { PrismaPg } from '@prisma/adapter-pg'
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils'
 import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm'
+import type pg from 'pg'
 
 /** `prisma/` at the top of the project, where the schema and the migrations are. */
 export const prismaFolder = new URL('../../prisma/', import.meta.url)
 
+/** The part of the global that is used here: the DOM's types, which have it, have no place in a server. */
+declare namespace WebAssembly {
+  function instantiate(bytes: Uint8Array, imports: Record<string, object>): Promise<{ instance: { exports: object } }>
+}
+
+/** What wasm-bindgen's package exports beside its typed API. */
+type Glue = { __wbg_set_wasm(exports: object): void; SchemaEngine: typeof SchemaEngine }
+
+/** Nothing is kept out of a comparison or a migration. */
+export const noFilter = { externalTables: [], externalEnums: [] }
+
 /**
  * Prisma's own schema engine, as WebAssembly: it needs no download and runs on any platform. Loading costs some
  * 100 ms and tens of megabytes, so callers ask for it only when there is something to do.
+ *
+ * @param pool what it works on; it is the caller's to close
  */
-export async function loadSchemaEngine(url: string): Promise<SchemaEngine> {
-  // The package's own entry imports the .wasm file as a module, which Node cannot; its parts can be put together.
+export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
+  // The package's own entry imports the .wasm file as a module, at which Node warns; its parts can be put together.
   const glue = await import('@prisma/schema-engine-wasm/schema_engine_bg')
+  const { __wbg_set_wasm, SchemaEngine: Engine } = glue as unknown as Glue
   const binary = createRequire(import.meta.url)
     .resolve('@prisma/schema-engine-wasm/schema_engine_bg')
     .replace(/\.js$/, '.wasm')
-  const { instance } = await WebAssembly.instantiate(await readFile(binary), {
-    './schema_engine_bg.js': glue as unknown as WebAssembly.ModuleImports,
-  })
-  const { __wbg_set_wasm, SchemaEngine: Engine } = glue as unknown as Glue
+  const { instance } = await WebAssembly.instantiate(await readFile(binary), { './schema_engine_bg.js': glue })
   __wbg_set_wasm(instance.exports)
-  ;(instance.exports as unknown as { __wbindgen_start(): void }).__wbindgen_start()
-  const adapter = bindMigrationAwareSqlAdapterFactory(new PrismaPg({ connectionString: url }))
-  const schema = await readFile(new URL('schema.prisma', prismaFolder), 'utf8')
-  return Engine.new({ datamodels: [['schema.prisma', schema]] }, () => {}, adapter)
+  ;(instance.exports as { __wbindgen_start(): void }).__wbindgen_start()
+  const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool))
+  return Engine.new({ datamodels: [['schema.prisma', await readSchema()]] }, () => {}, adapter)
 }
 
-type Glue = { __wbg_set_wasm(exports: WebAssembly.Exports): void; SchemaEngine: typeof SchemaEngine }
-
-/** The names of the migrations in `prisma/migrations`, in order. */
-export async function migrationNames(): Promise<string[]> {
-  const found = await readdir(new URL('migrations/', prismaFolder), { withFileTypes: true })
-  return found.filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort()
+/**
+ * The adapter's own `executeScript` cuts a script at each semicolon, those in texts, comments and functions included.
+ * PostgreSQL takes it whole, as Prisma's native engine sends it.
+ */
+class WholeScripts extends PrismaPg {
+  override async connect() {
+    const adapter = await super.connect()
+    adapter.executeScript = async (script) => {
+      await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
+    }
+    return adapter
+  }
 }
 
-/** `prisma/migrations` as the schema engine takes it. */
-export async function migrationsList(): Promise<MigrationList> {
-  const base = new URL('migrations/', prismaFolder)
-  const names = await migrationNames()
-  const read = (name: string) => readFile(new URL(`${name}/migration.sql`, base), 'utf8')
+export const readSchema = (): Promise<string> => readFile(new URL('schema.prisma', prismaFolder), 'utf8')
+
+/** The names of the migrations in a folder, `prisma/migrations` unless named, in order. */
+export async function migrationNames(folder: URL = migrationsFolder): Promise<string[]> {
+  const found = await readdir(folder, { withFileTypes: true })
+  return found
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
+}
+
+/** `prisma/migrations`. */
+export const migrationsFolder = new URL('migrations/', prismaFolder)
+
+/** A folder of migrations as the schema engine takes it. */
+export async function migrationsList(folder: URL = migrationsFolder): Promise<MigrationList> {
+  const names = await migrationNames(folder)
+  const read = (name: string) => readFile(new URL(`${name}/migration.sql`, folder), 'utf8')
   return {
-    baseDir: base.pathname,
+    baseDir: fileURLToPath(folder),
     lockfile: { path: './migration_lock.toml', content: 'provider = "postgresql"\n' },
     shadowDbInitScript: '',
     migrationDirectories: await Promise.all(

@@ -16,7 +16,7 @@ declare module 'fastify' {
 }
 
 /** Longer than any token that was ever made, and short enough to hash without a thought. */
-const maxTokenLength = 512
+export const maxTokenLength = 512
 
 /** Every route says who may call it, and this asks. */
 export function guardRoutes(app: FastifyInstance, db: Db): void {

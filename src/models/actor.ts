@@ -33,6 +33,22 @@ export async function actorByToken(q: Queryable, secret: string): Promise<Actor 
   return toActor(row)
 }
 
+/** The submitter of a run, as he is now. @returns null when the user is gone or inactive */
+export async function actorOfRun(q: Queryable, run: string): Promise<Actor | null> {
+  const [row] = await q.query<ActorRow>(sql`
+    WITH RECURSIVE owner AS (
+      SELECT u.pk, u.username FROM runs r JOIN users u ON u.pk = r.submitter_pk WHERE r.id = ${run} AND u.is_active
+    ), chain AS (
+      SELECT g.pk, g.parent, g.is_superuser FROM owner o JOIN memberships m ON m.user_pk = o.pk JOIN groups g ON g.pk = m.group_pk
+      UNION
+      SELECT g.pk, g.parent, g.is_superuser FROM chain c JOIN groups g ON g.pk = c.parent
+    )
+    SELECT o.pk, o.username, coalesce((SELECT bool_or(c.is_superuser) FROM chain c), false) AS superuser,
+      ARRAY(SELECT DISTINCT p FROM chain c JOIN group_roles gr ON gr.group_pk = c.pk JOIN roles r ON r.pk = gr.role_pk, unnest(r.permissions) p) AS permissions
+    FROM owner o`)
+  return toActor(row)
+}
+
 /** @returns null when the user is gone or inactive */
 export async function actorByPk(q: Queryable, pk: number): Promise<Actor | null> {
   const [row] = await q.query<ActorRow>(sql`

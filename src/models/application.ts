@@ -25,7 +25,12 @@ export default defineModel({
   }),
   columns: { provider: 'provider_pk', group: 'group_name' },
   links: {
-    backchannel_providers: { table: 'backchannel_providers', own: 'application_pk', other: 'provider_pk', exclusive: true },
+    backchannel_providers: {
+      table: 'backchannel_providers',
+      own: 'application_pk',
+      other: 'provider_pk',
+      exclusive: true,
+    },
   },
   unique: ['provider'],
   shown: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'],

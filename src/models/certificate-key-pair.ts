@@ -29,6 +29,7 @@ export default defineModel({
   complete,
   rules({ certificate_data, key_data }, report) {
     if (typeof certificate_data !== 'string') report(['certificate_data'], 'This member is required with key_data.')
-    else if (typeof key_data === 'string' && !isPair(certificate_data, key_data)) report(['key_data'], 'Must be the private key of the certificate.')
+    else if (typeof key_data === 'string' && !isPair(certificate_data, key_data))
+      report(['key_data'], 'Must be the private key of the certificate.')
   },
 })

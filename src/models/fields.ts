@@ -17,7 +17,8 @@ export const line = (max: number = textLimits.line) =>
   follow(storable, z.string().max(max, { error: `Must be at most ${max} characters.`, abort: true }))
 
 /** A line of text that says something. */
-export const filledLine = (max: number = textLimits.line) => follow((text) => (text.trim() === '' ? 'May not be empty.' : undefined), line(max).min(1, { abort: true }))
+export const filledLine = (max: number = textLimits.line) =>
+  follow((text) => (text.trim() === '' ? 'May not be empty.' : undefined), line(max).min(1, { abort: true }))
 
 /** A text of a given form. */
 export const text = (syntax: Syntax, max: number = textLimits.line) => follow(syntax, line(max))
@@ -36,7 +37,11 @@ export const slug = () =>
   filledLine(50).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.')
 
 /** The column's range: PostgreSQL's `integer`. */
-export const int32 = (min = -2_147_483_648) => z.int('Must be a whole number.').min(min, `Must be at least ${min}.`).max(2_147_483_647, 'Must be at most 2147483647.')
+export const int32 = (min = -2_147_483_648) =>
+  z
+    .int('Must be a whole number.')
+    .min(min, `Must be at least ${min}.`)
+    .max(2_147_483_647, 'Must be at most 2147483647.')
 
 export const uuid = () => z.guid('Must be a UUID.').toLowerCase()
 
@@ -58,9 +63,11 @@ export function integerReference(family: string) {
 }
 
 /** Keys of existing rows, each at most once. */
-export const references = (family: string, max: number = listLimits.keys) => distinct(z.array(reference(family)).max(max))
+export const references = (family: string, max: number = listLimits.keys) =>
+  distinct(z.array(reference(family)).max(max))
 
-export const integerReferences = (family: string, max: number = listLimits.keys) => distinct(z.array(integerReference(family)).max(max))
+export const integerReferences = (family: string, max: number = listLimits.keys) =>
+  distinct(z.array(integerReference(family)).max(max))
 
 function distinct<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<Item> {
   return list.refine((items) => new Set(items).size === items.length, 'Must not hold a key twice.')
@@ -82,7 +89,8 @@ export function madeUp<Schema extends z.ZodType>(schema: Schema, makeUp: () => s
 export const jsonObject = () =>
   z.record(z.string(), z.unknown()).superRefine((value, context) => {
     const isLong = () => JSON.stringify(value).length > textLimits.text
-    const fault = storableJson(value) ?? (isLong() ? `Must be at most ${textLimits.text} characters as JSON.` : undefined)
+    const fault =
+      storableJson(value) ?? (isLong() ? `Must be at most ${textLimits.text} characters as JSON.` : undefined)
     if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
   })
 
@@ -101,6 +109,10 @@ const redirectUriEntry = z
 const fromLines = (sent: unknown): unknown =>
   typeof sent !== 'string'
     ? sent
-    : sent.split(/\r?\n/).map((url) => url.trim()).filter((url) => url !== '').map((url) => ({ matching_mode: 'strict', url }))
+    : sent
+        .split(/\r?\n/)
+        .map((url) => url.trim())
+        .filter((url) => url !== '')
+        .map((url) => ({ matching_mode: 'strict', url }))
 
 export const redirectUris = () => z.preprocess(fromLines, z.array(redirectUriEntry).max(100))

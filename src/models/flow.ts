@@ -2,7 +2,15 @@ import { z } from 'zod'
 import { defineModel } from './define.ts'
 import { line, name, oneOf, slug } from './fields.ts'
 
-const designations = ['authentication', 'authorization', 'enrollment', 'invalidation', 'recovery', 'stage_configuration', 'unenrollment'] as const
+const designations = [
+  'authentication',
+  'authorization',
+  'enrollment',
+  'invalidation',
+  'recovery',
+  'stage_configuration',
+  'unenrollment',
+] as const
 
 export default defineModel({
   name: 'service_flows.flow',

@@ -37,7 +37,9 @@ export async function loadRegistry(): Promise<Registry> {
 
 /** The registry of given models; roles hold the permissions that these make up. */
 export function buildRegistry(plain: readonly Model[], kinds: readonly ProviderModel[]): Registry {
-  const role = defineRole(permissionsFor(['role', ...plain.map(({ resource }) => resource), ...kinds.map(({ resource }) => resource)]))
+  const role = defineRole(
+    permissionsFor(['role', ...plain.map(({ resource }) => resource), ...kinds.map(({ resource }) => resource)]),
+  )
   const models: readonly Model[] = [role, ...plain, ...kinds]
   const byName = new Map<string, Model>()
   for (const model of models) {
@@ -66,7 +68,8 @@ function familiesOf(models: readonly Model[], kinds: readonly ProviderModel[]): 
   }
   const backchannel = kinds.filter(({ provider }) => provider.backchannel).map(({ provider }) => provider.kind)
   const providers = families.get('provider')
-  if (providers !== undefined) families.set('backchannel provider', { ...providers, only: { column: 'kind', values: backchannel } })
+  if (providers !== undefined)
+    families.set('backchannel provider', { ...providers, only: { column: 'kind', values: backchannel } })
   return families
 }
 
@@ -76,15 +79,20 @@ function checkReferences(model: Model, families: ReadonlyMap<string, Family>): v
       if (place.in === 'link') throw new Error(`${model.name}: ${name} is a link, but no reference.`)
       continue
     }
-    if (!families.has(reference.family)) throw new Error(`${model.name}: ${name} refers to ${reference.family}, which no model is.`)
+    if (!families.has(reference.family))
+      throw new Error(`${model.name}: ${name} refers to ${reference.family}, which no model is.`)
     // Only a foreign key, in a column, a link or the mirror, keeps the referenced row from vanishing.
     const isKept = place.in === 'column' || place.in === 'link' || model.mirror?.columns[reference.family] !== undefined
-    if (!isKept) throw new Error(`${model.name}: ${name} refers to ${reference.family}, which ${model.mirror?.table ?? model.table} has no column for.`)
+    if (!isKept)
+      throw new Error(
+        `${model.name}: ${name} refers to ${reference.family}, which ${model.mirror?.table ?? model.table} has no column for.`,
+      )
   }
 }
 
 /** The closed list of permission names. */
-export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly Permission[] => permissionsFor(models.map(({ resource }) => resource))
+export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly Permission[] =>
+  permissionsFor(models.map(({ resource }) => resource))
 
 const permissionsFor = (resources: readonly string[]): Permission[] =>
   [...specialPermissions, ...[...new Set([...resources, ...readOnlyResources])].flatMap(permissionsOf)].sort()
@@ -98,10 +106,20 @@ export async function loadKinds(folder: URL): Promise<ProviderModel[]> {
 async function loadKind(url: URL, kind: string): Promise<ProviderModel> {
   const loaded: { default?: unknown } = await import(url.href)
   const model = loaded.default
-  if (!isProviderModel(model)) throw new Error(`models/providers/${kind}.ts does not export a provider kind: export default defineProvider({ ... }).`)
-  if (model.provider.kind !== kind) throw new Error(`models/providers/${kind}.ts declares the kind ${model.provider.kind}: a file is named after its kind.`)
+  if (!isProviderModel(model))
+    throw new Error(
+      `models/providers/${kind}.ts does not export a provider kind: export default defineProvider({ ... }).`,
+    )
+  if (model.provider.kind !== kind)
+    throw new Error(
+      `models/providers/${kind}.ts declares the kind ${model.provider.kind}: a file is named after its kind.`,
+    )
   return model
 }
 
 const isProviderModel = (value: unknown): value is ProviderModel =>
-  typeof value === 'object' && value !== null && 'provider' in value && 'members' in value && value.members instanceof Map
+  typeof value === 'object' &&
+  value !== null &&
+  'provider' in value &&
+  'members' in value &&
+  value.members instanceof Map

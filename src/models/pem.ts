@@ -15,7 +15,9 @@ export const certificatePem: Syntax = (text) => {
 
 /** One private key in PEM form, without a passphrase: the service has nobody to ask for one. */
 export const privateKeyPem: Syntax = (text) =>
-  readPrivateKey(text) === undefined ? 'Must be a private key in PEM form, not encrypted (-----BEGIN PRIVATE KEY----- ...).' : undefined
+  readPrivateKey(text) === undefined
+    ? 'Must be a private key in PEM form, not encrypted (-----BEGIN PRIVATE KEY----- ...).'
+    : undefined
 
 /** Whether a certificate, the first of a chain, is about this key. */
 export function isPair(certificate: string, key: string): boolean {

@@ -31,7 +31,8 @@ function time(date: Date): Buffer {
 /** The longest common name that RFC 5280 allows, in characters. */
 const maxCommonName = 64
 
-const commonName = (name: string) => sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from([...name].slice(0, maxCommonName).join(''))))))
+const commonName = (name: string) =>
+  sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from([...name].slice(0, maxCommonName).join(''))))))
 
 const extension = (id: string, value: Buffer) => sequence(oid(id), yes, der(0x04, value))
 

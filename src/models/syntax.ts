@@ -43,7 +43,9 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const domainPattern = new RegExp(`^(?=.{1,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`, 'i')
 
 export const domain: Syntax = (text) =>
-  domainPattern.test(text) ? undefined : 'Must be a domain name such as example.com; an international one starts with xn--.'
+  domainPattern.test(text)
+    ? undefined
+    : 'Must be a domain name such as example.com; an international one starts with xn--.'
 
 /** The dot-atom form of RFC 5322, as mail systems use it. */
 export const email: Syntax = (text) => {
@@ -111,7 +113,9 @@ export const username: Syntax = (text) =>
 
 /** Where a user stands in the tree of users: `users/contractors`. */
 export const path: Syntax = (text) =>
-  text.split('/').includes('') ? 'Must be a path such as users/staff: no slash first, last or twice in a row.' : undefined
+  text.split('/').includes('')
+    ? 'Must be a path such as users/staff: no slash first, last or twice in a row.'
+    : undefined
 
 /** What PostgreSQL stores and JSON carries without loss. */
 export const storable: Syntax = (text) =>

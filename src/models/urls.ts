@@ -24,12 +24,14 @@ export const anyUrl: Syntax = (text) => {
   if (/^https?$/i.test(scheme)) return httpUrl(text)
   // "localhost:3000/x" would be a URL with the scheme "localhost".
   const isHostAndPort = /^[^:]*:\d+(?:[/?#]|$)/.test(text)
-  if (scheme === '' || isHostAndPort || stray.test(text) || !URL.canParse(text)) return 'Must be an absolute URL such as https://app.example.com/.'
+  if (scheme === '' || isHostAndPort || stray.test(text) || !URL.canParse(text))
+    return 'Must be an absolute URL such as https://app.example.com/.'
   return undefined
 }
 
 /** A strict redirect URI: RFC 6749, section 3.1.2, wants an absolute URI, which has no fragment. */
-export const redirectUri: Syntax = (text) => anyUrl(text) ?? (text.includes('#') ? 'May not hold a fragment (#).' : undefined)
+export const redirectUri: Syntax = (text) =>
+  anyUrl(text) ?? (text.includes('#') ? 'May not hold a fragment (#).' : undefined)
 
 /** The members of the caller's own user that a launch URL may hold, as `%(username)s`. */
 export const launchUrlMembers: readonly string[] = ['pk', 'username', 'name', 'email', 'uid', 'uuid', 'path', 'type']

@@ -17,7 +17,11 @@ beforeAll(async () => {
 const insert = (tx: Tx, pk: number) => tx.query(sql`INSERT INTO notes VALUES (${pk})`)
 const exists = async (pk: number) => (await db.query(sql`SELECT 1 FROM notes WHERE pk = ${pk}`)).length === 1
 const pidOf = async (tx: Tx) => (await tx.query<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`))[0]?.pid
-const failureOf = (work: Promise<unknown>) => work.then(() => undefined, (error: unknown) => error)
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
 
 /** No connection is out, and each one in the pool is outside of a transaction. */
 async function expectPoolAtRest() {
@@ -28,7 +32,11 @@ async function expectPoolAtRest() {
 
 describe('a transaction', () => {
   test('that ends is committed, and gives what its work gave', async () => {
-    expect(await transaction(db, async (tx) => (await insert(tx, 1), 'done'))).toBe('done')
+    const work = async (tx: Tx) => {
+      await insert(tx, 1)
+      return 'done'
+    }
+    expect(await transaction(db, work)).toBe('done')
     expect(await exists(1)).toBe(true)
     await expectPoolAtRest()
   })
@@ -90,7 +98,8 @@ describe('a transaction waits no longer than it may', () => {
         async (tx) => {
           const pid = await pidOf(tx)
           await insert(tx, 11)
-          const gone = () => db.query(sql`SELECT pid FROM pg_stat_activity WHERE pid = ${pid}`).then((rows) => rows.length === 0)
+          const gone = () =>
+            db.query(sql`SELECT pid FROM pg_stat_activity WHERE pid = ${pid}`).then((rows) => rows.length === 0)
           await until(gone, { what: 'the server to end the idle transaction' })
           await insert(tx, 12)
         },
@@ -182,7 +191,10 @@ describe('when the database is away', () => {
     ['a query', () => now(away)],
     ['a transaction', () => transaction(away, (tx) => pidOf(tx))],
     ['Prisma', () => away.prisma.role.count().catch((error: unknown) => Promise.reject(databaseProblem(error)))],
-    ['SQL by way of Prisma', () => away.prisma.$queryRaw`SELECT 1`.catch((error: unknown) => Promise.reject(databaseProblem(error)))],
+    [
+      'SQL by way of Prisma',
+      () => away.prisma.$queryRaw`SELECT 1`.catch((error: unknown) => Promise.reject(databaseProblem(error))),
+    ],
   ])('%s says so within a second', async (_, ask) => {
     const start = performance.now()
     await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 1 })

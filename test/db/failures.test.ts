@@ -39,15 +39,20 @@ describe('an error by its code', () => {
 
 test('a connection that is lost under Prisma is an outage', async () => {
   const { db } = await freshDatabase()
-  const error = await db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`.catch((failure: unknown) => failure)
+  const error = await db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`.catch(
+    (failure: unknown) => failure,
+  )
   expect(failureCode(error)).toBe('57P01')
   expect(isTransient(error)).toBe(true)
 })
 
-test.each([undefined, null, 'ECONNRESET', { code: 'ECONNRESET' }, new Error('plain')])('what is no coded error is no outage: %s', (thing) => {
-  expect(failureCode(thing)).toBeUndefined()
-  expect(isTransient(thing)).toBe(false)
-})
+test.each([undefined, null, 'ECONNRESET', { code: 'ECONNRESET' }, new Error('plain')])(
+  'what is no coded error is no outage: %s',
+  (thing) => {
+    expect(failureCode(thing)).toBeUndefined()
+    expect(isTransient(thing)).toBe(false)
+  },
+)
 
 describe('for the caller', () => {
   test('an outage is 503 with a reason to try again, and keeps its cause', () => {
@@ -55,9 +60,12 @@ describe('for the caller', () => {
     expect(databaseProblem(cause)).toMatchObject({ name: 'Problem', code: 'unavailable', retryAfterS: 1, cause })
   })
 
-  test.each([coded('23505'), new Problem('not_found', 'Gone.'), new TypeError('a bug')])('anything else stays what it is: %s', (error) => {
-    expect(databaseProblem(error)).toBe(error)
-  })
+  test.each([coded('23505'), new Problem('not_found', 'Gone.'), new TypeError('a bug')])(
+    'anything else stays what it is: %s',
+    (error) => {
+      expect(databaseProblem(error)).toBe(error)
+    },
+  )
 })
 
 describe('a constraint that PostgreSQL refuses', () => {

@@ -7,7 +7,12 @@ const place = { table: 'providers', row: '7', column: 'client_secret' }
 const otherText = (character: string) => (character === 'A' ? 'B' : 'A')
 
 describe('a sealed value', () => {
-  test.each([['nothing', ''], ['ASCII', 'hunter2'], ['more than ASCII', 'ünïcödé 🗝️'], ['long', 'x'.repeat(100_000)]])('opens in its own place: %s', (_, text) => {
+  test.each([
+    ['nothing', ''],
+    ['ASCII', 'hunter2'],
+    ['more than ASCII', 'ünïcödé 🗝️'],
+    ['long', 'x'.repeat(100_000)],
+  ])('opens in its own place: %s', (_, text) => {
     expect(keyring(secret).open(keyring(secret).seal(text, place), place)).toBe(text)
   })
 
@@ -53,12 +58,18 @@ describe('a sealed value', () => {
 
   test('says so when it was sealed under another SECRET_KEY', () => {
     const envelope = keyring(secret).seal('hunter2', place)
-    expect(() => keyring(`${secret}!`).open(envelope, place)).toThrow(/^sealed under key [\w-]{8}, but SECRET_KEY is [\w-]{8}$/)
+    expect(() => keyring(`${secret}!`).open(envelope, place)).toThrow(
+      /^sealed under key [\w-]{8}, but SECRET_KEY is [\w-]{8}$/,
+    )
   })
 })
 
 test('keys for other purposes differ from each other and from those of another secret', () => {
-  const keys = [keyring(secret).derive('session'), keyring(secret).derive('csrf'), keyring(`${secret}!`).derive('session')]
+  const keys = [
+    keyring(secret).derive('session'),
+    keyring(secret).derive('csrf'),
+    keyring(`${secret}!`).derive('session'),
+  ]
   expect(keys.map((key) => key.length)).toEqual([32, 32, 32])
   expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(3)
   expect(keyring(secret).derive('session')).toEqual(keyring(secret).derive('session'))

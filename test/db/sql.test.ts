@@ -22,9 +22,12 @@ test('equal texts share a name, others do not, and PostgreSQL takes the whole of
   expect(name('ada')?.length).toBeLessThan(64)
 })
 
-test.each(["'; DROP TABLE users; --", '$1', '%_\\', 'ünïcödé 🗝️', ''])('a value is never text of the statement: %j', async (value) => {
-  expect(await db.query(sql`SELECT ${value}::text AS value`)).toEqual([{ value }])
-})
+test.each(["'; DROP TABLE users; --", '$1', '%_\\', 'ünïcödé 🗝️', ''])(
+  'a value is never text of the statement: %j',
+  async (value) => {
+    expect(await db.query(sql`SELECT ${value}::text AS value`)).toEqual([{ value }])
+  },
+)
 
 test('a statement is planned once for each connection', async () => {
   const text = 'SELECT $1::int + 1 AS next'

@@ -16,7 +16,9 @@ export async function freshDatabase({ max = 10 }: { max?: number } = {}): Promis
   const file = basename(expect.getState().testPath ?? 'test').replace(/\W.*$/, '')
   const name = `${file}_${randomBytes(6).toString('hex')}`
   const quoted = pg.escapeIdentifier(name)
-  await within(postgresUrl, (client) => client.query(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)}`))
+  await within(postgresUrl, (client) =>
+    client.query(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)}`),
+  )
   const url = new URL(postgresUrl)
   url.pathname = name
   const db = connect(url.href, { applicationName: 'gatewright-test', max })

@@ -19,6 +19,7 @@ export function needs(program: Needed): boolean {
 /** Chromium's path, for tests under `describe.runIf(needs('chromium'))`. */
 export function chromiumPath(): string {
   const { chromium } = inject('servers')
-  if (chromium === null) throw new Error("Chromium is not installed: put these tests under describe.runIf(needs('chromium'))")
+  if (chromium === null)
+    throw new Error("Chromium is not installed: put these tests under describe.runIf(needs('chromium'))")
   return chromium
 }

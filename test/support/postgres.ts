@@ -35,7 +35,19 @@ export async function startPostgres({ durable }: { durable: boolean }): Promise<
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
   const bin = reachableBinaries(folder, owner)
   const dataFolder = join(folder, 'data')
-  const initdb = ['-D', dataFolder, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync', '--no-instructions']
+  const initdb = [
+    '-D',
+    dataFolder,
+    '-U',
+    'postgres',
+    '-A',
+    'trust',
+    '-E',
+    'UTF8',
+    '--locale=C.UTF-8',
+    '--no-sync',
+    '--no-instructions',
+  ]
   execFileSync(join(bin, 'initdb'), initdb, { ...owner, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
 
   const port = await freePort()

@@ -35,7 +35,10 @@ export type Running = {
  * @param file below the project, such as `src/server.ts`
  * @param env all that it gets besides PATH and the like
  */
-export function run(file: string, { args = [], env = {}, cwd = root }: { args?: string[]; env?: Record<string, string>; cwd?: string } = {}): Running {
+export function run(
+  file: string,
+  { args = [], env = {}, cwd = root }: { args?: string[]; env?: Record<string, string>; cwd?: string } = {},
+): Running {
   const child = spawn(process.execPath, [fileURLToPath(new URL(`../../${file}`, import.meta.url)), ...args], {
     cwd,
     env: { ...plainEnvironment(), ...env },
@@ -75,12 +78,14 @@ export function run(file: string, { args = [], env = {}, cwd = root }: { args?: 
     exited,
     signal: (signal) => void child.kill(signal),
     line: async (pattern, { withinMs = 10_000 } = {}) => {
-      const found = () => text.match(new RegExp(pattern, pattern.flags.includes('m') ? pattern.flags : `${pattern.flags}m`))
+      const found = () =>
+        text.match(new RegExp(pattern, pattern.flags.includes('m') ? pattern.flags : `${pattern.flags}m`))
       await until(() => found() ?? end, { what: `${named} to write ${pattern}`, withinMs }).catch((error: unknown) => {
         throw new Error(`${(error as Error).message}. Its last output:\n${text.slice(-2_000)}`)
       })
       const match = found()
-      if (match === null) throw new Error(`${named} ended (${JSON.stringify(end)}) before it wrote ${pattern}:\n${text.slice(-2_000)}`)
+      if (match === null)
+        throw new Error(`${named} ended (${JSON.stringify(end)}) before it wrote ${pattern}:\n${text.slice(-2_000)}`)
       return match
     },
     stop: async ({ withinMs = 15_000 } = {}) => {

@@ -14,6 +14,8 @@ export type Proxy = {
   loseAnswerTo(text: string): void
   /** false: new connections are refused, by being closed at once. */
   accept(yes: boolean): void
+  /** true: nothing is passed on any more, and nothing is closed, as if the server had frozen; false: all of it is. */
+  freeze(yes: boolean): void
 }
 
 /** A TCP proxy before a server, to lose connections at will. Closed after the test file. */
@@ -22,6 +24,7 @@ export async function proxyTo(target: string): Promise<Proxy> {
   const sockets = new Set<Socket>()
   let losing: string | undefined
   let accepting = true
+  let frozen = false
 
   const server = createServer((client) => {
     if (!accepting) return void client.destroy()
@@ -48,6 +51,7 @@ export async function proxyTo(target: string): Promise<Proxy> {
       upstream.write(chunk)
     })
     upstream.on('data', (chunk) => (lost ? cutBoth() : void client.write(chunk)))
+    if (frozen) for (const socket of [client, upstream]) socket.pause()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
 
@@ -70,6 +74,10 @@ export async function proxyTo(target: string): Promise<Proxy> {
     },
     accept: (yes) => {
       accepting = yes
+    },
+    freeze: (yes) => {
+      frozen = yes
+      for (const socket of sockets) yes ? socket.pause() : socket.resume()
     },
   }
 }

@@ -29,7 +29,15 @@ export type RedisServer = {
  * @param durable true: what was written survives `stop` and `kill` (append-only file, flushed at each write)
  * @param flags further settings: `['--maxmemory', '4mb']`
  */
-export async function startRedis({ port, durable = false, flags = [] }: { port?: number; durable?: boolean; flags?: string[] } = {}): Promise<RedisServer> {
+export async function startRedis({
+  port,
+  durable = false,
+  flags = [],
+}: {
+  port?: number
+  durable?: boolean
+  flags?: string[]
+} = {}): Promise<RedisServer> {
   const program = findProgram('redis-server')
   if (program === null) throw new Error('redis-server is not installed')
   const folder = mkdtempSync(join(tmpdir(), 'gatewright-redis-'))

@@ -9,7 +9,8 @@ import { type RedisServer, startRedis } from './redis-server.ts'
  */
 export async function freshRedis(): Promise<string> {
   const { redisUrl } = inject('servers')
-  if (redisUrl === null) throw new Error("redis-server is not installed: put these tests under describe.runIf(needs('redis-server'))")
+  if (redisUrl === null)
+    throw new Error("redis-server is not installed: put these tests under describe.runIf(needs('redis-server'))")
   const shared = new Redis(redisUrl)
   try {
     const url = `${redisUrl}/${await shared.incr('databases')}`

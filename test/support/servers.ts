@@ -48,7 +48,9 @@ export default async function startServers(project: TestProject): Promise<() => 
   project.provide('servers', servers satisfies Servers)
 
   return async () => {
-    const lines = readFileSync(skipped, 'utf8').split('\n').filter((line) => line !== '')
+    const lines = readFileSync(skipped, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
     await Promise.all([postgres.remove(), redis?.remove()])
     report(lines.map((line) => line.split('\t')))
   }

@@ -24,43 +24,53 @@ const anySource = /^(src|workers|test|bench)\//
 /** What a file imports: paths of the project for relative ones, names of packages for others. */
 function imports(path: string, text: string): string[] {
   const found = code(text, { strings: true }).matchAll(/\b(?:from\s+|import\s*\(?\s*)'([^'\n]+)'/g)
-  return [...found].map(([, target = '']) => (target.startsWith('.') ? posix.join(posix.dirname(path), target) : target))
+  return [...found].map(([, target = '']) =>
+    target.startsWith('.') ? posix.join(posix.dirname(path), target) : target,
+  )
 }
 
 const edges = (files: Files, folder: RegExp) =>
   sources(files, folder).flatMap(([path, text]) => imports(path, text).map((target) => ({ path, target })))
 
-/** From the ground up; a file imports its own layer and those before it. Other files of `src/` are ground. */
+/** From the ground up; a file imports its own layer and those before it. */
 const layers = [
-  [/^src\/[^/]+$/],
+  [/^src\/(config|errors|ids|log|messages|permissions|process|token-secret)\.ts$/],
   [/^src\/db\//],
   [/^src\/models\//],
   [/^src\/(blueprint|queue)\//],
   [/^src\/http\//],
   [/^src\/api\//],
-  [/^src\/app\.ts$/, /^workers\//],
+  // Other files of `src/` wire things together.
+  [/^src\/(?!server|standalone)[^/]+$/, /^workers\//],
   [/^src\/(server|standalone)\.ts$/, /^src\/cli\//],
   [/^(test|bench)\//],
 ]
 
-const layerOf = (path: string) => layers.findLastIndex((patterns) => patterns.some((pattern) => pattern.test(path)))
+const layerOf = (path: string) => layers.findIndex((patterns) => patterns.some((pattern) => pattern.test(path)))
 
 /** Workers take what stands below HTTP. */
 const heightOf = (path: string) => (path.startsWith('workers/') ? layerOf('src/queue/') : layerOf(path))
 
 const isProject = (path: string) => anySource.test(path)
 
-export const importsRunDownwards: Rule = (files) =>
-  edges(files, anySource)
+export const importsRunDownwards: Rule = (files) => [
+  ...edges(files, anySource)
     .filter(({ path, target }) => isProject(target) && layerOf(target) > heightOf(path) && !sameFolder(path, target))
-    .map(({ path, target }) => `${path} imports ${target}, which stands above it`)
+    .map(({ path, target }) => `${path} imports ${target}, which stands above it`),
+  ...sources(files, anySource)
+    .filter(([path]) => layerOf(path) === -1)
+    .map(([path]) => `${path} is in no layer: give its folder a place in the order`),
+]
 
-const sameFolder = (one: string, other: string) => posix.dirname(one) === posix.dirname(other) && one.startsWith('workers/')
+const sameFolder = (one: string, other: string) =>
+  posix.dirname(one) === posix.dirname(other) && one.startsWith('workers/')
 
 /** What runs in a worker never loads the web server. */
 export const noWebServerBelowHttp: Rule = (files) =>
   edges(files, /^(src|workers)\//)
-    .filter(({ path, target }) => heightOf(path) < layerOf('src/http/') && /^(fastify|@fastify\/|@bull-board\/)/.test(target))
+    .filter(
+      ({ path, target }) => heightOf(path) < layerOf('src/http/') && /^(fastify|@fastify\/|@bull-board\/)/.test(target),
+    )
     .map(({ path, target }) => `${path} imports ${target}, which only http/ and above may`)
 
 export const noImportCircles: Rule = (files) => {
@@ -82,12 +92,14 @@ export const apiFilesStandAlone: Rule = (files) =>
     .filter(({ target }) => target.startsWith('src/api/'))
     .map(({ path, target }) => `${path} imports ${target}: what both need belongs below`)
 
-/** What models share; the registry, `index.ts`, knows them all. */
-const sharedByModels = ['define', 'provider', 'fields', 'syntax'].map((name) => `src/models/${name}.ts`)
+/** A model's file exports its declaration as the default; what models share, such as `fields.ts`, does not. */
+const isModel = (files: Files, path: string) =>
+  path.startsWith('src/models/') && /^export default\b/m.test(code(files.get(path) ?? '', { strings: false }))
 
+/** Only the registry, `index.ts`, knows them all. */
 export const modelsStandAlone: Rule = (files) =>
-  edges(files, /^src\/models\//)
-    .filter(({ path, target }) => target.startsWith('src/models/') && path !== 'src/models/index.ts' && !sharedByModels.includes(target))
+  edges(files, /^src\/models\/(?!index\.ts$)/)
+    .filter(({ target }) => target === 'src/models/index.ts' || isModel(files, target))
     .map(({ path, target }) => `${path} imports ${target}: a model refers to another by its name`)
 
 /** A provider kind's name is known to its own file alone: nothing else may depend on which kind it is. */
@@ -95,15 +107,19 @@ export const kindsStayInTheirFiles: Rule = (files) => {
   const kinds = [...files.keys()].flatMap((path) => path.match(/^src\/models\/providers\/(\w+)\.ts$/)?.[1] ?? [])
   return sources(files, /^(src(?!\/models\/providers\/)|workers)\//).flatMap(([path, text]) => {
     const plain = code(text, { strings: true })
-    return kinds.filter((kind) => plain.includes(`'${kind}'`)).map((kind) => `${path} names the provider kind '${kind}'`)
+    return kinds
+      .filter((kind) => plain.includes(`'${kind}'`))
+      .map((kind) => `${path} names the provider kind '${kind}'`)
   })
 }
 
 /** Files in which a pattern occurs, outside of comments and texts. */
-const without = (folder: RegExp, pattern: RegExp, complaint: string, exceptions: string[] = []): Rule => (files) =>
-  sources(files, folder)
-    .filter(([path, text]) => !exceptions.includes(path) && pattern.test(code(text, { strings: false })))
-    .map(([path]) => `${path} ${complaint}`)
+const without =
+  (folder: RegExp, pattern: RegExp, complaint: string, exceptions: string[] = []): Rule =>
+  (files) =>
+    sources(files, folder)
+      .filter(([path, text]) => !exceptions.includes(path) && pattern.test(code(text, { strings: false })))
+      .map(([path]) => `${path} ${complaint}`)
 
 export const environmentIsReadInOnePlace = without(/^(?!prisma\.config)/, /\bprocess\.env\b/, 'reads process.env', [
   'src/config.ts',
@@ -126,7 +142,9 @@ export const noSilentSkips = without(
 
 export const foldersSayWhatTheyHold: Rule = (files) => {
   const folders = new Set([...files.keys()].map((path) => posix.dirname(path)))
-  return [...folders].filter((path) => /(^|\/)(utils?|helpers?|common|services?|libs?)(\/|$)/.test(path)).map((path) => `${path} is called after nothing`)
+  return [...folders]
+    .filter((path) => /(^|\/)(utils?|helpers?|common|services?|libs?)(\/|$)/.test(path))
+    .map((path) => `${path} is called after nothing`)
 }
 
 const maxLines = 300
@@ -139,16 +157,26 @@ export const filesAreShort: Rule = (files) =>
 
 export const noMachinePaths: Rule = (files) =>
   [...files].flatMap(([path, text]) => {
-    const found = text.match(/(?<![\w./:-])\/(?:home\/(?!node\b)|Users\/|root\/|work\/)[\w.][\w./-]*|\b[A-Z]:\\Users\\\w+/)
+    const found = text.match(
+      /(?<![\w./:-])\/(?:home\/(?!node\b)|Users\/|root\/|work\/)[\w.][\w./-]*|\b[A-Z]:\\Users\\\w+/,
+    )
     return found === null ? [] : [`${path} has a path of one machine: ${found[0]}`]
   })
 
 export const packagesComeFromThePublicRegistry: Rule = (files) => {
-  const resolved = [...(files.get('package-lock.json') ?? '').matchAll(/"resolved": "([^"]+)"/g)].map(([, url = '']) => url)
-  return resolved.filter((url) => !url.startsWith('https://registry.npmjs.org/')).map((url) => `package-lock.json takes ${url}`)
+  const resolved = [...(files.get('package-lock.json') ?? '').matchAll(/"resolved": "([^"]+)"/g)].map(
+    ([, url = '']) => url,
+  )
+  return resolved
+    .filter((url) => !url.startsWith('https://registry.npmjs.org/'))
+    .map((url) => `package-lock.json takes ${url}`)
 }
 
 export const migrationsHaveSql: Rule = (files) => {
-  const folders = new Set([...files.keys()].flatMap((path) => path.match(/^prisma\/migrations\/[^/]+(?=\/)/)?.[0] ?? []))
-  return [...folders].filter((folder) => !files.has(`${folder}/migration.sql`)).map((folder) => `${folder} has no migration.sql`)
+  const folders = new Set(
+    [...files.keys()].flatMap((path) => path.match(/^prisma\/migrations\/[^/]+(?=\/)/)?.[0] ?? []),
+  )
+  return [...folders]
+    .filter((folder) => !files.has(`${folder}/migration.sql`))
+    .map((folder) => `${folder} has no migration.sql`)
 }

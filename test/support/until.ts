@@ -16,7 +16,8 @@ export async function until<Result>(
   do {
     try {
       const result = await condition()
-      if (result !== false && result !== null && result !== undefined) return result as NonNullable<Exclude<Result, false>>
+      if (result !== false && result !== null && result !== undefined)
+        return result as NonNullable<Exclude<Result, false>>
       seen = result
       failure = undefined
     } catch (error) {

@@ -20,6 +20,8 @@ export type Run = {
   readonly applied: boolean | null
   readonly reason: string | null
   readonly logs: readonly string[]
+  /** Seconds from its record to the start of the transaction that finished it; null when no worker did. */
+  readonly waitedS: number | null
 }
 
 export type NewRun = {
@@ -54,12 +56,13 @@ export async function record(q: Queryable, keyring: Keyring, run: NewRun): Promi
 /** A finished run, or null while it is queued. */
 export async function readFinished(q: Queryable, ids: readonly string[]): Promise<Run[]> {
   return q.query<Run>(sql`
-    SELECT id, state, title, submitter_pk AS "submitterPk", applied, reason, logs FROM runs
-    WHERE id = ANY(${ids}::uuid[]) AND state <> 'queued'`)
+    SELECT id, state, title, submitter_pk AS "submitterPk", applied, reason, logs,
+      extract(epoch FROM started_at - created_at)::float8 AS "waitedS"
+    FROM runs WHERE id = ANY(${ids}::uuid[]) AND state <> 'queued'`)
 }
 
 /** What a worker needs of a run that it has locked. */
-export type LockedRun = Run & { readonly rings: number; readonly requestId: string; readonly blueprint: string; readonly options: unknown }
+export type LockedRun = Omit<Run, 'waitedS'> & { readonly rings: number; readonly requestId: string; readonly blueprint: string; readonly options: unknown }
 
 /** Locks the row for the rest of the transaction: the fence between a worker and its replacement. */
 export async function lockRun(q: Queryable, id: string): Promise<LockedRun | undefined> {

@@ -5,6 +5,7 @@ import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../inspect.ts'
 import type { Submission } from '../submission.ts'
 import { print } from '../yaml.ts'
+import type { Backlog } from './backlog.ts'
 import type { Ring } from './reconcile.ts'
 import { type Run, record } from './record.ts'
 import type { Waiter } from './wait.ts'
@@ -14,6 +15,7 @@ export type Submitter = {
   readonly db: Db
   readonly engine: Engine
   readonly waiter: Waiter
+  readonly backlog: Backlog
   readonly ring: Ring
   readonly log: Logger
   readonly applyWaitMs: number
@@ -23,9 +25,19 @@ export type Submitted = { readonly id: string; readonly run: Run | 'unknown' }
 
 /**
  * @returns the run when it finished, `unknown` when it may still be applied
- * @throws {Problem} `not_applied` when it certainly was not applied: the queue is away, or no worker took it in time
+ * @throws {Problem} `not_applied` when it certainly was not applied: too many wait already, the queue is away, or no
+ *   worker took it in time
  */
 export async function submit(submitter: Submitter, submission: Submission, actor: Actor, requestId: string): Promise<Submitted> {
+  const leave = submitter.backlog.enter()
+  try {
+    return await recordAndWait(submitter, submission, actor, requestId)
+  } finally {
+    leave()
+  }
+}
+
+async function recordAndWait(submitter: Submitter, submission: Submission, actor: Actor, requestId: string): Promise<Submitted> {
   const { db, engine, waiter, ring, log, applyWaitMs } = submitter
   const { title, conditions, blueprint } = submission
   const recorded = await record(db, engine.keyring, { title, submitterPk: actor.pk, requestId, blueprint: print(blueprint), conditions })

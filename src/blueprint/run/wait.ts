@@ -30,11 +30,20 @@ const tickMs = 50
 /** How long a cancel waits for a worker that has the run. */
 const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500, idleMs: 4_000 }
 
-type Pending = { looks: number; lookAt: number; settle: (run: Run | undefined) => void }
+type Pending = { woken: boolean; looks: number; lookAt: number; settle: (run: Run | undefined) => void }
 
 export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   const pending = new Map<string, Pending>()
-  const listener = listen(url, log, (id) => void look([id]))
+  const listener = listen(url, log, wake)
+
+  /** Both wake-ups come after the commit: the first look sees the result, a second one would see the same. */
+  async function wake(id: string): Promise<void> {
+    const waiter = pending.get(id)
+    if (waiter === undefined || waiter.woken) return
+    waiter.woken = true
+    await look([id])
+    waiter.woken = false
+  }
 
   async function look(ids: readonly string[]): Promise<void> {
     const known = ids.filter((id) => pending.has(id))
@@ -66,12 +75,12 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
         resolve(run)
       }
       const timer = setTimeout(end, budgetMs, undefined)
-      pending.set(id, { looks: 0, lookAt: Date.now() + lookAfterMs[0], settle: end })
+      pending.set(id, { woken: false, looks: 0, lookAt: Date.now() + lookAfterMs[0], settle: end })
     })
   }
 
   return {
-    wake: (id) => void look([id]),
+    wake: (id) => void wake(id),
     giveUp: (id) => pending.get(id)?.settle(undefined),
     collect: async (id, budgetMs) => (await wait(id, budgetMs)) ?? (await cancelOrCollect(db, id)),
     get waiting() {
@@ -97,7 +106,7 @@ async function cancelOrCollect(db: Db, id: string): Promise<Run | 'cancelled' | 
 }
 
 /** One connection that listens, for ever: it is opened again whenever it is lost. */
-function listen(url: string, log: Logger, heard: (id: string) => void): { close(): Promise<void> } {
+function listen(url: string, log: Logger, heard: (id: string) => unknown): { close(): Promise<void> } {
   let client: pg.Client | undefined
   let timer: NodeJS.Timeout | undefined
   let closed = false

@@ -3,8 +3,8 @@ import { CommitUnknown, type Db, transaction, type Tx } from '../../db/client.ts
 import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
 import { Problem } from '../../errors.ts'
-import { actorByPk } from '../../models/actor.ts'
-import { system } from '../../permissions.ts'
+import { actorOfRun } from '../../models/actor.ts'
+import { type Actor, system } from '../../permissions.ts'
 import { type ApplyResult, apply, Refusal } from '../apply.ts'
 import { compile } from '../compile.ts'
 import type { Engine } from '../inspect.ts'
@@ -57,18 +57,17 @@ async function isFinishedNow(db: Db, id: string): Promise<boolean> {
 
 function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promise<Outcome> {
   return transaction(db, async (tx) => {
-    const run = await lockRun(tx, id)
+    // Sent together, run in order: what the actor may do is read after the lock was granted.
+    const [run, actor] = await Promise.all([lockRun(tx, id), actorOfRun(tx, id)])
     if (run === undefined) return 'gone'
     if (live(run, 'lock') === run) return 'duplicate'
-    const result = await applyRun(tx, engine, run)
-    await finish(tx, run, { state: 'done', applied: true, reason: null, logs: result.logs, changes: result.changes, ...sealGenerated(engine, run, result), runSecretsHours })
+    const result = await applyRun(tx, engine, run, actor)
+    finish(tx, run, { state: 'done', applied: true, reason: null, logs: result.logs, changes: result.changes, ...sealGenerated(engine, run, result), runSecretsHours })
     return 'applied'
   })
 }
 
-async function applyRun(tx: Tx, engine: Engine, run: LockedRun): Promise<ApplyResult> {
-  // A run's submitter may be gone since; then nobody is asking any more.
-  const actor = run.submitterPk === null ? null : await actorByPk(tx, run.submitterPk)
+async function applyRun(tx: Tx, engine: Engine, run: LockedRun, actor: Actor | null): Promise<ApplyResult> {
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
   const text = engine.keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
   return apply(tx, engine, compile(parse(text), engine.registry), actor, conditionsOf(run))
@@ -90,8 +89,8 @@ type Finish = {
 }
 
 /** Result, audit row and announcement in one statement: they are in the database together or not at all. */
-async function finish(tx: Tx, run: LockedRun, { state, applied, reason, logs, changes, generated, runSecretsHours }: Finish): Promise<void> {
-  await tx.query(sql`
+function finish(tx: Tx, run: LockedRun, { state, applied, reason, logs, changes, generated, runSecretsHours }: Finish): void {
+  tx.send(sql`
     WITH finished AS (
       UPDATE runs SET state = ${state}::run_state, applied = ${applied}, reason = ${reason}, logs = ${logs},
         generated = ${generated}, generated_until = CASE WHEN ${generated}::text IS NULL THEN NULL ELSE now() + make_interval(hours => ${runSecretsHours}) END,
@@ -125,7 +124,7 @@ function finishWithout({ db, runSecretsHours }: Worker, id: string, end: Pick<Fi
     const run = await lockRun(tx, id)
     if (run === undefined) return 'gone'
     if (live(run, 'lock') === run) return 'duplicate'
-    await finish(tx, run, { ...end, applied: false, changes: [], generated: null, runSecretsHours })
+    finish(tx, run, { ...end, applied: false, changes: [], generated: null, runSecretsHours })
     return outcome
   })
 }

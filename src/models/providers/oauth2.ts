@@ -43,7 +43,8 @@ export default defineProvider({
   unique: ['client_id'],
   rules({ client_type, client_secret }, report) {
     // Anyone could be a client whose secret is known to be empty.
-    if (client_type === 'confidential' && client_secret === '') report(['client_secret'], 'May not be empty when client_type is confidential.')
+    if (client_type === 'confidential' && client_secret === '')
+      report(['client_secret'], 'May not be empty when client_type is confidential.')
   },
   launchUrl,
 })

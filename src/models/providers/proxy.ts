@@ -31,8 +31,10 @@ export default defineProvider({
     jwks_sources: uuids().default([]),
   }),
   rules(values, report) {
-    if (values.mode === 'proxy' && values.internal_host === '') report(['internal_host'], 'May not be empty when mode is proxy.')
-    if (values.mode === 'forward_domain' && values.cookie_domain === '') report(['cookie_domain'], 'May not be empty when mode is forward_domain.')
+    if (values.mode === 'proxy' && values.internal_host === '')
+      report(['internal_host'], 'May not be empty when mode is proxy.')
+    if (values.mode === 'forward_domain' && values.cookie_domain === '')
+      report(['cookie_domain'], 'May not be empty when mode is forward_domain.')
     if (values.basic_auth_enabled !== true) return
     for (const member of basicAuthAttributes) {
       if (String(values[member]).trim() === '') report([member], 'May not be empty when basic_auth_enabled is true.')

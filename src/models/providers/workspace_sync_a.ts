@@ -3,7 +3,9 @@ import { filledLine, jsonObject, oneOf, reference, references, secret, text } fr
 import { defineProvider } from '../provider.ts'
 import { domain, email } from '../syntax.ts'
 
-const scopes = ['user', 'group', 'group.member', 'domain.readonly'].map((scope) => `https://www.googleapis.com/auth/admin.directory.${scope}`)
+const scopes = ['user', 'group', 'group.member', 'domain.readonly'].map(
+  (scope) => `https://www.googleapis.com/auth/admin.directory.${scope}`,
+)
 
 const deleteAction = () => oneOf(['do_nothing', 'delete', 'suspend']).default('delete')
 

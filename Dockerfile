@@ -1,0 +1,26 @@
+# One image, two commands: the API (default) and the worker.
+# The `node` and `embedded-postgres` packages are optional dependencies and stay out: the base image brings Node,
+# the deployment brings PostgreSQL.
+
+FROM node:26-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=optional --no-audit --no-fund
+COPY prisma ./prisma
+COPY prisma.config.ts ./
+RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx prisma generate \
+ && npm prune --omit=dev --omit=optional
+
+FROM node:26-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0
+WORKDIR /app
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/src/db/generated ./src/db/generated
+COPY package.json ./
+COPY prisma ./prisma
+COPY blueprints ./blueprints
+COPY src ./src
+COPY workers ./workers
+USER node
+EXPOSE 9000
+CMD ["node", "src/server.ts"]

@@ -1,0 +1,151 @@
+import { availableParallelism, cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { measureIn } from './child.ts'
+import type { FloorTask } from './floor.ts'
+import type { LoadTask } from './load.ts'
+import type { Load, Measured } from './measure.ts'
+import { type BackendKind, type Database, openDatabase, openStand, type Stand } from './stand.ts'
+import { cpuSeconds } from './cpu.ts'
+
+/**
+ * PUT /api/v3/core/transactional/applications/, from request to answer, over the queue, each with an application and a
+ * provider that are new. Beside it, in the same run and database, the floor (floor.ts).
+ */
+
+export const usage = `npm run bench -- apply [options]
+  --backend <redis|postgres|both>  where the queue lives (both)
+  --clients <n>                    clients at once, beside the run with one (32)
+  --seconds <n>                    for each measurement (6)
+  --database <url>                 a PostgreSQL server on which databases may be made, instead of one of its own
+  --profile <folder>               CPU profiles of API and worker, for Chrome's developer tools`
+
+type Options = { readonly clients: number; readonly seconds: number; readonly nodeOptions: string }
+type Row = { readonly what: string; readonly one: Measured; readonly many: Measured; readonly cpu: string }
+
+export async function bench(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      backend: { type: 'string', default: 'both' },
+      clients: { type: 'string', default: '32' },
+      seconds: { type: 'string', default: '6' },
+      database: { type: 'string' },
+      profile: { type: 'string' },
+    },
+  })
+  const { backend, profile } = values
+  if (!['redis', 'postgres', 'both'].includes(backend))
+    throw new Error(`--backend ${backend}: it takes redis, postgres or both`)
+  const backends = (['redis', 'postgres'] as const).filter((kind) => backend === 'both' || backend === kind)
+  const options: Options = {
+    clients: whole('--clients', values.clients, 1_000),
+    seconds: whole('--seconds', values.seconds, 600),
+    nodeOptions: profile === undefined ? '' : `--cpu-prof --cpu-prof-dir=${profile}`,
+  }
+  const database = await openDatabase(values.database)
+  try {
+    const rows: Row[] = []
+    for (const kind of backends) rows.push(...(await measureBackend(database, kind, options)))
+    console.log(
+      `\n${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), Node ${process.version}, ${database.version}`,
+    )
+    console.log(`${options.seconds} s for each measurement; times in ms\n`)
+    print(rows)
+  } finally {
+    await database.close()
+  }
+}
+
+function whole(name: string, text: string, max: number): number {
+  const number = /^\d+$/.test(text) ? Number(text) : 0
+  if (number < 1 || number > max) throw new Error(`${name} ${text}: it takes a whole number from 1 to ${max}`)
+  return number
+}
+
+async function measureBackend(
+  server: Database,
+  kind: BackendKind,
+  { clients, seconds, nodeOptions }: Options,
+): Promise<Row[]> {
+  const say = (text: string) => console.log(`${kind}: ${text}`)
+  say('starting')
+  const stand = await openStand(server, kind, nodeOptions)
+  try {
+    const apply = (prefix: string, load: Load) =>
+      measureIn('load.ts', { url: stand.url, token: stand.token, prefix, ...load } satisfies LoadTask)
+    const floor = (prefix: string, load: Load) =>
+      measureIn('floor.ts', { database: stand.database, prefix, like: 'warm-up-1', ...load } satisfies FloorTask)
+    say('warming up')
+    await apply('warm-up', { clients, seconds: 4 })
+    say('one client')
+    const one = await apply('one', { clients: 1, seconds })
+    say(`${clients} clients`)
+    const before = cpuOf(stand)
+    const many = await apply('many', { clients, seconds })
+    const cpu = perApply(before, cpuOf(stand), many)
+    say('the floor')
+    await floor('floor-warm-up', { clients, seconds: 2 })
+    const floorOne = await floor('floor-one', { clients: 1, seconds })
+    const floorMany = await floor('floor-many', { clients, seconds })
+    return [
+      { what: `apply, queue on ${kind}`, one, many, cpu },
+      { what: 'floor: the rows alone', one: floorOne, many: floorMany, cpu: '' },
+    ]
+  } finally {
+    await stand.close()
+  }
+}
+
+const cpuOf = ({ processes }: Stand) =>
+  Object.entries(processes).map(([name, pid]) => ({ name, seconds: cpuSeconds(pid) }))
+
+function perApply(
+  before: ReturnType<typeof cpuOf>,
+  after: ReturnType<typeof cpuOf>,
+  { count, cpuMs }: Measured,
+): string {
+  const ms = after.map(({ name, seconds }, index) => ({
+    name,
+    ms: ((seconds - (before[index]?.seconds ?? 0)) * 1_000) / count,
+  }))
+  const parts = [...ms, { name: 'clients', ms: cpuMs }]
+  const sum = parts.reduce((total, part) => total + part.ms, 0)
+  return `CPU ms per apply: ${parts.map((part) => `${part.name} ${part.ms.toFixed(2)}`).join(', ')}; together ${sum.toFixed(2)}`
+}
+
+function print(rows: readonly Row[]): void {
+  const cells = (measured: Measured) => [measured.p50, measured.p95, measured.p99].map((ms) => ms.toFixed(2))
+  const lines = rows.map(({ what, one, many }) => [what, ...cells(one), ...cells(many), many.perSecond.toFixed(0)])
+  const ratios = pairs(rows).map(([apply, floor]) => [
+    `${apply.what}: times the floor`,
+    ...ratio(apply.one, floor.one),
+    ...ratio(apply.many, floor.many),
+    (apply.many.perSecond / floor.many.perSecond).toFixed(2),
+  ])
+  const n = rows[0]?.many.clients ?? 0
+  const head = ['', '1: p50', 'p95', 'p99', `${n}: p50`, 'p95', 'p99', 'per s']
+  const table = [head, ...lines, ...ratios]
+  const widths = head.map((_, column) => Math.max(...table.map((line) => line[column]?.length ?? 0)))
+  for (const line of table) {
+    console.log(
+      line
+        .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart((widths[column] ?? 0) + 1)))
+        .join(' '),
+    )
+  }
+  for (const { what, one, many, cpu } of rows) {
+    const failures = one.failures + many.failures
+    if (cpu !== '') console.log(`${what}: ${cpu}`)
+    if (failures > 0) console.log(`${what}: ${failures} FAILED, the first with: ${one.failure ?? many.failure}`)
+  }
+}
+
+const ratio = (apply: Measured, floor: Measured) =>
+  (['p50', 'p95', 'p99'] as const).map((name) => `${(apply[name] / floor[name]).toFixed(1)}x`)
+
+/** Each apply with the floor that was measured beside it. */
+const pairs = (rows: readonly Row[]): [Row, Row][] =>
+  rows.flatMap((row, index) => {
+    const next = rows[index + 1]
+    return index % 2 === 0 && next !== undefined ? [[row, next] as [Row, Row]] : []
+  })

@@ -1,0 +1,65 @@
+/** What a number of clients saw who did one thing again and again; times in milliseconds. */
+export type Measured = {
+  readonly clients: number
+  readonly count: number
+  readonly failures: number
+  /** The first failure's words, for whoever wonders. */
+  readonly failure: string | null
+  readonly perSecond: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  readonly max: number
+  /** CPU time that the measuring process itself took, per thing done. */
+  readonly cpuMs: number
+}
+
+export type Load = { readonly clients: number; readonly seconds: number }
+
+/**
+ * A closed loop: each client begins the next when its last is done. What failed is counted, not timed.
+ *
+ * @param once does the thing; its number is never used twice
+ */
+export async function measure({ clients, seconds }: Load, once: (number: number) => Promise<void>): Promise<Measured> {
+  const times: number[] = []
+  let failures = 0
+  let failure: string | null = null
+  let number = 0
+  const cpu = process.cpuUsage()
+  const start = performance.now()
+  const end = start + seconds * 1_000
+  const client = async () => {
+    while (performance.now() < end) {
+      const began = performance.now()
+      number += 1
+      try {
+        await once(number)
+        times.push(performance.now() - began)
+      } catch (error) {
+        failures += 1
+        failure ??= String(error)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, client))
+  const tookMs = performance.now() - start
+  const { user, system } = process.cpuUsage(cpu)
+  times.sort((one, other) => one - other)
+  return {
+    clients,
+    count: times.length,
+    failures,
+    failure,
+    perSecond: times.length / (tookMs / 1_000),
+    p50: quantile(times, 0.5),
+    p95: quantile(times, 0.95),
+    p99: quantile(times, 0.99),
+    max: times.at(-1) ?? Number.NaN,
+    cpuMs: (user + system) / 1_000 / Math.max(1, times.length),
+  }
+}
+
+/** @param sorted ascending; @returns the smallest time that the share of all does not exceed, NaN for none */
+export const quantile = (sorted: readonly number[], share: number): number =>
+  sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN

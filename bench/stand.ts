@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { findProgram } from '../test/support/environment.ts'
+import { closeAll } from '../test/support/at-end.ts'
+import { freePort } from '../test/support/free-port.ts'
+import { startPostgres } from '../test/support/postgres.ts'
+import { run, type Running } from '../test/support/processes.ts'
+import { startRedis } from '../test/support/redis-server.ts'
+import { within } from '../test/support/template.ts'
+
+/** What is measured: API and worker as processes of their own, on real servers that keep what they are given. */
+
+export type BackendKind = 'redis' | 'postgres'
+
+export type Stand = {
+  readonly url: string
+  readonly token: string
+  readonly database: string
+  /** Process ids by what they are. */
+  readonly processes: Readonly<Record<string, number>>
+  close(): Promise<void>
+}
+
+/** A PostgreSQL with its default durability, on which each stand gets a database of its own. */
+export type Database = {
+  readonly url: string
+  readonly version: string
+  /** null: somebody else's. */
+  readonly pid: number | null
+  close(): Promise<void>
+}
+
+/** @param given an existing server's URL, else one is started */
+export async function openDatabase(given: string | undefined): Promise<Database> {
+  const own = given === undefined ? await startPostgres({ durable: true }) : undefined
+  const url = given ?? own?.url() ?? ''
+  const settings = `SELECT 'PostgreSQL ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
+    || ', synchronous_commit ' || current_setting('synchronous_commit') AS version`
+  const { rows } = await within(url, (client) => client.query<{ version: string }>(settings))
+  return { url, version: rows[0]?.version ?? '', pid: own?.pid ?? null, close: async () => own?.remove() }
+}
+
+/** @param nodeOptions for API and worker, such as `--cpu-prof` */
+export async function openStand(server: Database, backend: BackendKind, nodeOptions: string): Promise<Stand> {
+  const database = await createDatabase(server.url)
+  const redis = backend === 'redis' ? await openRedis() : undefined
+  const token = randomBytes(24).toString('base64url')
+  const port = await freePort()
+  const env = {
+    DATABASE_URL: database.url,
+    SECRET_KEY: randomBytes(32).toString('base64url'),
+    BOOTSTRAP_TOKEN: token,
+    LOG_LEVEL: 'warn',
+    PORT: String(port),
+    NODE_OPTIONS: nodeOptions,
+    ...(redis !== undefined && { REDIS_URL: redis.url }),
+  }
+  const url = `http://127.0.0.1:${port}`
+  const api = run('src/server.ts', { env })
+  await answers(`${url}/-/health/live/`, api)
+  const worker = run('workers/blueprint.ts', { env })
+  await answers(`${url}/-/health/ready/`, worker)
+  return {
+    url,
+    token,
+    database: database.url,
+    processes: {
+      API: api.pid,
+      worker: worker.pid,
+      ...(server.pid !== null && { PostgreSQL: server.pid }),
+      ...(redis !== undefined && { Redis: redis.pid }),
+    },
+    close: async () => {
+      await Promise.all([api.stop(), worker.stop()])
+      await closeAll()
+      await redis?.remove()
+      await database.drop()
+    },
+  }
+}
+
+async function openRedis() {
+  if (findProgram('redis-server') === null) throw new Error('redis-server is not installed: use --backend postgres')
+  // What the product's docker-compose.yml sets.
+  return await startRedis({ flags: ['--appendonly', 'yes', '--appendfsync', 'everysec'] })
+}
+
+async function createDatabase(server: string): Promise<{ url: string; drop(): Promise<void> }> {
+  const name = `gatewright_bench_${randomBytes(6).toString('hex')}`
+  const quoted = pg.escapeIdentifier(name)
+  await within(server, (client) => client.query(`CREATE DATABASE ${quoted}`))
+  const url = new URL(server)
+  url.pathname = name
+  return {
+    url: url.href,
+    drop: async () => void (await within(server, (client) => client.query(`DROP DATABASE ${quoted} WITH (FORCE)`))),
+  }
+}
+
+async function answers(url: string, process: Running): Promise<void> {
+  const deadline = performance.now() + 30_000
+  let ended = false
+  void process.exited.then(() => {
+    ended = true
+  })
+  while (performance.now() < deadline && !ended) {
+    const answer = await fetch(url).catch(() => undefined)
+    await answer?.body?.cancel()
+    if (answer?.ok === true) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  throw new Error(`${url} does not answer. The process said:\n${process.output()}`)
+}

@@ -1,0 +1,128 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Run } from '../blueprint/run/record.ts'
+import { catalogue, Problem } from '../errors.ts'
+
+/**
+ * What is measured, all in one place. Labels are closed sets: route patterns, provider kinds, codes of the catalogue.
+ * Never a slug, a user, an id: those are unbounded, and whoever may read metrics may not know them.
+ */
+export type Metrics = ReturnType<typeof openMetrics>
+
+const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
+
+/** A registry of its own for each application, so that two in one process do not add up. */
+export function openMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  // The event loop's delay is sampled by a timer: 50 a second tell as much as the default's 100.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 })
+  return {
+    registry,
+    requests: new Counter({
+      name: 'gatewright_http_requests_total',
+      help: 'Answers sent, by route pattern; unmatched is a path that no route takes.',
+      labelNames: ['method', 'route', 'status'],
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: 'gatewright_http_request_seconds',
+      help: 'From the arrival of a request to the end of its answer, by route pattern.',
+      labelNames: ['method', 'route'],
+      buckets,
+      registers,
+    }),
+    applies: new Counter({
+      name: 'gatewright_applies_total',
+      help: 'Submissions by outcome: applied, refused (the submitter can mend it), failed (a fault of the service), not_applied (503), unknown (202).',
+      labelNames: ['kind', 'result', 'reason'],
+      registers,
+    }),
+    applySeconds: new Histogram({
+      name: 'gatewright_apply_seconds',
+      help: 'A whole submission in the API, from the arrival of its request to its outcome.',
+      labelNames: ['result'],
+      buckets,
+      registers,
+    }),
+    queueWaitSeconds: new Histogram({
+      name: 'gatewright_queue_wait_seconds',
+      help: 'From the record of a run to the start of the transaction that finished it.',
+      buckets,
+      registers,
+    }),
+    up: new Gauge({
+      name: 'gatewright_up',
+      help: '1: the part answered this scrape. 0: it did not, and the gauges that come from it are left out.',
+      labelNames: ['part'],
+      registers,
+    }),
+    jobs: new Gauge({
+      name: 'gatewright_jobs',
+      help: 'Jobs in the queue by state. One is always delayed: the next canary.',
+      labelNames: ['state'],
+      registers,
+    }),
+    waitingRuns: new Gauge({ name: 'gatewright_waiting_runs', help: 'Runs that no worker has finished.', registers }),
+    oldestWaitingRunSeconds: new Gauge({
+      name: 'gatewright_oldest_waiting_run_seconds',
+      help: 'Age of the oldest run that no worker has finished; 0 when there is none.',
+      registers,
+    }),
+    lastConsumption: new Gauge({
+      name: 'gatewright_last_consumption_timestamp_seconds',
+      help: 'When a worker last took a job; absent when none ever did. There is one to take every other second.',
+      registers,
+    }),
+  }
+}
+
+/** Counts every answer, under the pattern of its route. */
+export function countRequests(app: FastifyInstance, { requests, requestSeconds }: Metrics): void {
+  app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
+    const route = routeOptions.url ?? 'unmatched'
+    requests.inc({ method, route, status: reply.statusCode })
+    requestSeconds.observe({ method, route }, reply.elapsedTime / 1_000)
+  })
+}
+
+type Outcome = { result: 'applied' | 'refused' | 'failed' | 'not_applied' | 'unknown'; reason: string }
+
+/**
+ * Does the work of one submission and counts how it ended.
+ *
+ * @param kind of the provider, once it is known to be one of the nine
+ */
+export async function countApply<Submitted extends { run: Run | 'unknown' }>(
+  metrics: Metrics,
+  { kind, reply }: { kind: string | undefined; reply: FastifyReply },
+  work: () => Promise<Submitted>,
+): Promise<Submitted> {
+  const count = ({ result, reason }: Outcome) => {
+    metrics.applies.inc({ kind: kind ?? 'unknown', result, reason })
+    metrics.applySeconds.observe({ result }, reply.elapsedTime / 1_000)
+  }
+  try {
+    const submitted = await work()
+    const { run } = submitted
+    count(outcomeOf(run))
+    if (run !== 'unknown' && run.waitedS !== null) metrics.queueWaitSeconds.observe(run.waitedS)
+    return submitted
+  } catch (error) {
+    count(outcomeOfError(error))
+    throw error
+  }
+}
+
+function outcomeOf(run: Run | 'unknown'): Outcome {
+  if (run === 'unknown') return { result: 'unknown', reason: 'outcome_unknown' satisfies keyof typeof catalogue }
+  if (run.applied === true) return { result: 'applied', reason: 'none' }
+  return { result: run.state === 'failed' ? 'failed' : 'refused', reason: run.reason ?? 'none' }
+}
+
+function outcomeOfError(error: unknown): Outcome {
+  const code = error instanceof Problem ? error.code : 'server_error'
+  const status = catalogue[code]
+  if (status === 503) return { result: 'not_applied', reason: code }
+  return { result: status < 500 ? 'refused' : 'failed', reason: code }
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest'
+import { freshDatabase } from '../support/database.ts'
+import { needs } from '../support/needs.ts'
+import { proxyTo } from '../support/proxy.ts'
+import { freshRedis, ownRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+import { type Answer, type Stack, startStack } from './stack.ts'
+
+const ready = (stack: Stack) => stack.get('/-/health/ready/')
+const live = (stack: Stack) => stack.get('/-/health/live/')
+
+/** `checks` by part: whether it is well. */
+function wells({ json }: Answer): Record<string, boolean> {
+  const { checks } = json as { checks: Record<string, { ok: boolean; detail: string }> }
+  return Object.fromEntries(Object.entries(checks).map(([part, { ok }]) => [part, ok]))
+}
+
+const allWell = { database: true, migrations: true, queue: true, worker: true }
+
+const untilStatus = (stack: Stack, status: number, withinMs: number) =>
+  until(async () => ((await ready(stack)).status === status ? true : null), { what: `readiness to answer ${status}`, withinMs, everyMs: 100 })
+
+function expectNotReady(answer: Answer, wellParts: Record<string, boolean>): void {
+  expect(answer.status).toBe(503)
+  expect(answer.ms).toBeLessThan(1_000)
+  expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
+  expect(answer.json).toMatchObject({ status: 'not_ready', code: 'unavailable', detail: expect.stringMatching(/^Not ready\. ./) })
+  expect(wells(answer)).toEqual(wellParts)
+}
+
+/** What holds wherever the queue lives. */
+function claims(queue: () => Promise<string | null>): void {
+  test('ready follows what a worker really consumes, not whether it is there', { timeout: 60_000 }, async () => {
+    const { url } = await freshDatabase()
+    const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
+    const none = await ready(stack)
+    expectNotReady(none, { ...allWell, worker: false })
+    expect(none.json).toMatchObject({ checks: { worker: { detail: 'No worker has ever taken a job: start one.' } } })
+
+    const worker = await stack.startWorker()
+    await untilStatus(stack, 200, 8_000)
+    const well = await ready(stack)
+    expect(well.json).toMatchObject({ status: 'ready' })
+    expect(wells(well)).toEqual(allWell)
+    expect(await stack.get('/-/health/ready/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' })
+
+    worker.signal('SIGSTOP')
+    await untilStatus(stack, 503, 15_000)
+    const stopped = await ready(stack)
+    expectNotReady(stopped, { ...allWell, worker: false })
+    expect(stopped.json).toMatchObject({ detail: expect.stringMatching(/No worker has taken a job for 1\d s/) })
+    expect(await live(stack)).toMatchObject({ status: 200, json: { status: 'ok' } })
+
+    worker.signal('SIGCONT')
+    await untilStatus(stack, 200, 10_000)
+    expect(await worker.stop()).toEqual({ code: 0, signal: null })
+  })
+
+  test('a database that hangs or is gone makes it 503 within a second, and back again', { timeout: 40_000 }, async () => {
+    const { url } = await freshDatabase()
+    const proxy = await proxyTo(url)
+    const redisUrl = await queue()
+    const stack = await startStack({ databaseUrl: proxy.url, redisUrl })
+    const without = { database: false, migrations: false, queue: redisUrl !== null, worker: false }
+
+    proxy.freeze(true)
+    // More probes than the pool has connections: those of a frozen server must not use it up.
+    for (let probe = 0; probe < 6; probe += 1) {
+      const answers = await Promise.all(Array.from({ length: 10 }, () => ready(stack)))
+      for (const answer of answers) expectNotReady(answer, without)
+    }
+    expect((await live(stack)).status).toBe(200)
+    proxy.freeze(false)
+    await until(async () => wells(await ready(stack)).database === true, { what: 'the database to be well', withinMs: 5_000 })
+
+    proxy.accept(false)
+    proxy.cut()
+    expectNotReady(await ready(stack), without)
+    proxy.accept(true)
+    await until(async () => wells(await ready(stack)).queue === true, { what: 'the queue to be well', withinMs: 5_000 })
+    expect(wells(await ready(stack))).toEqual({ ...allWell, worker: false })
+  })
+}
+
+describe("the queue on PostgreSQL's", () => claims(async () => null))
+
+describe.runIf(needs('redis-server'))('the queue on Redis', () => {
+  claims(freshRedis)
+
+  test('a Redis that hangs or is gone makes it 503 within a second, and back again', { timeout: 30_000 }, async () => {
+    const { url } = await freshDatabase()
+    const redis = await ownRedis()
+    const stack = await startStack({ databaseUrl: url, redisUrl: redis.url })
+    const worker = await stack.startWorker()
+    await untilStatus(stack, 200, 8_000)
+
+    process.kill(redis.pid, 'SIGSTOP')
+    const frozen = await Promise.all([ready(stack), ready(stack), ready(stack)])
+    for (const answer of frozen) expectNotReady(answer, { ...allWell, queue: false })
+    process.kill(redis.pid, 'SIGCONT')
+    await untilStatus(stack, 200, 8_000)
+
+    await redis.kill()
+    expectNotReady(await ready(stack), { ...allWell, queue: false })
+    await redis.start()
+    await untilStatus(stack, 200, 15_000)
+    await worker.stop()
+  })
+})
+
+test('a database without all migrations is not ready', async () => {
+  const { url, db } = await freshDatabase()
+  const stack = await startStack({ databaseUrl: url, redisUrl: null })
+  await db.prisma.$executeRaw`UPDATE _prisma_migrations SET finished_at = NULL`
+  const answer = await ready(stack)
+  expectNotReady(answer, { ...allWell, migrations: false, worker: false })
+  expect(answer.json).toMatchObject({ checks: { migrations: { detail: expect.stringContaining('start the API again') } } })
+})

@@ -1,0 +1,143 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, test } from 'vitest'
+import { freshDatabase } from '../support/database.ts'
+import { needs } from '../support/needs.ts'
+import { proxyTo } from '../support/proxy.ts'
+import { freshRedis, ownRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+import { type Stack, startStack } from './stack.ts'
+
+const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))
+const applyRoute = '/api/v3/core/transactional/applications/'
+
+type Samples = Map<string, number>
+
+/** Each sample of a scrape by its name and labels, as written. */
+async function scrape(stack: Stack): Promise<Samples> {
+  const { status, text, ms } = await stack.get('/-/metrics/')
+  expect(status).toBe(200)
+  expect(ms).toBeLessThan(1_000)
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+/** The samples of one metric that counts. */
+const of = (samples: Samples, name: string) => Object.fromEntries([...samples].filter(([key]) => key.startsWith(`${name}{`)))
+
+const request = (method: string, route: string, status: number) => `gatewright_http_requests_total{method="${method}",route="${route}",status="${status}"}`
+const apply = (kind: string, result: string, reason: string) => `gatewright_applies_total{kind="${kind}",result="${result}",reason="${reason}"}`
+
+/** What holds wherever the queue lives. */
+function claims(queue: () => Promise<string | null>): void {
+  test('counts exactly what happened, by route pattern and outcome', { timeout: 30_000 }, async () => {
+    const { url, db } = await freshDatabase()
+    const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
+    const worker = await stack.startWorker()
+
+    expect(await stack.put(example)).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await stack.put({ ...example, provider: {} })).toMatchObject({ status: 400 })
+    expect(await stack.put({ ...example, provider_model: 'no-such-model' })).toMatchObject({ status: 400 })
+    expect(await stack.get('/api/v3/nothing/of/the/kind/')).toMatchObject({ status: 404 })
+
+    // Refused in the worker's transaction: the submitter loses his access after the run was recorded.
+    worker.signal('SIGSTOP')
+    const answer = stack.put({ ...example, app: { ...example.app, meta_description: 'other' } })
+    await until(async () => (await db.prisma.run.count({ where: { state: 'queued' } })) === 1, { what: 'the run to be recorded' })
+    await db.prisma.user.updateMany({ data: { isActive: false } })
+    worker.signal('SIGCONT')
+    expect(await answer).toMatchObject({ status: 200, json: { applied: false } })
+    await worker.stop()
+
+    const refused = request('PUT', applyRoute, 400)
+    const samples = await until(async () => {
+      const found = await scrape(stack)
+      return found.get(refused) === 2 && found.get(request('PUT', applyRoute, 200)) === 2 ? found : null
+    }, { what: 'all answers to be counted' })
+    expect(of(samples, 'gatewright_http_requests_total')).toMatchObject({
+      [request('PUT', applyRoute, 200)]: 2,
+      [refused]: 2,
+      [request('GET', 'unmatched', 404)]: 1,
+    })
+    expect(of(samples, 'gatewright_applies_total')).toEqual({
+      [apply('radius', 'applied', 'none')]: 1,
+      [apply('radius', 'refused', 'invalid')]: 1,
+      [apply('unknown', 'refused', 'invalid')]: 1,
+      [apply('radius', 'refused', 'permission_denied')]: 1,
+    })
+    expect(samples.get(`gatewright_http_request_seconds_count{method="PUT",route="${applyRoute}"}`)).toBe(4)
+    expect(samples.get('gatewright_apply_seconds_count{result="applied"}')).toBe(1)
+    expect(samples.get('gatewright_apply_seconds_count{result="refused"}')).toBe(3)
+    expect(samples.get('gatewright_queue_wait_seconds_count')).toBe(2)
+    expect(of(samples, 'gatewright_jobs')).toMatchObject({
+      'gatewright_jobs{state="completed"}': 2,
+      'gatewright_jobs{state="failed"}': 0,
+      'gatewright_jobs{state="active"}': 0,
+    })
+    const labels = [...samples.keys()].join('\n')
+    for (const secret of [example.app.slug, example.provider.name, example.provider.shared_secret, 'nothing/of']) expect(labels).not.toContain(secret)
+  })
+
+  test('a run that waits is seen by its age', async () => {
+    const { url, db } = await freshDatabase()
+    const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
+    const idle = await scrape(stack)
+    expect(idle.get('gatewright_oldest_waiting_run_seconds')).toBe(0)
+    expect(idle.has('gatewright_last_consumption_timestamp_seconds')).toBe(false)
+
+    await db.prisma.$executeRaw`
+      INSERT INTO runs (id, title, request_id, blueprint, logs, created_at)
+      SELECT gen_random_uuid(), 'apply', 'r', 'sealed', '{}', now() - make_interval(secs => age) FROM unnest(ARRAY[10.0, 300.0]) age`
+    await db.prisma.$executeRaw`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', '2026-01-01T00:00:00Z')`
+    const busy = await scrape(stack)
+    expect(busy.get('gatewright_waiting_runs')).toBe(2)
+    expect(busy.get('gatewright_oldest_waiting_run_seconds')).toBeGreaterThanOrEqual(300)
+    expect(busy.get('gatewright_oldest_waiting_run_seconds')).toBeLessThan(310)
+    const consumedAt = busy.get('gatewright_last_consumption_timestamp_seconds') ?? 0
+    expect(Math.abs(consumedAt - Date.parse('2026-01-01T00:00:00Z') / 1_000)).toBeLessThan(2)
+  })
+
+  test('a database that is away leaves its gauges out and counts on', { timeout: 20_000 }, async () => {
+    const { url } = await freshDatabase()
+    const proxy = await proxyTo(url)
+    const redisUrl = await queue()
+    const stack = await startStack({ databaseUrl: proxy.url, redisUrl })
+    proxy.freeze(true)
+    const frozen = await scrape(stack)
+    proxy.accept(false)
+    proxy.cut()
+    for (const samples of [frozen, await scrape(stack)]) {
+      expect(samples.get('gatewright_up{part="database"}')).toBe(0)
+      expect(samples.get('gatewright_up{part="queue"}')).toBe(redisUrl === null ? 0 : 1)
+      expect(samples.has('gatewright_oldest_waiting_run_seconds')).toBe(false)
+      expect(samples.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+    }
+    expect(await stack.put(example)).toMatchObject({ status: 503 })
+    const refused = request('PUT', applyRoute, 503)
+    await until(async () => (await scrape(stack)).get(refused) === 1, { what: 'the refusal to be counted' })
+  })
+}
+
+describe("the queue on PostgreSQL's", () => claims(async () => null))
+
+describe.runIf(needs('redis-server'))('the queue on Redis', () => {
+  claims(freshRedis)
+
+  test('a Redis that is away leaves its gauges out, and the scrape says so', async () => {
+    const { url } = await freshDatabase()
+    const redis = await ownRedis()
+    const stack = await startStack({ databaseUrl: url, redisUrl: redis.url })
+    expect((await scrape(stack)).get('gatewright_up{part="queue"}')).toBe(1)
+    process.kill(redis.pid, 'SIGSTOP')
+    const frozen = await scrape(stack)
+    process.kill(redis.pid, 'SIGCONT')
+    await redis.kill()
+    for (const samples of [frozen, await scrape(stack)]) {
+      expect(samples.get('gatewright_up{part="queue"}')).toBe(0)
+      expect(samples.get('gatewright_up{part="database"}')).toBe(1)
+      expect(of(samples, 'gatewright_jobs')).toEqual({})
+    }
+    const answer = await stack.put(example)
+    expect(answer).toMatchObject({ status: 503, json: { code: 'not_applied' } })
+    expect((await scrape(stack)).get(apply('radius', 'not_applied', 'not_applied'))).toBe(1)
+  })
+})

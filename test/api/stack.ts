@@ -1,0 +1,48 @@
+import { readConfig } from '../../src/config.ts'
+import { startServer } from '../../src/server.ts'
+import { atEnd } from '../support/at-end.ts'
+import { type Running, run } from '../support/processes.ts'
+
+/** The API in this process, on a free port; workers beside it as processes of their own. */
+export type Stack = {
+  get(path: string, init?: RequestInit): Promise<Answer>
+  /** Submits as the first admin. */
+  put(body: unknown): Promise<Answer>
+  /** Resolves once it consumes. Whoever starts one stops it. */
+  startWorker(): Promise<Running>
+}
+
+/** `ms`: how long the answer took. */
+export type Answer = { status: number; headers: Headers; text: string; json: unknown; ms: number }
+
+const secrets = { SECRET_KEY: 'a secret key for tests, 32 or more', BOOTSTRAP_TOKEN: 'a-token-for-the-first-admin' }
+
+export async function startStack({ databaseUrl, redisUrl, applyWaitMs = 10_000 }: { databaseUrl: string; redisUrl: string | null; applyWaitMs?: number }): Promise<Stack> {
+  const env = { ...secrets, DATABASE_URL: databaseUrl, ...(redisUrl !== null && { REDIS_URL: redisUrl }) }
+  const config = readConfig({ ...env, LOG_LEVEL: 'silent', APPLY_WAIT_MS: String(applyWaitMs) })
+  const server = await startServer({ ...config, port: 0, databaseUrl, secretKey: secrets.SECRET_KEY })
+  atEnd(() => server.close())
+
+  async function get(path: string, init: RequestInit = {}): Promise<Answer> {
+    const from = performance.now()
+    const response = await fetch(`${server.url}${path}`, init)
+    const text = await response.text()
+    const ms = performance.now() - from
+    const isJson = response.headers.get('Content-Type')?.startsWith('application/json') === true && text !== ''
+    return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined, ms }
+  }
+  return {
+    get,
+    put: (body) =>
+      get('/api/v3/core/transactional/applications/', {
+        method: 'PUT',
+        headers: { Authorization: `Bearer ${secrets.BOOTSTRAP_TOKEN}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    startWorker: async () => {
+      const worker = run('workers/blueprint.ts', { env })
+      await worker.line(/worker ready/)
+      return worker
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { expect, test } from 'vitest'
+import certificateKeyPair from '../../src/models/certificate-key-pair.ts'
+import { selfSigned } from '../../src/models/self-signed.ts'
+import { memberOf, ruleFaults, testMembers, textRow } from './check.ts'
+
+const own = await selfSigned('one.example.com')
+const other = await selfSigned('two.example.com')
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const ecKey = privateKey.export({ type: 'sec1', format: 'pem' }).toString()
+const encryptedKey = privateKey
+  .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'example' })
+  .toString()
+
+const noCertificate = 'Must be a certificate in PEM form'
+const noKey = 'Must be a private key in PEM form, not encrypted'
+
+testMembers(certificateKeyPair, [
+  textRow('name', 255, { filled: true }),
+  [
+    'certificate_data',
+    [own.certificate, own.certificate + other.certificate, `subject=x\n${own.certificate}`],
+    [
+      ['', noCertificate],
+      ['certificate', noCertificate],
+      [own.certificate.replace('MII', 'MXX'), noCertificate],
+      [own.certificate.slice(0, 200), noCertificate],
+      [`${own.certificate}-----BEGIN CERTIFICATE-----\n`, noCertificate],
+      [own.certificate + own.key, 'Holds a private key: that belongs in key_data'],
+      [null, 'Must be text.'],
+    ],
+  ],
+  [
+    'key_data',
+    [null, own.key, ecKey],
+    [
+      ['', noKey],
+      ['key', noKey],
+      [own.certificate, noKey],
+      [encryptedKey, noKey],
+    ],
+  ],
+])
+
+test('the key is sealed in its column', () => {
+  expect(memberOf(certificateKeyPair, 'key_data')).toMatchObject({
+    secret: true,
+    place: { in: 'sealed', column: 'sealed_key' },
+  })
+})
+
+test('a key must be the key of its certificate, and does not come alone', () => {
+  expect(ruleFaults(certificateKeyPair, { certificate_data: own.certificate, key_data: own.key })).toEqual([])
+  expect(
+    ruleFaults(certificateKeyPair, { certificate_data: own.certificate + other.certificate, key_data: own.key }),
+  ).toEqual([])
+  expect(ruleFaults(certificateKeyPair, { certificate_data: own.certificate, key_data: null })).toEqual([])
+  expect(ruleFaults(certificateKeyPair, { certificate_data: own.certificate, key_data: other.key })).toEqual([
+    'key_data: Must be the private key of the certificate.',
+  ])
+  expect(ruleFaults(certificateKeyPair, { certificate_data: null, key_data: own.key })).toEqual([
+    'certificate_data: This member is required with key_data.',
+  ])
+})
+
+test('without certificate and key, a new row gets a self-signed pair that keeps every rule', async () => {
+  const name = 'Gatewright "self-signed", é+'
+  const values = await certificateKeyPair.complete?.({ name, certificate_data: null, key_data: null })
+  const certificate = new X509Certificate(String(values?.certificate_data))
+  expect(ruleFaults(certificateKeyPair, values ?? {})).toEqual([])
+  expect(certificate.toLegacyObject().subject.CN).toBe(name)
+  expect(certificate.verify(certificate.publicKey)).toBe(true)
+  expect(certificate.ca).toBe(false)
+  expect(certificate.publicKey.asymmetricKeyDetails?.modulusLength).toBe(2_048)
+  const years = new Date(certificate.validTo).getUTCFullYear() - new Date(certificate.validFrom).getUTCFullYear()
+  expect(years).toBe(10)
+})
+
+test('what was sent is left as it is', async () => {
+  const values = { name: 'x', certificate_data: own.certificate, key_data: null }
+  expect(await certificateKeyPair.complete?.(values)).toBe(values)
+})
+
+test('a name longer than a common name may be is cut to 64 characters', async () => {
+  const { certificate } = await selfSigned('😀'.repeat(100))
+  expect(new X509Certificate(certificate).toLegacyObject().subject.CN).toBe('😀'.repeat(64))
+})

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import rac from '../../../src/models/providers/rac.ts'
+import { booleanRow, durationRow, testKind, testMembers } from '../check.ts'
+
+testKind(rac, {
+  verboseName: 'RAC Provider',
+  component: 'service-provider-rac-form',
+  backchannel: false,
+  flows: true,
+  required: [],
+  secrets: [],
+  defaults: { settings: {}, connection_expiry: 'hours=8', delete_token_on_disconnect: false },
+})
+
+testMembers(rac, [
+  [
+    'settings',
+    [{}, { 'enable-audio': 'false', nested: { list: [1, null, true] } }],
+    [
+      [[], 'Must be an object.'],
+      ['x', 'Must be an object.'],
+      [null, 'Must be an object.'],
+      [{ a: 'x\0' }, 'NUL'],
+      [{ a: 'x'.repeat(100_000) }, 'Must be at most 100000 characters as JSON.'],
+    ],
+  ],
+  durationRow('connection_expiry'),
+  booleanRow('delete_token_on_disconnect'),
+])
+
+test('it has no launch URL', () => {
+  expect(rac.provider.launchUrl({})).toBeNull()
+})

@@ -1,0 +1,112 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { defineModel, type ModelDeclaration } from '../../src/models/define.ts'
+import { name, reference } from '../../src/models/fields.ts'
+import { buildRegistry, loadKinds, loadRegistry, permissionNames } from '../../src/models/index.ts'
+
+const registry = await loadRegistry()
+
+test('all nine kinds are found, each under its file name', () => {
+  expect([...registry.kinds.keys()]).toEqual([
+    'directory_sync_b',
+    'ldap',
+    'oauth2',
+    'proxy',
+    'rac',
+    'radius',
+    'saml',
+    'scim',
+    'workspace_sync_a',
+  ])
+  expect(registry.providerModels).toContain('service_providers_oauth2.oauth2provider')
+  for (const model of registry.models) expect(registry.byName(model.name)).toBe(model)
+  expect(registry.byName('service_core.nothing')).toBeUndefined()
+})
+
+test('every reference leads to a family, and a backchannel provider is of a backchannel kind', () => {
+  const referred = registry.models.flatMap(({ members }) =>
+    [...members.values()].flatMap(({ reference }) => reference?.family ?? []),
+  )
+  for (const family of referred) expect([...registry.families.keys()]).toContain(family)
+  expect(registry.families.get('provider')).toEqual({ table: 'providers', key: 'integer' })
+  expect(registry.families.get('backchannel provider')).toEqual({
+    table: 'providers',
+    key: 'integer',
+    only: { column: 'kind', values: ['directory_sync_b', 'ldap', 'scim', 'workspace_sync_a'] },
+  })
+})
+
+test('permissions are closed: four for each model and resource, and the special ones', () => {
+  const names = permissionNames(registry)
+  expect(names).toEqual([...new Set(names)].sort())
+  expect(names).toEqual(
+    expect.arrayContaining([
+      'add_application',
+      'change_radiusprovider',
+      'delete_role',
+      'view_token',
+      'view_userconsent',
+      'assign_role',
+    ]),
+  )
+  expect(names).toHaveLength(8 + 4 * (registry.models.length + 3))
+})
+
+const declaration: ModelDeclaration = {
+  name: 'service_core.thing',
+  noun: 'thing',
+  resource: 'thing',
+  table: 'things',
+  key: 'uuid',
+  identifiers: [['name']],
+  attrs: z.object({ name: name() }),
+}
+
+test('a registry that cannot hold is refused at start', () => {
+  const thing = defineModel(declaration)
+  expect(() => buildRegistry([thing, thing], [])).toThrow('Two models are called service_core.thing.')
+  const lost = defineModel({ ...declaration, attrs: z.object({ name: name(), owner: reference('nobody') }) })
+  expect(() => buildRegistry([lost], [])).toThrow('owner refers to nobody, which no model is.')
+  const unkept = defineModel({
+    ...declaration,
+    packed: true,
+    attrs: z.object({ name: name(), twin: reference('thing') }),
+    columns: { name: 'name' },
+  })
+  expect(() => buildRegistry([unkept], [])).toThrow('twin refers to thing, which things has no column for.')
+  const elsewhere = defineModel({ ...declaration, name: 'service_core.other', table: 'others' })
+  expect(() => buildRegistry([thing, elsewhere], [])).toThrow('the family thing has the table things')
+})
+
+const fields = pathToFileURL(join(import.meta.dirname, '../../src/models/provider.ts')).href
+const zod = import.meta.resolve('zod')
+
+const source = (kind: string) => `import { z } from '${zod}'
+import { defineProvider } from '${fields}'
+export default defineProvider({ kind: '${kind}', verboseName: 'Probe Provider', component: 'probe', backchannel: false, flows: 'none', settings: z.object({}) })
+`
+
+async function folderWith(files: Readonly<Record<string, string>>): Promise<URL> {
+  const folder = await mkdtemp(join(tmpdir(), 'kinds-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text)
+  return pathToFileURL(`${folder}/`)
+}
+
+test('a new kind is one new file', async () => {
+  const [probe] = await loadKinds(await folderWith({ 'probe.ts': source('probe'), 'README.md': 'not a kind' }))
+  expect(probe?.name).toBe('service_providers_probe.probeprovider')
+})
+
+test('a file that is no kind, or a kind of another name, is refused by its path', async () => {
+  await expect(loadKinds(await folderWith({ 'probe.ts': source('other') }))).rejects.toThrow(
+    'models/providers/probe.ts declares the kind other',
+  )
+  await expect(loadKinds(await folderWith({ 'probe.ts': 'export default {}' }))).rejects.toThrow(
+    'models/providers/probe.ts does not export a provider kind',
+  )
+})

@@ -1,0 +1,251 @@
+import { expect, test } from 'vitest'
+import * as syntax from '../../src/models/syntax.ts'
+import { anyUrl, launchUrl } from '../../src/models/urls.ts'
+import { type SyntaxTable, testSyntaxes } from './check.ts'
+
+const long = 'a'.repeat(64)
+
+const tables: Readonly<Record<string, SyntaxTable>> = {
+  duration: {
+    check: syntax.duration,
+    good: [
+      'hours=1',
+      'hours=1;minutes=30',
+      'minutes=-5',
+      'seconds=+1.5',
+      'seconds=.5',
+      'days=0',
+      'minutes=86400',
+      'microseconds=1;milliseconds=1;seconds=1;minutes=1;hours=1;days=1;weeks=1',
+    ],
+    bad: [
+      ['', 'Must be a duration such as hours=1;minutes=30.'],
+      ['hours', 'Must be a duration'],
+      ['hours=', 'Must be a duration'],
+      ['=1', 'Must be a duration'],
+      ['hours=1;', 'Must be a duration'],
+      [';hours=1', 'Must be a duration'],
+      ['hours=1,minutes=2', 'Must be a duration'],
+      ['hours=one', 'Must be a duration'],
+      ['hours=1e3', 'Must be a duration'],
+      ['hours=NaN', 'Must be a duration'],
+      ['hours=Infinity', 'Must be a duration'],
+      ['hours=1; minutes=2', 'Must be a duration'],
+      ['hours=1=2', 'Must be a duration'],
+      ['hours=1\n', 'Must be a duration'],
+      ['months=1', 'months is none of microseconds, milliseconds, seconds, minutes, hours, days, weeks.'],
+      ['constructor=1', 'constructor is none of'],
+      ['hours=1;hours=2', 'hours stands twice.'],
+      ['weeks=99999', 'at most 100 years'],
+      [`days=${'9'.repeat(400)}`, 'at most 100 years'],
+    ],
+  },
+  domain: {
+    check: syntax.domain,
+    good: [
+      'example.com',
+      'Groups.Example.COM',
+      'xn--bcher-kva.example',
+      'a.b',
+      '1.example',
+      `${'a'.repeat(63)}.example`,
+    ],
+    bad: [
+      '',
+      'example',
+      '.example.com',
+      'example.com.',
+      'exa mple.com',
+      '-a.example',
+      'a-.example',
+      'a..example',
+      'bücher.example',
+      '192.0.2.1',
+      'a_b.example',
+      'https://example.com',
+      `${long}.example`,
+      `${'a.'.repeat(126)}example`,
+    ].map((text) => [text, 'Must be a domain name such as example.com']),
+  },
+  email: {
+    check: syntax.email,
+    good: ['ada@example.com', 'ada.l+tag@mail.example.com', "o'hara@example.com", `${long}@example.com`],
+    bad: [
+      '',
+      'ada',
+      'ada@',
+      '@example.com',
+      'ada@example',
+      'a da@example.com',
+      '.ada@example.com',
+      'ada.@example.com',
+      'a..b@example.com',
+      'a@b@example.com',
+      'ada@-x.com',
+      `${long}a@example.com`,
+      'ada@example.com\n',
+    ].map((text) => [text, 'Must be an e-mail address such as ada@example.com.']),
+  },
+  distinguishedName: {
+    check: syntax.distinguishedName,
+    good: [
+      'DC=ldap,DC=example,DC=com',
+      'dc=com',
+      'OU=Sales+CN=J.  Smith,DC=example,DC=net',
+      'CN=James \\"Jim\\" Smith\\, III,DC=example,DC=net',
+      'CN=Before\\0dAfter,DC=example,DC=net',
+      '1.3.6.1.4.1.1466.0=#04024869',
+      'CN=Lu\\C4\\8Di\\C4\\87',
+      'CN=\\ padded\\ ,DC=example',
+      'ou=users, dc=example, dc=com',
+      'CN=a=b,DC=example',
+      'OU=Grüße,DC=example',
+    ],
+    bad: [
+      '',
+      'example.com',
+      'DC',
+      'DC=',
+      'DC=,DC=com',
+      'DC= ,DC=com',
+      'DC=ldap,',
+      ',DC=ldap',
+      'DC=ldap,,DC=com',
+      'DC=a;DC=b',
+      'DC=a<b',
+      'DC=a"b',
+      'DC=a\\',
+      'DC=a\\x',
+      '1dc=a',
+      '1.=a',
+      'CN=#0g',
+      'CN=#',
+      'DC=a+',
+      'D C=a',
+    ].map((text) => [text, 'Must be a distinguished name such as DC=ldap,DC=example,DC=com.']),
+  },
+  cidrList: {
+    check: syntax.cidrList,
+    good: [
+      '0.0.0.0/0, ::/0',
+      '10.0.0.0/8',
+      '10.1.2.3/8',
+      '192.0.2.1/32,2001:db8::/32',
+      '::ffff:10.0.0.0/104',
+      '  10.0.0.0/8  ',
+    ],
+    bad: [
+      ['', '"" is none'],
+      ['10.0.0.0', 'A single address ends in /32 or /128.'],
+      ['10.0.0.0/33', '"10.0.0.0/33" is none'],
+      ['10.0.0.0/08', 'Must be networks'],
+      ['10.0.0.0/-1', 'Must be networks'],
+      ['10.0.0/8', 'Must be networks'],
+      ['010.0.0.0/8', 'Must be networks'],
+      ['256.0.0.0/8', 'Must be networks'],
+      ['::/129', 'Must be networks'],
+      ['fe80::1%eth0/64', 'Must be networks'],
+      ['10.0.0.0/8,', '"" is none'],
+      ['10.0.0.0/8;::/0', 'Must be networks'],
+      ['10.0.0.0/8, everywhere', '"everywhere" is none'],
+      ['10.0.0.0/8/8', 'Must be networks'],
+      [Array.from({ length: 501 }, () => '::/0').join(), 'at most 500 networks'],
+    ],
+  },
+  regularExpression: {
+    check: syntax.regularExpression,
+    good: ['', '^/api/.*$', 'https://foo\\.example\\.com/.*', '(a+)+$', '[a-z]{2,5}'],
+    bad: [
+      ['(', 'Must be a regular expression: Unterminated group.'],
+      ['[', 'Unterminated character class'],
+      ['*', 'Nothing to repeat'],
+      ['a{2,1}', 'numbers out of order'],
+      ['\\', 'Must be a regular expression'],
+    ],
+  },
+  regularExpressionLines: {
+    check: syntax.regularExpressionLines,
+    good: ['', '^/a$\n^/b$', '^/a$\r\n\r\n^/b$\n'],
+    bad: [
+      ['^/a$\n(', 'Line 2: Must be a regular expression: Unterminated group.'],
+      ['[\n^/b$', 'Line 1: '],
+    ],
+  },
+  username: {
+    check: syntax.username,
+    good: ['ada', 'ada.l+ops@example-1.com_x', 'Zoë', 'Zoe\u0308', '山田'],
+    bad: ['', 'a b', 'a/b', 'a:b', 'a\n', 'a\0'].map((text) => [
+      text,
+      'May hold only letters, digits and @ . + - _ characters.',
+    ]),
+  },
+  path: {
+    check: syntax.path,
+    good: ['users', 'users/staff', 'a b/c'],
+    bad: ['', '/', '/users', 'users/', 'users//staff'].map((text) => [text, 'no slash first, last or twice']),
+  },
+  storable: {
+    check: syntax.storable,
+    good: ['', 'ada', '😀', 'a\nb'],
+    bad: [
+      ['a\0', 'NUL'],
+      ['\ud83d', 'surrogate'],
+    ],
+  },
+}
+
+testSyntaxes(tables)
+
+test('an expression that would run for ever is compiled, not run', () => {
+  expect(syntax.regularExpression('(((a{9999}){9999}){9999})+$')).toBeUndefined()
+})
+
+test('texts made to make a pattern backtrack are judged at once', () => {
+  const checks = [
+    syntax.duration,
+    syntax.domain,
+    syntax.email,
+    syntax.distinguishedName,
+    syntax.cidrList,
+    anyUrl,
+    launchUrl,
+  ]
+  const texts = [
+    'a'.repeat(2_000),
+    'a.'.repeat(1_000),
+    `${'a-'.repeat(1_000)}!`,
+    `${'1'.repeat(1_999)}x`,
+    'DC=a,'.repeat(400),
+    `DC=${' '.repeat(1_990)}"`,
+    '%('.repeat(1_000),
+    '10.0.0.0/8,'.repeat(180),
+  ]
+  const startMs = performance.now()
+  for (const check of checks) for (const text of texts) check(text)
+  expect(performance.now() - startMs).toBeLessThan(500)
+})
+
+test('blankOr takes an empty text too', () => {
+  expect(syntax.blankOr(syntax.domain)('')).toBeUndefined()
+  expect(syntax.blankOr(syntax.domain)('x')).toContain('Must be a domain name')
+})
+
+const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) })
+
+test.each([
+  [{ a: [1, 'x', null, true, { b: -0.5 }] }, undefined],
+  [nested(32), undefined],
+  [nested(33), 'Must nest at most 32 levels deep.'],
+  [{ a: ['x\0'] }, 'NUL'],
+  [{ 'a\0': 1 }, 'NUL'],
+  [{ a: '\udc00' }, 'surrogate'],
+  [{ a: Number.POSITIVE_INFINITY }, 'finite'],
+  [{ a: Number.NaN }, 'finite'],
+  [{ a: new Date(0) }, 'plain JSON values'],
+  [{ a: undefined }, 'plain JSON values'],
+  [{ a: 1n }, 'plain JSON values'],
+])('storableJson judges %o', (value, message) => {
+  const fault = syntax.storableJson(value)
+  if (message === undefined) expect(fault).toBeUndefined()
+  else expect(fault).toContain(message)
+})

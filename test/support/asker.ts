@@ -1,0 +1,51 @@
+import type { InjectOptions } from 'fastify'
+import type { Api } from '../../src/http/api.ts'
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly text: string
+  /** The body, where it is JSON. */
+  readonly json: unknown
+}
+
+type Headers = { ifNoneMatch?: string; headers?: Record<string, string> }
+
+/** Somebody with a token, in front of the API. */
+export type Asker = {
+  get(path: string, options?: Headers): Promise<Answer>
+  /** @param body a text or bytes are sent as they are, anything else as JSON */
+  put(path: string, body: unknown, options?: Headers): Promise<Answer>
+  send(request: InjectOptions & { method: string; url: string }): Promise<Answer>
+}
+
+export const applyPath = '/api/v3/core/transactional/applications/'
+
+/** @param token null: none is sent */
+export function askAs(app: Api, token: string | null): Asker {
+  async function send({ headers, ...request }: InjectOptions): Promise<Answer> {
+    const bearer = token === null ? {} : { authorization: `Bearer ${token}` }
+    const answer = await app.inject({ ...request, headers: { ...bearer, ...headers } })
+    const texts = Object.entries(answer.headers).map(([name, value]) => [name, value === undefined ? undefined : String(value)])
+    return { status: answer.statusCode, headers: Object.fromEntries(texts), text: answer.body, json: parsed(answer.body) }
+  }
+  return {
+    send,
+    get: (url, { headers = {} } = {}) => send({ method: 'GET', url, headers }),
+    put: (url, body, { ifNoneMatch, headers = {} } = {}) =>
+      send({
+        method: 'PUT',
+        url,
+        headers: { 'content-type': 'application/json', ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }), ...headers },
+        payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      }),
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import type { Db } from '../../src/db/client.ts'
+import { sha256, uuid7 } from '../../src/ids.ts'
+import { newSecret, type TokenIntent } from '../../src/token-secret.ts'
+import type { Asker } from './asker.ts'
+
+/** Rows that tests start from, made past the API. */
+export type Make = {
+  /** A user with a token, who holds these permissions through a group and role of his own. */
+  user(options?: { permissions?: string[]; superuser?: boolean; isActive?: boolean; groups?: string[] }): Promise<Made>
+  role(permissions: string[]): Promise<{ pk: string; name: string }>
+  group(options?: { roles?: string[]; superuser?: boolean; parent?: string }): Promise<{ pk: string; name: string }>
+  /** @returns the secret to send */
+  token(userPk: number, options?: { intent?: TokenIntent; expires?: Date }): Promise<string>
+}
+
+export type Made = Asker & { readonly pk: number; readonly username: string; readonly token: string; readonly group: string }
+
+export function makers(db: Db, as: (token: string) => Asker): Make {
+  const { prisma } = db
+
+  const role: Make['role'] = (permissions) => prisma.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions } })
+
+  const group: Make['group'] = ({ roles = [], superuser = false, parent } = {}) =>
+    prisma.group.create({
+      data: {
+        pk: uuid7(),
+        name: `group ${randomUUID()}`,
+        isSuperuser: superuser,
+        parentPk: parent ?? null,
+        roles: { create: roles.map((rolePk) => ({ rolePk })) },
+      },
+    })
+
+  const token: Make['token'] = async (userPk, { intent = 'api', expires } = {}) => {
+    const secret = newSecret(intent)
+    const expiry = { expiring: expires !== undefined, expires: expires ?? null }
+    await prisma.token.create({ data: { pk: uuid7(), identifier: randomUUID(), intent, userPk, keyHash: new Uint8Array(sha256(secret)), ...expiry } })
+    return secret
+  }
+
+  const user: Make['user'] = async ({ permissions = [], superuser = false, isActive = true, groups = [] } = {}) => {
+    const own = await group({ superuser, roles: [(await role(permissions)).pk] })
+    const username = `user-${randomUUID()}`
+    const memberships = { create: [own.pk, ...groups].map((groupPk) => ({ groupPk })) }
+    const { pk } = await prisma.user.create({ data: { uuid: randomUUID(), username, isActive, memberships } })
+    const secret = await token(pk)
+    return { ...as(secret), pk, username, token: secret, group: own.pk }
+  }
+
+  return { user, role, group, token }
+}
