@@ -1,11 +1,11 @@
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { measureIn } from './child.ts'
+import { cpuSeconds } from './cpu.ts'
 import type { FloorTask } from './floor.ts'
 import type { LoadTask } from './load.ts'
 import type { Load, Measured } from './measure.ts'
 import { type BackendKind, type Database, openDatabase, openStand, type Stand } from './stand.ts'
-import { cpuSeconds } from './cpu.ts'
 
 /**
  * PUT /api/v3/core/transactional/applications/, from request to answer, over the queue, each with an application and a

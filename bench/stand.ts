@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { findProgram } from '../test/support/environment.ts'
 import { closeAll } from '../test/support/at-end.ts'
+import { findProgram } from '../test/support/environment.ts'
 import { freePort } from '../test/support/free-port.ts'
 import { startPostgres } from '../test/support/postgres.ts'
-import { run, type Running } from '../test/support/processes.ts'
+import { type Running, run } from '../test/support/processes.ts'
 import { startRedis } from '../test/support/redis-server.ts'
 import { within } from '../test/support/template.ts'
 

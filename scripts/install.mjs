@@ -32,11 +32,13 @@ async function main() {
   if (major < oldestNode) {
     throw new Failure(`Gatewright needs Node ${oldestNode} or newer to install itself; this is ${process.version}.`)
   }
-  if (isInstalled() && isGenerated()) return
+  const complete = isInstalled() && isGenerated()
+  if (complete) return mendWindows()
   const release = await takeLock()
   try {
     if (!isInstalled()) await installPackages()
     if (!isGenerated()) await generateClient()
+    mendWindows()
   } finally {
     release()
   }
@@ -89,6 +91,15 @@ async function installPackages() {
   if (!existsSync(ownNode) && !isNewEnough) {
     throw new Failure(`npm could not install the project's own Node, and this one is too old: install Node 22.18 or newer.`)
   }
+}
+
+/**
+ * The start script is `exec node ...`, so that a signal sent to npm reaches the server and not only a shell between
+ * them. Windows' shell has no `exec`, and no such signals: there it is a program that does nothing of its own.
+ */
+function mendWindows() {
+  const program = inRoot('node_modules', '.bin', 'exec.cmd')
+  if (process.platform === 'win32' && !existsSync(program)) writeFileSync(program, '@%*\r\n')
 }
 
 async function generateClient() {

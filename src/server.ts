@@ -9,7 +9,7 @@ import { keyring } from './db/seal.ts'
 import { logger } from './log.ts'
 import { loadRegistry } from './models/index.ts'
 import { untilStopped } from './process.ts'
-import { openBackend } from './queue/backend.ts'
+import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue, runOfJob } from './queue/define.ts'
 import { ring } from './queue/doorbell.ts'
 
@@ -42,6 +42,8 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   const engine = { registry: await loadRegistry(), keyring: keyring(secretKey) }
   const firstToken = await bootstrap(db, engine, config.bootstrapToken)
   const queue = backend.openQueue(applyQueue)
+  // BullMQ keeps the outcome of its first connection to PostgreSQL for ever: one that failed would never be tried again.
+  await queue.waitUntilReady()
   const events = backend.openEvents(applyQueue)
   const waiter = startWaiter(db, databaseUrl, log)
   const backlog = startBacklog(db)
@@ -63,8 +65,8 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       await app.close()
       backlog.close()
       await waiter.close()
-      await events.close()
-      await queue.close()
+      await closeInTime(events, closeWithinMs.other)
+      await closeInTime(queue, closeWithinMs.other)
       await backend.close()
       await db.close()
     },

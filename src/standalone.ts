@@ -10,7 +10,7 @@ import { Problem } from './errors.ts'
 import { keepSecret } from './kept-secret.ts'
 import { checkPort, openDataDir, portError } from './standalone/data-dir.ts'
 import { lock } from './standalone/lock.ts'
-import { type Ready, readyScreen, report } from './standalone/screen.ts'
+import { readyScreen, report } from './standalone/screen.ts'
 import { Stops } from './standalone/stops.ts'
 import { superviseWorker } from './standalone/worker.ts'
 import { reasonOf, StartError } from './start-error.ts'
@@ -61,7 +61,7 @@ async function start(config: Config, broken: (reason: Error) => void): Promise<v
   const loading = import('./server.ts')
   loading.catch(() => {})
 
-  const { databaseUrl, secretKey } = await openDatabase(config, broken)
+  const { databaseUrl, secretKey, place } = await openDatabase(config, broken)
   await stops.unlessStopping(() => report('Looking for migrations', () => migrate(databaseUrl)))
   const embedded = config.databaseUrl === null
   const chosen = embedded ? await prepareToken(config, databaseUrl) : { token: config.bootstrapToken, file: null, isNew: false }
@@ -81,14 +81,16 @@ async function start(config: Config, broken: (reason: Error) => void): Promise<v
       throw 'syscall' in Object(error) && Object(error).syscall === 'listen' ? portError(config.port, config.host, error) : error
     }),
   )
-  const parts: Ready['parts'] = `${embedded ? `PostgreSQL in ${config.dataDir}` : 'your PostgreSQL'}, queue on ${config.redisUrl === null ? 'PostgreSQL' : 'your Redis'}`
+  const queue = config.redisUrl === null ? 'PostgreSQL' : 'your Redis'
   const shown = firstToken ?? (chosen.isNew ? chosen.token : null)
-  process.stdout.write(readyScreen({ url, startedMs, parts, tokenFile: chosen.file, firstToken: shown }))
+  process.stdout.write(readyScreen({ url, startedMs, place, queue, tokenFile: chosen.file, firstToken: shown }))
 }
 
-async function openDatabase(config: Config, broken: (reason: Error) => void): Promise<{ databaseUrl: string; secretKey: string }> {
+type Database = { databaseUrl: string; secretKey: string; place: string }
+
+async function openDatabase(config: Config, broken: (reason: Error) => void): Promise<Database> {
   const { dataDir, databaseUrl, secretKey } = config
-  if (databaseUrl !== null && secretKey !== null) return { databaseUrl, secretKey }
+  if (databaseUrl !== null && secretKey !== null) return { databaseUrl, secretKey, place: 'your PostgreSQL (DATABASE_URL)' }
   const file = join(dataDir, 'secret-key')
   if (secretKey === null && hasEmbedded(dataDir) && !existsSync(file)) {
     throw new StartError(`${file} is missing, and what is secret in the database beside it is sealed under it: put it back, or set SECRET_KEY.`)
@@ -97,7 +99,7 @@ async function openDatabase(config: Config, broken: (reason: Error) => void): Pr
   const postgres = await startEmbedded(dataDir, report)
   stops.add(postgres.stop)
   void postgres.ended.then(() => broken(new StartError(`PostgreSQL has ended; ${join(dataDir, 'postgres.log')} says why.`)))
-  return { databaseUrl: postgres.url, secretKey: key }
+  return { databaseUrl: postgres.url, secretKey: key, place: postgres.folder }
 }
 
 /**

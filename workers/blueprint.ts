@@ -5,7 +5,7 @@ import { startReconciler } from '../src/blueprint/run/reconcile.ts'
 import { work } from '../src/blueprint/run/work.ts'
 import { logger } from '../src/log.ts'
 import { loadRegistry } from '../src/models/index.ts'
-import { openBackend } from '../src/queue/backend.ts'
+import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
 import { applyQueue, canaryName } from '../src/queue/define.ts'
 import { keepCanary, ring } from '../src/queue/doorbell.ts'
 import { beat } from '../src/queue/heartbeat.ts'
@@ -35,17 +35,19 @@ const consumer = backend.openWorker(
 )
 await consumer.waitUntilReady()
 const queue = backend.openQueue(applyQueue)
+// A first connection to PostgreSQL that fails is never tried again: better not to start.
+await queue.waitUntilReady()
 const keep = () => keepCanary(queue).catch((error: unknown) => log.warn({ err: error }, 'no canary yet'))
 await keep()
-const canary = setInterval(keep, 10_000)
+const canary = setInterval(keep, 4_000)
 const reconciler = startReconciler(db, (run, rings) => ring(queue, run, rings), log)
 log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
 
 await untilStopped(log)
 clearInterval(canary)
-await consumer.close()
+await closeInTime(consumer, closeWithinMs.worker)
 await reconciler.stop()
-await queue.close()
+await closeInTime(queue, closeWithinMs.other)
 await backend.close()
 await db.close()
 log.info('worker stopped')

@@ -109,7 +109,9 @@ async function boardRoutes(scope: Api, db: Db, sessions: Sessions, board: Board)
   })
 
   for (const path of board.pagePaths) {
-    scope.get(`${basePath}${path}`, { config, schema: { querystring: z.looseObject({}) } }, async ({ actor }, reply) => reply.type(html).send(board.page(actor.username)))
+    scope.get(`${basePath}${path}`, { config, schema: { querystring: z.looseObject({}) } }, async ({ actor }, reply) =>
+      reply.type(html).header('Content-Security-Policy', board.policy(allows(actor, 'manage_queue'))).send(board.page(actor.username)),
+    )
   }
   scope.get(`${basePath}/static/*`, { config, schema: { params: z.object({ '*': z.string() }), querystring: z.looseObject({}) } }, async ({ params }, reply) => {
     const file = board.files.get(params['*'])

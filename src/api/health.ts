@@ -1,3 +1,4 @@
+import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
 import { bounded } from '../db/bounded.ts'
 import type { Db } from '../db/client.ts'
@@ -19,7 +20,12 @@ const checks = z.object({ database: check, migrations: check, queue: check, work
 const live = z.object({ status: z.literal('ok') })
 const ready = z.object({ status: z.literal('ready'), checks })
 /** Shaped as every other 503, with the checks beside. */
-const notReady = z.object({ status: z.literal('not_ready'), detail: z.string(), code: z.literal('unavailable'), checks })
+const notReady = z.object({
+  status: z.literal('not_ready'),
+  detail: z.string(),
+  code: z.literal('unavailable'),
+  checks,
+})
 
 type Check = z.infer<typeof check>
 type Checks = z.infer<typeof checks>
@@ -28,19 +34,22 @@ const retryAfterS = 2
 
 export function healthRoutes(app: Api, db: Db, queue: ApplyQueue): void {
   // That it answers is the answer: a database that is away is no reason to restart this process.
-  app.get('/-/health/live/', { config: { permission: 'anyone' }, schema: { response: { 200: live } } }, () => ({ status: 'ok' as const }))
+  app.get('/-/health/live/', { config: { permission: 'anyone' }, schema: { response: { 200: live } } }, () => ({
+    status: 'ok' as const,
+  }))
 
-  const lookAtAll = inspect(db, queue)
+  const inspect = inspector(db, queue, app.log)
   app.get(
     '/-/health/ready/',
     { config: { permission: 'anyone' }, schema: { response: { 200: ready, 503: notReady } } },
-    async ({ log }, reply) => {
-      const found = await lookAtAll((part, error) => console.log(part, String(error), String((error as Error).cause ?? '')) ?? log.warn({ err: error, part }, 'not ready'))
+    async (_, reply) => {
+      const found = await inspect()
       reply.header('Cache-Control', 'no-store')
       const wrong = Object.values(found).filter(({ ok }) => !ok)
       if (wrong.length === 0) return { status: 'ready' as const, checks: found }
       const detail = `Not ready. ${wrong.map((each) => each.detail).join(' ')}`
-      return reply.code(503).header('Retry-After', retryAfterS).send({ status: 'not_ready', detail, code: 'unavailable', checks: found })
+      reply.code(503).header('Retry-After', retryAfterS)
+      return { status: 'not_ready' as const, detail, code: 'unavailable' as const, checks: found }
     },
   )
 }
@@ -51,31 +60,70 @@ const ill = (detail: string): Check => ({ ok: false, detail })
 const cannotTell = 'cannot be told while the database does not answer.'
 
 /** All four at once, each bounded: together they take no longer than the slowest. */
-function inspect(db: Db, queue: ApplyQueue): (report: (part: string, error: unknown) => void) => Promise<Checks> {
+function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Promise<Checks> {
   const quick = bounded(db, statementWithinMs)
-  const ask = {
-    database: probe(() => quick.query(sql`SELECT 1`)),
-    migrations: probe(() => isMigrated(quick)),
-    queue: probe(() => queue.getJobCounts('waiting')),
-    worker: probe(() => sinceConsumptionS(quick)),
-  }
-  return async (report) => {
-    const or = (part: keyof Checks, detail: string) => (error: unknown) => {
-      report(part, error)
-      return ill(detail)
+
+  /** What changes is logged, with its cause; what stays as it was is not told again for each probe. */
+  function part<Answer>(
+    name: keyof Checks,
+    ask: () => Promise<Answer>,
+    judge: (answer: Answer) => Check,
+    silent: string,
+  ) {
+    const question = probe(ask)
+    let last = true
+    return async (): Promise<Check> => {
+      let cause: unknown
+      const found = await question().then(judge, (error: unknown) => {
+        cause = error
+        return ill(silent)
+      })
+      if (found.ok !== last)
+        log[found.ok ? 'info' : 'warn']({ part: name, ...(cause !== undefined && { err: cause }) }, found.detail)
+      last = found.ok
+      return found
     }
-    const [database, migrations, answered, worker] = await Promise.all([
-      ask.database().then(() => well('PostgreSQL answers.'), or('database', 'PostgreSQL does not answer: does it run, and is DATABASE_URL right?')),
-      ask.migrations().then(judgeMigrations, or('migrations', `Whether all migrations are applied ${cannotTell}`)),
-      ask.queue().then(() => well('The queue answers.'), or('queue', 'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?')),
-      ask.worker().then(judgeWorker, or('worker', `When a worker last consumed ${cannotTell}`)),
+  }
+
+  const lookAtDatabase = part(
+    'database',
+    () => quick.query(sql`SELECT 1`),
+    () => well('PostgreSQL answers.'),
+    'PostgreSQL does not answer: does it run, and is DATABASE_URL right?',
+  )
+  const lookAtMigrations = part(
+    'migrations',
+    () => isMigrated(quick),
+    judgeMigrations,
+    `Whether all migrations are applied ${cannotTell}`,
+  )
+  const lookAtQueue = part(
+    'queue',
+    () => queue.getJobCounts('waiting'),
+    () => well('The queue answers.'),
+    'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?',
+  )
+  const lookAtWorker = part(
+    'worker',
+    () => sinceConsumptionS(quick),
+    judgeWorker,
+    `When a worker last took a job ${cannotTell}`,
+  )
+  return async () => {
+    const [database, migrations, answering, worker] = await Promise.all([
+      lookAtDatabase(),
+      lookAtMigrations(),
+      lookAtQueue(),
+      lookAtWorker(),
     ])
-    return { database, migrations, queue: answered, worker }
+    return { database, migrations, queue: answering, worker }
   }
 }
 
 const judgeMigrations = (all: boolean): Check =>
-  all ? well('All migrations are applied.') : ill('Migrations of this version are missing in the database: start the API again, which applies them.')
+  all
+    ? well('All migrations are applied.')
+    : ill('Migrations of this version are missing in the database: start the API again, which applies them.')
 
 /** Five canaries missed. A worker that stops consuming is seen within this and a probe's period. */
 const consumedWithinS = 10
@@ -83,5 +131,7 @@ const consumedWithinS = 10
 function judgeWorker(sinceS: number | null): Check {
   if (sinceS === null) return ill('No worker has ever taken a job: start one.')
   if (sinceS <= consumedWithinS) return well('A worker takes jobs.')
-  return ill(`No worker has taken a job for ${Math.round(sinceS)} s, though there is one every other second: it is stopped, stuck or cut off from the queue.`)
+  return ill(
+    `No worker has taken a job for ${Math.round(sinceS)} s, though there is one every other second: it is stopped, stuck or cut off from the queue.`,
+  )
 }

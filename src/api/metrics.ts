@@ -15,11 +15,15 @@ import { sinceConsumptionS } from '../queue/heartbeat.ts'
  */
 export function metricsRoutes(app: Api, db: Db, queue: ApplyQueue, metrics: Metrics): void {
   const gauge = gauges(db, queue, metrics)
-  app.get('/-/metrics/', { config: { permission: 'anyone' }, schema: { response: { 200: z.string() } } }, async (_, reply) => {
-    await gauge()
-    reply.header('Cache-Control', 'no-store').type(metrics.registry.contentType)
-    return metrics.registry.metrics()
-  })
+  app.get(
+    '/-/metrics/',
+    { config: { permission: 'anyone' }, schema: { response: { 200: z.string() } } },
+    async (_, reply) => {
+      await gauge()
+      reply.header('Cache-Control', 'no-store').type(metrics.registry.contentType)
+      return metrics.registry.metrics()
+    },
+  )
 }
 
 const jobStates = ['waiting', 'active', 'delayed', 'failed', 'completed'] as const

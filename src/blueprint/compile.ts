@@ -79,6 +79,11 @@ function checkIdentifiers(entry: Entry, context: Context): Map<string, unknown> 
     for (const member of first) if (!names.includes(member)) faults.add([...path, member], 'This member is required.')
     if (first.length === 0) faults.add(path, 'The entry has no identifiers.')
   }
+  for (const name of names) {
+    const place = model.members.get(name)?.place
+    const findsRows = place === undefined || (place.in === 'column' && !place.json)
+    if (!findsRows) faults.add([...path, name], 'No row can be found by this member: move it to attrs.')
+  }
   return checkMembers(entry.identifiers, context, pkMember[model.key])
 }
 
@@ -103,18 +108,20 @@ function checkValue(value: unknown, member: Member, context: Context): unknown {
   const at = [...path, member.name]
   if (value instanceof KeyOf || value instanceof Find) return checkTag(value, member, at, context)
   if (Array.isArray(value) && value.some((item) => item instanceof KeyOf || item instanceof Find)) {
-    return value.map((item, index) =>
-      item instanceof KeyOf || item instanceof Find ? checkTag(item, member, [...at, index], context) : parseValue([item], member, at, faults),
-    ).flat()
+    return value.flatMap((item, index) =>
+      item instanceof KeyOf || item instanceof Find ? [checkTag(item, member, [...at, index], context)] : parseValue([item], member, at, faults, index),
+    )
   }
   return parseValue(value, member, at, faults)
 }
 
-function parseValue(value: unknown, member: Member, at: FieldPath, faults: Faults): unknown {
+/** @param from where in the document's list the items of a given part of it begin */
+function parseValue(value: unknown, member: Member, at: FieldPath, faults: Faults, from = 0): unknown {
   const parsed = member.schema.safeParse(value)
   if (parsed.success) return parsed.data
   for (const issue of parsed.error.issues) {
-    const place = [...at, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))]
+    const [index, ...inside] = issue.path
+    const place = [...at, ...(typeof index === 'number' ? [index + from, ...inside] : issue.path).map((part) => (typeof part === 'symbol' ? String(part) : part))]
     const keys = issue.code === 'unrecognized_keys' ? issue.keys : []
     for (const key of keys) faults.add([...place, key], 'Unknown member.')
     if (keys.length === 0) faults.add(place, issue.message)

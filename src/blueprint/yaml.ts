@@ -8,8 +8,10 @@ import {
   type Event,
   EVENT_ALIAS,
   EVENT_POP,
+  EVENT_SCALAR,
   NOT_RESOLVED,
   parseEvents,
+  SCALAR_STYLE_PLAIN,
   YAMLException,
 } from 'js-yaml'
 import { Problem } from '../errors.ts'
@@ -84,26 +86,34 @@ export function parse(text: string): Blueprint {
 function construct(text: string): unknown {
   try {
     const events = parseEvents(text, { maxDepth: documentLimits.depth })
-    refuseAnchors(events)
+    refuseUnfolding(events, text)
     const documents = constructFromEvents(events, { source: text, schema: parseSchema, maxAliases: 0, maxTotalMergeKeys: 0 })
     if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`)
     return documents[0]
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error
     const { mark, reason } = error
-    const place = mark === undefined ? '' : ` (line ${mark.line + 1}, column ${mark.column + 1})`
-    throw refused(`${reason}${place}`)
+    const at = mark === undefined ? '' : ` (line ${mark.line + 1}, column ${mark.column + 1})`
+    throw refused(`${reason}${at}`)
   }
 }
 
-function refuseAnchors(events: readonly Event[]): void {
+function refuseUnfolding(events: readonly Event[], text: string): void {
   let nodes = 0
   for (const event of events) {
     if (event.type !== EVENT_POP) nodes += 1
-    if (event.type === EVENT_ALIAS) throw refused('uses an alias (*): write the value out')
-    if ('anchorStart' in event && event.anchorStart >= 0 && event.anchorEnd > event.anchorStart) throw refused('uses an anchor (&): write the value out')
+    if (event.type === EVENT_ALIAS) throw refused(`uses an alias (*): write the value out${place(text, event.anchorStart - 1)}`)
+    if ('anchorStart' in event && event.anchorStart >= 0) throw refused(`uses an anchor (&): write the value out${place(text, event.anchorStart - 1)}`)
+    // As a text it stands in quotes; plain, other readers would merge what follows.
+    const isMerge = event.type === EVENT_SCALAR && event.style === SCALAR_STYLE_PLAIN && event.tagStart < 0 && text.slice(event.valueStart, event.valueEnd) === '<<'
+    if (isMerge) throw refused(`uses a merge key (<<): write the members out${place(text, event.valueStart)}`)
   }
   if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`)
+}
+
+function place(text: string, offset: number): string {
+  const before = text.slice(0, offset).split('\n')
+  return ` (line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1})`
 }
 
 const refused = (why: string) => new Problem('invalid', 'The blueprint cannot be read.', { fields: { blueprint: [`The blueprint ${why}.`] } })

@@ -41,6 +41,14 @@ export function isConnectionLost(error: unknown): boolean {
   return error instanceof Error && lostTexts.some((text) => error.message.includes(text))
 }
 
+/** No connection could be had, so nothing was sent: whatever it was, it did not happen. */
+export function wasNeverSent(error: unknown): boolean {
+  const cause = error instanceof Problem ? error.cause : error
+  const code = failureCode(cause)
+  if (code !== undefined) return ['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03', '53300'].includes(code)
+  return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
+}
+
 /** Another try may well succeed: serialization failure, deadlock, lock timeout, or a lost connection. */
 export const isTransient = (error: unknown): boolean =>
   isConnectionLost(error) || ['40001', '40P01', '55P03'].includes(failureCode(error) ?? '')

@@ -1,7 +1,10 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import pg from 'pg'
 import type { Queryable } from './client.ts'
 import { databaseProblem, failureCode } from './failures.ts'
-import { loadSchemaEngine, migrationNames, migrationsFolder, migrationsList, noFilter } from './schema-engine.ts'
+import type { Migrated, Migrations } from './migrate-process.ts'
+import { migrationNames, migrationsFolder } from './migrations.ts'
 import { sql } from './sql.ts'
 
 /** The database cannot be brought to this version's tables; the message says why, and what to do. */
@@ -25,25 +28,17 @@ const oldestPostgres = 14
  * @throws {Problem} `unavailable` when the database is away; the database's own errors when it refuses the login
  */
 export async function migrate(url: string, folder: URL = migrationsFolder): Promise<string[]> {
-  // One connection: the lock, the transactions and the engine must all be on the same.
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: 1,
-    idleTimeoutMillis: 0,
-    connectionTimeoutMillis: 5_000,
-    application_name: 'gatewright-migrate',
-  })
-  pool.on('error', () => {})
+  const pool = openOne(url)
   try {
     await checkVersion(pool)
     const known = await migrationNames(folder)
-    await pool.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = ${lockMs}`)
+    await pool.query(`SET lock_timeout = ${lockMs}`)
     await pool.query('SELECT pg_advisory_lock($1)', [lockNumber]).catch((error: unknown) => {
       if (failureCode(error) !== '55P03') throw error
       throw new MigrationError('Another process has been migrating this database for two minutes: wait for it, or stop it.')
     })
     const missing = missingMigrations(known, await readHistory(pool))
-    if (missing.length > 0) await applyAll(pool, folder, missing)
+    if (missing.length > 0) await applyAll(url, folder, missing)
     return missing
   } catch (error) {
     throw databaseProblem(error)
@@ -51,6 +46,15 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
     // The session's end frees the lock.
     await pool.end()
   }
+}
+
+/** A pool of one connection: a lock and a transaction stay on it. */
+const openOne = (url: string): pg.Pool => {
+  const options = { connectionTimeoutMillis: 5_000, statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
+  const pool = new pg.Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0, application_name: 'gatewright-migrate', ...options })
+  // A connection that breaks while it is idle fails the next query, which says it.
+  pool.on('error', () => {})
+  return pool
 }
 
 /** One migration of `_prisma_migrations`. */
@@ -112,31 +116,15 @@ async function readHistory(pool: pg.Pool): Promise<Recorded[]> {
   }
 }
 
-async function applyAll(pool: pg.Pool, folder: URL, missing: string[]): Promise<void> {
-  const list = await migrationsList(folder)
-  const engine = await loadSchemaEngine(pool)
-  try {
-    for (const name of missing) {
-      // The engine applies whatever it is shown, so it is shown one more each time.
-      const shown = list.migrationDirectories.filter(({ path }) => path <= name)
-      await applyOne(pool, name, () =>
-        engine.applyMigrations({ migrationsList: { ...list, migrationDirectories: shown }, filters: noFilter }),
-      )
-    }
-  } finally {
-    engine.free()
-  }
-}
-
-async function applyOne(pool: pg.Pool, name: string, apply: () => Promise<unknown>): Promise<void> {
-  await pool.query('BEGIN')
-  try {
-    await apply()
-    await pool.query('COMMIT')
-  } catch (error) {
-    // A connection that is gone has rolled back already.
-    await pool.query('ROLLBACK').catch(() => {})
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new MigrationError(`The migration ${name} failed, and nothing of it was kept: ${reason}`, { cause: error })
-  }
+/** In a process of its own, which takes the engine's memory with it: whoever calls may run for months. */
+async function applyAll(url: string, folder: URL, missing: string[]): Promise<void> {
+  const program = new URL('migrate-process.ts', import.meta.url)
+  const child = fork(program, { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const answered = once(child, 'message').then(([message]: Migrated[]) => message?.failure ?? null)
+  const ended = once(child, 'exit').then(([code, signal]) => ({ migration: missing[0], reason: `its process ended (${signal ?? code})` }))
+  child.send({ url, folder: folder.href, missing } satisfies Migrations)
+  const failure = await Promise.race([answered, ended])
+  if (child.connected) child.disconnect()
+  await ended
+  if (failure !== null) throw new MigrationError(`The migration ${failure.migration} failed, and nothing of it was kept: ${failure.reason}`)
 }

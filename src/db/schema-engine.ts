@@ -1,13 +1,10 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
 import { PrismaPg } from '@prisma/adapter-pg'
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils'
-import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm'
+import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import type pg from 'pg'
-
-/** `prisma/` at the top of the project, where the schema and the migrations are. */
-export const prismaFolder = new URL('../../prisma/', import.meta.url)
+import { readSchema } from './migrations.ts'
 
 /** The part of the global that is used here: the DOM's types, which have it, have no place in a server. */
 declare namespace WebAssembly {
@@ -16,9 +13,6 @@ declare namespace WebAssembly {
 
 /** What wasm-bindgen's package exports beside its typed API. */
 type Glue = { __wbg_set_wasm(exports: object): void; SchemaEngine: typeof SchemaEngine }
-
-/** Nothing is kept out of a comparison or a migration. */
-export const noFilter = { externalTables: [], externalEnums: [] }
 
 /**
  * Prisma's own schema engine, as WebAssembly: it needs no download and runs on any platform. Loading costs some
@@ -46,41 +40,19 @@ export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
  */
 class WholeScripts extends PrismaPg {
   override async connect() {
-    const adapter = await super.connect()
-    adapter.executeScript = async (script) => {
-      await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
-    }
-    return adapter
+    return whole(await super.connect())
+  }
+
+  override async connectToShadowDb() {
+    return whole(await super.connectToShadowDb())
   }
 }
 
-export const readSchema = (): Promise<string> => readFile(new URL('schema.prisma', prismaFolder), 'utf8')
+type Adapter = Awaited<ReturnType<PrismaPg['connect']>>
 
-/** The names of the migrations in a folder, `prisma/migrations` unless named, in order. */
-export async function migrationNames(folder: URL = migrationsFolder): Promise<string[]> {
-  const found = await readdir(folder, { withFileTypes: true })
-  return found
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .sort()
-}
-
-/** `prisma/migrations`. */
-export const migrationsFolder = new URL('migrations/', prismaFolder)
-
-/** A folder of migrations as the schema engine takes it. */
-export async function migrationsList(folder: URL = migrationsFolder): Promise<MigrationList> {
-  const names = await migrationNames(folder)
-  const read = (name: string) => readFile(new URL(`${name}/migration.sql`, folder), 'utf8')
-  return {
-    baseDir: fileURLToPath(folder),
-    lockfile: { path: './migration_lock.toml', content: 'provider = "postgresql"\n' },
-    shadowDbInitScript: '',
-    migrationDirectories: await Promise.all(
-      names.map(async (name) => ({
-        path: name,
-        migrationFile: { path: 'migration.sql', content: { tag: 'ok' as const, value: await read(name) } },
-      })),
-    ),
+function whole(adapter: Adapter): Adapter {
+  adapter.executeScript = async (script) => {
+    await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
   }
+  return adapter
 }

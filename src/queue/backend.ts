@@ -19,6 +19,14 @@ export type ApplyQueue = Queue<ApplyJob> | Queue<ApplyJob, unknown, string, Appl
 export type ApplyEvents = Pick<QueueEvents, 'close'> & { on(event: 'completed' | 'failed', listener: (ended: { jobId: string }) => void): unknown }
 export type ApplyWorker = Pick<Worker, 'close' | 'isRunning' | 'waitUntilReady'>
 
+/** Milliseconds: BullMQ's own `close` waits for ever while Redis is away. A worker gets the time that a run takes. */
+export const closeWithinMs = { worker: 6_000, other: 1_000 } as const
+
+/** Closes one of them, and goes on when it takes too long: the process is about to end. */
+export async function closeInTime(closing: { close(): Promise<unknown> }, withinMs: number): Promise<void> {
+  await Promise.race([closing.close().catch(() => {}), new Promise((resolve) => setTimeout(resolve, withinMs).unref())])
+}
+
 /**
  * The one switch between the two places a queue can live: Redis when there is a URL for it, else PostgreSQL. Everything
  * above gets the same three things and cannot tell.

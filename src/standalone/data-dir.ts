@@ -1,4 +1,4 @@
-import { accessSync, chmodSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { reasonOf, StartError } from '../start-error.ts'
@@ -11,7 +11,6 @@ export function openDataDir(dataDir: string): void {
       // As root, PostgreSQL's own user must pass through it; what is in it is closed to others file by file.
       chmodSync(dataDir, process.getuid?.() === 0 ? 0o711 : 0o700)
     }
-    accessSync(dataDir, constants.W_OK | constants.X_OK)
     const probe = join(dataDir, `probe-${process.pid}`)
     writeFileSync(probe, '')
     rmSync(probe)

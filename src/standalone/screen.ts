@@ -20,8 +20,10 @@ export const report: Report = async (what, work) => {
 export type Ready = {
   readonly url: string
   readonly startedMs: number
-  /** What runs where, in a few words. */
-  readonly parts: string
+  /** Where the data is. */
+  readonly place: string
+  /** What the queue runs on. */
+  readonly queue: string
   /** A file with a token in it, or none. */
   readonly tokenFile: string | null
   /** Shown this once. */
@@ -29,7 +31,7 @@ export type Ready = {
 }
 
 /** The one screen of a server that is ready. */
-export function readyScreen({ url, startedMs, parts, tokenFile, firstToken }: Ready): string {
+export function readyScreen({ url, startedMs, place, queue, tokenFile, firstToken }: Ready): string {
   const token = tokenFile === null ? (firstToken ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours') : tokenFile
   const bearer = tokenFile === null ? (firstToken ?? '<token>') : `$(cat ${quoted(tokenFile)})`
   const example = resolve(import.meta.dirname, '../../examples/oauth2.json')
@@ -39,7 +41,8 @@ export function readyScreen({ url, startedMs, parts, tokenFile, firstToken }: Re
   API        ${url}/api/v3/
   Dashboard  ${url}/admin/queues/
   Health     ${url}/-/health/ready/
-  Runs       ${parts}
+  Database   ${place}
+  Queue      on ${queue}
   Token      ${token}
 ${firstToken === null || tokenFile === null ? '' : `             ${firstToken}  (shown this once)\n`}
   A first application with its provider; paste this into another terminal:

@@ -18,13 +18,21 @@ function wells({ json }: Answer): Record<string, boolean> {
 const allWell = { database: true, migrations: true, queue: true, worker: true }
 
 const untilStatus = (stack: Stack, status: number, withinMs: number) =>
-  until(async () => ((await ready(stack)).status === status ? true : null), { what: `readiness to answer ${status}`, withinMs, everyMs: 100 })
+  until(async () => ((await ready(stack)).status === status ? true : null), {
+    what: `readiness to answer ${status}`,
+    withinMs,
+    everyMs: 100,
+  })
 
 function expectNotReady(answer: Answer, wellParts: Record<string, boolean>): void {
   expect(answer.status).toBe(503)
   expect(answer.ms).toBeLessThan(1_000)
   expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
-  expect(answer.json).toMatchObject({ status: 'not_ready', code: 'unavailable', detail: expect.stringMatching(/^Not ready\. ./) })
+  expect(answer.json).toMatchObject({
+    status: 'not_ready',
+    code: 'unavailable',
+    detail: expect.stringMatching(/^Not ready\. ./),
+  })
   expect(wells(answer)).toEqual(wellParts)
 }
 
@@ -56,7 +64,9 @@ function claims(queue: () => Promise<string | null>): void {
     expect(await worker.stop()).toEqual({ code: 0, signal: null })
   })
 
-  test('a database that hangs or is gone makes it 503 within a second, and back again', { timeout: 40_000 }, async () => {
+  test('a database that hangs or is gone makes it 503 within a second, and back again', {
+    timeout: 40_000,
+  }, async () => {
     const { url } = await freshDatabase()
     const proxy = await proxyTo(url)
     const redisUrl = await queue()
@@ -71,7 +81,10 @@ function claims(queue: () => Promise<string | null>): void {
     }
     expect((await live(stack)).status).toBe(200)
     proxy.freeze(false)
-    await until(async () => wells(await ready(stack)).database === true, { what: 'the database to be well', withinMs: 5_000 })
+    await until(async () => wells(await ready(stack)).database === true, {
+      what: 'the database to be well',
+      withinMs: 5_000,
+    })
 
     proxy.accept(false)
     proxy.cut()
@@ -114,5 +127,7 @@ test('a database without all migrations is not ready', async () => {
   await db.prisma.$executeRaw`UPDATE _prisma_migrations SET finished_at = NULL`
   const answer = await ready(stack)
   expectNotReady(answer, { ...allWell, migrations: false, worker: false })
-  expect(answer.json).toMatchObject({ checks: { migrations: { detail: expect.stringContaining('start the API again') } } })
+  expect(answer.json).toMatchObject({
+    checks: { migrations: { detail: expect.stringContaining('start the API again') } },
+  })
 })

@@ -22,10 +22,13 @@ async function scrape(stack: Stack): Promise<Samples> {
 }
 
 /** The samples of one metric that counts. */
-const of = (samples: Samples, name: string) => Object.fromEntries([...samples].filter(([key]) => key.startsWith(`${name}{`)))
+const of = (samples: Samples, name: string) =>
+  Object.fromEntries([...samples].filter(([key]) => key.startsWith(`${name}{`)))
 
-const request = (method: string, route: string, status: number) => `gatewright_http_requests_total{method="${method}",route="${route}",status="${status}"}`
-const apply = (kind: string, result: string, reason: string) => `gatewright_applies_total{kind="${kind}",result="${result}",reason="${reason}"}`
+const request = (method: string, route: string, status: number) =>
+  `gatewright_http_requests_total{method="${method}",route="${route}",status="${status}"}`
+const apply = (kind: string, result: string, reason: string) =>
+  `gatewright_applies_total{kind="${kind}",result="${result}",reason="${reason}"}`
 
 /** What holds wherever the queue lives. */
 function claims(queue: () => Promise<string | null>): void {
@@ -42,17 +45,22 @@ function claims(queue: () => Promise<string | null>): void {
     // Refused in the worker's transaction: the submitter loses his access after the run was recorded.
     worker.signal('SIGSTOP')
     const answer = stack.put({ ...example, app: { ...example.app, meta_description: 'other' } })
-    await until(async () => (await db.prisma.run.count({ where: { state: 'queued' } })) === 1, { what: 'the run to be recorded' })
+    await until(async () => (await db.prisma.run.count({ where: { state: 'queued' } })) === 1, {
+      what: 'the run to be recorded',
+    })
     await db.prisma.user.updateMany({ data: { isActive: false } })
     worker.signal('SIGCONT')
     expect(await answer).toMatchObject({ status: 200, json: { applied: false } })
     await worker.stop()
 
     const refused = request('PUT', applyRoute, 400)
-    const samples = await until(async () => {
-      const found = await scrape(stack)
-      return found.get(refused) === 2 && found.get(request('PUT', applyRoute, 200)) === 2 ? found : null
-    }, { what: 'all answers to be counted' })
+    const samples = await until(
+      async () => {
+        const found = await scrape(stack)
+        return found.get(refused) === 2 && found.get(request('PUT', applyRoute, 200)) === 2 ? found : null
+      },
+      { what: 'all answers to be counted' },
+    )
     expect(of(samples, 'gatewright_http_requests_total')).toMatchObject({
       [request('PUT', applyRoute, 200)]: 2,
       [refused]: 2,
@@ -74,7 +82,8 @@ function claims(queue: () => Promise<string | null>): void {
       'gatewright_jobs{state="active"}': 0,
     })
     const labels = [...samples.keys()].join('\n')
-    for (const secret of [example.app.slug, example.provider.name, example.provider.shared_secret, 'nothing/of']) expect(labels).not.toContain(secret)
+    for (const secret of [example.app.slug, example.provider.name, example.provider.shared_secret, 'nothing/of'])
+      expect(labels).not.toContain(secret)
   })
 
   test('a run that waits is seen by its age', async () => {
@@ -87,7 +96,8 @@ function claims(queue: () => Promise<string | null>): void {
     await db.prisma.$executeRaw`
       INSERT INTO runs (id, title, request_id, blueprint, logs, created_at)
       SELECT gen_random_uuid(), 'apply', 'r', 'sealed', '{}', now() - make_interval(secs => age) FROM unnest(ARRAY[10.0, 300.0]) age`
-    await db.prisma.$executeRaw`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', '2026-01-01T00:00:00Z')`
+    await db.prisma
+      .$executeRaw`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', '2026-01-01T00:00:00Z')`
     const busy = await scrape(stack)
     expect(busy.get('gatewright_waiting_runs')).toBe(2)
     expect(busy.get('gatewright_oldest_waiting_run_seconds')).toBeGreaterThanOrEqual(300)
@@ -139,5 +149,9 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
     const answer = await stack.put(example)
     expect(answer).toMatchObject({ status: 503, json: { code: 'not_applied' } })
     expect((await scrape(stack)).get(apply('radius', 'not_applied', 'not_applied'))).toBe(1)
+    await redis.start()
+    await until(async () => (await scrape(stack)).get('gatewright_up{part="queue"}') === 1, {
+      what: 'the queue to be back',
+    })
   })
 })

@@ -17,7 +17,15 @@ export type Answer = { status: number; headers: Headers; text: string; json: unk
 
 const secrets = { SECRET_KEY: 'a secret key for tests, 32 or more', BOOTSTRAP_TOKEN: 'a-token-for-the-first-admin' }
 
-export async function startStack({ databaseUrl, redisUrl, applyWaitMs = 10_000 }: { databaseUrl: string; redisUrl: string | null; applyWaitMs?: number }): Promise<Stack> {
+export async function startStack({
+  databaseUrl,
+  redisUrl,
+  applyWaitMs = 10_000,
+}: {
+  databaseUrl: string
+  redisUrl: string | null
+  applyWaitMs?: number
+}): Promise<Stack> {
   const env = { ...secrets, DATABASE_URL: databaseUrl, ...(redisUrl !== null && { REDIS_URL: redisUrl }) }
   const config = readConfig({ ...env, LOG_LEVEL: 'silent', APPLY_WAIT_MS: String(applyWaitMs) })
   const server = await startServer({ ...config, port: 0, databaseUrl, secretKey: secrets.SECRET_KEY })

@@ -361,24 +361,6 @@ CREATE UNIQUE INDEX "providers_name_key" ON "providers"("name");
 CREATE UNIQUE INDEX "providers_oauth2_client_id_key" ON "providers"("oauth2_client_id");
 
 -- CreateIndex
-CREATE INDEX "providers_authentication_flow_idx" ON "providers"("authentication_flow");
-
--- CreateIndex
-CREATE INDEX "providers_authorization_flow_idx" ON "providers"("authorization_flow");
-
--- CreateIndex
-CREATE INDEX "providers_invalidation_flow_idx" ON "providers"("invalidation_flow");
-
--- CreateIndex
-CREATE INDEX "provider_references_property_mapping_pk_idx" ON "provider_references"("property_mapping_pk");
-
--- CreateIndex
-CREATE INDEX "provider_references_certificate_key_pair_pk_idx" ON "provider_references"("certificate_key_pair_pk");
-
--- CreateIndex
-CREATE INDEX "provider_references_group_pk_idx" ON "provider_references"("group_pk");
-
--- CreateIndex
 CREATE UNIQUE INDEX "flows_slug_key" ON "flows"("slug");
 
 -- CreateIndex
@@ -394,16 +376,10 @@ CREATE UNIQUE INDEX "certificate_key_pairs_name_key" ON "certificate_key_pairs"(
 CREATE INDEX "runs_submitter_pk_created_at_idx" ON "runs"("submitter_pk", "created_at");
 
 -- CreateIndex
-CREATE INDEX "runs_finished_at_idx" ON "runs"("finished_at");
-
--- CreateIndex
 CREATE INDEX "audit_rows_run_id_idx" ON "audit_rows"("run_id");
 
 -- CreateIndex
 CREATE INDEX "audit_rows_actor_pk_at_idx" ON "audit_rows"("actor_pk", "at");
-
--- CreateIndex
-CREATE INDEX "audit_rows_at_idx" ON "audit_rows"("at");
 
 -- AddForeignKey
 ALTER TABLE "groups" ADD CONSTRAINT "groups_parent_fkey" FOREIGN KEY ("parent") REFERENCES "groups"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
@@ -495,3 +471,11 @@ CREATE INDEX "groups_attributes" ON "groups" USING gin ("attributes" jsonb_path_
 
 -- `path_startswith`, whatever the database's collation.
 CREATE INDEX "users_path_prefix" ON "users" ("path" text_pattern_ops);
+
+-- What a row may be referred to by: each such row names one of several, so only that one's index has it.
+CREATE INDEX "provider_references_property_mapping" ON "provider_references" ("property_mapping_pk") WHERE "property_mapping_pk" IS NOT NULL;
+CREATE INDEX "provider_references_certificate_key_pair" ON "provider_references" ("certificate_key_pair_pk") WHERE "certificate_key_pair_pk" IS NOT NULL;
+CREATE INDEX "provider_references_group" ON "provider_references" ("group_pk") WHERE "group_pk" IS NOT NULL;
+CREATE INDEX "providers_authentication_flow" ON "providers" ("authentication_flow") WHERE "authentication_flow" IS NOT NULL;
+CREATE INDEX "providers_authorization_flow" ON "providers" ("authorization_flow") WHERE "authorization_flow" IS NOT NULL;
+CREATE INDEX "providers_invalidation_flow" ON "providers" ("invalidation_flow") WHERE "invalidation_flow" IS NOT NULL;

@@ -62,7 +62,11 @@ export function startBacklog(db: Db, { limit = maxWaiting }: { limit?: number } 
     enter: () => {
       const waiting = Math.max(sampled, inside)
       if (waiting >= limit) {
-        throw new Problem('not_applied', `Not applied: ${waiting} submissions are waiting for a worker already. Nothing was changed; try again shortly.`, { retryAfterS })
+        throw new Problem(
+          'not_applied',
+          `Not applied: ${waiting} submissions are waiting for a worker already. Nothing was changed; try again shortly.`,
+          { retryAfterS },
+        )
       }
       inside += 1
       return () => {

@@ -9,7 +9,7 @@ import { runChannel } from './record.ts'
 export type Ring = (run: { readonly id: string; readonly title: string }, ring: number) => Promise<void>
 
 /** Any number; it names the election among workers. */
-const electionKey = 7_201_455_302
+const electionKey = 7_201_455_303
 const everyMs = 1_000
 const batch = 100
 

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { Queryable } from '../../db/client.ts'
 import type { Keyring, SealedPlace } from '../../db/seal.ts'
 import { sql } from '../../db/sql.ts'
-import { uuid7 } from '../../ids.ts'
 import type { Conditions } from '../apply.ts'
 import type { RunState } from './life.ts'
 
@@ -25,6 +24,7 @@ export type Run = {
 }
 
 export type NewRun = {
+  readonly id: string
   /** What the job is called: `apply oauth2 grafana`. */
   readonly title: string
   readonly submitterPk: number | null
@@ -36,21 +36,17 @@ export type NewRun = {
 
 export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({ table: 'runs', row: id, column })
 
-const maxTitle = 120
-
 /**
  * Writes the run's row before anything is queued. The commit does not wait for the disk: a row that a crash of
  * PostgreSQL takes away was not applied either, and the applying transaction flushes all that came before it.
  */
-export async function record(q: Queryable, keyring: Keyring, run: NewRun): Promise<{ id: string; title: string }> {
-  const id = uuid7()
-  const title = run.title.slice(0, maxTitle)
+export async function record(q: Queryable, keyring: Keyring, run: NewRun): Promise<void> {
+  const { id } = run
   const blueprint = keyring.seal(run.blueprint, sealedColumn(id, 'blueprint'))
   await q.query(sql`
     WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
     INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options)
-    SELECT ${id}, ${title}, ${run.submitterPk}::integer, ${run.requestId}, ${blueprint}, ${JSON.stringify(run.conditions)}::jsonb FROM lazily`)
-  return { id, title }
+    SELECT ${id}, ${run.title}, ${run.submitterPk}::integer, ${run.requestId}, ${blueprint}, ${JSON.stringify(run.conditions)}::jsonb FROM lazily`)
 }
 
 /** A finished run, or null while it is queued. */

@@ -1,5 +1,7 @@
 import type { Db } from '../../db/client.ts'
+import { isConnectionLost, wasNeverSent } from '../../db/failures.ts'
 import { Problem } from '../../errors.ts'
+import { uuid7 } from '../../ids.ts'
 import type { Logger } from '../../log.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../inspect.ts'
@@ -40,11 +42,19 @@ export async function submit(submitter: Submitter, submission: Submission, actor
 async function recordAndWait(submitter: Submitter, submission: Submission, actor: Actor, requestId: string): Promise<Submitted> {
   const { db, engine, waiter, ring, log, applyWaitMs } = submitter
   const { title, conditions, blueprint } = submission
-  const recorded = await record(db, engine.keyring, { title, submitterPk: actor.pk, requestId, blueprint: print(blueprint), conditions })
-  const { id } = recorded
+  const id = uuid7()
+  const run = { id, title, submitterPk: actor.pk, requestId, blueprint: print(blueprint), conditions }
+  try {
+    await record(db, engine.keyring, run)
+  } catch (error) {
+    if (!isConnectionLost(error) || wasNeverSent(error)) throw error
+    // The row may be there all the same, and then a worker would find it: it is taken back, or else nobody knows.
+    log.warn({ run: id, err: error }, 'the connection was lost while recording')
+    return outcome(id, await waiter.takeBack(id), 'the database went away')
+  }
   // Waiting begins before the bell is rung: the worker may be faster than this process.
   const collected = waiter.collect(id, applyWaitMs)
-  const rung = await ring(recorded, 1).then(
+  const rung = await ring(run, 1).then(
     () => true,
     (error: unknown) => {
       log.warn({ run: id, err: error }, 'the doorbell could not be rung')
@@ -52,8 +62,10 @@ async function recordAndWait(submitter: Submitter, submission: Submission, actor
       return false
     },
   )
-  const run = await collected
+  return outcome(id, await collected, rung ? `no worker took it within ${applyWaitMs / 1_000} s` : 'the queue is away')
+}
+
+function outcome(id: string, run: Run | 'cancelled' | 'unknown', why: string): Submitted {
   if (run !== 'cancelled') return { id, run }
-  const why = rung ? `no worker took it within ${applyWaitMs / 1_000} s` : 'the queue is away'
-  throw new Problem('not_applied', `Not applied: ${why}. Nothing was changed; try again shortly.`, { retryAfterS: rung ? 5 : 1 })
+  throw new Problem('not_applied', `Not applied: ${why}. Nothing was changed; try again shortly.`, { retryAfterS: 1 })
 }

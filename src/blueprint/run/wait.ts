@@ -19,6 +19,8 @@ export type Waiter = {
    *   holds it, or the database is away, so that nobody can say
    */
   collect(id: string, budgetMs: number): Promise<Run | 'cancelled' | 'unknown'>
+  /** Takes a run back at once, or says what became of it; `cancelled` also when it was never recorded. */
+  takeBack(id: string): Promise<Run | 'cancelled' | 'unknown'>
   /** Runs that somebody in this process waits for. */
   readonly waiting: number
   close(): Promise<void>
@@ -83,6 +85,7 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
     wake: (id) => void wake(id),
     giveUp: (id) => pending.get(id)?.settle(undefined),
     collect: async (id, budgetMs) => (await wait(id, budgetMs)) ?? (await cancelOrCollect(db, id)),
+    takeBack: (id) => cancelOrCollect(db, id),
     get waiting() {
       return pending.size
     },
@@ -98,7 +101,8 @@ async function cancelOrCollect(db: Db, id: string): Promise<Run | 'cancelled' | 
     const cancelled = await transaction(db, (tx) => cancel(tx, id, 'not applied: no worker took it in time'), cancelTimeouts)
     if (cancelled) return 'cancelled'
     const [run] = await readFinished(db, [id])
-    return run ?? 'unknown'
+    // Neither queued, which the cancel would have seen, nor finished: it is not there.
+    return run ?? 'cancelled'
   } catch (error) {
     if (isTransient(error) || isConnectionLost(error)) return 'unknown'
     throw error

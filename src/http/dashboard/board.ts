@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,6 +8,7 @@ import type { AppControllerRoute, AppViewRoute, BullBoardQueues, IServerAdapter,
 import type { Queue } from 'bullmq'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { listFiles, type StaticFile } from './files.ts'
+import { contentPolicy } from './headers.ts'
 import { basePath, iconPath, logoutPath } from './pages.ts'
 
 /**
@@ -21,7 +23,18 @@ export type Board = {
   queues(mayManage: boolean): BullBoardQueues
   readonly uiConfig: UIConfig
   page(username: string): string
+  /** The page's Content-Security-Policy. */
+  policy(mayManage: boolean): string
   readonly files: ReadonlyMap<string, StaticFile>
+}
+
+/** What the board's lists of choices add to the page. */
+const listStyle = '.base-ui-disable-scrollbar{scrollbar-width:none}.base-ui-disable-scrollbar::-webkit-scrollbar{display:none}'
+
+/** Only those who may act get the editor of a job's data, which writes style sheets of its own. */
+const policies = {
+  view: contentPolicy(`style-src 'self' 'sha256-${createHash('sha256').update(listStyle).digest('base64')}'`),
+  manage: contentPolicy("style-src 'self' 'unsafe-inline'"),
 }
 
 const uiConfig: UIConfig = {
@@ -50,6 +63,7 @@ export function openBoard(queue: ApplyQueue): Board {
       const { params } = entry.handler({ basePath, uiConfig: { ...uiConfig, miscLinks: links } })
       return page(params.uiConfig ?? '', styles, scripts)
     },
+    policy: (mayManage) => (mayManage ? policies.manage : policies.view),
     files: listFiles(join(dist, 'static')),
   }
 }

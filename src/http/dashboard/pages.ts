@@ -38,7 +38,7 @@ button:hover { background: var(--brand-over); border-color: var(--brand-over) }
 `
 
 /** Of the pages below: theirs is the one inline style there is. */
-export const ownPagePolicy = contentPolicy(`'sha256-${createHash('sha256').update(style).digest('base64')}'`)
+export const ownPagePolicy = contentPolicy(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`)
 
 /** @param alert what was wrong with the last attempt, a plain sentence */
 export const loginPage = (alert: string | null): string =>

@@ -15,11 +15,17 @@ test('too many waiting runs are a quick 503, and nothing is recorded', { timeout
     INSERT INTO runs (id, title, request_id, blueprint, logs)
     SELECT gen_random_uuid(), 'apply', 'r', 'sealed', '{}' FROM generate_series(1, 2000)`
 
-  const full = await until(async () => {
-    const answer = await stack.put(example)
-    return answer.text.includes('2000 submissions are waiting') ? answer : null
-  }, { what: 'the backlog to be noticed', withinMs: 5_000 })
-  expect(full).toMatchObject({ status: 503, json: { code: 'not_applied', detail: expect.stringContaining('Nothing was changed') } })
+  const full = await until(
+    async () => {
+      const answer = await stack.put(example)
+      return answer.text.includes('2000 submissions are waiting') ? answer : null
+    },
+    { what: 'the backlog to be noticed', withinMs: 5_000 },
+  )
+  expect(full).toMatchObject({
+    status: 503,
+    json: { code: 'not_applied', detail: expect.stringContaining('Nothing was changed') },
+  })
   expect(full.headers.get('Retry-After')).toBe('5')
   const recorded = await db.prisma.run.count()
   const again = await stack.put(example)
@@ -28,7 +34,10 @@ test('too many waiting runs are a quick 503, and nothing is recorded', { timeout
   expect(await db.prisma.run.count()).toBe(recorded)
 
   await db.prisma.run.deleteMany()
-  await until(async () => (await stack.put(example)).text.includes('no worker took it'), { what: 'submissions to be let in', withinMs: 5_000 })
+  await until(async () => (await stack.put(example)).text.includes('no worker took it'), {
+    what: 'submissions to be let in',
+    withinMs: 5_000,
+  })
 })
 
 test('a burst between two samples is bounded by what this process let in', async () => {

@@ -1,0 +1,51 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { isFinished, live, maxRings, patienceS, type RunEvent, type RunState } from '../../../src/blueprint/run/life.ts'
+
+const events = ['ring', 'lock', 'release', 'finish', 'fail', 'cancel'] as const satisfies RunEvent[]
+const states = ['queued', 'running', 'done', 'failed', 'cancelled'] as const satisfies RunState[]
+
+/** Every state and every event; a dot is where nothing changes: a duplicate, or too late. */
+const table: Record<RunState, Record<RunEvent, RunState | '.'>> = {
+  queued: { ring: 'queued', lock: 'running', release: '.', finish: '.', fail: '.', cancel: 'cancelled' },
+  running: { ring: '.', lock: '.', release: 'queued', finish: 'done', fail: 'failed', cancel: '.' },
+  done: { ring: '.', lock: '.', release: '.', finish: '.', fail: '.', cancel: '.' },
+  failed: { ring: '.', lock: '.', release: '.', finish: '.', fail: '.', cancel: '.' },
+  cancelled: { ring: '.', lock: '.', release: '.', finish: '.', fail: '.', cancel: '.' },
+}
+const cells = states.flatMap((state) => events.map((event) => [state, event, table[state][event]] as const))
+
+test.each(cells)('%s, then %s: %s', (state, event, next) => {
+  const before = Object.freeze({ state, rings: 1 })
+  const after = live(before, event)
+  if (next === '.') expect(after).toBe(before)
+  else expect(after).toEqual({ state: next, rings: event === 'ring' ? 2 : 1 })
+})
+
+test.each([0, 1, 2, 3, 4])('rung %i times, it is rung once more', (rings) => {
+  expect(live({ state: 'queued', rings }, 'ring')).toEqual({ state: 'queued', rings: rings + 1 })
+})
+
+test('rung five times, it fails', () => {
+  expect(live({ state: 'queued', rings: maxRings }, 'ring')).toEqual({ state: 'failed', rings: 5 })
+})
+
+test('whatever happens, what is finished stays as it is and no run is rung for ever', () => {
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...events), { maxLength: 60 }), (happened) => {
+      let life = { state: 'queued', rings: 1 } as ReturnType<typeof live>
+      for (const event of happened) {
+        const next = live(life, event)
+        if (isFinished(life.state)) expect(next).toBe(life)
+        expect(next.rings).toBeGreaterThanOrEqual(life.rings)
+        expect(next.rings).toBeLessThanOrEqual(maxRings)
+        life = next
+      }
+    }),
+  )
+})
+
+test('patience grows, and a run is given up within two minutes', () => {
+  const waits = [1, 2, 3, 4, 5].map(patienceS)
+  expect(waits).toEqual([2, 2, 4, 8, 16])
+})

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto'
+import { describe } from 'vitest'
+import { atEnd } from '../support/at-end.ts'
+import { freePort } from '../support/free-port.ts'
+import { needs } from '../support/needs.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { type Running, run } from '../support/processes.ts'
+import { ownRedis } from '../support/redis.ts'
+import type { RedisServer } from '../support/redis-server.ts'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+import { connect, type Db } from '../../src/db/client.ts'
+import type { Target } from './clients.ts'
+
+/** An installation to be mistreated: real servers of its own, API and workers as processes of their own. */
+
+export type QueueKind = 'redis' | 'postgres'
+
+/** The same tests on both places that a queue can live in. */
+export function onBothQueues(tests: (kind: QueueKind) => void): void {
+  describe.runIf(needs('redis-server'))('queue on Redis', () => tests('redis'))
+  describe('queue on PostgreSQL', () => tests('postgres'))
+}
+
+export type Stand = Target & {
+  readonly api: Running
+  readonly postgres: PostgresServer
+  /** null: the queue is on PostgreSQL. */
+  readonly redis: RedisServer | null
+  readonly databaseUrl: string
+  /** For looking, not by way of the API. */
+  readonly db: Db
+  /** Starts a worker that has said it is ready, with other settings if given. */
+  startWorker(settings?: Record<string, string>): Promise<Running>
+  /** Ends API and servers; workers are ended by who started them. */
+  close(): Promise<void>
+}
+
+/** @param applyWaitMs how long the API waits for a worker */
+export async function openStand(kind: QueueKind, { applyWaitMs = 10_000 }: { applyWaitMs?: number } = {}): Promise<Stand> {
+  // What is crashed must have been durable: these servers flush as they do by default.
+  const postgres = await startPostgres({ durable: true })
+  atEnd(() => postgres.remove())
+  await within(postgres.url(), (client) => client.query('CREATE DATABASE gatewright'))
+  const databaseUrl = postgres.url('gatewright')
+  const redis = kind === 'redis' ? await ownRedis() : null
+  const token = randomBytes(24).toString('base64url')
+  const port = await freePort()
+  const env = {
+    DATABASE_URL: databaseUrl,
+    SECRET_KEY: randomBytes(32).toString('base64url'),
+    BOOTSTRAP_TOKEN: token,
+    APPLY_WAIT_MS: String(applyWaitMs),
+    LOG_LEVEL: 'info',
+    PORT: String(port),
+    ...(redis !== null && { REDIS_URL: redis.url }),
+  }
+  const api = run('src/server.ts', { env })
+  await api.line(/"msg":"serving"/, { withinMs: 20_000 })
+  const db = connect(databaseUrl, { applicationName: 'gatewright-test', max: 4 })
+  return {
+    url: `http://127.0.0.1:${port}`,
+    token,
+    api,
+    postgres,
+    redis,
+    databaseUrl,
+    db,
+    startWorker: async (settings) => {
+      const worker = run('workers/blueprint.ts', { env: { ...env, ...settings } })
+      await worker.line(/"msg":"worker ready"/, { withinMs: 20_000 })
+      return worker
+    },
+    close: async () => {
+      await api.stop()
+      await db.close()
+      await Promise.all([postgres.remove(), redis?.remove()])
+    },
+  }
+}
+
+/** Waits until so many of the workers' statements wait for a lock of PostgreSQL. */
+export const untilWorkersWaitForLocks = ({ db }: Stand, count: number): Promise<unknown> =>
+  until(
+    async () => {
+      const { rows } = await db.pool.query<{ waiting: number }>(
+        `SELECT count(*) AS waiting FROM pg_stat_activity WHERE application_name = 'gatewright-worker' AND wait_event_type = 'Lock'`,
+      )
+      return Number(rows[0]?.waiting) >= count
+    },
+    { what: `${count} statements of workers to wait for a lock`, withinMs: 10_000 },
+  )
