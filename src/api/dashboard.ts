@@ -10,7 +10,16 @@ import { denied, maxTokenLength } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { type Board, openBoard } from '../http/dashboard/board.ts'
 import { contentPolicy, isSameOrigin, pageHeaders } from '../http/dashboard/headers.ts'
-import { basePath, icon, iconPath, loginPage, loginPath, logoutPage, logoutPath, ownPagePolicy } from '../http/dashboard/pages.ts'
+import {
+  basePath,
+  icon,
+  iconPath,
+  loginPage,
+  loginPath,
+  logoutPage,
+  logoutPath,
+  ownPagePolicy,
+} from '../http/dashboard/pages.ts'
 import { type Sessions, sessionLifetimeS, signedSessions } from '../http/dashboard/session.ts'
 import { actorByPk, actorByToken } from '../models/actor.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -34,15 +43,21 @@ export function dashboardRoutes(app: Api, { db, keyring, queue }: Parts): void {
     await scope.register(cookie)
     scope.addHook('onRequest', async ({ method, headers }, reply) => {
       reply.headers(pageHeaders).header('Content-Security-Policy', contentPolicy())
-      if (!isReading(method) && !isSameOrigin(headers.origin, headers.host)) throw new Problem('permission_denied', 'This takes a request from a page of this host.')
+      if (!isReading(method) && !isSameOrigin(headers.origin, headers.host))
+        throw new Problem('permission_denied', 'This takes a request from a page of this host.')
     })
     scope.setErrorHandler((error, _request, reply) => {
       if (!(error instanceof Problem)) throw error
       const { code, message } = error
       // The board shows `error`; the rest is what every other path answers.
-      return reply.code(catalogue[code]).type('application/json; charset=utf-8').send({ error: message, detail: message, code })
+      return reply
+        .code(catalogue[code])
+        .type('application/json; charset=utf-8')
+        .send({ error: message, detail: message, code })
     })
-    scope.get(iconPath, { config }, async (_request, reply) => reply.type('image/svg+xml').header('Cache-Control', 'private, max-age=86400').send(icon))
+    scope.get(iconPath, { config }, async (_request, reply) =>
+      reply.type('image/svg+xml').header('Cache-Control', 'private, max-age=86400').send(icon),
+    )
     await scope.register(async (scope: Api) => loginRoutes(scope, db, sessions))
     await scope.register(async (scope: Api) => boardRoutes(scope, db, sessions, openBoard(queue)))
   })
@@ -61,7 +76,8 @@ const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTok
 
 async function loginRoutes(scope: Api, db: Db, sessions: Sessions): Promise<void> {
   await scope.register(formbody, { bodyLimit: 4_096 })
-  const show = (reply: FastifyReply, page: string) => reply.type(html).header('Content-Security-Policy', ownPagePolicy).send(page)
+  const show = (reply: FastifyReply, page: string) =>
+    reply.type(html).header('Content-Security-Policy', ownPagePolicy).send(page)
 
   scope.get(loginPath, { config }, async (request, reply) => {
     if ((await operator(db, sessions, request)) !== null) return reply.redirect(`${basePath}/`, 303)
@@ -76,10 +92,17 @@ async function loginRoutes(scope: Api, db: Db, sessions: Sessions): Promise<void
       return show(reply, loginPage('This access token is not valid.'))
     }
     request.actor = actor
-    if (!allows(actor, 'view_queue')) return show(reply.code(403), loginPage('The user of this access token may not view the queue.'))
+    if (!allows(actor, 'view_queue'))
+      return show(reply.code(403), loginPage('The user of this access token may not view the queue.'))
     // The browser's own word on how it came here: a proxy may have ended TLS.
     const secure = request.headers.origin?.startsWith('https:') === true
-    reply.setCookie(cookieName, sessions.issue(actor.pk), { path: basePath, httpOnly: true, sameSite: 'strict', secure, maxAge: sessionLifetimeS })
+    reply.setCookie(cookieName, sessions.issue(actor.pk), {
+      path: basePath,
+      httpOnly: true,
+      sameSite: 'strict',
+      secure,
+      maxAge: sessionLifetimeS,
+    })
     return reply.redirect(`${basePath}/`, 303)
   })
 
@@ -89,13 +112,20 @@ async function loginRoutes(scope: Api, db: Db, sessions: Sessions): Promise<void
     return show(reply, logoutPage(actor.username, allows(actor, 'manage_queue')))
   })
 
-  scope.post(logoutPath, { config }, async (_request, reply) => reply.clearCookie(cookieName, { path: basePath }).redirect(loginPath, 303))
+  scope.post(logoutPath, { config }, async (_request, reply) =>
+    reply.clearCookie(cookieName, { path: basePath }).redirect(loginPath, 303),
+  )
 }
 
 const maxJobsPerPage = 100
 
 /** The board checks its own parameters; this one it does not bound. */
-const boardQuery = z.looseObject({ jobsPerPage: z.string().refine((text) => Number(text) <= maxJobsPerPage, `At most ${maxJobsPerPage}.`).optional() })
+const boardQuery = z.looseObject({
+  jobsPerPage: z
+    .string()
+    .refine((text) => Number(text) <= maxJobsPerPage, `At most ${maxJobsPerPage}.`)
+    .optional(),
+})
 
 async function boardRoutes(scope: Api, db: Db, sessions: Sessions, board: Board): Promise<void> {
   scope.addHook('onRequest', async (request, reply) => {
@@ -110,14 +140,24 @@ async function boardRoutes(scope: Api, db: Db, sessions: Sessions, board: Board)
 
   for (const path of board.pagePaths) {
     scope.get(`${basePath}${path}`, { config, schema: { querystring: z.looseObject({}) } }, async ({ actor }, reply) =>
-      reply.type(html).header('Content-Security-Policy', board.policy(allows(actor, 'manage_queue'))).send(board.page(actor.username)),
+      reply
+        .type(html)
+        .header('Content-Security-Policy', board.policy(allows(actor, 'manage_queue')))
+        .send(board.page(actor.username)),
     )
   }
-  scope.get(`${basePath}/static/*`, { config, schema: { params: z.object({ '*': z.string() }), querystring: z.looseObject({}) } }, async ({ params }, reply) => {
-    const file = board.files.get(params['*'])
-    if (file === undefined) throw new Problem('not_found', 'There is nothing here.')
-    return reply.type(file.type).header('Cache-Control', file.caching).send(await readFile(file.path))
-  })
+  scope.get(
+    `${basePath}/static/*`,
+    { config, schema: { params: z.object({ '*': z.string() }), querystring: z.looseObject({}) } },
+    async ({ params }, reply) => {
+      const file = board.files.get(params['*'])
+      if (file === undefined) throw new Problem('not_found', 'There is nothing here.')
+      return reply
+        .type(file.type)
+        .header('Cache-Control', file.caching)
+        .send(await readFile(file.path))
+    },
+  )
   const schema = { params: z.record(z.string(), z.string()), querystring: boardQuery }
   for (const { method, route, handler } of board.routes) {
     for (const path of [route].flat()) {
@@ -127,10 +167,21 @@ async function boardRoutes(scope: Api, db: Db, sessions: Sessions, board: Board)
         config,
         schema,
         handler: async ({ actor, params, query, body, log }, reply) => {
-          const request = { queues: board.queues(allows(actor, 'manage_queue')), uiConfig: board.uiConfig, params, query, body: Object(body), headers: {} }
+          const request = {
+            queues: board.queues(allows(actor, 'manage_queue')),
+            uiConfig: board.uiConfig,
+            params,
+            query,
+            body: Object(body),
+            headers: {},
+          }
           const answer = await Promise.resolve(handler(request)).catch((error: unknown) => {
             log.warn({ err: error }, 'the queue did not answer the dashboard')
-            throw new Problem('unavailable', `The queue is away, or refused: ${error instanceof Error ? error.message : error}`, { cause: error })
+            throw new Problem(
+              'unavailable',
+              `The queue is away, or refused: ${error instanceof Error ? error.message : error}`,
+              { cause: error },
+            )
           })
           return reply.code(answer.status ?? 200).send(answer.body)
         },

@@ -10,6 +10,9 @@ import { runPath } from '../http/paths.ts'
 
 /** PUT /api/v3/core/transactional/applications/: an application and its provider, applied in one transaction. */
 
+/** Known by name, so that it is refused by name (and a mistyped one too) until it is honoured. */
+const querystring = z.strictObject({ dry_run: z.unknown().optional() })
+
 const answer = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 
 export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
@@ -17,14 +20,14 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
     '/core/transactional/applications/',
     {
       config: { permission: ['add_application', 'change_application'] },
-      schema: { body: z.unknown(), response: { 200: answer } },
+      schema: { querystring, body: z.unknown(), response: { 200: answer } },
     },
     async (request, reply) => {
-      const { actor, body, headers, id: requestId } = request
+      const { actor, body, headers, query, id: requestId } = request
       const { db, engine } = submitter
       const kind = kindOf(body, engine.registry)
       const { id, run } = await countApply(metrics, { kind: kind?.provider.kind, reply }, async () => {
-        refuseUnbuilt(headers)
+        refuseUnbuilt(headers, query)
         if (kind !== undefined && !mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
         const submission = toBlueprint(body, engine.registry, isCreateOnly(headers))
         await check(db, engine, submission.plan, actor, submission.conditions)
@@ -55,8 +58,9 @@ function isCreateOnly(headers: Headers): boolean {
 }
 
 /** What a later version will honour must not be ignored until then: a dry run that deploys is the worst answer. */
-function refuseUnbuilt(headers: Headers): void {
+function refuseUnbuilt(headers: Headers, { dry_run }: z.infer<typeof querystring>): void {
   const faults = new Faults()
+  if (dry_run !== undefined) faults.add(['dry_run'], 'Not supported yet: leave it out, and what is sent is applied.')
   if (headers['idempotency-key'] !== undefined) faults.add(['Idempotency-Key'], 'Not supported yet: leave it out. Sending the same body again is safe.')
   if (/respond-async/i.test(String(headers.prefer ?? ''))) faults.add(['Prefer'], 'respond-async is not supported yet: leave it out.')
   if (faults.any) throw new Problem('not_supported', 'The request asks for something that is not supported yet.', { fields: faults.tree() })

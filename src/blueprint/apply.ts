@@ -5,7 +5,7 @@ import { sql } from '../db/sql.ts'
 import type { Faults, FieldPath } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan, Step } from './compile.ts'
-import { type Engine, type Finding, inspect, lacking, lookAhead } from './inspect.ts'
+import { type Engine, type Finding, inspect, lacking, lookAhead, verbOf } from './inspect.ts'
 import type { Keys } from './resolve.ts'
 import { mirrorRows, newIdentity, packChanged, packNew } from './rows.ts'
 import { insert, remirror, remove, update } from './statements.ts'
@@ -83,17 +83,18 @@ export function lockKey(table: string, identifiers: readonly unknown[]): string 
   return digest.readBigInt64BE().toString()
 }
 
+/** In the order in which `check` refuses: who may not is told nothing else, and a taken name goes before other faults. */
 function refuse(finding: Finding, actor: Actor, { createOnly }: Conditions): void {
-  const { faults, action, step, label } = finding
-  if (faults.any) throw new Refusal('invalid', faultLines(faults))
-  if (createOnly && finding.row !== undefined) {
-    throw new Refusal('precondition_failed', [`rolled back: ${step.model.noun} ${JSON.stringify(label)} is there already, and If-None-Match: * allows only to create`])
-  }
+  const { faults, step, label } = finding
+  const what = `${step.model.noun} ${JSON.stringify(label)}`
   const missing = lacking(actor, finding)
   if (missing !== null) {
-    const what = `${action} ${step.model.noun} ${JSON.stringify(label)}`
-    throw new Refusal('permission_denied', [`rolled back: ${actor.username} may not ${what}: the permission ${missing} is missing`])
+    throw new Refusal('permission_denied', [`rolled back: ${actor.username} may not ${verbOf(finding)} ${what}: the permission ${missing} is missing`])
   }
+  if (createOnly && finding.row !== undefined) {
+    throw new Refusal('precondition_failed', [`rolled back: ${what} is there already, and If-None-Match: * allows only to create`])
+  }
+  if (faults.any) throw new Refusal('invalid', faultLines(faults))
 }
 
 function checkKey({ step }: Finding, key: string | number | undefined, { expectedKeys }: Conditions): void {

@@ -3,7 +3,7 @@ import { Faults, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions } from './apply.ts'
 import type { Plan } from './compile.ts'
-import { type Engine, type Finding, inspect, lacking, lookAhead } from './inspect.ts'
+import { type Engine, type Finding, inspect, lacking, lookAhead, verbOf } from './inspect.ts'
 import { type Keys, pending } from './resolve.ts'
 
 /**
@@ -19,7 +19,8 @@ export async function check(q: Queryable, engine: Engine, plan: Plan, actor: Act
   for (const step of plan.steps) {
     const finding = await inspect(q, engine, step, keys, await looks.get(step))
     findings.push(finding)
-    if (step.id !== undefined) keys.set(step.id, { key: finding.row?.pk ?? pending, isNew: finding.row === undefined })
+    const own = finding.isForeign ? undefined : finding.row
+    if (step.id !== undefined) keys.set(step.id, { key: own?.pk ?? pending, isNew: own === undefined })
   }
   refuseActor(actor, findings)
   const faults = new Faults().include([plan.faults, ...findings.map((finding) => finding.faults)])
@@ -34,7 +35,7 @@ function refuseActor(actor: Actor, findings: readonly Finding[]): void {
   for (const finding of findings) {
     const missing = lacking(actor, finding)
     if (missing !== null) {
-      throw new Problem('permission_denied', `You may not ${finding.action} ${finding.step.model.noun} ${JSON.stringify(finding.label)}: the permission ${missing} is missing.`)
+      throw new Problem('permission_denied', `You may not ${verbOf(finding)} ${finding.step.model.noun} ${JSON.stringify(finding.label)}: the permission ${missing} is missing.`)
     }
   }
 }

@@ -42,7 +42,7 @@ export function compile(
   pathOf: (entry: Entry, index: number) => FieldPath = (_, index) => ['entries', index],
 ): Plan {
   const faults = new Faults()
-  const families = new Map<string, string>()
+  const families = new Map<string, string | null>()
   const steps: Step[] = []
   for (const [index, entry] of blueprint.entries.entries()) {
     const path = pathOf(entry, index)
@@ -62,12 +62,19 @@ export function compile(
     })
     if (entry.id === undefined) continue
     if (families.has(entry.id)) faults.add([...path, 'id'], `Another entry is called ${entry.id} too.`)
-    families.set(entry.id, model.family)
+    families.set(entry.id, entry.state === 'absent' ? null : model.family)
   }
   return { steps, faults }
 }
 
-type Context = { registry: Registry; model: Model; families: ReadonlyMap<string, string>; faults: Faults; path: FieldPath }
+type Context = {
+  registry: Registry
+  model: Model
+  /** By entry id; null for an entry that leaves no row. */
+  families: ReadonlyMap<string, string | null>
+  faults: Faults
+  path: FieldPath
+}
 
 function checkIdentifiers(entry: Entry, context: Context): Map<string, unknown> {
   const { model, faults, path } = context
@@ -119,7 +126,7 @@ function checkValue(value: unknown, member: Member, context: Context): unknown {
 function parseValue(value: unknown, member: Member, at: FieldPath, faults: Faults, from = 0): unknown {
   const parsed = member.schema.safeParse(value)
   if (parsed.success) return parsed.data
-  for (const issue of parsed.error.issues) {
+  for (const issue of withoutConsequences(parsed.error.issues)) {
     const [index, ...inside] = issue.path
     const place = [...at, ...(typeof index === 'number' ? [index + from, ...inside] : issue.path).map((part) => (typeof part === 'symbol' ? String(part) : part))]
     const keys = issue.code === 'unrecognized_keys' ? issue.keys : []
@@ -127,6 +134,13 @@ function parseValue(value: unknown, member: Member, at: FieldPath, faults: Fault
     if (keys.length === 0) faults.add(place, issue.message)
   }
   return undefined
+}
+
+/** A value of the wrong type has that one fault, whatever else was measured of it. */
+function withoutConsequences(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue[] {
+  const placeOf = ({ path }: z.core.$ZodIssue) => JSON.stringify(path.map(String))
+  const mistyped = new Set(issues.filter(({ code }) => code === 'invalid_type').map(placeOf))
+  return issues.filter((issue) => issue.code === 'invalid_type' || !mistyped.has(placeOf(issue)))
 }
 
 function checkTag(tag: KeyOf | Find, member: Member, at: FieldPath, { registry, families, faults }: Context): unknown {
@@ -138,6 +152,7 @@ function checkTag(tag: KeyOf | Find, member: Member, at: FieldPath, { registry, 
   const found = tag instanceof KeyOf ? families.get(tag.id) : registry.byName(tag.model)?.family
   const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
   if (found === undefined) faults.add(at, `${name} names nothing that stands before this entry.`)
+  else if (found === null) faults.add(at, `${name} names an entry that is absent: it has no key.`)
   else if (registry.families.get(found)?.table !== target.table) faults.add(at, `${name} is a ${found}: a ${member.reference?.family} is needed.`)
   return tag
 }

@@ -9,7 +9,8 @@ import type { Step } from './compile.ts'
 import { hasTag, type Keys, pending, resolveTags } from './resolve.ts'
 import { KeyOf } from './document.ts'
 import { keysOf, unpack } from './rows.ts'
-import { exclusiveLinks, labelColumn, type Look, look, referredFamilies, type Row } from './statements.ts'
+import { type Look, look } from './look.ts'
+import { exclusiveLinks, labelColumn, type Row } from './statements.ts'
 
 export type Engine = { readonly registry: Registry; readonly keyring: Keyring }
 
@@ -20,6 +21,8 @@ export type Finding = {
   readonly step: Step
   readonly action: Action
   readonly row: Row | undefined
+  /** The row belongs to another model: it is not what later entries mean by this one. */
+  readonly isForeign: boolean
   /** The whole row as it will be. */
   readonly values: Values
   /** Members that differ, in the model's order. */
@@ -49,10 +52,10 @@ export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Ke
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   if (seen.rows.length > 1) faults.add(path, `The identifiers match more than one ${model.noun}.`)
-  if (row !== undefined) checkOwner(engine.registry, step, row, label, faults)
+  const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, faults)
   checkReferences(step, seen, sent, faults)
   checkUnique(step, seen, row, faults)
-  const base = { step, row, label, faults, pk: pkOf(identifiers) }
+  const base = { step, row, isForeign, label, faults, pk: pkOf(identifiers) }
   if (faults.any && row !== undefined) return { ...base, action: 'leave', values: {}, changed: [], generated: {} }
   return { ...base, ...(await settle(step, row, sent, engine, faults)) }
 }
@@ -103,30 +106,31 @@ const pkOf = (identifiers: ReadonlyMap<string, unknown>) => {
 async function lookAt(q: Queryable, { registry }: Engine, { model }: Step, identifiers: ReadonlyMap<string, unknown>, sent: ReadonlyMap<string, unknown>): Promise<Look> {
   // An entry that cannot be looked up (a faulty or pending identifier) still has its references checked.
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
-  const by = usable ? identifiers : new Map<string, unknown>()
-  const referred: Record<string, (string | number)[]> = {}
-  for (const family of referredFamilies(model)) referred[family] = []
+  const referred = new Map<string, (string | number)[]>()
+  const claimed = new Map<string, (string | number)[]>()
+  const exclusive = exclusiveLinks(model).map(([{ name }]) => name)
   for (const [name, value] of sent) {
-    const reference = model.members.get(name)?.reference
-    if (reference !== undefined) referred[reference.family]?.push(...keysOf(value))
+    const keys = keysOf(value)
+    if (keys.length === 0) continue
+    const family = model.members.get(name)?.reference?.family
+    if (family !== undefined) referred.set(family, [...(referred.get(family) ?? []), ...keys])
+    if (model.unique.includes(name) || exclusive.includes(name)) claimed.set(name, keys)
   }
-  const uniques: Record<string, unknown> = {}
-  for (const name of model.unique) uniques[name] = keysOf(sent.get(name))[0]
-  for (const [{ name }] of exclusiveLinks(model)) uniques[name] = keysOf(sent.get(name))
-  const [seen] = await q.query<Look>(look(model, registry, by, referred, uniques))
+  const [seen] = await q.query<Look>(look(model, registry, { by: usable ? identifiers : new Map(), referred, claimed }))
   if (seen === undefined) throw new Error('a look answered no row')
   return seen
 }
 
 /** Kinds share a table and its names: a row of another kind is somebody else's. */
-function checkOwner(registry: Registry, { model, path, identifiers }: Step, row: Row, label: string, faults: Faults): void {
+function refuseForeign(registry: Registry, { model, path, identifiers }: Step, row: Row, label: string, faults: Faults): boolean {
   const foreign = Object.entries(model.fixed).some(([column, value]) => row[column] !== value)
-  if (!foreign) return
+  if (!foreign) return false
   const owner = registry.models.find(
     (other) => other.table === model.table && Object.entries(other.fixed).every(([column, value]) => row[column] === value),
   )
   const [member = 'pk'] = identifiers.keys()
   faults.add([...path, member], `${JSON.stringify(label)} is the name of a ${owner?.noun ?? 'row of another kind'}: choose another.`)
+  return true
 }
 
 function checkReferences({ model, path }: Step, seen: Look, sent: ReadonlyMap<string, unknown>, faults: Faults): void {
@@ -184,8 +188,16 @@ const isFaulty = (sent: ReadonlyMap<string, unknown>): boolean => [...sent.value
 
 /** A link is a set; everything else is compared as it stands. */
 function isSame({ place }: Member, stored: unknown, sent: unknown): boolean {
-  if (place.in !== 'link' || !Array.isArray(stored) || !Array.isArray(sent)) return isDeepStrictEqual(stored, sent)
-  return stored.length === sent.length && stored.every((key) => sent.includes(key))
+  if (place.in === 'link' && Array.isArray(stored) && Array.isArray(sent)) {
+    return stored.length === sent.length && stored.every((key) => sent.includes(key))
+  }
+  return isDeepStrictEqual(stored, sent) || isDeepStrictEqual(stored, asStored(sent))
+}
+
+/** What is stored has been through JSON, which knows no minus zero. */
+function asStored(sent: unknown): unknown {
+  if (typeof sent === 'number') return sent + 0
+  return typeof sent === 'object' && sent !== null ? JSON.parse(JSON.stringify(sent)) : sent
 }
 
 async function create({ model, path }: Step, sent: ReadonlyMap<string, unknown>, faults: Faults): Promise<Settled> {
@@ -220,6 +232,9 @@ export function permissionFor({ action, step }: Finding): Permission | null {
       return action satisfies never
   }
 }
+
+/** What a person is told that he may not do: finding all as it should be is an update with nothing to write. */
+export const verbOf = ({ action }: Finding): string => (action === 'unchanged' ? 'update' : action)
 
 /** @returns the permission that the actor lacks for this finding, if any */
 export function lacking(actor: Actor, finding: Finding): Permission | null {

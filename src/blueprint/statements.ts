@@ -7,19 +7,9 @@ import type { Registry } from '../models/index.ts'
  * connection. Identifiers come from model files, values are always parameters.
  */
 
-/** What one look at the database answers about an entry. */
-export type Look = {
-  /** Rows that the identifiers match, two at most: more than one is an error. */
-  rows: Row[]
-  /** Keys that were referred to and are not there, by family. */
-  missing: Record<string, (string | number)[]>
-  /** Rows that hold a value which must be unique, by member. */
-  taken: Record<string, { pk: string | number; label: string; value: string | number }[]>
-}
-
 export type Row = { pk: string | number; [column: string]: unknown }
 
-const quoted = (column: string) => `"${column}"`
+export const quoted = (column: string) => `"${column}"`
 
 /** The column that names a row of the model in messages. */
 export function labelColumn(model: Model): string {
@@ -34,80 +24,18 @@ export function columnOf(model: Model, name: string): string {
   throw new Error(`${model.name}: ${name} has no column of its own`)
 }
 
-const linksOf = (model: Model): [Member, Link][] =>
+export const linksOf = (model: Model): [Member, Link][] =>
   [...model.members.values()].flatMap((member) => (member.place.in === 'link' ? [[member, member.place] as [Member, Link]] : []))
 
 export const exclusiveLinks = (model: Model) => linksOf(model).filter(([, link]) => link.exclusive === true)
 
-/** Families that the model refers to, sorted, so that the parameters have a fixed order. */
-export const referredFamilies = (model: Model): string[] =>
-  [...new Set([...model.members.values()].flatMap(({ reference }) => (reference === undefined ? [] : [reference.family])))].sort()
-
 /** All columns that hold something of the model's own. */
-function columnsOf(model: Model): string[] {
+export function columnsOf(model: Model): string[] {
   const own = [...model.members.values()].flatMap(({ place }) => (place.in === 'column' || place.in === 'sealed' ? [place.column] : []))
   return [
     'pk',
     ...new Set([...own, ...Object.keys(model.fixed), ...(model.packed ? ['settings', 'secrets'] : []), ...(model.uuid ? ['uuid'] : [])]),
   ]
-}
-
-/**
- * One statement that answers all an entry needs to know: its row, missing references and taken unique values.
- *
- * @param by identifier members with their values
- * @param referred keys by family; @param uniques values by unique member or exclusive link
- */
-export function look(
-  model: Model,
-  registry: Registry,
-  by: ReadonlyMap<string, unknown>,
-  referred: Readonly<Record<string, readonly unknown[]>>,
-  uniques: Readonly<Record<string, unknown>>,
-): Statement {
-  const families = referredFamilies(model)
-  const exclusive = exclusiveLinks(model)
-  const values = [
-    ...by.values(),
-    ...families.map((family) => referred[family] ?? []),
-    ...model.unique.map((name) => uniques[name] ?? null),
-    ...exclusive.map(([{ name }]) => uniques[name] ?? []),
-  ]
-  return statement(lookText(model, registry, [...by.keys()]), values)
-}
-
-const lookTexts = new Map<string, string>()
-
-function lookText(model: Model, registry: Registry, by: readonly string[]): string {
-  const cacheKey = `${model.name} ${by.join()}`
-  const cached = lookTexts.get(cacheKey)
-  if (cached !== undefined) return cached
-  let position = 0
-  const next = () => `$${++position}`
-  const where = by.map((name) => `t.${quoted(columnOf(model, name))} = ${next()}`).join(' AND ')
-  const links = linksOf(model).map(
-    ([{ name }, link]) =>
-      `(SELECT coalesce(jsonb_agg(l.${quoted(link.other)} ORDER BY l.${quoted(link.other)}), '[]') FROM ${quoted(link.table)} l WHERE l.${quoted(link.own)} = t.pk) AS ${quoted(`link:${name}`)}`,
-  )
-  const rows = `SELECT ${[...columnsOf(model).map((column) => `t.${quoted(column)}`), ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where || 'false'} LIMIT 2`
-  const missing = referredFamilies(model).map((name) => {
-    const family = registry.families.get(name)
-    if (family === undefined) throw new Error(`${model.name} refers to ${name}, which no model is`)
-    const only = family.only === undefined ? '' : ` AND f.${quoted(family.only.column)} IN (${family.only.values.map((value) => `'${value}'`).join(', ')})`
-    return `'${name}', (SELECT coalesce(jsonb_agg(k), '[]') FROM unnest(${next()}::${family.key}[]) k WHERE NOT EXISTS (SELECT FROM ${quoted(family.table)} f WHERE f.pk = k${only}))`
-  })
-  const label = `t.${quoted(labelColumn(model))} AS label`
-  const taken = model.unique.map((name) => {
-    const column = `t.${quoted(columnOf(model, name))}`
-    return `'${name}', (SELECT coalesce(jsonb_agg(u), '[]') FROM (SELECT t.pk, ${label}, ${column} AS value FROM ${quoted(model.table)} t WHERE ${column} = ${next()} LIMIT 1) u)`
-  })
-  const linked = exclusiveLinks(model).map(
-    ([{ name, reference }, link]) =>
-      `'${name}', (SELECT coalesce(jsonb_agg(u), '[]') FROM (SELECT t.pk, ${label}, l.${quoted(link.other)} AS value FROM ${quoted(link.table)} l JOIN ${quoted(model.table)} t ON t.pk = l.${quoted(link.own)} WHERE l.${quoted(link.other)} = ANY(${next()}::${registry.families.get(reference?.family ?? '')?.key}[])) u)`,
-  )
-  const text = `SELECT (SELECT coalesce(jsonb_agg(r), '[]') FROM (${rows}) r) AS rows, jsonb_build_object(${missing.join(', ')}) AS missing, jsonb_build_object(${[...taken, ...linked].join(', ')}) AS taken`
-  lookTexts.set(cacheKey, text)
-  return text
 }
 
 /** Binds a stored value: JSON as text, everything else as it is. */

@@ -10,9 +10,11 @@ import { openDataDir } from '../standalone/data-dir.ts'
 
 /**
  * For developers: `npm run migration -- add_something` writes the SQL that leads from the migrations to
- * `schema.prisma` into a new migration. Read it before it is committed: what Prisma's schema cannot say (checks,
- * expression indexes) it does not write, and it may want to drop.
+ * `schema.prisma` into a new migration. What Prisma's schema cannot say (checks, trigram indexes) is added by hand.
  */
+
+/** Indexes that Prisma makes end in `_idx` or `_key`; the others were written by hand, and it would drop them. */
+const handMade = /-- DropIndex\nDROP INDEX "\w*(?<!_idx|_key)";\n*/g
 
 const [name = ''] = process.argv.slice(2)
 if (!/^[a-z][a-z0-9_]{2,60}$/.test(name)) {
@@ -53,7 +55,8 @@ async function difference(): Promise<string | null> {
         filters: noFilter,
       })
       .finally(() => postgres.stop())
-    return stdout === null || /^(-- This is an empty migration\.\s*)?$/.test(stdout.trim()) ? null : stdout
+    const wanted = (stdout ?? '').replaceAll(handMade, '').trim()
+    return /^(-- This is an empty migration\.)?$/.test(wanted) ? null : `${wanted}\n`
   } finally {
     rmSync(place, { recursive: true, force: true })
     rmSync(dataDir, { recursive: true, force: true })

@@ -38,12 +38,20 @@ async function applyOne(engine: SchemaEngine, name: string): Promise<void> {
   // The engine applies whatever it is shown, so it is shown one more each time.
   const shown = list.migrationDirectories.filter(({ path }) => path <= name)
   await pool.query('BEGIN')
+  const session = await sessionOf(pool)
   try {
     await engine.applyMigrations({ migrationsList: { ...list, migrationDirectories: shown }, filters: noFilter })
+    // A pool parts with a connection on which anything failed, and what came after would stand outside.
+    if ((await sessionOf(pool)) !== session) throw new Error('the connection was lost')
     await pool.query('COMMIT')
   } catch (error) {
     // A connection that is gone has rolled back already.
     await pool.query('ROLLBACK').catch(() => {})
     throw error
   }
+}
+
+async function sessionOf(pool: pg.Pool): Promise<number | undefined> {
+  const { rows } = await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  return rows[0]?.pid
 }

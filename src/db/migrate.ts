@@ -28,33 +28,36 @@ const oldestPostgres = 14
  * @throws {Problem} `unavailable` when the database is away; the database's own errors when it refuses the login
  */
 export async function migrate(url: string, folder: URL = migrationsFolder): Promise<string[]> {
-  const pool = openOne(url)
+  const client = await open(url).catch((error: unknown) => {
+    throw databaseProblem(error)
+  })
   try {
-    await checkVersion(pool)
+    await checkVersion(client)
     const known = await migrationNames(folder)
-    await pool.query(`SET lock_timeout = ${lockMs}`)
-    await pool.query('SELECT pg_advisory_lock($1)', [lockNumber]).catch((error: unknown) => {
+    await client.query(`SET lock_timeout = ${lockMs}`)
+    await client.query('SELECT pg_advisory_lock($1)', [lockNumber]).catch((error: unknown) => {
       if (failureCode(error) !== '55P03') throw error
       throw new MigrationError('Another process has been migrating this database for two minutes: wait for it, or stop it.')
     })
-    const missing = missingMigrations(known, await readHistory(pool))
+    const missing = missingMigrations(known, await readHistory(client))
     if (missing.length > 0) await applyAll(url, folder, missing)
     return missing
   } catch (error) {
     throw databaseProblem(error)
   } finally {
     // The session's end frees the lock.
-    await pool.end()
+    await client.end()
   }
 }
 
-/** A pool of one connection: a lock and a transaction stay on it. */
-const openOne = (url: string): pg.Pool => {
-  const options = { connectionTimeoutMillis: 5_000, statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
-  const pool = new pg.Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0, application_name: 'gatewright-migrate', ...options })
+/** @throws as pg does */
+async function open(url: string): Promise<pg.Client> {
+  const limits = { connectionTimeoutMillis: 5_000, statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
+  const client = new pg.Client({ connectionString: url, application_name: 'gatewright-migrate', ...limits })
   // A connection that breaks while it is idle fails the next query, which says it.
-  pool.on('error', () => {})
-  return pool
+  client.on('error', () => {})
+  await client.connect()
+  return client
 }
 
 /** One migration of `_prisma_migrations`. */
@@ -99,16 +102,16 @@ export async function isMigrated(db: Queryable): Promise<boolean> {
 
 const undefinedTable = '42P01'
 
-async function checkVersion(pool: pg.Pool): Promise<void> {
-  const { rows } = await pool.query<{ server_version: string }>('SHOW server_version')
+async function checkVersion(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ server_version: string }>('SHOW server_version')
   const version = rows[0]?.server_version ?? ''
   if (Number.parseInt(version, 10) >= oldestPostgres) return
   throw new MigrationError(`The database is PostgreSQL ${version}: Gatewright needs ${oldestPostgres} or newer.`)
 }
 
-async function readHistory(pool: pg.Pool): Promise<Recorded[]> {
+async function readHistory(client: pg.Client): Promise<Recorded[]> {
   try {
-    const { rows } = await pool.query<Recorded>('SELECT migration_name, finished_at, rolled_back_at, logs FROM _prisma_migrations')
+    const { rows } = await client.query<Recorded>('SELECT migration_name, finished_at, rolled_back_at, logs FROM _prisma_migrations')
     return rows
   } catch (error) {
     if (failureCode(error) === undefinedTable) return []

@@ -21,10 +21,16 @@ export function parseJson(body: Buffer): unknown {
   try {
     value = JSON.parse(body.toString('utf8'))
   } catch (error) {
-    throw new Problem('invalid_json', `The body is not JSON: ${error instanceof Error ? error.message : error}`, { cause: error })
+    throw new Problem('invalid_json', `The body is not JSON${placeOf(error)}.`)
   }
   checkShape(value)
   return value
+}
+
+/** Where it stops being JSON. The parser's own words may quote the body, and a pipeline's log is no place for that. */
+function placeOf(error: unknown): string {
+  const [, line, column] = /\(line (\d+) column (\d+)\)/.exec(error instanceof Error ? error.message : '') ?? []
+  return line === undefined ? '' : ` (line ${line}, column ${column})`
 }
 
 /** Walks without recursion: depth is what is being bounded. */

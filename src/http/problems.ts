@@ -42,10 +42,13 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
   return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields }))
 }
 
-/** A 400 speaks by member; everything else says one thing. */
+/** A 400 speaks by member, of which `code` is the answer's own; everything else says one thing. */
 function bodyOf(status: number, { code, message, fields }: Pick<Problem, 'code' | 'message' | 'fields'>): Record<string, unknown> {
   if (status !== 400) return { detail: message, code }
-  return { ...(fields ?? { non_field_errors: [message] }), code }
+  if (fields === undefined) return { non_field_errors: [message], code }
+  const { code: member, non_field_errors: whole, ...others } = fields
+  if (member === undefined) return { ...fields, code }
+  return { ...others, non_field_errors: [...[whole ?? []].flat(), `code: ${[member].flat().map(String).join(' ')}`], code }
 }
 
 /** Which methods a path takes, for 405: Fastify only knows that none of its routes matched. */

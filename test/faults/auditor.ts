@@ -1,4 +1,4 @@
-import { type Queryable } from '../../src/db/client.ts'
+import type { Queryable } from '../../src/db/client.ts'
 import { sql } from '../../src/db/sql.ts'
 import { until } from '../support/until.ts'
 import type { Sent } from './clients.ts'
@@ -33,9 +33,12 @@ export async function audit(db: Queryable, log: readonly Sent[]): Promise<string
     complaints.push(...judge(slug, sent, found, providers.has(slug)))
   }
   const sentSlugs = new Set(log.map(({ slug }) => slug))
-  for (const slug of applications.keys()) if (!sentSlugs.has(slug)) complaints.push(`${slug} exists, and nobody sent it`)
+  for (const slug of applications.keys())
+    if (!sentSlugs.has(slug)) complaints.push(`${slug} exists, and nobody sent it`)
   complaints.push(...(await orphans(db)), ...(await unaudited(db)), ...doubled(log, await readAppliedRuns(db)))
-  complaints.push(...log.filter(({ status }) => status === 500).map(({ slug, text }) => `${slug} was answered with 500: ${text}`))
+  complaints.push(
+    ...log.filter(({ status }) => status === 500).map(({ slug, text }) => `${slug} was answered with 500: ${text}`),
+  )
   return complaints
 }
 
@@ -47,7 +50,10 @@ function judge(slug: string, sent: readonly Sent[], found: readonly Application[
   if (half) return [`${slug} is half there: ${application === undefined ? 'provider' : 'application'} only`]
   if (found.length > 1) return [`${slug} exists ${found.length} times`]
   if (application === undefined) return applied.length === 0 ? [] : [`${slug} was answered with 200 and is lost`]
-  if (mayExist.length === 0) return [`${slug} exists, though its client was told: ${sent.map(({ status, text }) => `${status} ${text}`).join(' | ')}`]
+  if (mayExist.length === 0)
+    return [
+      `${slug} exists, though its client was told: ${sent.map(({ status, text }) => `${status} ${text}`).join(' | ')}`,
+    ]
   const { provider, clientId, references, content } = application
   const isWhole = provider === slug && clientId === slug && references === referencesEach
   if (!isWhole) return [`${slug} is not what was sent: ${JSON.stringify(application)}`]
@@ -65,7 +71,11 @@ async function noRunQueued(db: Queryable): Promise<void> {
     const [row] = await db.query<{ queued: number }>(sql`SELECT count(*) AS queued FROM runs WHERE state = 'queued'`)
     return row?.queued
   }
-  await until(async () => (await queued()) === 0, { what: 'no run to be queued any more', withinMs: settledWithinMs, everyMs: 100 })
+  await until(async () => (await queued()) === 0, {
+    what: 'no run to be queued any more',
+    withinMs: settledWithinMs,
+    everyMs: 100,
+  })
 }
 
 async function orphans(db: Queryable): Promise<string[]> {
@@ -81,7 +91,9 @@ async function unaudited(db: Queryable): Promise<string[]> {
     SELECT coalesce(r.id, a.run_id) AS run, r.state, r.applied, coalesce(a.rows, 0) AS audits
     FROM runs r FULL JOIN audits a ON a.run_id = r.id
     WHERE coalesce(a.rows, 0) <> CASE WHEN r.state = 'done' AND r.applied THEN 1 ELSE 0 END`)
-  return rows.map(({ run, state, applied, audits }) => `the run ${run} (${state}, applied ${applied}) has ${audits} audit rows`)
+  return rows.map(
+    ({ run, state, applied, audits }) => `the run ${run} (${state}, applied ${applied}) has ${audits} audit rows`,
+  )
 }
 
 const readAppliedRuns = (db: Queryable) =>

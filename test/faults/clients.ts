@@ -41,7 +41,11 @@ export function submission(slug: string, content: string): unknown {
 /** Longer than any answer may take. */
 const unansweredMs = 25_000
 
-export async function put({ url, token }: Target, slug: string, options: { content?: string; ifNoneMatch?: '*' } = {}): Promise<Sent> {
+export async function put(
+  { url, token }: Target,
+  slug: string,
+  options: { content?: string; ifNoneMatch?: '*' } = {},
+): Promise<Sent> {
   const { content = `made for ${slug}`, ifNoneMatch } = options
   const sentAt = performance.now()
   const remember = (status: number | null, text: string): Sent => ({
@@ -82,7 +86,12 @@ function outcomeOf(status: number | null, text: string): Outcome {
  * @param count PUTs in all, or how long to go on
  * @returns all that was sent
  */
-export async function crowd(target: Target, clients: number, count: number | { until: () => boolean }, prefix: string): Promise<Sent[]> {
+export async function crowd(
+  target: Target,
+  clients: number,
+  count: number | { until: () => boolean },
+  prefix: string,
+): Promise<Sent[]> {
   const log: Sent[] = []
   let next = 0
   const more = () => (typeof count === 'number' ? next < count : !count.until())

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { describe } from 'vitest'
+import { describe, onTestFinished } from 'vitest'
+import { connect, type Db } from '../../src/db/client.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freePort } from '../support/free-port.ts'
 import { needs } from '../support/needs.ts'
@@ -9,7 +10,6 @@ import { ownRedis } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
-import { connect, type Db } from '../../src/db/client.ts'
 import type { Target } from './clients.ts'
 
 /** An installation to be mistreated: real servers of its own, API and workers as processes of their own. */
@@ -32,12 +32,17 @@ export type Stand = Target & {
   readonly db: Db
   /** Starts a worker that has said it is ready, with other settings if given. */
   startWorker(settings?: Record<string, string>): Promise<Running>
-  /** Ends API and servers; workers are ended by who started them. */
-  close(): Promise<void>
 }
 
-/** @param applyWaitMs how long the API waits for a worker */
-export async function openStand(kind: QueueKind, { applyWaitMs = 10_000 }: { applyWaitMs?: number } = {}): Promise<Stand> {
+/**
+ * Everything of it is ended after the test file.
+ *
+ * @param applyWaitMs how long the API waits for a worker
+ */
+export async function openStand(
+  kind: QueueKind,
+  { applyWaitMs = 10_000 }: { applyWaitMs?: number } = {},
+): Promise<Stand> {
   // What is crashed must have been durable: these servers flush as they do by default.
   const postgres = await startPostgres({ durable: true })
   atEnd(() => postgres.remove())
@@ -58,6 +63,10 @@ export async function openStand(kind: QueueKind, { applyWaitMs = 10_000 }: { app
   const api = run('src/server.ts', { env })
   await api.line(/"msg":"serving"/, { withinMs: 20_000 })
   const db = connect(databaseUrl, { applicationName: 'gatewright-test', max: 4 })
+  atEnd(async () => {
+    await api.stop()
+    await db.close()
+  })
   return {
     url: `http://127.0.0.1:${port}`,
     token,
@@ -68,13 +77,10 @@ export async function openStand(kind: QueueKind, { applyWaitMs = 10_000 }: { app
     db,
     startWorker: async (settings) => {
       const worker = run('workers/blueprint.ts', { env: { ...env, ...settings } })
+      // Still there only when the test failed, and then the next one must not meet it.
+      onTestFinished(async () => void (await worker.kill()))
       await worker.line(/"msg":"worker ready"/, { withinMs: 20_000 })
       return worker
-    },
-    close: async () => {
-      await api.stop()
-      await db.close()
-      await Promise.all([postgres.remove(), redis?.remove()])
     },
   }
 }

@@ -7,6 +7,7 @@ import { startWaiter } from '../../src/blueprint/run/wait.ts'
 import { type Worker, work } from '../../src/blueprint/run/work.ts'
 import type { Engine } from '../../src/blueprint/inspect.ts'
 import { bootstrap } from '../../src/bootstrap.ts'
+import type { Api } from '../../src/http/api.ts'
 import type { Db } from '../../src/db/client.ts'
 import { keyring } from '../../src/db/seal.ts'
 import { loadRegistry } from '../../src/models/index.ts'
@@ -24,6 +25,7 @@ export type QueueKind = 'redis' | 'postgres'
 
 /** One installation of the product in this process, on real servers: API, queue and worker. */
 export type Installation = {
+  readonly app: Api
   readonly url: string
   readonly redisUrl: string | null
   readonly db: Db
@@ -94,7 +96,7 @@ export async function installation({ queue: kind = 'postgres', workers = 'one', 
 
   const as = (token: string) => askAs(app, token)
   return {
-    ...{ url, redisUrl, db, engine, queue, worker, log, as, ring: bell },
+    ...{ app, url, redisUrl, db, engine, queue, worker, log, as, ring: bell },
     admin: as(adminToken),
     make: makers(db, as),
     hold: gate.hold,

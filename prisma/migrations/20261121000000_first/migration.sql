@@ -479,3 +479,7 @@ CREATE INDEX "provider_references_group" ON "provider_references" ("group_pk") W
 CREATE INDEX "providers_authentication_flow" ON "providers" ("authentication_flow") WHERE "authentication_flow" IS NOT NULL;
 CREATE INDEX "providers_authorization_flow" ON "providers" ("authorization_flow") WHERE "authorization_flow" IS NOT NULL;
 CREATE INDEX "providers_invalidation_flow" ON "providers" ("invalidation_flow") WHERE "invalidation_flow" IS NOT NULL;
+
+-- A sealed document does not compress, and is read whenever its row is: it stays in the row while it fits a page.
+ALTER TABLE "runs" ALTER COLUMN "blueprint" SET STORAGE EXTERNAL;
+ALTER TABLE "runs" SET (toast_tuple_target = 8160);

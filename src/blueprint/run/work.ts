@@ -4,7 +4,7 @@ import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
 import { Problem } from '../../errors.ts'
 import { actorOfRun } from '../../models/actor.ts'
-import { type Actor, system } from '../../permissions.ts'
+import type { Actor } from '../../permissions.ts'
 import { type ApplyResult, apply, Refusal } from '../apply.ts'
 import { compile } from '../compile.ts'
 import type { Engine } from '../inspect.ts'
@@ -62,7 +62,7 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
     if (run === undefined) return 'gone'
     if (live(run, 'lock') === run) return 'duplicate'
     const result = await applyRun(tx, engine, run, actor)
-    finish(tx, run, { state: 'done', applied: true, reason: null, logs: result.logs, changes: result.changes, ...sealGenerated(engine, run, result), runSecretsHours })
+    finish(tx, run, { state: 'done', applied: true, reason: null, logs: result.logs, changes: result.changes, actorName: actor?.username ?? '', ...sealGenerated(engine, run, result), runSecretsHours })
     return 'applied'
   })
 }
@@ -84,22 +84,23 @@ type Finish = {
   reason: string | null
   logs: readonly string[]
   changes: ApplyResult['changes']
+  actorName: string
   generated: string | null
   runSecretsHours: number
 }
 
 /** Result, audit row and announcement in one statement: they are in the database together or not at all. */
-function finish(tx: Tx, run: LockedRun, { state, applied, reason, logs, changes, generated, runSecretsHours }: Finish): void {
+function finish(tx: Tx, run: LockedRun, { state, applied, reason, logs, changes, actorName, generated, runSecretsHours }: Finish): void {
   tx.send(sql`
     WITH finished AS (
       UPDATE runs SET state = ${state}::run_state, applied = ${applied}, reason = ${reason}, logs = ${logs},
         generated = ${generated}, generated_until = CASE WHEN ${generated}::text IS NULL THEN NULL ELSE now() + make_interval(hours => ${runSecretsHours}) END,
         started_at = now(), finished_at = clock_timestamp()
-      WHERE id = ${run.id} RETURNING submitter_pk, request_id
+      WHERE id = ${run.id} RETURNING id
     ), audited AS (
       INSERT INTO audit_rows (actor_pk, actor_name, action, changes, request_id, run_id)
-      SELECT f.submitter_pk, coalesce(u.username, ${system.username}), 'apply', ${JSON.stringify(changes)}::jsonb, f.request_id, ${run.id}::uuid
-      FROM finished f LEFT JOIN users u ON u.pk = f.submitter_pk WHERE ${applied}
+      SELECT ${run.submitterPk}::integer, ${actorName}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
+      FROM finished WHERE ${applied}
     )
     SELECT pg_notify(${runChannel}, ${run.id}::text) FROM finished`)
 }
@@ -124,7 +125,7 @@ function finishWithout({ db, runSecretsHours }: Worker, id: string, end: Pick<Fi
     const run = await lockRun(tx, id)
     if (run === undefined) return 'gone'
     if (live(run, 'lock') === run) return 'duplicate'
-    finish(tx, run, { ...end, applied: false, changes: [], generated: null, runSecretsHours })
+    finish(tx, run, { ...end, applied: false, changes: [], actorName: '', generated: null, runSecretsHours })
     return outcome
   })
 }

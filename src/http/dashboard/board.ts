@@ -4,7 +4,13 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
-import type { AppControllerRoute, AppViewRoute, BullBoardQueues, IServerAdapter, UIConfig } from '@bull-board/api/typings/app'
+import type {
+  AppControllerRoute,
+  AppViewRoute,
+  BullBoardQueues,
+  IServerAdapter,
+  UIConfig,
+} from '@bull-board/api/typings/app'
 import type { Queue } from 'bullmq'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { listFiles, type StaticFile } from './files.ts'
@@ -29,7 +35,8 @@ export type Board = {
 }
 
 /** What the board's lists of choices add to the page. */
-const listStyle = '.base-ui-disable-scrollbar{scrollbar-width:none}.base-ui-disable-scrollbar::-webkit-scrollbar{display:none}'
+const listStyle =
+  '.base-ui-disable-scrollbar{scrollbar-width:none}.base-ui-disable-scrollbar::-webkit-scrollbar{display:none}'
 
 /** Only those who may act get the editor of a job's data, which writes style sheets of its own. */
 const policies = {
@@ -70,7 +77,10 @@ export function openBoard(queue: ApplyQueue): Board {
 
 /** The adapter works with either store, but is typed for queues on Redis alone. */
 const adapt = (queue: ApplyQueue, readOnlyMode: boolean) =>
-  new BullMQAdapter(queue as unknown as Queue, { readOnlyMode, description: 'One job per submission: it rings for the run that has the outcome.' })
+  new BullMQAdapter(queue as unknown as Queue, {
+    readOnlyMode,
+    description: 'One job per submission: it rings for the run that has the outcome.',
+  })
 
 /** Has the board describe itself to an adapter that only takes notes. */
 function takeApart(queue: BullMQAdapter): { routes: readonly AppControllerRoute[]; entry: AppViewRoute } {

@@ -1,0 +1,83 @@
+import { type Statement, statement } from '../db/sql.ts'
+import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/index.ts'
+import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, quoted, type Row } from './statements.ts'
+
+/** What one look at the database answers about an entry. */
+export type Look = {
+  /** Rows that the identifiers match, two at most: more than one is an error. */
+  rows: Row[]
+  /** Keys that were referred to and are not there, by family. */
+  missing: Record<string, (string | number)[]>
+  /** Rows that hold a value which must be unique, by member. */
+  taken: Record<string, { pk: string | number; label: string; value: string | number }[]>
+}
+
+/** What an entry asks: only what it names is looked for. */
+export type Question = {
+  /** Identifier members with their values; none when they cannot be used. */
+  readonly by: ReadonlyMap<string, unknown>
+  /** Keys that it refers to, by family; no family without a key. */
+  readonly referred: ReadonlyMap<string, readonly (string | number)[]>
+  /** The one value of a member that must be unique, or the keys of an exclusive link. */
+  readonly claimed: ReadonlyMap<string, readonly (string | number)[]>
+}
+
+/** One statement that answers all an entry needs to know: its row, missing references and taken unique values. */
+export function look(model: Model, registry: Registry, { by, referred, claimed }: Question): Statement {
+  const shape = JSON.stringify([model.name, [...by.keys()], [...referred.keys()], [...claimed.keys()]])
+  let text = texts.get(shape)
+  if (text === undefined) {
+    text = lookText(model, registry, { by, referred, claimed })
+    texts.set(shape, text)
+  }
+  return statement(text, [...by.values(), ...referred.values(), ...claimed.values()])
+}
+
+/** One text for each shape of question: as many as there are ways that documents are written. */
+const texts = new Map<string, string>()
+
+function lookText(model: Model, registry: Registry, { by, referred, claimed }: Question): string {
+  let position = 0
+  const next = () => `$${++position}`
+  const rows = rowsPart(model, [...by.keys()], next)
+  const missing = [...referred.keys()].map((family) => missingPart(registry, family, next))
+  const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
+  return `SELECT ${rows} AS rows, jsonb_build_object(${missing.join(', ')}) AS missing, jsonb_build_object(${taken.join(', ')}) AS taken`
+}
+
+type Next = () => string
+
+function rowsPart(model: Model, by: readonly string[], next: Next): string {
+  if (by.length === 0) return `'[]'::jsonb`
+  const where = by.map((name) => `t.${quoted(columnOf(model, name))} = ${next()}`)
+  const links = linksOf(model).map(([{ name }, { table, own, other }]) => {
+    const keys = `SELECT coalesce(jsonb_agg(l.${quoted(other)} ORDER BY l.${quoted(other)}), '[]') FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk`
+    return `(${keys}) AS ${quoted(`link:${name}`)}`
+  })
+  const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
+  const rows = `SELECT ${[...columns, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' AND ')} LIMIT 2`
+  return `(SELECT coalesce(jsonb_agg(r), '[]') FROM (${rows}) r)`
+}
+
+function missingPart(registry: Registry, name: string, next: Next): string {
+  const family = registry.families.get(name)
+  if (family === undefined) throw new Error(`no model is called ${name}`)
+  const values = family.only?.values.map((value) => `'${value}'`).join(', ')
+  const only = family.only === undefined ? '' : ` AND f.${quoted(family.only.column)} IN (${values})`
+  const there = `SELECT FROM ${quoted(family.table)} f WHERE f.pk = k${only}`
+  return `'${name}', (SELECT coalesce(jsonb_agg(k), '[]') FROM unnest(${next()}::${family.key}[]) k WHERE NOT EXISTS (${there}))`
+}
+
+function takenPart(model: Model, registry: Registry, name: string, next: Next): string {
+  const label = `t.${quoted(labelColumn(model))} AS label`
+  const [, link] = exclusiveLinks(model).find(([member]) => member.name === name) ?? []
+  const family = registry.families.get(model.members.get(name)?.reference?.family ?? '')
+  const from = `${quoted(model.table)} t`
+  const [value, holders] =
+    link === undefined
+      ? [`t.${quoted(columnOf(model, name))}`, from]
+      : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
+  const found = `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${value} = ANY(${next()}::${family?.key ?? 'text'}[])`
+  return `'${name}', (SELECT coalesce(jsonb_agg(u), '[]') FROM (${found}) u)`
+}

@@ -1,0 +1,236 @@
+import type { InjectOptions } from 'fastify'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { openBoard } from '../../src/http/dashboard/board.ts'
+import { applyPath } from '../support/asker.ts'
+import { example, type Installation, installation } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+const host = '127.0.0.1:9000'
+const origin = `http://${host}`
+const login = '/admin/queues/login/'
+const form = 'application/x-www-form-urlencoded'
+
+let service: Installation
+let viewer: Made
+let manager: Made
+/** Every call that the board knows, with its parameters filled in. */
+let calls: { method: 'get' | 'post' | 'put' | 'patch'; url: string }[]
+
+beforeAll(async () => {
+  service = await installation()
+  viewer = await service.make.user({ permissions: ['view_queue'] })
+  manager = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+  await service.admin.put(applyPath, await example('oauth2'))
+  const filled = (route: string) =>
+    `/admin/queues${route.replace(':queueName', 'apply').replace(':queueStatus', 'completed').replace(/:\w+/g, 'run-x-1')}`
+  calls = openBoard(service.queue).routes.flatMap(({ method, route }) =>
+    [route].flat().flatMap((path) => [method].flat().map((each) => ({ method: each, url: filled(path) }))),
+  )
+})
+
+const send = ({ headers, ...request }: InjectOptions) =>
+  service.app.inject({ ...request, headers: { host, ...headers } })
+
+const logIn = (token: string, headers: Record<string, string> = { origin }) =>
+  send({
+    method: 'POST',
+    url: login,
+    headers: { 'content-type': form, ...headers },
+    payload: new URLSearchParams({ access_token: token }).toString(),
+  })
+
+async function session(token: string): Promise<string> {
+  const { headers } = await logIn(token)
+  return String(headers['set-cookie']).split(';', 1).join()
+}
+
+const changes = () => calls.filter(({ method }) => method !== 'get')
+
+describe('without a session', () => {
+  test("pages and files lead to the login, the board's own calls are 401", async () => {
+    for (const url of [
+      '/admin/queues',
+      '/admin/queues/',
+      '/admin/queues/queue/apply',
+      '/admin/queues/queue/apply/1',
+      '/admin/queues/job-schedulers',
+      '/admin/queues/static/images/logo.svg',
+      '/admin/queues/logout/',
+    ]) {
+      const { statusCode, headers, body } = await send({ method: 'GET', url })
+      expect([url, statusCode, headers.location, body]).toEqual([url, 303, login, ''])
+    }
+    expect(calls.length).toBeGreaterThan(30)
+    for (const { method, url } of calls) {
+      const { statusCode, body } = await send({ method, url, headers: { origin } })
+      expect([method, url, statusCode]).toEqual([method, url, 401])
+      expect(JSON.parse(body)).toMatchObject({ code: 'not_authenticated' })
+    }
+  })
+
+  test('a bearer token is no session', async () => {
+    const { statusCode } = await send({
+      method: 'GET',
+      url: '/admin/queues/api/queues',
+      headers: { authorization: `Bearer ${manager.token}` },
+    })
+    expect(statusCode).toBe(401)
+  })
+})
+
+describe('logging in', () => {
+  test.each([
+    ['unknown', 'gw_a_nobody'],
+    ['empty', ''],
+    ['too long', 'x'.repeat(600)],
+  ])('with an %s token: 401 and no cookie', async (_, token) => {
+    const { statusCode, headers, body } = await logIn(token)
+    expect([statusCode, headers['set-cookie']]).toEqual([401, undefined])
+    expect(body).toContain('This access token is not valid.')
+    if (token !== '') expect(body).not.toContain(token)
+  })
+
+  test('with the token of a user who may not look: 403 and no cookie', async () => {
+    const other = await service.make.user({ permissions: ['view_application'] })
+    const { statusCode, headers } = await logIn(other.token)
+    expect([statusCode, headers['set-cookie']]).toEqual([403, undefined])
+  })
+
+  test.each<Record<string, string>>([{}, { origin: 'https://evil.example.com' }, { origin: 'null' }])(
+    'from another origin or none: 403, %o',
+    async (headers) => {
+      const answer = await logIn(viewer.token, headers)
+      expect([answer.statusCode, answer.headers['set-cookie']]).toEqual([403, undefined])
+    },
+  )
+
+  test('where the browser speaks TLS, the cookie is for TLS alone', async () => {
+    const plain = await logIn(viewer.token)
+    expect(plain.headers['set-cookie']).toMatch(
+      /^gatewright_queues=[\w.-]+; Max-Age=28800; Path=\/admin\/queues; HttpOnly; SameSite=Strict$/,
+    )
+    const tls = await logIn(viewer.token, { origin: `https://${host}` })
+    expect(tls.headers['set-cookie']).toMatch(/; Secure; SameSite=Strict$/)
+  })
+
+  test('more than a token takes is 413, another language 415', async () => {
+    const large = await send({
+      method: 'POST',
+      url: login,
+      headers: { origin, 'content-type': form },
+      payload: 'x'.repeat(5_000),
+    })
+    expect(large.statusCode).toBe(413)
+    const text = await send({
+      method: 'POST',
+      url: login,
+      headers: { origin, 'content-type': 'text/plain' },
+      payload: 'x',
+    })
+    expect(text.statusCode).toBe(415)
+  })
+})
+
+describe('acting', () => {
+  test('is refused to who may only look, call by call', async () => {
+    const cookie = await session(viewer.token)
+    expect(changes().length).toBeGreaterThan(20)
+    for (const { method, url } of changes()) {
+      const { statusCode, body } = await send({ method, url, headers: { origin, cookie } })
+      expect([method, url, statusCode]).toEqual([method, url, 403])
+      expect(JSON.parse(body)).toMatchObject({
+        code: 'permission_denied',
+        detail: 'You lack the permission manage_queue.',
+      })
+    }
+  })
+
+  test('is refused from another origin or none, call by call', async () => {
+    const cookie = await session(manager.token)
+    for (const { method, url } of [...changes(), { method: 'post' as const, url: '/admin/queues/logout/' }]) {
+      for (const from of [{}, { origin: 'https://evil.example.com' }, { origin: 'null' }]) {
+        const { statusCode } = await send({ method, url, headers: { cookie, ...from } })
+        expect([method, url, from, statusCode]).toEqual([method, url, from, 403])
+      }
+    }
+    expect(await service.queue.getJobCounts('completed')).toEqual({ completed: 1 })
+  })
+
+  test('works for who may, with and without a body', async () => {
+    const headers = { origin, cookie: await session(manager.token) }
+    const pause = await send({ method: 'PUT', url: '/admin/queues/api/queues/apply/pause', headers })
+    expect([pause.statusCode, await service.queue.isPaused()]).toEqual([200, true])
+    const resume = await send({ method: 'PUT', url: '/admin/queues/api/queues/apply/resume', headers })
+    expect([resume.statusCode, await service.queue.isPaused()]).toEqual([200, false])
+    const limit = await send({
+      method: 'PUT',
+      url: '/admin/queues/api/queues/apply/concurrency',
+      headers,
+      payload: { concurrency: 3 },
+    })
+    expect([limit.statusCode, await service.queue.getGlobalConcurrency()]).toEqual([200, 3])
+    const wrong = await send({
+      method: 'PUT',
+      url: '/admin/queues/api/queues/apply/concurrency',
+      headers,
+      payload: { concurrency: 'many' },
+    })
+    expect(wrong.statusCode).toBe(400)
+  })
+
+  test('ends with the right to', async () => {
+    const demoted = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+    const cookie = await session(demoted.token)
+    const look = () => send({ method: 'GET', url: '/admin/queues/api/queues', headers: { cookie } })
+    expect((await look()).json()).toMatchObject({ queues: [{ name: 'apply', readOnlyMode: false }] })
+    const [role] = await service.db.prisma.groupRole.findMany({ where: { groupPk: demoted.group } })
+    await service.db.prisma.role.update({ where: { pk: role?.rolePk ?? '' }, data: { permissions: ['view_queue'] } })
+    expect((await look()).json()).toMatchObject({ queues: [{ name: 'apply', readOnlyMode: true }] })
+    await service.db.prisma.role.update({ where: { pk: role?.rolePk ?? '' }, data: { permissions: [] } })
+    expect((await look()).statusCode).toBe(401)
+  })
+})
+
+describe('every answer', () => {
+  test('forbids frames, other hosts, sniffing and keeping', async () => {
+    const cookie = await session(viewer.token)
+    for (const url of [login, '/admin/queues/', '/admin/queues/logout/', '/admin/queues/api/queues']) {
+      const { headers } = await send({ method: 'GET', url, headers: url === login ? {} : { cookie } })
+      expect(headers).toMatchObject({
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'same-origin',
+      })
+      expect(headers['content-security-policy']).toMatch(
+        /^default-src 'none'; script-src 'self'; style-src .*frame-ancestors 'none'$/,
+      )
+      expect(headers['content-security-policy']).not.toContain('unsafe')
+    }
+  })
+
+  test("is the file that was asked for, and none beside the board's", async () => {
+    const cookie = await session(viewer.token)
+    const get = (url: string) => send({ method: 'GET', url, headers: { cookie } })
+    const [script] = /static\/js\/main\.\w+\.js/.exec((await get('/admin/queues/')).body) ?? []
+    const { statusCode, headers } = await get(`/admin/queues/${script}`)
+    expect([statusCode, headers['content-type']]).toEqual([200, 'text/javascript; charset=utf-8'])
+    expect(headers['cache-control']).toContain('immutable')
+    for (const path of ['../index.ejs', '..%2findex.ejs', '%2e%2e/package.json', 'js', 'nothing.js', '__proto__']) {
+      expect([path, (await get(`/admin/queues/static/${path}`)).statusCode]).toEqual([path, 404])
+    }
+  })
+
+  test('holds at most a hundred jobs', async () => {
+    const cookie = await session(viewer.token)
+    const ask = (jobs: string) =>
+      send({
+        method: 'GET',
+        url: `/admin/queues/api/queues?activeQueue=apply&jobsPerPage=${jobs}`,
+        headers: { cookie },
+      })
+    expect((await ask('100')).statusCode).toBe(200)
+    expect((await ask('101')).statusCode).toBe(400)
+    expect((await ask('many')).statusCode).toBe(400)
+  })
+})

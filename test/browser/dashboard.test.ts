@@ -1,0 +1,192 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { Browser } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { atEnd } from '../support/at-end.ts'
+import { openBrowser, type Visitor, visit } from '../support/browser.ts'
+import { example, type Installation, installation, type QueueKind } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { needs } from '../support/needs.ts'
+
+const secret = 'canary-client-secret-7f3a91'
+const job = 'apply oauth2 grafana'
+
+describe.runIf(needs('chromium'))('the dashboard in Chromium', () => {
+  describe('with the queue on PostgreSQL', () => claims('postgres'))
+  describe.runIf(needs('redis-server'))('with the queue on Redis', () => claims('redis'))
+})
+
+function claims(queue: QueueKind): void {
+  let service: Installation
+  let browser: Browser
+  let origin: string
+  let viewer: Made
+  let manager: Made
+
+  beforeAll(async () => {
+    service = await installation({ queue })
+    origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    browser = await openBrowser()
+    viewer = await service.make.user({ permissions: ['view_queue'] })
+    manager = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+    const answer = await service.admin.put(applyPath, await example('oauth2', { provider: { client_secret: secret } }))
+    expect(answer.json).toMatchObject({ applied: true })
+  })
+
+  async function logIn(token: string): Promise<Visitor> {
+    const visitor = await visit(browser, origin)
+    await visitor.page.goto('/admin/queues/')
+    await visitor.page.getByLabel('Access token').fill(token)
+    await visitor.page.getByRole('button', { name: 'Log in' }).click()
+    return visitor
+  }
+
+  async function seeCompletedJob({ page }: Visitor): Promise<void> {
+    await page.goto('/admin/queues/queue/apply?status=completed')
+    await page.getByText(job).first().waitFor()
+  }
+
+  test('an operator logs in, sees the queue and opens a completed job; no secret is in anything answered', async () => {
+    const operator = await logIn(viewer.token)
+    const { page } = operator
+    await page.getByRole('main').getByRole('link', { name: 'apply' }).first().click()
+    await page.getByRole('link', { name: /completed/i }).click()
+    await page.getByText(job).click()
+    await page.getByText('returnValue').waitFor()
+    await page.getByText('"applied"').first().waitFor()
+    const [run] = await service.db.prisma.run.findMany()
+    await page.getByText(`"${run?.id}"`).first().waitFor()
+    await page.getByText('Options', { exact: true }).click()
+    await page.getByText('removeOnComplete').first().waitFor()
+
+    expect(await page.title()).toContain('Gatewright queues')
+    const answers = await operator.answers()
+    expect(answers).toContain(job)
+    expect(answers).not.toContain(secret)
+    expect(answers).not.toContain(viewer.token)
+    expect(operator.faults).toEqual([])
+  })
+
+  test('the login works without JavaScript; a wrong token is refused in a plain sentence', async () => {
+    const stranger = await visit(browser, origin, { javaScriptEnabled: false })
+    const { page } = stranger
+    await page.goto('/admin/queues/queue/apply')
+    expect(new URL(page.url()).pathname).toBe('/admin/queues/login/')
+    await page.getByLabel('Access token').fill('gw_a_wrong')
+    const answered = page.waitForResponse((response) => response.request().method() === 'POST')
+    await page.keyboard.press('Enter')
+    expect((await answered).status()).toBe(401)
+    expect(await page.getByRole('alert').textContent()).toBe('This access token is not valid.')
+    expect(await page.getByLabel('Access token').inputValue()).toBe('')
+    expect(await stranger.cookies()).toEqual([])
+
+    await page.getByLabel('Access token').fill(viewer.token)
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/admin/queues/')
+    expect(await stranger.cookies()).toMatchObject([
+      { httpOnly: true, sameSite: 'Strict', path: '/admin/queues', secure: false },
+    ])
+    expect(stranger.faults).toEqual([])
+  })
+
+  test('who may only look sees no actions, and forging one is refused', async () => {
+    const reader = await logIn(viewer.token)
+    await seeCompletedJob(reader)
+    await reader.page.getByText(job).first().click()
+    await reader.page.getByText('returnValue').waitFor()
+    expect(await reader.page.getByText(/retry all|clean all/i).count()).toBe(0)
+    const forged = await reader.page.evaluate(async () => {
+      const { status } = await fetch('/admin/queues/api/queues/apply/pause', { method: 'PUT' })
+      return status
+    })
+    expect(forged).toBe(403)
+    expect(await service.queue.isPaused()).toBe(false)
+    expect(reader.faults).toEqual([])
+  })
+
+  test('who may act retries a finished run from its page, which changes nothing', async () => {
+    const operator = await logIn(manager.token)
+    const { page } = operator
+    await seeCompletedJob(operator)
+    const before = await everything(service)
+    await page.getByText('Retry all').click()
+    await page.getByRole('button', { name: 'Confirm' }).click()
+    await page.getByText('"duplicate"').first().waitFor()
+    expect(await everything(service)).toEqual(before)
+    expect(operator.faults).toEqual([])
+  })
+
+  test('the editor of a new job breaks no policy either', async () => {
+    const operator = await logIn(manager.token)
+    const { page } = operator
+    await seeCompletedJob(operator)
+    await page.locator('main [aria-haspopup=menu]').last().click()
+    await page.getByText('Add job', { exact: true }).click()
+    await page.locator('.cm-editor .cm-content').first().waitFor()
+    expect(operator.faults).toEqual([])
+  })
+
+  test('a form on another origin of the same site can neither act nor log out', async () => {
+    const operator = await logIn(manager.token)
+    const { page } = operator
+    await page.getByText('Gatewright queues').first().waitFor()
+    const foreign = await serveForm()
+    for (const target of ['/admin/queues/api/queues/apply/add', '/admin/queues/logout/']) {
+      await page.goto(`${foreign}?${origin}${target}`)
+      const answered = page.waitForResponse((response) => response.url() === `${origin}${target}`)
+      await page.getByRole('button').click()
+      const response = await answered
+      // The cookie was sent: it is the Origin that is refused.
+      expect((await response.request().allHeaders()).cookie).toContain('gatewright_queues=')
+      expect(response.status()).toBe(403)
+    }
+    await seeCompletedJob(operator)
+  })
+
+  test('logging out, or losing the right to look, ends the session', async () => {
+    const leaving = await logIn(viewer.token)
+    const { page } = leaving
+    await seeCompletedJob(leaving)
+    await page.locator('header').getByRole('button').last().click()
+    await page.getByText(`${viewer.username}: log out`).click()
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.getByLabel('Access token').waitFor()
+    expect(await leaving.cookies()).toEqual([])
+
+    const fired = await service.make.user({ permissions: ['view_queue'] })
+    const visitor = await logIn(fired.token)
+    await seeCompletedJob(visitor)
+    await service.db.prisma.user.update({ where: { pk: fired.pk }, data: { isActive: false } })
+    await visitor.page.reload()
+    await visitor.page.getByLabel('Access token').waitFor()
+    expect([...leaving.faults, ...visitor.faults]).toEqual([])
+  })
+}
+
+/** What a job could have changed. */
+async function everything({ db: { prisma } }: Installation): Promise<unknown> {
+  const order = { orderBy: { pk: 'asc' } } as const
+  return {
+    applications: await prisma.application.findMany(order),
+    providers: await prisma.provider.findMany(order),
+    runs: await prisma.run.findMany({ orderBy: { id: 'asc' } }),
+    audit: await prisma.auditRow.count(),
+  }
+}
+
+/** A page of another port: the same site to a browser, and another origin. */
+async function serveForm(): Promise<string> {
+  const server = createServer(({ url = '' }, response) => {
+    response.setHeader('Content-Type', 'text/html')
+    response.end(`<form method="post" action="${url.slice(url.indexOf('?') + 1)}"><button>Win a prize</button></form>`)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  return `http://127.0.0.1:${address.port}/`
+}

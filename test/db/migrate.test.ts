@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import pg from 'pg'
+import { expect, inject, test } from 'vitest'
+import { connect } from '../../src/db/client.ts'
+import { isMigrated, MigrationError, migrate } from '../../src/db/migrate.ts'
+import { migrationNames, migrationsList, noFilter } from '../../src/db/migrations.ts'
+import { loadSchemaEngine } from '../../src/db/schema-engine.ts'
+import { atEnd } from '../support/at-end.ts'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+
+/** The URL of a database with nothing in it, dropped after the file. */
+async function emptyDatabase(): Promise<string> {
+  const { postgresUrl } = inject('servers')
+  const name = `migrate_${randomBytes(6).toString('hex')}`
+  await within(postgresUrl, (client) => client.query(`CREATE DATABASE ${name}`))
+  atEnd(async () => {
+    await within(postgresUrl, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`))
+  })
+  const url = new URL(postgresUrl)
+  url.pathname = name
+  return url.href
+}
+
+/** A folder of migrations of the test's own; write into it again to change them. */
+function folderOf(migrations: Record<string, string>): { url: URL; write(migrations: Record<string, string>): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'gatewright-migrations-'))
+  atEnd(() => rmSync(folder, { recursive: true }))
+  const write = (given: Record<string, string>) => {
+    for (const [name, text] of Object.entries(given)) {
+      mkdirSync(join(folder, name), { recursive: true })
+      writeFileSync(join(folder, name, 'migration.sql'), text)
+    }
+  }
+  write(migrations)
+  return { url: pathToFileURL(`${folder}/`), write }
+}
+
+const rows = async (url: string, text: string) => (await within(url, (client) => client.query(text))).rows
+const books = (url: string) => rows(url, 'SELECT migration_name, finished_at IS NOT NULL AS finished FROM _prisma_migrations ORDER BY 1')
+
+test('an empty database gets every migration, and the next start none', async () => {
+  const url = await emptyDatabase()
+  const db = connect(url, { applicationName: 'gatewright-test', max: 1 })
+  atEnd(() => db.close())
+  expect(await isMigrated(db)).toBe(false)
+  expect(await migrate(url)).toEqual(await migrationNames())
+  expect(await isMigrated(db)).toBe(true)
+  expect(await migrate(url)).toEqual([])
+})
+
+test("the books are Prisma's: its own engine finds nothing missing, failed or edited", async () => {
+  const url = await emptyDatabase()
+  await migrate(url)
+  const pool = new pg.Pool({ connectionString: url, max: 1 })
+  atEnd(() => pool.end())
+  const engine = await loadSchemaEngine(pool)
+  const migrations = { migrationsList: await migrationsList(), filters: noFilter }
+  expect(await engine.diagnoseMigrationHistory({ ...migrations, optInToShadowDatabase: false })).toMatchObject({
+    hasMigrationsTable: true,
+    history: null,
+    failedMigrationNames: [],
+    editedMigrationNames: [],
+  })
+  expect(await engine.applyMigrations(migrations)).toEqual({ appliedMigrationNames: [] })
+})
+
+test('of starts at once, one migrates and the others wait', async () => {
+  const url = await emptyDatabase()
+  const applied = await Promise.all([migrate(url), migrate(url), migrate(url)])
+  expect(applied.filter((names) => names.length > 0)).toEqual([await migrationNames()])
+})
+
+test('a migration that fails leaves nothing of itself, and is applied once it is mended', async () => {
+  const url = await emptyDatabase()
+  const folder = folderOf({ '1_good': 'CREATE TABLE good (a int)', '2_bad': 'CREATE TABLE half (a int); SELECT 1 FROM nowhere' })
+  const failure = migrate(url, folder.url)
+  await expect(failure).rejects.toThrow(MigrationError)
+  await expect(failure).rejects.toThrow(/2_bad failed.*nothing of it was kept.*nowhere/s)
+  expect(await books(url)).toEqual([{ migration_name: '1_good', finished: true }])
+  expect(await rows(url, "SELECT to_regclass('half') AS half")).toEqual([{ half: null }])
+  folder.write({ '2_bad': 'CREATE TABLE half (a int)' })
+  expect(await migrate(url, folder.url)).toEqual(['2_bad'])
+})
+
+test('semicolons in texts, comments and functions are no ends of statements', async () => {
+  const url = await emptyDatabase()
+  const sql = `-- one; two
+    CREATE FUNCTION three() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM 1; RETURN 3; END $$;
+    CREATE TABLE texts AS SELECT 'a;b' AS text`
+  await migrate(url, folderOf({ '1_semicolons': sql }).url)
+  expect(await rows(url, 'SELECT text, three() FROM texts')).toEqual([{ text: 'a;b', three: 3 }])
+})
+
+test('a connection that breaks in the middle leaves nothing behind', async () => {
+  const url = await emptyDatabase()
+  const folder = folderOf({ '1_slow': 'CREATE TABLE half (a int); SELECT pg_sleep(60)' })
+  const failure = expect(migrate(url, folder.url)).rejects.toThrow(MigrationError)
+  const kill = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE TABLE half%'`
+  await until(async () => (await rows(url, kill)).length > 0, { what: 'the migration to run', withinMs: 10_000 })
+  await failure
+  folder.write({ '1_slow': 'CREATE TABLE half (a int)' })
+  expect(await migrate(url, folder.url)).toEqual(['1_slow'])
+})
+
+const record = (columns: string, values: string) =>
+  `INSERT INTO _prisma_migrations (id, checksum, migration_name, ${columns}) VALUES (gen_random_uuid()::text, '', '99990101000000_later', ${values})`
+
+test('a database of a newer version is left alone', async () => {
+  const url = await emptyDatabase()
+  await migrate(url)
+  await rows(url, record('finished_at', 'now()'))
+  await expect(migrate(url)).rejects.toThrow(/newer version of Gatewright.*99990101000000_later/)
+})
+
+test('a migration that another program left half done is named', async () => {
+  const url = await emptyDatabase()
+  const { url: folder } = folderOf({ '1_first': 'SELECT 1' })
+  await migrate(url, folder)
+  await rows(url, "UPDATE _prisma_migrations SET finished_at = NULL, logs = 'column is missing'")
+  await expect(migrate(url, folder)).rejects.toThrow(/1_first once failed.*prisma migrate resolve.*column is missing/)
+})
+
+test('a database that is something else is left alone', async () => {
+  const url = await emptyDatabase()
+  await rows(url, 'CREATE TABLE users (a int)')
+  await expect(migrate(url)).rejects.toThrow(MigrationError)
+  expect(await rows(url, "SELECT to_regclass('applications') AS there")).toEqual([{ there: null }])
+})
+
+test('a database that is away is said to be away', async () => {
+  await expect(migrate('postgresql://nobody@127.0.0.1:1/nothing')).rejects.toMatchObject({ name: 'Problem', code: 'unavailable' })
+})

@@ -1,0 +1,171 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { atEnd } from '../support/at-end.ts'
+import { freePort } from '../support/free-port.ts'
+import { type Running, run } from '../support/processes.ts'
+import { within } from '../support/template.ts'
+import { isAlive, until } from '../support/until.ts'
+
+/** The tests below are one installation's life, in order: each finds what the one before has left. */
+const top = mkdtempSync(join(tmpdir(), 'gatewright-standalone-'))
+// PostgreSQL's own user must be able to enter, should the tests run as root.
+chmodSync(top, 0o711)
+const dataDir = join(top, 'data')
+let port = 0
+
+beforeAll(async () => {
+  port = await freePort()
+})
+
+atEnd(async () => {
+  const pid = postgresPid()
+  if (pid !== null && isAlive(pid)) process.kill(pid, 'SIGQUIT')
+  await until(() => pid === null || !isAlive(pid), { what: 'PostgreSQL to end' })
+  rmSync(top, { recursive: true, force: true })
+})
+
+const start = (env: Record<string, string> = {}) =>
+  run('src/standalone.ts', { env: { DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'info', ...env } })
+
+const ready = async (server: Running) => {
+  await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
+  return server
+}
+
+/** It must refuse: exit code 1, and one sentence, whose lines are all that it says on the way out. */
+async function refusal(env: Record<string, string> = {}): Promise<string> {
+  const server = start(env)
+  expect(await server.exited).toEqual({ code: 1, signal: null })
+  return server.output()
+}
+
+function postgresPid(): number | null {
+  const file = join(dataDir, 'postgres', 'postmaster.pid')
+  return existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : null
+}
+
+const workerPid = async (server: Running) => Number((await server.line(/"pid":(\d+).*"msg":"worker ready"/))[1])
+
+async function put(): Promise<unknown> {
+  const answer = await fetch(`http://127.0.0.1:${port}/api/v3/core/transactional/applications/`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()}`, 'content-type': 'application/json' },
+    body: readFileSync(new URL('../../examples/oauth2.json', import.meta.url)),
+  })
+  return answer.json()
+}
+
+/** The database of the running installation, as its owner may open it. */
+function databaseUrl(): string {
+  const [, , , postgresPort] = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')
+  const password = readFileSync(join(dataDir, 'postgres-password'), 'utf8').trim()
+  return `postgresql://gatewright:${password}@127.0.0.1:${postgresPort}/gatewright`
+}
+
+test('the first start shows where everything is, and SIGTERM stops everything', async () => {
+  const server = await ready(start())
+  const screen = server.output()
+  const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()
+  for (const part of [`http://127.0.0.1:${port}/api/v3/`, '/admin/queues/', '/-/health/ready/', join(dataDir, 'admin-token'), token, 'curl -X PUT']) {
+    expect(screen).toContain(part)
+  }
+  for (const file of ['admin-token', 'secret-key', 'postgres-password']) expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600)
+  expect(await put()).toMatchObject({ applied: true })
+
+  const children = [await workerPid(server), postgresPid() ?? 0]
+  expect(children.map(isAlive)).toEqual([true, true])
+  expect(await server.stop({ withinMs: 10_000 })).toEqual({ code: 0, signal: null })
+  expect(children.map(isAlive)).toEqual([false, false])
+}, 60_000)
+
+test('a second start finds its data, and a third beside it is refused without harm', async () => {
+  const server = await ready(start())
+  expect(await put()).toMatchObject({ applied: true, logs: expect.arrayContaining([expect.stringContaining('unchanged')]) })
+  expect(server.output()).not.toContain(readFileSync(join(dataDir, 'admin-token'), 'utf8').trim())
+
+  const other = String(await freePort())
+  expect(await refusal({ PORT: other })).toContain(`already runs on ${dataDir} (process ${server.pid})`)
+  expect(await refusal({ DATA_DIR: join(top, 'other') })).toContain(`Port ${port} on 127.0.0.1 is taken`)
+  expect(existsSync(join(top, 'other', 'postgres'))).toBe(false)
+  expect(await put()).toMatchObject({ applied: true })
+
+  // Ctrl-C under npm arrives twice: from the terminal and from npm.
+  server.signal('SIGINT')
+  await server.line(/Stopping/)
+  server.signal('SIGINT')
+  expect(await server.exited).toEqual({ code: 0, signal: null })
+}, 60_000)
+
+test('a worker that dies is started again', async () => {
+  const server = await ready(start())
+  const first = await workerPid(server)
+  process.kill(first, 'SIGKILL')
+  await server.line(/The worker ended \(SIGKILL\); it is started again/)
+  await until(async () => (await put() as { applied?: boolean }).applied, { what: 'an apply to go through', withinMs: 20_000 })
+  await server.stop()
+}, 60_000)
+
+test('what a killed start leaves running is stopped: its worker by itself, its PostgreSQL by the next start', async () => {
+  const killed = await ready(start())
+  const [worker, postgres] = [await workerPid(killed), postgresPid() ?? 0]
+  await killed.kill()
+  expect(isAlive(postgres)).toBe(true)
+  await until(() => !isAlive(worker), { what: 'the worker without a parent to end', withinMs: 10_000 })
+
+  const server = await ready(start())
+  expect(isAlive(postgres)).toBe(false)
+  expect(await put()).toMatchObject({ applied: true })
+  await server.stop()
+}, 60_000)
+
+test('PostgreSQL is stopped, too, when the API cannot go on', async () => {
+  const server = await ready(start())
+  const [worker, postgres] = [await workerPid(server), postgresPid() ?? 0]
+  process.kill(postgres, 'SIGQUIT')
+  expect(await server.exited).toEqual({ code: 1, signal: null })
+  expect(server.output()).toContain('PostgreSQL has ended')
+  expect([worker, postgres].map(isAlive)).toEqual([false, false])
+}, 60_000)
+
+test('a start is stopped as well while it is still under way', async () => {
+  const server = start()
+  await server.line(/Starting PostgreSQL/)
+  expect(await server.stop({ withinMs: 10_000 })).toEqual({ code: 0, signal: null })
+  await until(() => postgresPid() === null, { what: 'PostgreSQL to end' })
+}, 60_000)
+
+test('a lost secret key is not replaced by another', async () => {
+  const file = join(dataDir, 'secret-key')
+  const key = readFileSync(file)
+  rmSync(file)
+  expect(await refusal()).toContain(`${file} is missing`)
+  expect(existsSync(file)).toBe(false)
+  writeFileSync(file, key, { mode: 0o600 })
+})
+
+test('a database of a newer version is refused, and its server does not stay', async () => {
+  const server = await ready(start())
+  const later = "INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', '', '99990101000000_later', now())"
+  await within(databaseUrl(), (client) => client.query(later))
+  await server.stop()
+  expect(await refusal()).toContain('newer version of Gatewright')
+  expect(postgresPid()).toBe(null)
+}, 60_000)
+
+test('a DATA_DIR that cannot be one is refused', async () => {
+  const file = join(top, 'file')
+  writeFileSync(file, '')
+  expect(await refusal({ DATA_DIR: file })).toContain(`DATA_DIR ${file} cannot be written (a file is in its place)`)
+  expect(await refusal({ DATA_DIR: join(file, 'below') })).toContain('a file is in its place')
+  const half = join(top, 'half')
+  mkdirSync(join(half, 'postgres', 'base'), { recursive: true })
+  expect(await refusal({ DATA_DIR: half })).toContain('not a whole PostgreSQL data folder')
+})
+
+test('settings that are wrong are all named', async () => {
+  const said = await refusal({ PORT: 'x', SECRET_KEY: 'short' })
+  expect(said).toContain('PORT is "x"')
+  expect(said).toContain('SECRET_KEY is too short')
+})

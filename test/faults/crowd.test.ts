@@ -1,0 +1,86 @@
+import { beforeAll, expect, test } from 'vitest'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+import { audit } from './auditor.ts'
+import { put, type Sent } from './clients.ts'
+import { onBothQueues, openStand, type Stand, untilWorkersWaitForLocks } from './stand.ts'
+
+/** Many want the same at once, somebody holds a lock, nobody works: bounded and honest. */
+
+const applyWaitMs = 2_000
+
+onBothQueues((kind) => {
+  let stand: Stand
+  const log: Sent[] = []
+  beforeAll(async () => {
+    stand = await openStand(kind, { applyWaitMs })
+  })
+
+  const putAtOnce = async (count: number, slug: string, ifNoneMatch?: '*') => {
+    const options = ifNoneMatch === undefined ? {} : { ifNoneMatch }
+    const sent = await Promise.all(Array.from({ length: count }, () => put(stand, slug, options)))
+    log.push(...sent)
+    return sent
+  }
+  const countOf = (sent: readonly Sent[], status: number) => sent.filter((each) => each.status === status).length
+
+  test('without a worker: 503, and never applied, not even by a worker that starts later', async () => {
+    const [sent] = await putAtOnce(1, 'too-late')
+    expect(sent).toMatchObject({ status: 503 })
+    expect(JSON.parse(sent?.text ?? '')).toMatchObject({ code: 'not_applied' })
+    expect(sent?.ms).toBeLessThan(applyWaitMs + 1_000)
+    const worker = await stand.startWorker()
+    // What is queued behind the late job is applied: so the late one has been looked at.
+    expect((await putAtOnce(1, 'in-time')).map(({ status }) => status)).toEqual([200])
+    expect(await audit(stand.db, log)).toEqual([])
+    await worker.stop()
+  })
+
+  test('100 identical PUTs at once: one effect, all 200', { timeout: 30_000 }, async () => {
+    const worker = await stand.startWorker()
+    const sent = await putAtOnce(100, 'same')
+    expect(sent.map(({ outcome }) => outcome)).toEqual(Array.from({ length: 100 }, () => 'applied'))
+    const created = sent.filter(({ text }) => /application \\"same\\" created/.test(text))
+    const unchanged = sent.filter(({ text }) => /application \\"same\\" unchanged/.test(text))
+    expect([created.length, unchanged.length]).toEqual([1, 99])
+    expect(await audit(stand.db, log)).toEqual([])
+    await worker.stop()
+  })
+
+  test('100 identical PUTs at once with If-None-Match: *: one 200 and 99 times 412', { timeout: 30_000 }, async () => {
+    const worker = await stand.startWorker()
+    const sent = await putAtOnce(100, 'only-one', '*')
+    expect([countOf(sent, 200), countOf(sent, 412)]).toEqual([1, 99])
+    expect(await audit(stand.db, log)).toEqual([])
+    await worker.stop()
+  })
+
+  test('a row lock held for longer than anybody waits: bounded, honest, and others are served', {
+    timeout: 60_000,
+  }, async () => {
+    const worker = await stand.startWorker()
+    await putAtOnce(1, 'held')
+    const blocked = await within(stand.databaseUrl, async (client) => {
+      await client.query('BEGIN')
+      await client.query(`SELECT FROM applications WHERE slug = 'held' FOR UPDATE`)
+      const sending = Array.from({ length: 5 }, (_, index) => put(stand, 'held', { content: `changed ${index}` }))
+      await untilWorkersWaitForLocks(stand, 5)
+      const [other] = await putAtOnce(1, 'not-held')
+      expect(other).toMatchObject({ status: 200 })
+      const read = await fetch(`${stand.url}/-/health/ready/`, { signal: AbortSignal.timeout(1_000) })
+      expect(read.status).toBe(200)
+      const sent = await Promise.all(sending)
+      await client.query('ROLLBACK')
+      return sent
+    })
+    log.push(...blocked)
+    // A worker has it in hand, so the outcome is open; or it was taken back between two tries.
+    expect(blocked.filter(({ status }) => status !== 202 && status !== 503)).toEqual([])
+    expect(Math.max(...blocked.map(({ ms }) => ms))).toBeLessThan(applyWaitMs + 4_000)
+    expect(await audit(stand.db, log)).toEqual([])
+    await until(async () => (await put(stand, 'held', { content: 'changed 0' })).status === 200, {
+      what: 'service as before',
+    })
+    await worker.stop()
+  })
+})
