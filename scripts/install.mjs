@@ -64,7 +64,10 @@ const isGenerated = () => existsSync(generatedStamp) && readFileSync(generatedSt
 
 function schemaStamp() {
   const { version } = readJson(inRoot('node_modules', 'prisma', 'package.json')) || {}
-  return createHash('sha256').update(readFileSync(inRoot('prisma', 'schema.prisma'))).update(`\n${version}`).digest('hex')
+  return createHash('sha256')
+    .update(readFileSync(inRoot('prisma', 'schema.prisma')))
+    .update(`\n${version}`)
+    .digest('hex')
 }
 
 /**
@@ -77,7 +80,9 @@ async function installPackages() {
   const npm = process.env.npm_execpath
   const [command, first] = npm ? [hostNode, [npm]] : ['npm', []]
   const run = (...args) =>
-    runQuietly(command, [...first, ...args, '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'], { NODE_NO_WARNINGS: '1' })
+    runQuietly(command, [...first, ...args, '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'], {
+      NODE_NO_WARNINGS: '1',
+    })
   await shown('Installing packages (at the first start this takes a minute)', () =>
     run('ci', '--include=dev', '--include=optional', '--ignore-scripts'),
   )
@@ -89,7 +94,9 @@ async function installPackages() {
     })
   })
   if (!existsSync(ownNode) && !isNewEnough) {
-    throw new Failure(`npm could not install the project's own Node, and this one is too old: install Node 22.18 or newer.`)
+    throw new Failure(
+      `npm could not install the project's own Node, and this one is too old: install Node 22.18 or newer.`,
+    )
   }
 }
 
@@ -139,8 +146,11 @@ function runQuietly(command, args, env) {
     child.once('close', (code, signal) => {
       process.off('exit', stop)
       if (code === 0) return resolve()
-      const lines = output.split('\n').filter((line) => line.trim() !== '' && !/A complete log of this run|EBADENGINE/.test(line))
-      const name = args.find((arg) => /^(ci|rebuild|generate)$/.test(arg))
+      const noise = /A complete log of this run|EBADENGINE|^npm error( {2,}.*|\s*[{}]?\s*)$|^\s*$/
+      const lines = output.split('\n').filter((line) => !noise.test(line))
+      const name = { ci: 'npm ci', rebuild: 'npm rebuild', generate: 'prisma generate' }[
+        args.find((arg) => /^(ci|rebuild|generate)$/.test(arg))
+      ]
       reject(new Failure(`\`${name}\` failed (${signal || `exit code ${code}`}):\n${lines.slice(-25).join('\n')}`))
     })
   })
@@ -156,6 +166,9 @@ async function shown(what, work) {
   try {
     await work()
     process.stdout.write(`${terminal ? `\r  ${what} ... ` : ''}${seconds()} \n`)
+  } catch (error) {
+    process.stdout.write('failed\n')
+    throw error
   } finally {
     clearInterval(ticking)
   }
@@ -168,12 +181,16 @@ async function takeLock() {
       writeFileSync(lockFile, `${process.pid}\n`, { flag: 'wx' })
       break
     } catch (error) {
-      if (error.code !== 'EEXIST') throw new Failure(`${root} cannot be written (${error.code}), and packages are missing there.`)
+      if (error.code !== 'EEXIST')
+        throw new Failure(`${root} cannot be written (${error.code}), and packages are missing there.`)
     }
     const touched = statSync(lockFile, { throwIfNoEntry: false })
     if (touched !== undefined && Date.now() - touched.mtimeMs > silenceMs) rmSync(lockFile, { force: true })
     if (waitedMs === 0) process.stdout.write('  Waiting for another start that is installing ...\n')
-    if (waitedMs > waitMs) throw new Failure(`Another start has been installing for ${waitMs / 60_000} minutes; if none is, delete ${lockFile}.`)
+    if (waitedMs > waitMs)
+      throw new Failure(
+        `Another start has been installing for ${waitMs / 60_000} minutes; if none is, delete ${lockFile}.`,
+      )
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
   const beating = setInterval(() => {

@@ -13,7 +13,7 @@ import type { Api } from './http/api.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
 import { countRequests, openMetrics } from './http/metrics.ts'
 import { apiPrefix } from './http/paths.ts'
-import { answerProblems } from './http/problems.ts'
+import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import './messages.ts'
 
@@ -26,8 +26,9 @@ export function buildApp({ submitter, queue }: Deps): Api {
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
     loggerInstance: log,
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request' }),
     bodyLimit: bodyLimits.bytes,
+    frameworkErrors: answerUnroutable,
     genReqId: ({ headers }) => saneRequestId(headers['x-request-id']) ?? randomUUID(),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
     // A client that sends slowly, or not at all, gives its socket back.
@@ -43,18 +44,19 @@ export function buildApp({ submitter, queue }: Deps): Api {
   answerProblems(app)
   const metrics = openMetrics()
   countRequests(app, metrics)
+  // Before anything that may refuse: an answer without it cannot be asked after.
+  app.addHook('onRequest', async ({ id }, reply) => {
+    reply.header('X-Request-Id', id)
+  })
   guardRoutes(app, db)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
   })
-  app.addHook('onRequest', async ({ id }, reply) => {
-    reply.header('X-Request-Id', id)
-  })
-
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions, actor } = request
-    const facts = { request: request.id, method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime), user: actor?.username }
-    request.log.info(facts, 'answered')
+    const facts = { method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime), user: actor?.username }
+    // Probes come every other second and say nothing by themselves.
+    request.log[routeOptions.url?.startsWith('/-/') ? 'debug' : 'info'](facts, 'answered')
   })
 
   app.register(

@@ -40,7 +40,10 @@ const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug
  * @param fallback what holds when the environment does not say
  * @throws {ConfigError} listing every fault at once
  */
-export function readConfig(env: Environment = process.env, fallback: { logLevel: LogLevel } = { logLevel: 'info' }): Config {
+export function readConfig(
+  env: Environment = process.env,
+  fallback: { logLevel: LogLevel } = { logLevel: 'info' },
+): Config {
   const faults: string[] = []
   const text = (name: string): string | null => env[name]?.trim() || null
 
@@ -78,13 +81,15 @@ export function readConfig(env: Environment = process.env, fallback: { logLevel:
   }
 
   const minimum = (name: string, value: string | null, length: number): string | null => {
-    if (value !== null && value.length < length) faults.push(`${name} is too short: it takes ${length} characters or more.`)
+    if (value !== null && value.length < length)
+      faults.push(`${name} is too short: it takes ${length} characters or more.`)
     return value
   }
 
   const level = text('LOG_LEVEL') ?? fallback.logLevel
   const logLevel = logLevels.find((known) => known === level)
-  if (logLevel === undefined) faults.push(`LOG_LEVEL is ${JSON.stringify(level)}: it takes one of ${logLevels.join(', ')}.`)
+  if (logLevel === undefined)
+    faults.push(`LOG_LEVEL is ${JSON.stringify(level)}: it takes one of ${logLevels.join(', ')}.`)
 
   const config: Config = {
     port: integer('PORT', 9000, 1, 65535),

@@ -64,7 +64,9 @@ async function start(config: Config, broken: (reason: Error) => void): Promise<v
   const { databaseUrl, secretKey, place } = await openDatabase(config, broken)
   await stops.unlessStopping(() => report('Looking for migrations', () => migrate(databaseUrl)))
   const embedded = config.databaseUrl === null
-  const chosen = embedded ? await prepareToken(config, databaseUrl) : { token: config.bootstrapToken, file: null, isNew: false }
+  const chosen = embedded
+    ? await prepareToken(config, databaseUrl)
+    : { token: config.bootstrapToken, file: null, isNew: false }
   const settings = { ...config, databaseUrl, secretKey, bootstrapToken: chosen.token }
 
   const { url, firstToken } = await stops.unlessStopping(() =>
@@ -78,7 +80,9 @@ async function start(config: Config, broken: (reason: Error) => void): Promise<v
       worker.show()
       return server
     }).catch((error: unknown) => {
-      throw 'syscall' in Object(error) && Object(error).syscall === 'listen' ? portError(config.port, config.host, error) : error
+      throw 'syscall' in Object(error) && Object(error).syscall === 'listen'
+        ? portError(config.port, config.host, error)
+        : error
     }),
   )
   const queue = config.redisUrl === null ? 'PostgreSQL' : 'your Redis'
@@ -90,15 +94,20 @@ type Database = { databaseUrl: string; secretKey: string; place: string }
 
 async function openDatabase(config: Config, broken: (reason: Error) => void): Promise<Database> {
   const { dataDir, databaseUrl, secretKey } = config
-  if (databaseUrl !== null && secretKey !== null) return { databaseUrl, secretKey, place: 'your PostgreSQL (DATABASE_URL)' }
+  if (databaseUrl !== null && secretKey !== null)
+    return { databaseUrl, secretKey, place: 'your PostgreSQL (DATABASE_URL)' }
   const file = join(dataDir, 'secret-key')
   if (secretKey === null && hasEmbedded(dataDir) && !existsSync(file)) {
-    throw new StartError(`${file} is missing, and what is secret in the database beside it is sealed under it: put it back, or set SECRET_KEY.`)
+    throw new StartError(
+      `${file} is missing, and what is secret in the database beside it is sealed under it: put it back, or set SECRET_KEY.`,
+    )
   }
   const key = secretKey ?? keepSecret(file, () => randomBytes(32).toString('base64url'))
   const postgres = await startEmbedded(dataDir, report)
   stops.add(postgres.stop)
-  void postgres.ended.then(() => broken(new StartError(`PostgreSQL has ended; ${join(dataDir, 'postgres.log')} says why.`)))
+  void postgres.ended.then(() =>
+    broken(new StartError(`PostgreSQL has ended; ${join(dataDir, 'postgres.log')} says why.`)),
+  )
   return { databaseUrl: postgres.url, secretKey: key, place: postgres.folder }
 }
 
@@ -107,10 +116,15 @@ async function openDatabase(config: Config, broken: (reason: Error) => void): Pr
  *
  * @returns file: null when there is none, because the operator chose the token or has put it elsewhere
  */
-async function prepareToken({ bootstrapToken, dataDir }: Config, url: string): Promise<{ token: string | null; file: string | null; isNew: boolean }> {
+async function prepareToken(
+  { bootstrapToken, dataDir }: Config,
+  url: string,
+): Promise<{ token: string | null; file: string | null; isNew: boolean }> {
   const file = join(dataDir, 'admin-token')
   const db = connect(url, { applicationName: 'gatewright-start', max: 1 })
-  const done = await db.query(sql`SELECT 1 FROM installation WHERE bootstrapped_at IS NOT NULL`).finally(() => db.close())
+  const done = await db
+    .query(sql`SELECT 1 FROM installation WHERE bootstrapped_at IS NOT NULL`)
+    .finally(() => db.close())
   if (done.length > 0) return { token: bootstrapToken, file: existsSync(file) ? file : null, isNew: false }
   if (bootstrapToken !== null) return { token: bootstrapToken, file: null, isNew: false }
   return { token: keepSecret(file, () => newSecret('api')), file, isNew: true }
@@ -118,7 +132,8 @@ async function prepareToken({ bootstrapToken, dataDir }: Config, url: string): P
 
 /** For what the operator can mend one sentence; for the rest, which are bugs, the whole story. */
 function sentence(error: unknown): string {
-  if (error instanceof StartError || error instanceof ConfigError || error instanceof MigrationError) return error.message
+  if (error instanceof StartError || error instanceof ConfigError || error instanceof MigrationError)
+    return error.message
   if (error instanceof Problem) return `${error.message} (${reasonOf(error.cause)})`
   // PostgreSQL refuses a login: classes 28 and 3D.
   if (/^(28|3D)/.test(reasonOf(error))) return `The database of DATABASE_URL refuses: ${(error as Error).message}.`

@@ -208,7 +208,7 @@ async function create({ model, path }: Step, sent: ReadonlyMap<string, unknown>,
     if (sent.has(name)) values[name] = sent.get(name)
     else if (required) faults.add([...path, name], 'This member is required.')
     else if (makeUp !== undefined) values[name] = generated[name] = makeUp()
-    else values[name] = structuredClone(initial) ?? null
+    else values[name] = initial ?? null
   }
   if (faults.any || isFaulty(sent)) return { action: 'create', values, changed: [], generated }
   const whole = model.complete === undefined ? values : await model.complete(values)

@@ -38,7 +38,9 @@ export async function startEmbedded(dataDir: string, report: Report): Promise<Em
   const password = keepPassword(dataDir, existed)
   if (!existed) {
     const place = placeCluster(dataDir, account)
-    await report(`Making a PostgreSQL ${binaries.major} database in ${place}`, () => makeCluster(place, binaries, account, password))
+    await report(`Making a PostgreSQL ${binaries.major} database in ${place}`, () =>
+      makeCluster(place, binaries, account, password),
+    )
   }
   const folder = reachable(account, clusterFolder(dataDir))
   const running = await report('Starting PostgreSQL', async () => {
@@ -54,12 +56,16 @@ function keepPassword(dataDir: string, existed: boolean): string {
   const file = join(dataDir, 'postgres-password')
   if (!existed) return keepSecret(file, () => randomBytes(24).toString('base64url'))
   if (existsSync(file)) return readFileSync(file, 'utf8').trim()
-  throw new StartError(`${file} is missing: without it the database beside it does not open. Put it back from a backup.`)
+  throw new StartError(
+    `${file} is missing: without it the database beside it does not open. Put it back from a backup.`,
+  )
 }
 
 function reachable(account: Account, folder: string): string {
   if (mayEnter(account, folder)) return realpathSync(folder)
-  throw new StartError(`The user who owns ${folder} may not enter it (user number ${account?.uid}): one of the folders above is closed to that user.`)
+  throw new StartError(
+    `The user who owns ${folder} may not enter it (user number ${account?.uid}): one of the folders above is closed to that user.`,
+  )
 }
 
 async function makeDatabase(server: RunningServer): Promise<void> {

@@ -16,7 +16,13 @@ if (asked === undefined) throw new Error('nothing was asked for')
 const { url, folder, missing } = asked
 
 // The engine works on a pool; with one connection in it, that is always inside the transaction.
-const pool = new pg.Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0, statement_timeout: 0, application_name: 'gatewright-migrate' })
+const pool = new pg.Pool({
+  connectionString: url,
+  max: 1,
+  idleTimeoutMillis: 0,
+  statement_timeout: 0,
+  application_name: 'gatewright-migrate',
+})
 pool.on('error', () => {})
 process.send?.({ failure: await applyAll() } satisfies Migrated)
 

@@ -37,7 +37,9 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
     await client.query(`SET lock_timeout = ${lockMs}`)
     await client.query('SELECT pg_advisory_lock($1)', [lockNumber]).catch((error: unknown) => {
       if (failureCode(error) !== '55P03') throw error
-      throw new MigrationError('Another process has been migrating this database for two minutes: wait for it, or stop it.')
+      throw new MigrationError(
+        'Another process has been migrating this database for two minutes: wait for it, or stop it.',
+      )
     })
     const missing = missingMigrations(known, await readHistory(client))
     if (missing.length > 0) await applyAll(url, folder, missing)
@@ -61,7 +63,12 @@ async function open(url: string): Promise<pg.Client> {
 }
 
 /** One migration of `_prisma_migrations`. */
-export type Recorded = { migration_name: string; finished_at: Date | null; rolled_back_at: Date | null; logs: string | null }
+export type Recorded = {
+  migration_name: string
+  finished_at: Date | null
+  rolled_back_at: Date | null
+  logs: string | null
+}
 
 /**
  * Which of the migrations that this version knows a database lacks.
@@ -111,7 +118,9 @@ async function checkVersion(client: pg.Client): Promise<void> {
 
 async function readHistory(client: pg.Client): Promise<Recorded[]> {
   try {
-    const { rows } = await client.query<Recorded>('SELECT migration_name, finished_at, rolled_back_at, logs FROM _prisma_migrations')
+    const { rows } = await client.query<Recorded>(
+      'SELECT migration_name, finished_at, rolled_back_at, logs FROM _prisma_migrations',
+    )
     return rows
   } catch (error) {
     if (failureCode(error) === undefinedTable) return []
@@ -124,10 +133,14 @@ async function applyAll(url: string, folder: URL, missing: string[]): Promise<vo
   const program = new URL('migrate-process.ts', import.meta.url)
   const child = fork(program, { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const answered = once(child, 'message').then(([message]: Migrated[]) => message?.failure ?? null)
-  const ended = once(child, 'exit').then(([code, signal]) => ({ migration: missing[0], reason: `its process ended (${signal ?? code})` }))
+  const ended = once(child, 'exit').then(([code, signal]) => ({
+    migration: missing[0],
+    reason: `its process ended (${signal ?? code})`,
+  }))
   child.send({ url, folder: folder.href, missing } satisfies Migrations)
   const failure = await Promise.race([answered, ended])
   if (child.connected) child.disconnect()
   await ended
-  if (failure !== null) throw new MigrationError(`The migration ${failure.migration} failed, and nothing of it was kept: ${failure.reason}`)
+  if (failure !== null)
+    throw new MigrationError(`The migration ${failure.migration} failed, and nothing of it was kept: ${failure.reason}`)
 }

@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, hkdfSync } from 'node:crypto'
+import { randomBytes } from '../ids.ts'
 
 /** Where a sealed value lives: it opens nowhere else. */
 export type SealedPlace = { readonly table: string; readonly row: string; readonly column: string }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Faults, type FieldPath, Problem } from '../errors.ts'
 
 /** Bounds of a request body (decisions.md 1). */
@@ -8,7 +8,16 @@ export const bodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_000 } as cons
 /** JSON is the only language spoken here; everything else is 415. */
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: bodyLimits.bytes }, async (_request: unknown, body: Buffer) => parseJson(body))
+  app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: bodyLimits.bytes }, async ({ headers }: FastifyRequest, body: Buffer) => {
+    refusePacked(headers['content-encoding'])
+    return parseJson(body)
+  })
+}
+
+/** Nothing is unpacked here: a small body could become any size. */
+function refusePacked(encoding: string | undefined): void {
+  if (encoding === undefined || encoding.toLowerCase() === 'identity') return
+  throw new Problem('unsupported_media_type', 'Send application/json without a Content-Encoding.')
 }
 
 /**

@@ -15,12 +15,18 @@ export function answerProblems(app: FastifyInstance): void {
   })
 }
 
+/** For a URL that cannot be read, which comes to no route and to no hook. */
+export function answerUnroutable(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  send(toProblem(error, request), request, reply.header('X-Request-Id', request.id))
+}
+
 /** What Fastify itself refuses, by its code. */
 const fastifyProblems: Readonly<Record<string, () => Problem>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new Problem('too_large', `The body is larger than ${bodyLimits.bytes} bytes.`),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Problem('unsupported_media_type', 'Send application/json.'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
   FST_ERR_BAD_URL: () => new Problem('not_found', 'There is nothing here.'),
+  FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
 }
 
 function toProblem(error: unknown, request: FastifyRequest): Problem {

@@ -15,7 +15,10 @@ export function openDataDir(dataDir: string): void {
     writeFileSync(probe, '')
     rmSync(probe)
   } catch (error) {
-    throw new StartError(`DATA_DIR ${dataDir} cannot be written (${explain(error)}): choose another with DATA_DIR=<folder>.`, { cause: error })
+    throw new StartError(
+      `DATA_DIR ${dataDir} cannot be written (${explain(error)}): choose another with DATA_DIR=<folder>.`,
+      { cause: error },
+    )
   }
 }
 

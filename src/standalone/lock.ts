@@ -1,5 +1,5 @@
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { reasonOf, StartError } from '../start-error.ts'
 
@@ -21,7 +21,9 @@ export function lock(dataDir: string): () => void {
       const other = read(file)
       const pid = Number.parseInt(other, 10)
       if (isHeld(pid, other)) {
-        throw new StartError(`Gatewright already runs on ${dataDir} (process ${pid}): stop that one first, or choose another DATA_DIR.`)
+        throw new StartError(
+          `Gatewright already runs on ${dataDir} (process ${pid}): stop that one first, or choose another DATA_DIR.`,
+        )
       }
       // Moved away under a name of our own: of two that see a dead lock, only one moves it.
       const stale = `${file}.stale-${process.pid}`
@@ -88,7 +90,11 @@ function birthOf(pid: number): string | null {
     }
   }
   if (process.platform !== 'win32') {
-    return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout?.trim().replaceAll(/\s+/g, '-') || null
+    return (
+      spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' })
+        .stdout?.trim()
+        .replaceAll(/\s+/g, '-') || null
+    )
   }
   try {
     process.kill(pid, 0)

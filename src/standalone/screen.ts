@@ -32,7 +32,8 @@ export type Ready = {
 
 /** The one screen of a server that is ready. */
 export function readyScreen({ url, startedMs, place, queue, tokenFile, firstToken }: Ready): string {
-  const token = tokenFile === null ? (firstToken ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours') : tokenFile
+  const token =
+    tokenFile === null ? (firstToken ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours') : tokenFile
   const bearer = tokenFile === null ? (firstToken ?? '<token>') : `$(cat ${quoted(tokenFile)})`
   const example = resolve(import.meta.dirname, '../../examples/oauth2.json')
   return `

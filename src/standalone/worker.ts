@@ -47,7 +47,11 @@ export function superviseWorker(env: Record<string, string | undefined>, level: 
 
   const live = async () => {
     // The channel tells the worker when this process is gone, however it went; signals from the terminal are ours.
-    const worker = spawn(process.execPath, [program], { env: talking, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], detached: true })
+    const worker = spawn(process.execPath, [program], {
+      env: talking,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      detached: true,
+    })
     child = worker
     for (const stream of [worker.stdout, worker.stderr]) {
       if (stream === null) continue
@@ -100,7 +104,15 @@ export function superviseWorker(env: Record<string, string | undefined>, level: 
   }
 }
 
-const severity: Readonly<Record<LogLevel, number>> = { trace: 10, debug: 20, info: 30, warn: 40, error: 50, fatal: 60, silent: 70 }
+const severity: Readonly<Record<LogLevel, number>> = {
+  trace: 10,
+  debug: 20,
+  info: 30,
+  warn: 40,
+  error: 50,
+  fatal: 60,
+  silent: 70,
+}
 
 /** What is not a log line, a crash's last words say, is always shown. */
 function isShown(line: string, level: LogLevel): boolean {

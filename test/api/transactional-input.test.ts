@@ -143,7 +143,7 @@ describe('a 400 names each wrong member', () => {
     ['uid_start_number', 1.5, 'Must be a whole number.'],
   ])('an integer out of its range: %s %d', async (member, value, why) => {
     const { status, json } = await refused(await named('ldap', 'new-ldap', { provider: { [member]: value } }))
-    expect({ status, json }).toEqual({ status: 400, json: { provider: { [member]: [why] }, code: 'invalid' } })
+    expect({ status, json }).toEqual({ status: 400, json: { provider: { [member]: expect.arrayContaining([why]) }, code: 'invalid' } })
   })
 
   test('at most 100 faults, and the rest are counted', async () => {

@@ -41,7 +41,8 @@ function folderOf(migrations: Record<string, string>): { url: URL; write(migrati
 }
 
 const rows = async (url: string, text: string) => (await within(url, (client) => client.query(text))).rows
-const books = (url: string) => rows(url, 'SELECT migration_name, finished_at IS NOT NULL AS finished FROM _prisma_migrations ORDER BY 1')
+const books = (url: string) =>
+  rows(url, 'SELECT migration_name, finished_at IS NOT NULL AS finished FROM _prisma_migrations ORDER BY 1')
 
 test('an empty database gets every migration, and the next start none', async () => {
   const url = await emptyDatabase()
@@ -77,7 +78,10 @@ test('of starts at once, one migrates and the others wait', async () => {
 
 test('a migration that fails leaves nothing of itself, and is applied once it is mended', async () => {
   const url = await emptyDatabase()
-  const folder = folderOf({ '1_good': 'CREATE TABLE good (a int)', '2_bad': 'CREATE TABLE half (a int); SELECT 1 FROM nowhere' })
+  const folder = folderOf({
+    '1_good': 'CREATE TABLE good (a int)',
+    '2_bad': 'CREATE TABLE half (a int); SELECT 1 FROM nowhere',
+  })
   const failure = migrate(url, folder.url)
   await expect(failure).rejects.toThrow(MigrationError)
   await expect(failure).rejects.toThrow(/2_bad failed.*nothing of it was kept.*nowhere/s)
@@ -133,5 +137,8 @@ test('a database that is something else is left alone', async () => {
 })
 
 test('a database that is away is said to be away', async () => {
-  await expect(migrate('postgresql://nobody@127.0.0.1:1/nothing')).rejects.toMatchObject({ name: 'Problem', code: 'unavailable' })
+  await expect(migrate('postgresql://nobody@127.0.0.1:1/nothing')).rejects.toMatchObject({
+    name: 'Problem',
+    code: 'unavailable',
+  })
 })

@@ -22,7 +22,7 @@ beforeAll(async () => {
 atEnd(async () => {
   const pid = postgresPid()
   if (pid !== null && isAlive(pid)) process.kill(pid, 'SIGQUIT')
-  await until(() => pid === null || !isAlive(pid), { what: 'PostgreSQL to end' })
+  await until(() => pid === null || !runs(pid), { what: 'PostgreSQL to end' })
   rmSync(top, { recursive: true, force: true })
 })
 
@@ -32,6 +32,14 @@ const start = (env: Record<string, string> = {}) =>
 const ready = async (server: Running) => {
   await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
   return server
+}
+
+/** Whether a process works: one that nobody has collected yet has a number, and no command line. */
+function runs(pid: number): boolean {
+  const commandLine = `/proc/${pid}/cmdline`
+  return (
+    isAlive(pid) && (!existsSync('/proc/self') || (existsSync(commandLine) && readFileSync(commandLine).length > 0))
+  )
 }
 
 /** It must refuse: exit code 1, and one sentence, whose lines are all that it says on the way out. */
@@ -51,7 +59,10 @@ const workerPid = async (server: Running) => Number((await server.line(/"pid":(\
 async function put(): Promise<unknown> {
   const answer = await fetch(`http://127.0.0.1:${port}/api/v3/core/transactional/applications/`, {
     method: 'PUT',
-    headers: { authorization: `Bearer ${readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()}`, 'content-type': 'application/json' },
+    headers: {
+      authorization: `Bearer ${readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()}`,
+      'content-type': 'application/json',
+    },
     body: readFileSync(new URL('../../examples/oauth2.json', import.meta.url)),
   })
   return answer.json()
@@ -68,21 +79,32 @@ test('the first start shows where everything is, and SIGTERM stops everything', 
   const server = await ready(start())
   const screen = server.output()
   const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()
-  for (const part of [`http://127.0.0.1:${port}/api/v3/`, '/admin/queues/', '/-/health/ready/', join(dataDir, 'admin-token'), token, 'curl -X PUT']) {
+  for (const part of [
+    `http://127.0.0.1:${port}/api/v3/`,
+    '/admin/queues/',
+    '/-/health/ready/',
+    join(dataDir, 'admin-token'),
+    token,
+    'curl -X PUT',
+  ]) {
     expect(screen).toContain(part)
   }
-  for (const file of ['admin-token', 'secret-key', 'postgres-password']) expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600)
+  for (const file of ['admin-token', 'secret-key', 'postgres-password'])
+    expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600)
   expect(await put()).toMatchObject({ applied: true })
 
   const children = [await workerPid(server), postgresPid() ?? 0]
-  expect(children.map(isAlive)).toEqual([true, true])
+  expect(children.map(runs)).toEqual([true, true])
   expect(await server.stop({ withinMs: 10_000 })).toEqual({ code: 0, signal: null })
-  expect(children.map(isAlive)).toEqual([false, false])
+  expect(children.map(runs)).toEqual([false, false])
 }, 60_000)
 
 test('a second start finds its data, and a third beside it is refused without harm', async () => {
   const server = await ready(start())
-  expect(await put()).toMatchObject({ applied: true, logs: expect.arrayContaining([expect.stringContaining('unchanged')]) })
+  expect(await put()).toMatchObject({
+    applied: true,
+    logs: expect.arrayContaining([expect.stringContaining('unchanged')]),
+  })
   expect(server.output()).not.toContain(readFileSync(join(dataDir, 'admin-token'), 'utf8').trim())
 
   const other = String(await freePort())
@@ -103,19 +125,23 @@ test('a worker that dies is started again', async () => {
   const first = await workerPid(server)
   process.kill(first, 'SIGKILL')
   await server.line(/The worker ended \(SIGKILL\); it is started again/)
-  await until(async () => (await put() as { applied?: boolean }).applied, { what: 'an apply to go through', withinMs: 20_000 })
-  await server.stop()
+  // Its own answer may be that it does not know yet; the run goes on.
+  await until(async () => ((await put()) as { applied?: boolean }).applied, {
+    what: 'an apply to go through',
+    withinMs: 20_000,
+  })
+  expect(await server.stop()).toEqual({ code: 0, signal: null })
 }, 60_000)
 
 test('what a killed start leaves running is stopped: its worker by itself, its PostgreSQL by the next start', async () => {
   const killed = await ready(start())
   const [worker, postgres] = [await workerPid(killed), postgresPid() ?? 0]
   await killed.kill()
-  expect(isAlive(postgres)).toBe(true)
-  await until(() => !isAlive(worker), { what: 'the worker without a parent to end', withinMs: 10_000 })
+  expect(runs(postgres)).toBe(true)
+  await until(() => !runs(worker), { what: 'the worker without a parent to end', withinMs: 10_000 })
 
   const server = await ready(start())
-  expect(isAlive(postgres)).toBe(false)
+  expect(runs(postgres)).toBe(false)
   expect(await put()).toMatchObject({ applied: true })
   await server.stop()
 }, 60_000)
@@ -126,7 +152,7 @@ test('PostgreSQL is stopped, too, when the API cannot go on', async () => {
   process.kill(postgres, 'SIGQUIT')
   expect(await server.exited).toEqual({ code: 1, signal: null })
   expect(server.output()).toContain('PostgreSQL has ended')
-  expect([worker, postgres].map(isAlive)).toEqual([false, false])
+  expect([worker, postgres].map(runs)).toEqual([false, false])
 }, 60_000)
 
 test('a start is stopped as well while it is still under way', async () => {
@@ -147,7 +173,8 @@ test('a lost secret key is not replaced by another', async () => {
 
 test('a database of a newer version is refused, and its server does not stay', async () => {
   const server = await ready(start())
-  const later = "INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', '', '99990101000000_later', now())"
+  const later =
+    "INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', '', '99990101000000_later', now())"
   await within(databaseUrl(), (client) => client.query(later))
   await server.stop()
   expect(await refusal()).toContain('newer version of Gatewright')

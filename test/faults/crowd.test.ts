@@ -68,7 +68,7 @@ onBothQueues((kind) => {
       const [other] = await putAtOnce(1, 'not-held')
       expect(other).toMatchObject({ status: 200 })
       const read = await fetch(`${stand.url}/-/health/ready/`, { signal: AbortSignal.timeout(1_000) })
-      expect(read.status).toBe(200)
+      expect(await read.json()).toMatchObject({ status: 'ready' })
       const sent = await Promise.all(sending)
       await client.query('ROLLBACK')
       return sent

@@ -1,7 +1,10 @@
 import type { Running } from '../support/processes.ts'
+import { until } from '../support/until.ts'
 
 /** What keeps a worker running in production: whenever one ends, another is started. */
 export type Supervisor = {
+  /** Waits for a worker that is ready. */
+  ready(): Promise<unknown>
   /** Kills the worker that runs now, if one is ready; the next is started at once. */
   kill(): void
   readonly kills: number
@@ -23,6 +26,7 @@ export async function supervise(start: () => Promise<Running>): Promise<Supervis
   // Its failure is told by stop().
   loop.catch(() => {})
   return {
+    ready: () => until(() => worker, { what: 'a worker to be ready', withinMs: 30_000 }),
     kill: () => {
       if (worker === undefined) return
       worker.signal('SIGKILL')

@@ -27,6 +27,7 @@ onBothQueues((kind) => {
     let answered = false
     const killing = (async () => {
       while (!answered) {
+        await supervisor.ready()
         await delay(50 + random() * 450)
         supervisor.kill()
       }

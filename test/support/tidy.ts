@@ -34,7 +34,7 @@ const edges = (files: Files, folder: RegExp) =>
 
 /** From the ground up; a file imports its own layer and those before it. */
 const layers = [
-  [/^src\/(config|errors|ids|log|messages|permissions|process|token-secret)\.ts$/],
+  [/^src\/(config|errors|ids|kept-secret|log|messages|permissions|process|start-error|token-secret)\.ts$/],
   [/^src\/db\//],
   [/^src\/models\//],
   [/^src\/(blueprint|queue)\//],
@@ -42,7 +42,7 @@ const layers = [
   [/^src\/api\//],
   // Other files of `src/` wire things together.
   [/^src\/(?!server|standalone)[^/]+$/, /^workers\//],
-  [/^src\/(server|standalone)\.ts$/, /^src\/cli\//],
+  [/^src\/(server|standalone)\.ts$/, /^src\/(cli|standalone)\//],
   [/^(test|bench)\//],
 ]
 

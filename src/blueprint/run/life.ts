@@ -50,5 +50,8 @@ export function live(life: Life, event: RunEvent): Life {
   }
 }
 
-/** Seconds that a run stays queued and unlocked before it is rung again: patient once two rings were not answered. */
-export const patienceS = (rings: number): number => (rings <= 2 ? 2 : 2 ** (rings - 1))
+/**
+ * Seconds that a run stays queued and unlocked before it is rung again. Quick at first, because a worker that was killed
+ * left it and its submitter waits; then patient, because a run that only stands in a long queue must not be given up.
+ */
+export const patienceS = (rings: number): number => (rings <= 3 ? 1 : 5 * 2 ** (rings - 3))

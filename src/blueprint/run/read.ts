@@ -33,13 +33,13 @@ const generatedSchema = z.record(z.string(), z.record(z.string(), z.string()))
 export async function readRun(db: Db, { registry, keyring }: Engine, id: string): Promise<RunView | undefined> {
   const found = await db.prisma.run.findUnique({ where: { id } })
   if (found === null) return undefined
-  const { state, blueprint, generated, generatedUntil, submitterPk, requestId, title, applied, reason, logs, rings, createdAt, startedAt, finishedAt } = found
+  const { id: key, state, blueprint, generated, generatedUntil, submitterPk, requestId, title, applied, reason, logs, rings, createdAt, startedAt, finishedAt } = found
   const readable = generated !== null && generatedUntil !== null && generatedUntil > new Date()
   return {
-    ...{ id, title, submitterPk, requestId, applied, reason, logs, rings, createdAt, startedAt, finishedAt },
+    ...{ id: key, title, submitterPk, requestId, applied, reason, logs, rings, createdAt, startedAt, finishedAt },
     state: state === 'queued' && (await isLocked(db, id)) ? live({ state, rings }, 'lock').state : state,
-    blueprint: print(mask(parse(keyring.open(blueprint, sealedColumn(id, 'blueprint'))), registry)),
-    generated: readable ? generatedSchema.parse(JSON.parse(keyring.open(generated, sealedColumn(id, 'generated')))) : {},
+    blueprint: print(mask(parse(keyring.open(blueprint, sealedColumn(key, 'blueprint'))), registry)),
+    generated: readable ? generatedSchema.parse(JSON.parse(keyring.open(generated, sealedColumn(key, 'generated')))) : {},
   }
 }
 

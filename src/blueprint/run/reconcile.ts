@@ -10,7 +10,7 @@ export type Ring = (run: { readonly id: string; readonly title: string }, ring: 
 
 /** Any number; it names the election among workers. */
 const electionKey = 7_201_455_303
-const everyMs = 1_000
+const everyMs = 500
 const batch = 100
 
 type Overdue = { id: string; title: string; rings: number; ringingForS: number }
@@ -50,14 +50,14 @@ export async function reconcile(db: Db, ring: Ring, log: Logger): Promise<void> 
   }
 }
 
-/** Reconciles at once and then every second, until stopped. */
+/** Reconciles at once and then twice a second, until stopped. */
 export function startReconciler(db: Db, ring: Ring, log: Logger): { stop(): Promise<void> } {
   let stopped = false
   let wake: (() => void) | undefined
   const loop = (async () => {
     while (!stopped) {
       await reconcile(db, ring, log).catch((error: unknown) => {
-        log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again in a second')
+        log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
       })
       if (stopped) break
       await new Promise<void>((resolve) => {

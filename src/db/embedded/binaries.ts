@@ -67,15 +67,22 @@ function mend(folder: string): void {
       if ((lstatSync(path).mode & 0o111) !== 0o111) chmodSync(path, 0o755)
     }
   } catch (error) {
-    throw new StartError(`The install script of ${basename(folder)} has not run, and ${folder} cannot be written (${reasonOf(error)}).`, {
-      cause: error,
-    })
+    throw new StartError(
+      `The install script of ${basename(folder)} has not run, and ${folder} cannot be written (${reasonOf(error)}).`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 
 function tryOut(native: string, account: Account): Binaries | { reason: string } {
   const [initdb = '', postgres = ''] = ['initdb', 'postgres'].map((program) => join(native, 'bin', program + suffix))
-  const { status, stdout, stderr, error } = spawnSync(postgres, ['--version'], { ...account, cwd: '/', encoding: 'utf8' })
+  const { status, stdout, stderr, error } = spawnSync(postgres, ['--version'], {
+    ...account,
+    cwd: '/',
+    encoding: 'utf8',
+  })
   const major = Number(stdout?.match(/\(PostgreSQL\) (\d+)/)?.[1])
   if (status === 0 && major > 0) return { initdb, postgres, major }
   return { reason: error === undefined ? stderr.trim() || `exit code ${status}` : reasonOf(error) }
@@ -94,8 +101,11 @@ function copyOpenly(native: string, copy: string): void {
   } catch (error) {
     rmSync(half, { recursive: true, force: true })
     if (existsSync(copy)) return
-    throw new StartError(`PostgreSQL's user cannot reach ${native}, and no copy could be made at ${copy} (${reasonOf(error)}).`, {
-      cause: error,
-    })
+    throw new StartError(
+      `PostgreSQL's user cannot reach ${native}, and no copy could be made at ${copy} (${reasonOf(error)}).`,
+      {
+        cause: error,
+      },
+    )
   }
 }

@@ -1,6 +1,17 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { StartError } from '../../start-error.ts'
@@ -10,7 +21,8 @@ import type { Binaries } from './binaries.ts'
 export const superuser = 'gatewright'
 
 /** What PostgreSQL's programs get of the environment: none of the secrets in ours. */
-export const bareEnvironment = process.platform === 'win32' ? {} : { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } }
+export const bareEnvironment =
+  process.platform === 'win32' ? {} : { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } }
 
 /**
  * @returns false when there is no cluster yet, and one may be made
@@ -19,7 +31,9 @@ export const bareEnvironment = process.platform === 'win32' ? {} : { env: { PATH
 export function hasCluster(folder: string, major: number): boolean {
   if (!existsSync(folder)) return false
   if (readdirSync(folder).length === 0) return false
-  const complete = ['PG_VERSION', 'global/pg_control', 'postgresql.conf'].every((file) => existsSync(join(folder, file)))
+  const complete = ['PG_VERSION', 'global/pg_control', 'postgresql.conf'].every((file) =>
+    existsSync(join(folder, file)),
+  )
   if (!complete) {
     throw new StartError(
       `${folder} is not a whole PostgreSQL data folder: its initialisation was broken off. Move it away, then start again.`,
@@ -38,7 +52,12 @@ const unfinished = '.unfinished-'
  * Makes a cluster beside its place and moves it there when it is whole: one that is broken off is recognised, and
  * removed by the next start.
  */
-export async function makeCluster(folder: string, { initdb }: Binaries, account: Account, password: string): Promise<void> {
+export async function makeCluster(
+  folder: string,
+  { initdb }: Binaries,
+  account: Account,
+  password: string,
+): Promise<void> {
   const parent = dirname(folder)
   mkdirSync(parent, { recursive: true })
   for (const name of readdirSync(parent)) {
@@ -68,5 +87,8 @@ export async function makeCluster(folder: string, { initdb }: Binaries, account:
     renameSync(made, folder)
   }
   rmSync(workshop, { recursive: true, force: true })
-  if (code !== 0) throw new StartError(`PostgreSQL could not make its data folder ${folder}: ${complaints.trim() || `exit code ${code}`}`)
+  if (code !== 0)
+    throw new StartError(
+      `PostgreSQL could not make its data folder ${folder}: ${complaints.trim() || `exit code ${code}`}`,
+    )
 }

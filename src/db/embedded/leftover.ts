@@ -23,11 +23,16 @@ export async function stopLeftover(folder: string): Promise<boolean> {
       `${file} says that process ${pid} serves this database, but that is another program: if no other container or machine uses this folder, delete the file and start again.`,
     )
   }
-  for (const { signal, withinMs } of [{ signal: 'SIGINT', withinMs: 5_000 }, { signal: 'SIGQUIT', withinMs: 3_000 }] as const) {
+  for (const { signal, withinMs } of [
+    { signal: 'SIGINT', withinMs: 5_000 },
+    { signal: 'SIGQUIT', withinMs: 3_000 },
+  ] as const) {
     process.kill(pid, signal)
     if (await ends(pid, withinMs)) return true
   }
-  throw new StartError(`A server that an earlier start left behind (process ${pid}) does not stop: end it by hand, then start again.`)
+  throw new StartError(
+    `A server that an earlier start left behind (process ${pid}) does not stop: end it by hand, then start again.`,
+  )
 }
 
 async function ends(pid: number, withinMs: number): Promise<boolean> {

@@ -10,7 +10,12 @@ import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { bareEnvironment, superuser } from './cluster.ts'
 
-export type Cluster = { readonly folder: string; readonly account: Account; readonly binaries: Binaries; readonly password: string }
+export type Cluster = {
+  readonly folder: string
+  readonly account: Account
+  readonly binaries: Binaries
+  readonly password: string
+}
 
 export type RunningServer = {
   /** The URL of a database of it. */
@@ -42,15 +47,21 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
     const server = launch(cluster, await freePort(), { logFile, fresh: from > maxLogBytes })
     if (await answers(server)) return server
     await server.stop()
-    const said = readFileSync(logFile).subarray(from > maxLogBytes ? 0 : from).toString('utf8')
+    const said = readFileSync(logFile)
+      .subarray(from > maxLogBytes ? 0 : from)
+      .toString('utf8')
     // Between the choice of the port and its use another program may take it.
     if (said.includes('Address already in use') && attempt < 3) continue
-    const reasons = said.split('\n').filter((line) => /FATAL|PANIC|HINT|error/.test(line))
-    throw new StartError(`PostgreSQL did not start; ${logFile} says why:\n${reasons.slice(-5).join('\n') || said.slice(-1_000)}`)
+    const reasons = said.split('\n').filter((line) => !/^$|LOG: {2}(starting|listening|database system)/.test(line))
+    throw new StartError(`PostgreSQL did not start; the end of ${logFile} says why:\n${reasons.slice(-6).join('\n')}`)
   }
 }
 
-function launch({ folder, account, binaries, password }: Cluster, port: number, log: { logFile: string; fresh: boolean }): RunningServer {
+function launch(
+  { folder, account, binaries, password }: Cluster,
+  port: number,
+  log: { logFile: string; fresh: boolean },
+): RunningServer {
   const output = openSync(log.logFile, log.fresh ? 'w' : 'a', 0o600)
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const child = spawn(binaries.postgres, ['-D', folder, '-p', String(port), ...flags], {
@@ -75,7 +86,10 @@ function launch({ folder, account, binaries, password }: Cluster, port: number, 
 
 /** Fast: sessions are ended and all is written; then, if that takes too long, a crash that the next start recovers from. */
 async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
-  for (const { signal, withinMs } of [{ signal: 'SIGINT', withinMs: 3_000 }, { signal: 'SIGQUIT', withinMs: 1_000 }] as const) {
+  for (const { signal, withinMs } of [
+    { signal: 'SIGINT', withinMs: 3_000 },
+    { signal: 'SIGQUIT', withinMs: 1_000 },
+  ] as const) {
     if (child.exitCode !== null || child.signalCode !== null) return ended
     child.kill(signal)
     if (await Promise.race([ended.then(() => true), delay(withinMs, false, { ref: false })])) return

@@ -1,0 +1,144 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { parse } from '../../src/blueprint/yaml.ts'
+import { type Answer, applyPath } from '../support/asker.ts'
+import { example, type Installation, installation, kinds, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+let there: Installation
+let submitter: Made
+beforeAll(async () => {
+  there = await installation()
+  submitter = await there.make.user({ permissions: ['add_application', 'change_application', 'add_oauth2provider', 'change_oauth2provider'] })
+})
+
+/** Submits, and gives the path of the run. */
+async function submitted(body: unknown, as = submitter): Promise<string> {
+  const answer = await as.put(applyPath, body)
+  expect(answer.status).toBe(200)
+  return answer.headers['content-location'] ?? ''
+}
+
+const seen = ({ json }: Answer) => json as { generated: Record<string, Record<string, string>>; blueprint: string; [member: string]: unknown }
+const withoutSecrets = (name: string) => named('oauth2', name, { provider: { client_id: undefined, client_secret: undefined } })
+
+test('a run tells all there is to know', async () => {
+  const run = await submitter.get(await submitted(await named('oauth2', 'all')))
+  const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  expect(run.json).toEqual({
+    id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+    state: 'done',
+    title: 'apply oauth2 all',
+    applied: true,
+    reason: null,
+    logs: [expect.stringContaining('provider oauth2 "all" created'), expect.stringContaining('application "all" created')],
+    blueprint: expect.stringContaining('!KeyOf provider'),
+    generated: {},
+    submitter: submitter.pk,
+    request_id: expect.any(String),
+    rings: 1,
+    created_at: at,
+    started_at: at,
+    finished_at: at,
+  })
+  expect(run.headers['cache-control']).toBe('no-store')
+})
+
+describe('who may read it', () => {
+  test('its submitter, and superusers; to others it is not there', async () => {
+    const path = await submitted(await named('oauth2', 'whose'))
+    const stranger = await there.make.user({ permissions: ['add_application', 'add_oauth2provider', 'view_application'] })
+    expect((await submitter.get(path)).status).toBe(200)
+    expect((await there.admin.get(path)).status).toBe(200)
+    const none = await stranger.get('/api/v3/blueprints/runs/6f7e0000-0000-7000-8000-000000000000/')
+    expect(await stranger.get(path)).toMatchObject({ status: 404, json: none.json })
+    expect(none.json).toEqual({ detail: 'There is no such run.', code: 'not_found' })
+    expect(await there.as('').get(path)).toMatchObject({ status: 401 })
+  })
+
+  test('nobody in place of a submitter who is gone, save superusers', async () => {
+    const leaver = await there.make.user({ permissions: ['add_application', 'add_oauth2provider'] })
+    const path = await submitted(await named('oauth2', 'leaver'), leaver)
+    await there.db.prisma.user.delete({ where: { pk: leaver.pk } })
+    expect((await submitter.get(path)).status).toBe(404)
+    expect((await there.admin.get(path)).json).toMatchObject({ submitter: null })
+  })
+
+  test.each(['x', '1', '6f7e0000', `${'a'.repeat(400)}`, '%00', "'", '6f7e0000-0000-7000-8000-00000000000g', '..%2f..', '%F0%9F%98%80', '%zz', '%'])('a malformed key is 404: %s', async (key) => {
+    const answer = await submitter.get(`/api/v3/blueprints/runs/${key}/`)
+    expect({ status: answer.status, json: answer.json }).toEqual({ status: 404, json: { detail: expect.any(String), code: 'not_found' } })
+  })
+
+  test('a key in capitals is the same key', async () => {
+    const path = await submitted(await named('oauth2', 'capitals'))
+    const capitals = path.replace(/[0-9a-f-]{36}/, (id) => id.toUpperCase())
+    expect((await submitter.get(capitals)).status).toBe(200)
+  })
+})
+
+describe('values that the service made up', () => {
+  test('are for the submitter alone', async () => {
+    const path = await submitted(await withoutSecrets('made-up'))
+    const own = seen(await submitter.get(path))
+    const made = await there.db.prisma.provider.findUniqueOrThrow({ where: { name: 'made-up' } })
+    expect(own.generated).toEqual({ provider: { client_id: made.oauth2ClientId, client_secret: expect.stringMatching(/^\w{128}$/) } })
+    const foreign = await there.admin.get(path)
+    expect(seen(foreign).generated).toEqual({})
+    expect(foreign.text).not.toContain(own.generated.provider?.client_secret)
+  })
+
+  test('can be read twice, and not after they expired', async () => {
+    const path = await submitted(await withoutSecrets('expiring'))
+    const [first, second] = [await submitter.get(path), await submitter.get(path)]
+    expect(seen(second).generated).toEqual(seen(first).generated)
+    await there.db.prisma.run.updateMany({ where: { title: 'apply oauth2 expiring' }, data: { generatedUntil: new Date(Date.now() - 1) } })
+    expect(seen(await submitter.get(path)).generated).toEqual({})
+  })
+
+  test('are kept for 24 hours', async () => {
+    await submitted(await withoutSecrets('kept'))
+    const run = await there.db.prisma.run.findFirstOrThrow({ where: { title: 'apply oauth2 kept' } })
+    const hours = ((run.generatedUntil?.getTime() ?? 0) - run.createdAt.getTime()) / 3_600_000
+    expect(hours).toBeCloseTo(24, 1)
+    expect(run.generated).toMatch(/^v1\./)
+  })
+
+  test('are not made up again by the same PUT', async () => {
+    const body = await withoutSecrets('again')
+    await submitted(body)
+    expect(seen(await submitter.get(await submitted(body))).generated).toEqual({})
+  })
+})
+
+test.each(kinds)('the blueprint of %s is the document that was applied, its secrets masked', async (kind) => {
+  const body = await example(kind)
+  const answer = await there.admin.put(applyPath, body)
+  const { blueprint } = seen(await there.admin.get(answer.headers['content-location'] ?? ''))
+  const document = parse(blueprint)
+  expect(document.entries.map(({ model, id, identifiers }) => [model, id, identifiers])).toEqual([
+    [body.provider_model, 'provider', { name: body.provider.name }],
+    ['service_core.application', 'app', { slug: body.app.slug }],
+  ])
+  for (const secret of secretsIn(body.provider)) expect(blueprint).not.toContain(secret)
+  const shown: Record<string, unknown> = { ...document.entries[0]?.attrs, name: body.provider.name }
+  const masked = Object.keys(shown).filter((name) => shown[name] === '********')
+  expect(shown).toEqual({ ...body.provider, ...Object.fromEntries(masked.map((name) => [name, '********'])) })
+})
+
+/** The examples' secrets say that they are only examples. */
+const secretsIn = (provider: object): string[] => JSON.stringify(provider).match(/example-only[\w-]*/g) ?? []
+
+test('a run that a worker holds is running, and one that nobody took is queued', async () => {
+  const release = there.hold()
+  const answering = submitter.put(applyPath, await named('oauth2', 'held'), { headers: { 'x-request-id': 'held' } })
+  await there.queued(1)
+  const { id } = await there.db.prisma.run.findFirstOrThrow({ where: { requestId: 'held' } })
+  const state = async () => seen(await submitter.get(`/api/v3/blueprints/runs/${id}/`)).state
+  expect(await state()).toBe('queued')
+  await there.db.prisma.$transaction(async (tx) => {
+    await tx.$queryRaw`SELECT 1 FROM runs WHERE id = ${id}::uuid FOR UPDATE`
+    expect(await state()).toBe('running')
+  })
+  release()
+  expect((await answering).status).toBe(200)
+  expect(await state()).toBe('done')
+})

@@ -1,0 +1,136 @@
+import { beforeEach, beforeAll, describe, expect, test } from 'vitest'
+import { Client } from 'pg'
+import { reconcile, startReconciler } from '../../../src/blueprint/run/reconcile.ts'
+import { runChannel } from '../../../src/blueprint/run/record.ts'
+import { sql } from '../../../src/db/sql.ts'
+import { atEnd } from '../../support/at-end.ts'
+import { until } from '../../support/until.ts'
+import { type Stand, stand } from './stand.ts'
+
+let there: Stand
+beforeAll(async () => {
+  there = await stand()
+})
+beforeEach(async () => {
+  await there.db.prisma.run.deleteMany()
+})
+
+/** A run that was rung so often, the last time so many seconds ago. */
+async function rung(rings: number, secondsAgo: number): Promise<string> {
+  const { id } = await there.recorded()
+  await there.db.query(sql`UPDATE runs SET rings = ${rings}, rung_at = now() - make_interval(secs => ${secondsAgo}) WHERE id = ${id}`)
+  return id
+}
+
+/** Reconciles once; @returns the rings, as `<run>/<number>` */
+async function rings(fail: (id: string) => boolean = () => false): Promise<string[]> {
+  const heard: string[] = []
+  await reconcile(
+    there.db,
+    async ({ id }, ring) => {
+      heard.push(`${id}/${ring}`)
+      if (fail(id)) throw new Error('the queue is away')
+    },
+    there.worker.log,
+  ).catch(() => {})
+  return heard
+}
+
+describe('a queued run that nobody has', () => {
+  test('is rung again after two seconds, under a number of its own, once', async () => {
+    const id = await rung(1, 2.1)
+    expect(await rings()).toEqual([`${id}/2`])
+    expect(await there.run(id)).toMatchObject({ state: 'queued', rings: 2 })
+    expect(await rings()).toEqual([])
+  })
+
+  test.each([
+    [1, 1.5, false],
+    [2, 2.1, true],
+    [3, 3.5, false],
+    [3, 4.1, true],
+    [4, 7.5, false],
+    [4, 8.1, true],
+    [5, 15, false],
+  ])('rung %i times, the last %f s ago: %s', async (count, seconds, again) => {
+    await rung(count, seconds)
+    expect(await rings()).toHaveLength(again ? 1 : 0)
+  })
+
+  test('rung five times, is given up with its reason, and who waits hears of it', async () => {
+    const client = new Client({ connectionString: there.url })
+    const heard: (string | undefined)[] = []
+    client.on('notification', ({ payload }) => heard.push(payload))
+    await client.connect()
+    atEnd(() => client.end())
+    await client.query(`LISTEN ${runChannel}`)
+    const id = await rung(5, 16.1)
+    expect(await rings()).toEqual([])
+    const run = await there.run(id)
+    expect(run).toMatchObject({ state: 'failed', applied: false, reason: 'unavailable', logs: ['not applied: rung 5 times, and no worker finished it'] })
+    expect(run.finishedAt).not.toBeNull()
+    await until(() => heard.includes(id), { what: 'the announcement' })
+    expect(await there.work(id)).toBe('duplicate')
+  })
+
+  test('the oldest first', async () => {
+    const [young, old] = [await rung(1, 3), await rung(1, 9)]
+    expect(await rings()).toEqual([`${old}/2`, `${young}/2`])
+  })
+
+  test('one whose bell cannot be rung does not keep the others waiting', async () => {
+    const [first, second] = [await rung(1, 9), await rung(1, 3)]
+    expect((await rings((id) => id === first)).sort()).toEqual([`${first}/2`, `${second}/2`].sort())
+  })
+})
+
+describe('it is left alone', () => {
+  test('while a worker has it', async () => {
+    const id = await rung(1, 60)
+    const other = await rung(1, 60)
+    const release = await there.lock(id)
+    expect(await rings()).toEqual([`${other}/2`])
+    await release()
+    expect(await rings()).toEqual([`${id}/2`])
+  })
+
+  test.each(['done', 'failed', 'cancelled'] as const)('when it is %s', async (state) => {
+    const id = await rung(1, 60)
+    await there.db.prisma.run.update({ where: { id }, data: { state, applied: false, finishedAt: new Date() } })
+    expect(await rings()).toEqual([])
+  })
+
+  test('by all but one worker at a time', async () => {
+    const id = await rung(1, 60)
+    const all = await Promise.all(Array.from({ length: 5 }, () => rings()))
+    expect(all.flat()).toEqual([`${id}/2`])
+  })
+})
+
+test('made-up values are thrown away when their time is over, not before', async () => {
+  const [over, not] = [await rung(1, 0), await rung(1, 0)]
+  await there.db.query(sql`
+    UPDATE runs SET generated = 'v1.sealed', generated_until = now() + CASE WHEN id = ${over} THEN interval '-1 second' ELSE interval '1 hour' END`)
+  await rings()
+  expect(await there.run(over)).toMatchObject({ generated: null, generatedUntil: null })
+  expect(await there.run(not)).toMatchObject({ generated: 'v1.sealed' })
+})
+
+test('it goes on when a bell cannot be rung, and stops when it is told to', async () => {
+  const [first, second] = [await rung(1, 9), await rung(1, 3)]
+  let failures = 0
+  const applied: string[] = []
+  const ring = async ({ id }: { id: string }) => {
+    failures += 1
+    if (failures <= 2) throw new Error('the queue is away')
+    if ((await there.work(id)) === 'applied') applied.push(id)
+  }
+  const reconciler = startReconciler(there.db, ring, there.worker.log)
+  await until(() => applied.length === 2, { what: 'both runs to be applied', withinMs: 8_000 })
+  await reconciler.stop()
+  expect(applied.sort()).toEqual([first, second].sort())
+  await rung(1, 60)
+  const before = failures
+  await there.recorded()
+  expect(failures).toBe(before)
+})

@@ -1,0 +1,132 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { counts } from '../support/contents.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** What holds for every request, whichever route it is for. */
+
+let there: Installation
+let body: string
+beforeAll(async () => {
+  there = await installation()
+  body = JSON.stringify(await named('radius', 'request'))
+})
+
+const runs = '/api/v3/blueprints/runs/6f7e0000-0000-7000-8000-000000000000/'
+const send = (method: string, url: string, headers: Record<string, string> = {}, payload?: string | Buffer) =>
+  there.admin.send({ method: method as 'GET', url, headers, ...(payload !== undefined && { payload }) })
+
+describe('X-Request-Id', () => {
+  test.each(['a', 'pipeline-17', '01HZX/2.b:c+d=e_f', 'x'.repeat(128)])('is taken when it is sane: %s', async (id) => {
+    expect((await send('GET', runs, { 'x-request-id': id })).headers['x-request-id']).toBe(id)
+  })
+
+  test.each(['', 'a b', 'ü', '<script>', '"', 'x'.repeat(129), '{}', ';'])('is made otherwise: %j', async (id) => {
+    expect((await send('GET', runs, { 'x-request-id': id })).headers['x-request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
+  })
+
+  test.each<[number, string, string, Record<string, string>]>([
+    [401, 'GET', runs, { authorization: 'Bearer x' }],
+    [404, 'GET', '/nothing/', {}],
+    [404, 'GET', '/api/v3/%zz/', {}],
+    [404, 'GET', `/api/v3/blueprints/runs/${'x'.repeat(500)}/`, {}],
+    [405, 'DELETE', applyPath, {}],
+    [400, 'PUT', `${applyPath}?x=1`, { 'content-type': 'application/json' }],
+    [415, 'PUT', applyPath, { 'content-type': 'text/plain' }],
+  ])('stands on a %i too', async (status, method, url, headers) => {
+    const answer = await send(method, url, { 'x-request-id': 'asked-after', ...headers }, method === 'PUT' ? '{}' : undefined)
+    expect(answer).toMatchObject({ status, headers: { 'x-request-id': 'asked-after' } })
+  })
+
+  test('is kept with the run and the audit row, and stands in the log', async () => {
+    const headers = { 'content-type': 'application/json', 'x-request-id': 'kept-everywhere' }
+    expect(await send('PUT', applyPath, headers, body)).toMatchObject({ status: 200, headers: { 'x-request-id': 'kept-everywhere' } })
+    expect(await there.db.prisma.run.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
+    expect(await there.db.prisma.auditRow.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
+    expect(there.log.filter((line) => line.includes('kept-everywhere'))).toHaveLength(1)
+  })
+})
+
+describe('a path', () => {
+  test.each([applyPath, applyPath.slice(0, -1)])('answers with and without its last slash: %s', async (url) => {
+    expect(await send('PUT', url, { 'content-type': 'application/json' }, body)).toMatchObject({ status: 200 })
+  })
+
+  test('of a run, too', async () => {
+    const answer = await send('PUT', applyPath, { 'content-type': 'application/json' }, body)
+    const path = answer.headers['content-location'] ?? ''
+    expect((await send('GET', path.slice(0, -1))).status).toBe(200)
+    expect((await send('HEAD', path)).status).toBe(200)
+  })
+
+  test.each(['/', '/api/', '/api/v3/', '/api/v4/core/transactional/applications/', '/api/v3/core/transactional/', '/API/V3/core/transactional/applications/', '//api/v3/core/transactional/applications/', '/api/v3/blueprints/runs/'])(
+    'that there is none of is 404: %s',
+    async (url) => {
+      expect(await send('GET', url)).toMatchObject({ status: 404, json: { detail: 'There is nothing here.', code: 'not_found' } })
+    },
+  )
+
+  test.each([
+    ['GET', applyPath, 'PUT'],
+    ['POST', applyPath, 'PUT'],
+    ['PATCH', applyPath.slice(0, -1), 'PUT'],
+    ['DELETE', applyPath, 'PUT'],
+    ['OPTIONS', applyPath, 'PUT'],
+    ['PUT', runs, 'GET, HEAD'],
+    ['DELETE', runs, 'GET, HEAD'],
+  ])('takes its own methods: %s %s is 405', async (method, url, allow) => {
+    const answer = await send(method, url)
+    expect(answer).toMatchObject({ status: 405, headers: { allow }, json: { detail: `This path takes ${allow}.`, code: 'method_not_allowed' } })
+  })
+})
+
+describe('a body', () => {
+  const put = async (contentType: string | null, payload: string | Buffer) => {
+    const before = await counts(there.db)
+    const answer = await send('PUT', applyPath, contentType === null ? {} : { 'content-type': contentType }, payload)
+    if (answer.status !== 200) expect(await counts(there.db)).toEqual(before)
+    return answer
+  }
+
+  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON', 'application/json;charset=UTF-8'])('is taken as %s', async (type) => {
+    expect((await put(type, body)).status).toBe(200)
+  })
+
+  test.each(['text/plain', 'application/xml', 'application/yaml', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp', 'application/json5', 'text/json', 'application/problem+json', 'application', '*/*', 'application/json\ta', ' application/json x'])(
+    'is 415 as %j',
+    async (type) => {
+      expect(await put(type, body)).toMatchObject({ status: 415, json: { detail: 'Send application/json.', code: 'unsupported_media_type' } })
+    },
+  )
+
+  test('of no named type is 415', async () => {
+    expect((await put(null, body)).status).toBe(415)
+  })
+
+  test('that is packed is 415: it is not what it seems', async () => {
+    const answer = await send('PUT', applyPath, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, body)
+    expect(answer).toMatchObject({ status: 415, json: { code: 'unsupported_media_type' } })
+  })
+
+  test('of 2 MiB is 413', async () => {
+    expect(await put('application/json', JSON.stringify({ app: 'x'.repeat(2_097_152) }))).toMatchObject({ status: 413, json: { code: 'too_large' } })
+  })
+
+  test('of 1 MiB is read, and one byte more is not', async () => {
+    const of = (bytes: number) => put('application/json', `{"app":"${'x'.repeat(bytes - 10)}"}`)
+    expect(await of(1_048_576)).toMatchObject({ status: 400, json: { app: ['Must be an object.'] } })
+    expect((await of(1_048_577)).status).toBe(413)
+  })
+
+  test('of 2 MiB from nobody is 401', async () => {
+    const answer = await there.as('x').put(applyPath, 'x'.repeat(2_097_152))
+    expect(answer.status).toBe(401)
+  })
+})
+
+test('every answer of the API is JSON', async () => {
+  for (const answer of [await send('GET', runs), await send('GET', '/x'), await send('PUT', applyPath), await there.as('').get(runs)]) {
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(answer.json).toBeTypeOf('object')
+  }
+})
