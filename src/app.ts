@@ -48,6 +48,7 @@ export function buildApp({ submitter, queue }: Deps): Api {
   app.addHook('onRequest', async ({ id }, reply) => {
     reply.header('X-Request-Id', id)
   })
+  endConnectionsWhenClosing(app)
   guardRoutes(app, db)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
@@ -70,6 +71,18 @@ export function buildApp({ submitter, queue }: Deps): Api {
   metricsRoutes(app, db, queue, metrics)
   dashboardRoutes(app, { db, keyring: engine.keyring, queue })
   return app
+}
+
+/** An answer given after the stop was asked for is its connection's last: kept alive, it would hold up the end. */
+function endConnectionsWhenClosing(app: Api): void {
+  let closing = false
+  app.addHook('preClose', async () => {
+    closing = true
+  })
+  app.addHook('onSend', (_, reply, payload, done) => {
+    if (closing) reply.header('Connection', 'close')
+    done(null, payload)
+  })
 }
 
 const saneRequestId = (sent: string | string[] | undefined): string | undefined =>

@@ -37,10 +37,11 @@ await consumer.waitUntilReady()
 const queue = backend.openQueue(applyQueue)
 // A first connection to PostgreSQL that fails is never tried again: better not to start.
 await queue.waitUntilReady()
+// First of all what a worker that died has left behind: somebody waits for it.
+const reconciler = startReconciler(db, (run, rings) => ring(queue, run, rings), log)
 const keep = () => keepCanary(queue).catch((error: unknown) => log.warn({ err: error }, 'no canary yet'))
 await keep()
 const canary = setInterval(keep, 4_000)
-const reconciler = startReconciler(db, (run, rings) => ring(queue, run, rings), log)
 log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
 
 await untilStopped(log)

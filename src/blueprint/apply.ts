@@ -5,7 +5,8 @@ import { sql } from '../db/sql.ts'
 import type { Faults, FieldPath } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan, Step } from './compile.ts'
-import { type Engine, type Finding, inspect, lacking, lookAhead, verbOf } from './inspect.ts'
+import { type Engine, type Finding, inspect, lacking, verbOf } from './inspect.ts'
+import { lookAhead } from './ahead.ts'
 import type { Keys } from './resolve.ts'
 import { mirrorRows, newIdentity, packChanged, packNew } from './rows.ts'
 import { insert, remirror, remove, update } from './statements.ts'
@@ -49,13 +50,13 @@ export type Conditions = {
 export async function apply(tx: Tx, engine: Engine, plan: Plan, actor: Actor, conditions: Conditions): Promise<ApplyResult> {
   if (plan.faults.any) throw new Refusal('invalid', faultLines(plan.faults))
   lock(tx, plan.steps)
-  const looks = lookAhead(tx, engine, plan.steps)
+  const looks = await lookAhead(tx, engine.registry, plan.steps)
   const keys: Keys = new Map()
   const logs: string[] = []
   const changes: Change[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
   for (const step of plan.steps) {
-    const finding = await inspect(tx, engine, step, keys, await looks.get(step))
+    const finding = await inspect(tx, engine, step, keys, looks.get(step))
     refuse(finding, actor, conditions)
     const key = await write(tx, engine, finding)
     checkKey(finding, key, conditions)

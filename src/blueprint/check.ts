@@ -3,7 +3,8 @@ import { Faults, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions } from './apply.ts'
 import type { Plan } from './compile.ts'
-import { type Engine, type Finding, inspect, lacking, lookAhead, verbOf } from './inspect.ts'
+import { type Engine, type Finding, inspect, lacking, verbOf } from './inspect.ts'
+import { lookAhead } from './ahead.ts'
 import { type Keys, pending } from './resolve.ts'
 
 /**
@@ -15,9 +16,9 @@ import { type Keys, pending } from './resolve.ts'
 export async function check(q: Queryable, engine: Engine, plan: Plan, actor: Actor, conditions: Conditions): Promise<readonly Finding[]> {
   const keys: Keys = new Map()
   const findings: Finding[] = []
-  const looks = lookAhead(q, engine, plan.steps)
+  const looks = await lookAhead(q, engine.registry, plan.steps)
   for (const step of plan.steps) {
-    const finding = await inspect(q, engine, step, keys, await looks.get(step))
+    const finding = await inspect(q, engine, step, keys, looks.get(step))
     findings.push(finding)
     const own = finding.isForeign ? undefined : finding.row
     if (step.id !== undefined) keys.set(step.id, { key: own?.pk ?? pending, isNew: own === undefined })

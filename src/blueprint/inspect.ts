@@ -6,11 +6,11 @@ import type { Member, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/index.ts'
 import { type Permission, type Actor, allows } from '../permissions.ts'
 import type { Step } from './compile.ts'
-import { hasTag, type Keys, pending, resolveTags } from './resolve.ts'
-import { KeyOf } from './document.ts'
+import { type Keys, resolveTags } from './resolve.ts'
+import { lookAt, suffices } from './ahead.ts'
 import { keysOf, unpack } from './rows.ts'
-import { type Look, look } from './look.ts'
-import { exclusiveLinks, labelColumn, type Row } from './statements.ts'
+import type { Look } from './look.ts'
+import { labelColumn, type Row } from './statements.ts'
 
 export type Engine = { readonly registry: Registry; readonly keyring: Keyring }
 
@@ -48,7 +48,7 @@ export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Ke
   const identifiers = await resolveTags(q, engine.registry, step.identifiers, { keys, path, faults })
   const attrs = await resolveTags(q, engine.registry, step.attrs, { keys, path, faults })
   const sent = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
-  const seen = ahead !== undefined && suffices(ahead, step, sent, keys) ? ahead : await lookAt(q, engine, step, identifiers, sent)
+  const seen = ahead !== undefined && suffices(ahead, step, sent, keys) ? ahead : await lookAt(q, engine.registry, step, identifiers, sent)
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   if (seen.rows.length > 1) faults.add(path, `The identifiers match more than one ${model.noun}.`)
@@ -60,65 +60,9 @@ export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Ke
   return { ...base, ...(await settle(step, row, sent, engine, faults)) }
 }
 
-/**
- * Looks at entries before their turn, all in one round trip: those on which no earlier entry can have an effect other
- * than by its key. Whether the look still holds when that key is known, `suffices` says.
- */
-export function lookAhead(q: Queryable, engine: Engine, steps: readonly Step[]): Map<Step, Promise<Look>> {
-  const looks = new Map<Step, Promise<Look>>()
-  const written = new Set<string>()
-  for (const step of steps.slice(0, maxAhead)) {
-    const plain = new Map([...step.identifiers, ...step.attrs].filter(([name, value]) => name !== 'pk' && !hasTag(value)))
-    const families = [...plain.keys()].map((name) => step.model.members.get(name)?.reference?.family)
-    const touched = [step.model.table, ...families.map((family) => engine.registry.families.get(family ?? '')?.table ?? '')]
-    const named = [...step.identifiers.values()].some(hasTag)
-    if (!named && !touched.some((table) => written.has(table))) {
-      const look = lookAt(q, engine, step, step.identifiers, plain)
-      look.catch(() => {})
-      looks.set(step, look)
-    }
-    written.add(step.model.table)
-  }
-  return looks
-}
-
-/** Entries looked at ahead, at most: a document of hundreds gains nothing from more. */
-const maxAhead = 8
-
-/** A key that came by tag was not looked for: that matters where another row could hold it. */
-function suffices(ahead: Look, { model, attrs }: Step, sent: ReadonlyMap<string, unknown>, keys: Keys): boolean {
-  return [...attrs].every(([name, value]) => {
-    if (!hasTag(value)) return true
-    if (value instanceof KeyOf && keys.get(value.id)?.isNew === true) return true
-    const place = model.members.get(name)?.place
-    const exclusive = model.unique.includes(name) || (place?.in === 'link' && place.exclusive === true)
-    const key = sent.get(name)
-    const [row] = ahead.rows
-    return value instanceof KeyOf && (!exclusive || (place?.in === 'column' && row?.[place.column] === key))
-  })
-}
-
 const pkOf = (identifiers: ReadonlyMap<string, unknown>) => {
   const pk = identifiers.get('pk')
   return typeof pk === 'string' || typeof pk === 'number' ? pk : undefined
-}
-
-async function lookAt(q: Queryable, { registry }: Engine, { model }: Step, identifiers: ReadonlyMap<string, unknown>, sent: ReadonlyMap<string, unknown>): Promise<Look> {
-  // An entry that cannot be looked up (a faulty or pending identifier) still has its references checked.
-  const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
-  const referred = new Map<string, (string | number)[]>()
-  const claimed = new Map<string, (string | number)[]>()
-  const exclusive = exclusiveLinks(model).map(([{ name }]) => name)
-  for (const [name, value] of sent) {
-    const keys = keysOf(value)
-    if (keys.length === 0) continue
-    const family = model.members.get(name)?.reference?.family
-    if (family !== undefined) referred.set(family, [...(referred.get(family) ?? []), ...keys])
-    if (model.unique.includes(name) || exclusive.includes(name)) claimed.set(name, keys)
-  }
-  const [seen] = await q.query<Look>(look(model, registry, { by: usable ? identifiers : new Map(), referred, claimed }))
-  if (seen === undefined) throw new Error('a look answered no row')
-  return seen
 }
 
 /** Kinds share a table and its names: a row of another kind is somebody else's. */

@@ -23,27 +23,36 @@ export type Question = {
   readonly claimed: ReadonlyMap<string, readonly (string | number)[]>
 }
 
-/** One statement that answers all an entry needs to know: its row, missing references and taken unique values. */
-export function look(model: Model, registry: Registry, { by, referred, claimed }: Question): Statement {
-  const shape = JSON.stringify([model.name, [...by.keys()], [...referred.keys()], [...claimed.keys()]])
+export type Asked = { readonly model: Model; readonly question: Question }
+
+/**
+ * One statement that answers all that these entries need to know: their rows, missing references and taken unique
+ * values. Its one row holds the answers in order (docs/adr/0005-one-look-per-entry.md).
+ */
+export function look(registry: Registry, asked: readonly Asked[]): Statement {
+  const shape = JSON.stringify(asked.map(({ model, question: { by, referred, claimed } }) => [model.name, ...[by, referred, claimed].map((each) => [...each.keys()])]))
   let text = texts.get(shape)
   if (text === undefined) {
-    text = lookText(model, registry, { by, referred, claimed })
+    text = lookText(registry, asked)
     texts.set(shape, text)
   }
-  return statement(text, [...by.values(), ...referred.values(), ...claimed.values()])
+  const values = asked.flatMap(({ question: { by, referred, claimed } }) => [...by.values(), ...referred.values(), ...claimed.values()])
+  return statement(text, values)
 }
 
 /** One text for each shape of question: as many as there are ways that documents are written. */
 const texts = new Map<string, string>()
 
-function lookText(model: Model, registry: Registry, { by, referred, claimed }: Question): string {
+function lookText(registry: Registry, asked: readonly Asked[]): string {
   let position = 0
   const next = () => `$${++position}`
-  const rows = rowsPart(model, [...by.keys()], next)
-  const missing = [...referred.keys()].map((family) => missingPart(registry, family, next))
-  const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
-  return `SELECT ${rows} AS rows, jsonb_build_object(${missing.join(', ')}) AS missing, jsonb_build_object(${taken.join(', ')}) AS taken`
+  const looks = asked.map(({ model, question: { by, referred, claimed } }) => {
+    const rows = rowsPart(model, [...by.keys()], next)
+    const missing = [...referred.keys()].map((family) => missingPart(registry, family, next))
+    const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
+    return `jsonb_build_object('rows', ${rows}, 'missing', jsonb_build_object(${missing.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}))`
+  })
+  return `SELECT jsonb_build_array(${looks.join(', ')}) AS looks`
 }
 
 type Next = () => string

@@ -33,6 +33,7 @@ export async function closeInTime(closing: { close(): Promise<unknown> }, within
  */
 export type Backend = {
   readonly kind: 'redis' | 'postgres'
+  /** After `check` has passed: a queue asks Redis for its version once, and stays broken when nobody answers. */
   openQueue(spec: QueueSpec): ApplyQueue
   openWorker(spec: QueueSpec, work: (job: Job<ApplyJob>) => Promise<string>, options: { concurrency: number }): ApplyWorker
   openEvents(spec: QueueSpec): ApplyEvents

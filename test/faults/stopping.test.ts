@@ -16,9 +16,11 @@ onBothQueues((kind) => {
   }, async () => {
     const stand = await openStand(kind)
     const first = await stand.startWorker()
-    const sending = crowd(stand, 8, 200, 'relayed')
+    let over = false
+    const sending = crowd(stand, 8, { until: () => over }, 'relayed')
     const second = await stand.startWorker()
     expect(await first.stop({ withinMs: exitWithinMs })).toEqual({ code: 0, signal: null })
+    over = true
     const log = await sending
     console.log(`${kind}: SIGTERM of a worker: ${describeTimes(log)}`)
     expect([...new Set(log.map(({ status }) => status))]).toEqual([200])

@@ -28,7 +28,7 @@ onBothQueues((kind) => {
     const killing = (async () => {
       while (!answered) {
         await supervisor.ready()
-        await delay(50 + random() * 450)
+        await delay(50 + random() * 700)
         supervisor.kill()
       }
     })()

@@ -13,7 +13,10 @@ const electionKey = 7_201_455_303
 const everyMs = 500
 const batch = 100
 
-type Overdue = { id: string; title: string; rings: number; ringingForS: number }
+/** Seconds, by the number of rings: asked in SQL, so that runs that are to be patient do not fill the batch. */
+const patience = Array.from({ length: maxRings + 1 }, (_, rings) => patienceS(rings))
+
+type Overdue = { id: string; title: string; rings: number }
 
 /**
  * Rings again for runs whose doorbell was lost: Redis was wiped, the worker died, the API fell between recording and
@@ -24,12 +27,11 @@ export async function reconcile(db: Db, ring: Ring, log: Logger): Promise<void> 
     const [election] = await tx.query<{ elected: boolean }>(sql`SELECT pg_try_advisory_xact_lock(${electionKey}) AS elected`)
     if (election?.elected !== true) return []
     // A row that a worker has locked is being worked on: it is skipped, not waited for.
-    const overdue = await tx.query<Overdue>(sql`
-      SELECT id, title, rings, extract(epoch FROM now() - rung_at)::float8 AS "ringingForS" FROM runs
-      WHERE state = 'queued' AND rung_at < now() - make_interval(secs => ${patienceS(1)})
+    const due = await tx.query<Overdue>(sql`
+      SELECT id, title, rings FROM runs
+      WHERE state = 'queued' AND rung_at < now() - make_interval(secs => (${patience}::float8[])[rings + 1])
       ORDER BY rung_at LIMIT ${batch} FOR UPDATE SKIP LOCKED`)
     await tx.query(sql`UPDATE runs SET generated = NULL, generated_until = NULL WHERE generated IS NOT NULL AND generated_until < now()`)
-    const due = overdue.filter(({ rings, ringingForS }) => ringingForS >= patienceS(rings))
     if (due.length === 0) return []
     const given = due.filter(({ rings }) => live({ state: 'queued', rings }, 'ring').state === 'failed')
     const rung = due.filter((run) => !given.includes(run))
@@ -43,11 +45,15 @@ export async function reconcile(db: Db, ring: Ring, log: Logger): Promise<void> 
     for (const { id } of given) log.error({ run: id, rings: maxRings }, 'a run was given up')
     return rung
   })
-  // Outside the transaction: no network while a lock is held.
-  for (const run of again) {
-    log.warn({ run: run.id, ring: run.rings + 1 }, 'ringing again')
-    await ring(run, run.rings + 1)
-  }
+  // Outside the transaction: no network while a lock is held. One bell that fails keeps no other from being rung.
+  const rung = await Promise.allSettled(
+    again.map((run) => {
+      log.warn({ run: run.id, ring: run.rings + 1 }, 'ringing again')
+      return ring(run, run.rings + 1)
+    }),
+  )
+  const failed = rung.find((outcome) => outcome.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }
 
 /** Reconciles at once and then twice a second, until stopped. */

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import { kindOf, mayWrite, toBlueprint } from '../../src/blueprint/submission.ts'
+import { parse, print } from '../../src/blueprint/yaml.ts'
+import { loadRegistry } from '../../src/models/index.ts'
+import type { Actor } from '../../src/permissions.ts'
+import { example, kinds } from '../support/installation.ts'
+
+const registry = await loadRegistry()
+
+test('a submission becomes two entries: the provider, and the application that refers to it', async () => {
+  const { blueprint, conditions, title, plan } = toBlueprint(await example('scim', { provider: { property_mappings: [] } }), registry, true)
+  expect(plan.faults.list).toEqual([])
+  expect({ conditions, title }).toEqual({ conditions: { createOnly: true, expectedKeys: {} }, title: 'apply scim sentry-accounts' })
+  expect(print(blueprint)).toBe(`version: 1
+metadata:
+  name: application sentry-accounts
+entries:
+  - id: provider
+    model: service_providers_scim.scimprovider
+    state: present
+    identifiers:
+      name: sentry-accounts
+    attrs:
+      property_mappings: []
+      property_mappings_group:
+        - 6f7e0000-0000-4000-8000-000000000222
+      url: https://sentry.example.com/api/0/organizations/example/scim/v2
+      token: example-only-scim-token
+      verify_certificates: true
+      exclude_users_service_account: true
+      filter_group: 6f7e0000-0000-4000-8000-000000000502
+  - id: app
+    model: service_core.application
+    state: present
+    identifiers:
+      slug: sentry-accounts
+    attrs:
+      name: Sentry accounts
+      meta_description: Keeps the accounts of Sentry in step
+      group: Monitoring
+      provider: !KeyOf provider
+`)
+})
+
+test.each(kinds)('the document of the example of %s is read back as it was written', async (kind) => {
+  const { blueprint } = toBlueprint(await example(kind), registry, false)
+  expect(parse(print(blueprint))).toEqual(blueprint)
+})
+
+test('a key that is sent is a claim, and no member of the document', async () => {
+  const { blueprint, conditions } = toBlueprint(await example('rac', { app: { provider: 7 } }), registry, false)
+  expect(conditions.expectedKeys).toEqual({ provider: 7 })
+  expect(blueprint.entries[1]?.attrs.provider).not.toBe(7)
+  expect(toBlueprint(await example('rac', { app: { provider: null } }), registry, false).conditions.expectedKeys).toEqual({})
+})
+
+test('the body is not touched', async () => {
+  const body = await example('oauth2')
+  const before = structuredClone(body)
+  toBlueprint(body, registry, false)
+  expect(body).toEqual(before)
+})
+
+test.each([null, 5, 'x', [], {}, { provider_model: 5 }, { provider_model: 'service_core.user' }, { provider_model: 'toString' }])('%j names no kind', (body) => {
+  expect(kindOf(body, registry)).toBeUndefined()
+})
+
+test('who could write some provider of a kind may ask', () => {
+  const holder = (...permissions: string[]): Actor => ({ pk: 1, username: 'u', isSuperuser: false, permissions: new Set(permissions) })
+  const kind = { resource: 'samlprovider' }
+  expect([holder('add_samlprovider'), holder('change_samlprovider')].map((actor) => mayWrite(actor, kind))).toEqual([true, true])
+  expect([holder('view_samlprovider', 'delete_samlprovider', 'add_ldapprovider'), holder()].map((actor) => mayWrite(actor, kind))).toEqual([false, false])
+})

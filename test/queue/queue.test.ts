@@ -1,0 +1,159 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Db } from '../../src/db/client.ts'
+import { sql } from '../../src/db/sql.ts'
+import { type ApplyQueue, type Backend, openBackend } from '../../src/queue/backend.ts'
+import { applyQueue, canaryName, jobId, runOfJob } from '../../src/queue/define.ts'
+import { keepCanary, ring } from '../../src/queue/doorbell.ts'
+import { beat, sinceConsumptionS } from '../../src/queue/heartbeat.ts'
+import { atEnd } from '../support/at-end.ts'
+import { freshDatabase } from '../support/database.ts'
+import { freePort } from '../support/free-port.ts'
+import { needs } from '../support/needs.ts'
+import { proxyTo } from '../support/proxy.ts'
+import { freshRedis, ownRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
+
+async function opened(urls: { redisUrl: string | null; databaseUrl: string }): Promise<{ backend: Backend; queue: ApplyQueue }> {
+  const backend = await openBackend(urls)
+  atEnd(() => backend.close())
+  await backend.check()
+  const queue = backend.openQueue(applyQueue)
+  atEnd(() => queue.close())
+  return { backend, queue }
+}
+
+type Taken = { name: string; id: string | undefined; data: unknown }[]
+
+/** Consumes everything, and remembers it. */
+async function consume(backend: Backend): Promise<Taken> {
+  const taken: Taken = []
+  const work = async ({ name, id, data }: { name: string; id?: string | undefined; data: unknown }) => {
+    taken.push({ name, id, data })
+    return 'applied'
+  }
+  const worker = backend.openWorker(applyQueue, work, { concurrency: 2 })
+  atEnd(() => worker.close())
+  await worker.waitUntilReady()
+  return taken
+}
+
+function claims(redis: () => Promise<string | null>): void {
+  let backend: Backend
+  let queue: ApplyQueue
+  let db: Db
+  let taken: Taken
+  beforeAll(async () => {
+    const fresh = await freshDatabase()
+    db = fresh.db
+    ;({ backend, queue } = await opened({ redisUrl: await redis(), databaseUrl: fresh.url }))
+    taken = await consume(backend)
+  })
+
+  test('a ring is a job that says which run it is for; an id that was seen rings no second time', async () => {
+    const ended: string[] = []
+    const events = backend.openEvents(applyQueue)
+    atEnd(() => events.close())
+    events.on('completed', ({ jobId: id }) => void ended.push(id))
+    await ring(queue, run, 1)
+    await ring(queue, run, 1)
+    await until(() => taken.length === 1, { what: 'the job to be taken' })
+    await ring(queue, run, 1)
+    await ring(queue, run, 2)
+    await until(() => taken.length === 2, { what: 'the second ring to be taken' })
+    expect(taken.map(({ name, id, data }) => [name, id, data])).toEqual([
+      [run.title, `run-${run.id}-1`, { run: run.id }],
+      [run.title, `run-${run.id}-2`, { run: run.id }],
+    ])
+    await until(() => ended.length > 0, { what: "the queue's event" })
+    expect(ended.map(runOfJob)).toContain(run.id)
+  })
+
+  test('what was done is kept for the dashboard', async () => {
+    const job = await until(
+      async () => {
+        const found = await queue.getJob(jobId(run.id, 2))
+        return found?.returnvalue === undefined || found.returnvalue === null ? null : found
+      },
+      { what: 'the job to end' },
+    )
+    expect(job).toMatchObject({ name: run.title, returnvalue: 'applied' })
+  })
+
+  test('however many keep the canary, one is made, and it is consumed again and again', { timeout: 15_000 }, async () => {
+    await Promise.all(Array.from({ length: 5 }, () => keepCanary(queue)))
+    await until(() => taken.filter(({ name }) => name === canaryName).length >= 2, { what: 'two canaries', withinMs: 10_000 })
+    expect(await queue.getJobSchedulersCount()).toBe(1)
+    expect(taken.find(({ name }) => name === canaryName)?.data).toEqual({ run: '' })
+    await queue.removeJobScheduler(canaryName)
+  })
+
+  test('consumption leaves its time', async () => {
+    expect(await sinceConsumptionS(db)).toBeNull()
+    await beat(db)
+    await beat(db)
+    expect(await sinceConsumptionS(db)).toBeLessThan(5)
+    await db.query(sql`UPDATE queue_heartbeats SET consumed_at = now() - interval '1 minute'`)
+    expect(Math.round((await sinceConsumptionS(db)) ?? 0)).toBe(60)
+  })
+}
+
+describe("on PostgreSQL's", () => {
+  claims(async () => null)
+
+  test('a store that hangs, and one that is away, are told within a second; then service again', { timeout: 20_000 }, async () => {
+    const { url } = await freshDatabase()
+    const proxy = await proxyTo(url)
+    const { queue } = await opened({ redisUrl: null, databaseUrl: proxy.url })
+    await ring(queue, run, 1)
+    proxy.freeze(true)
+    await refusedSoon(queue, 2)
+    proxy.freeze(false)
+    proxy.accept(false)
+    proxy.cut()
+    await refusedSoon(queue, 3)
+    proxy.accept(true)
+    await until(() => ring(queue, run, 4).then(() => true), { what: 'the bell to ring again' })
+  })
+})
+
+describe.runIf(needs('redis-server'))('on Redis', () => {
+  claims(freshRedis)
+
+  test('a Redis that hangs, and one that is killed, are told within a second; then service again', { timeout: 20_000 }, async () => {
+    const redis = await ownRedis()
+    const { url } = await freshDatabase()
+    const { queue } = await opened({ redisUrl: redis.url, databaseUrl: url })
+    await ring(queue, run, 1)
+    process.kill(redis.pid, 'SIGSTOP')
+    await refusedSoon(queue, 2)
+    process.kill(redis.pid, 'SIGCONT')
+    await redis.kill()
+    await refusedSoon(queue, 3)
+    await redis.start()
+    await until(() => ring(queue, run, 4).then(() => true), { what: 'the bell to ring again' })
+  })
+
+  test('one that throws keys away is refused at start, by its setting', async () => {
+    const redis = await ownRedis({ flags: ['--maxmemory-policy', 'allkeys-lru'] })
+    await expect(opened({ redisUrl: redis.url, databaseUrl: '' })).rejects.toMatchObject({ code: 'unavailable', message: expect.stringContaining('maxmemory-policy allkeys-lru') })
+  })
+
+  test('one that is full refuses the bell, and the run is not lost', async () => {
+    const redis = await ownRedis({ flags: ['--maxmemory', '1'] })
+    const { queue } = await opened({ redisUrl: redis.url, databaseUrl: '' })
+    await refusedSoon(queue, 1)
+  })
+
+  test('one that is not there is refused at start', { timeout: 15_000 }, async () => {
+    const redisUrl = `redis://127.0.0.1:${await freePort()}`
+    await expect(opened({ redisUrl, databaseUrl: '' })).rejects.toMatchObject({ code: 'unavailable', message: 'Redis cannot be reached at REDIS_URL.' })
+  })
+})
+
+async function refusedSoon(queue: ApplyQueue, number: number): Promise<void> {
+  const from = performance.now()
+  await expect(ring(queue, run, number)).rejects.toMatchObject({ code: 'unavailable', message: 'The queue is away. Try again shortly.', retryAfterS: 1 })
+  expect(performance.now() - from).toBeLessThan(1_200)
+}
