@@ -7,7 +7,6 @@ import { metricsRoutes } from './api/metrics.ts'
 import { runRoutes } from './api/runs.ts'
 import { transactionalRoutes } from './api/transactional.ts'
 import type { Submitter } from './blueprint/run/submit.ts'
-import type { ApplyQueue } from './queue/backend.ts'
 import { guardRoutes } from './http/access.ts'
 import type { Api } from './http/api.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
@@ -15,6 +14,7 @@ import { countRequests, openMetrics } from './http/metrics.ts'
 import { apiPrefix } from './http/paths.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
+import type { ApplyQueue } from './queue/backend.ts'
 import './messages.ts'
 
 /** What the API is built from; tests build the same with parts of their own. */
@@ -55,7 +55,13 @@ export function buildApp({ submitter, queue }: Deps): Api {
   })
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions, actor } = request
-    const facts = { method, route: routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime), user: actor?.username }
+    const facts = {
+      method,
+      route: routeOptions.url,
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime),
+      user: actor?.username,
+    }
     // Probes come every other second and say nothing by themselves.
     request.log[routeOptions.url?.startsWith('/-/') ? 'debug' : 'info'](facts, 'answered')
   })

@@ -40,7 +40,11 @@ export class Problem extends Error {
   /** Seconds after which another try makes sense, for 429 and 503. */
   readonly retryAfterS: number | undefined
 
-  constructor(code: ProblemCode, detail: string, facts: { fields?: FieldErrors; retryAfterS?: number; cause?: unknown } = {}) {
+  constructor(
+    code: ProblemCode,
+    detail: string,
+    facts: { fields?: FieldErrors; retryAfterS?: number; cause?: unknown } = {},
+  ) {
     super(detail, facts.cause === undefined ? undefined : { cause: facts.cause })
     this.code = code
     this.fields = facts.fields
@@ -98,7 +102,9 @@ function place(node: FieldErrors, path: FieldPath, message: string): void {
     return
   }
   // A member that is wrong both as a whole and inside keeps both: the former moves to its non_field_errors.
-  const inner: FieldErrors = Array.isArray(there) ? Object.assign(Object.create(null), { non_field_errors: there }) : (there ?? Object.create(null))
+  const inner: FieldErrors = Array.isArray(there)
+    ? Object.assign(Object.create(null), { non_field_errors: there })
+    : (there ?? Object.create(null))
   node[member] = inner
   place(inner, rest, message)
 }

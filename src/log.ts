@@ -12,5 +12,8 @@ export const logger = (name: string, level: LogLevel): Logger =>
   pino({
     name,
     level,
-    redact: { paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.token', '*.secret'], censor: '[hidden]' },
+    redact: {
+      paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.token', '*.secret'],
+      censor: '[hidden]',
+    },
   })

@@ -23,7 +23,9 @@ function sentence(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_type':
       return nouns[issue.expected] ?? `Must be ${issue.expected}.`
     case 'too_small':
-      return issue.origin === 'string' && issue.minimum === 1 ? 'May not be empty.' : `Must be at least ${issue.minimum}${unit(issue.origin)}.`
+      return issue.origin === 'string' && issue.minimum === 1
+        ? 'May not be empty.'
+        : `Must be at least ${issue.minimum}${unit(issue.origin)}.`
     case 'too_big':
       return `Must be at most ${issue.maximum}${unit(issue.origin)}.`
     case 'invalid_value':

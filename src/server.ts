@@ -55,7 +55,15 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   events.on('failed', ended)
   const app = buildApp({
     queue,
-    submitter: { db, engine, waiter, backlog, log, applyWaitMs: config.applyWaitMs, ring: (run, number) => ring(queue, run, number) },
+    submitter: {
+      db,
+      engine,
+      waiter,
+      backlog,
+      log,
+      applyWaitMs: config.applyWaitMs,
+      ring: (run, number) => ring(queue, run, number),
+    },
   })
   const url = await app.listen({ port: config.port, host: config.host })
   return {
@@ -79,11 +87,13 @@ if (import.meta.main) await main()
 async function main(): Promise<void> {
   const config = readConfig()
   const { databaseUrl, secretKey } = config
-  if (databaseUrl === null || secretKey === null) throw new ConfigError(['DATABASE_URL and SECRET_KEY are required; npm start brings its own.'])
+  if (databaseUrl === null || secretKey === null)
+    throw new ConfigError(['DATABASE_URL and SECRET_KEY are required; npm start brings its own.'])
   const log = logger('api', config.logLevel)
   const server = await startServer({ ...config, databaseUrl, secretKey })
   log.info({ url: server.url }, 'serving')
-  if (server.firstToken !== null) log.warn({ firstAccess: server.firstToken }, 'the first access token: shown once, keep it')
+  if (server.firstToken !== null)
+    log.warn({ firstAccess: server.firstToken }, 'the first access token: shown once, keep it')
   await untilStopped(log)
   await server.close()
   process.exit(0)

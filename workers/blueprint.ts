@@ -1,15 +1,15 @@
+import { startReconciler } from '../src/blueprint/run/reconcile.ts'
+import { work } from '../src/blueprint/run/work.ts'
 import { type Config, readConfig } from '../src/config.ts'
 import { connect } from '../src/db/client.ts'
 import { keyring } from '../src/db/seal.ts'
-import { startReconciler } from '../src/blueprint/run/reconcile.ts'
-import { work } from '../src/blueprint/run/work.ts'
 import { logger } from '../src/log.ts'
 import { loadRegistry } from '../src/models/index.ts'
+import { untilStopped } from '../src/process.ts'
 import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
 import { applyQueue, canaryName } from '../src/queue/define.ts'
 import { keepCanary, ring } from '../src/queue/doorbell.ts'
 import { beat } from '../src/queue/heartbeat.ts'
-import { untilStopped } from '../src/process.ts'
 
 /** The worker's process: takes doorbells from the queue and works on their runs, a few at a time. */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { readRun, type RunView } from '../blueprint/run/read.ts'
 import type { Engine } from '../blueprint/inspect.ts'
+import { type RunView, readRun } from '../blueprint/run/read.ts'
 import type { Db } from '../db/client.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
@@ -44,7 +44,10 @@ export function runRoutes(app: Api, db: Db, engine: Engine): void {
 const time = (at: Date | null) => at?.toISOString() ?? null
 
 /** Values that the service made up are for the one who submitted. */
-function toWire({ submitterPk, requestId, createdAt, startedAt, finishedAt, generated, ...view }: RunView, own: boolean): z.infer<typeof run> {
+function toWire(
+  { submitterPk, requestId, createdAt, startedAt, finishedAt, generated, ...view }: RunView,
+  own: boolean,
+): z.infer<typeof run> {
   return {
     ...view,
     generated: own ? generated : {},

@@ -28,14 +28,18 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       const kind = kindOf(body, engine.registry)
       const { id, run } = await countApply(metrics, { kind: kind?.provider.kind, reply }, async () => {
         refuseUnbuilt(headers, query)
-        if (kind !== undefined && !mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
+        if (kind !== undefined && !mayWrite(actor, kind))
+          throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
         const submission = toBlueprint(body, engine.registry, isCreateOnly(headers))
         await check(db, engine, submission.plan, actor, submission.conditions)
         return submit(submitter, submission, actor, requestId)
       })
       if (run === 'unknown') {
         reply.header('Location', runPath(id))
-        throw new Problem('outcome_unknown', `A worker has it, but did not finish in time. Its outcome will stand at ${runPath(id)}.`)
+        throw new Problem(
+          'outcome_unknown',
+          `A worker has it, but did not finish in time. Its outcome will stand at ${runPath(id)}.`,
+        )
       }
       reply.header('Content-Location', runPath(id))
       // Found only in the transaction: somebody else created it in between. To the client it is the same answer.
@@ -61,7 +65,12 @@ function isCreateOnly(headers: Headers): boolean {
 function refuseUnbuilt(headers: Headers, { dry_run }: z.infer<typeof querystring>): void {
   const faults = new Faults()
   if (dry_run !== undefined) faults.add(['dry_run'], 'Not supported yet: leave it out, and what is sent is applied.')
-  if (headers['idempotency-key'] !== undefined) faults.add(['Idempotency-Key'], 'Not supported yet: leave it out. Sending the same body again is safe.')
-  if (/respond-async/i.test(String(headers.prefer ?? ''))) faults.add(['Prefer'], 'respond-async is not supported yet: leave it out.')
-  if (faults.any) throw new Problem('not_supported', 'The request asks for something that is not supported yet.', { fields: faults.tree() })
+  if (headers['idempotency-key'] !== undefined)
+    faults.add(['Idempotency-Key'], 'Not supported yet: leave it out. Sending the same body again is safe.')
+  if (/respond-async/i.test(String(headers.prefer ?? '')))
+    faults.add(['Prefer'], 'respond-async is not supported yet: leave it out.')
+  if (faults.any)
+    throw new Problem('not_supported', 'The request asks for something that is not supported yet.', {
+      fields: faults.tree(),
+    })
 }

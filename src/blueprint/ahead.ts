@@ -8,7 +8,13 @@ import { keysOf } from './rows.ts'
 import { exclusiveLinks } from './statements.ts'
 
 /** Looks at one entry, whose tags are resolved. */
-export async function lookAt(q: Queryable, registry: Registry, { model }: Step, identifiers: ReadonlyMap<string, unknown>, sent: ReadonlyMap<string, unknown>): Promise<Look> {
+export async function lookAt(
+  q: Queryable,
+  registry: Registry,
+  { model }: Step,
+  identifiers: ReadonlyMap<string, unknown>,
+  sent: ReadonlyMap<string, unknown>,
+): Promise<Look> {
   const [seen] = await ask(q, registry, [{ model, question: questionOf(model, identifiers, sent) }])
   if (seen === undefined) throw new Error('a look answered nothing')
   return seen
@@ -19,7 +25,11 @@ async function ask(q: Queryable, registry: Registry, asked: readonly Asked[]): P
   return row?.looks ?? []
 }
 
-function questionOf(model: Step['model'], identifiers: ReadonlyMap<string, unknown>, sent: ReadonlyMap<string, unknown>): Question {
+function questionOf(
+  model: Step['model'],
+  identifiers: ReadonlyMap<string, unknown>,
+  sent: ReadonlyMap<string, unknown>,
+): Question {
   // An entry that cannot be looked up (a faulty or pending identifier) still has its references checked.
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
   const referred = new Map<string, (string | number)[]>()
@@ -42,7 +52,11 @@ const maxAhead = 2
  * Looks at entries before their turn, all in one statement: those on which no earlier entry can have an effect other
  * than by its key. Whether a look still holds when that key is known, `suffices` says.
  */
-export async function lookAhead(q: Queryable, registry: Registry, steps: readonly Step[]): Promise<ReadonlyMap<Step, Look>> {
+export async function lookAhead(
+  q: Queryable,
+  registry: Registry,
+  steps: readonly Step[],
+): Promise<ReadonlyMap<Step, Look>> {
   const asked = new Map<Step, Asked>()
   const written = new Set<string>()
   for (const step of steps.slice(0, maxAhead)) {
@@ -51,7 +65,8 @@ export async function lookAhead(q: Queryable, registry: Registry, steps: readonl
     const families = [...plain.keys()].map((name) => model.members.get(name)?.reference?.family)
     const touched = [model.table, ...families.map((family) => registry.families.get(family ?? '')?.table ?? '')]
     const byTag = [...identifiers.values()].some(hasTag)
-    if (!byTag && !touched.some((table) => written.has(table))) asked.set(step, { model, question: questionOf(model, identifiers, plain) })
+    if (!byTag && !touched.some((table) => written.has(table)))
+      asked.set(step, { model, question: questionOf(model, identifiers, plain) })
     written.add(model.table)
   }
   const looks = await ask(q, registry, [...asked.values()])

@@ -1,18 +1,23 @@
 import { createHash } from 'node:crypto'
-import { brokenConstraint } from '../db/failures.ts'
 import type { Tx } from '../db/client.ts'
+import { brokenConstraint } from '../db/failures.ts'
 import { sql } from '../db/sql.ts'
 import type { Faults, FieldPath } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
+import { lookAhead } from './ahead.ts'
 import type { Plan, Step } from './compile.ts'
 import { type Engine, type Finding, inspect, lacking, verbOf } from './inspect.ts'
-import { lookAhead } from './ahead.ts'
 import type { Keys } from './resolve.ts'
 import { mirrorRows, newIdentity, packChanged, packNew } from './rows.ts'
 import { insert, remirror, remove, update } from './statements.ts'
 
 /** What changed, for the audit row: member names, never values. */
-export type Change = { model: string; key: string | number; action: 'create' | 'update' | 'delete'; members: readonly string[] }
+export type Change = {
+  model: string
+  key: string | number
+  action: 'create' | 'update' | 'delete'
+  members: readonly string[]
+}
 
 export type ApplyResult = {
   /** Sentences in order, one for each thing that happened. */
@@ -47,7 +52,13 @@ export type Conditions = {
  *
  * @throws {Refusal} when an entry has a fault that only the database could show, or the actor may not
  */
-export async function apply(tx: Tx, engine: Engine, plan: Plan, actor: Actor, conditions: Conditions): Promise<ApplyResult> {
+export async function apply(
+  tx: Tx,
+  engine: Engine,
+  plan: Plan,
+  actor: Actor,
+  conditions: Conditions,
+): Promise<ApplyResult> {
   if (plan.faults.any) throw new Refusal('invalid', faultLines(plan.faults))
   lock(tx, plan.steps)
   const looks = await lookAhead(tx, engine.registry, plan.steps)
@@ -80,7 +91,9 @@ function lock(tx: Tx, steps: readonly Step[]): void {
 
 /** @returns a 64-bit key as text */
 export function lockKey(table: string, identifiers: readonly unknown[]): string {
-  const digest = createHash('sha256').update(JSON.stringify([table, identifiers])).digest()
+  const digest = createHash('sha256')
+    .update(JSON.stringify([table, identifiers]))
+    .digest()
   return digest.readBigInt64BE().toString()
 }
 
@@ -90,10 +103,14 @@ function refuse(finding: Finding, actor: Actor, { createOnly }: Conditions): voi
   const what = `${step.model.noun} ${JSON.stringify(label)}`
   const missing = lacking(actor, finding)
   if (missing !== null) {
-    throw new Refusal('permission_denied', [`rolled back: ${actor.username} may not ${verbOf(finding)} ${what}: the permission ${missing} is missing`])
+    throw new Refusal('permission_denied', [
+      `rolled back: ${actor.username} may not ${verbOf(finding)} ${what}: the permission ${missing} is missing`,
+    ])
   }
   if (createOnly && finding.row !== undefined) {
-    throw new Refusal('precondition_failed', [`rolled back: ${what} is there already, and If-None-Match: * allows only to create`])
+    throw new Refusal('precondition_failed', [
+      `rolled back: ${what} is there already, and If-None-Match: * allows only to create`,
+    ])
   }
   if (faults.any) throw new Refusal('invalid', faultLines(faults))
 }
@@ -101,7 +118,9 @@ function refuse(finding: Finding, actor: Actor, { createOnly }: Conditions): voi
 function checkKey({ step }: Finding, key: string | number | undefined, { expectedKeys }: Conditions): void {
   const expected = step.id === undefined ? undefined : expectedKeys[step.id]
   if (expected !== undefined && expected !== key) {
-    throw new Refusal('invalid', [`rolled back: ${step.model.noun} has the key ${key}, but the submission says ${expected}`])
+    throw new Refusal('invalid', [
+      `rolled back: ${step.model.noun} has the key ${key}, but the submission says ${expected}`,
+    ])
   }
 }
 
@@ -113,12 +132,17 @@ async function write(tx: Tx, engine: Engine, finding: Finding): Promise<string |
     switch (action) {
       case 'create': {
         const packed = packNew(model, newIdentity(model, finding.pk), values, keyring)
-        const [made] = await tx.query<{ pk: string | number }>(insert(model, registry, packed, mirrorRows(model, values)))
+        const [made] = await tx.query<{ pk: string | number }>(
+          insert(model, registry, packed, mirrorRows(model, values)),
+        )
         return made?.pk
       }
       case 'update': {
         if (row === undefined) throw new Error('an update without a row')
-        const mirrored = changed.filter((name) => model.members.get(name)?.reference !== undefined && model.members.get(name)?.place.in === 'settings')
+        const mirrored = changed.filter(
+          (name) =>
+            model.members.get(name)?.reference !== undefined && model.members.get(name)?.place.in === 'settings',
+        )
         const statements = [
           ...update(model, registry, row.pk, packChanged(model, row, changed, values, keyring)),
           ...remirror(model, row.pk, mirrored, mirrorRows(model, values, mirrored)),
@@ -147,7 +171,10 @@ function asRefusal(error: unknown, { step, action, label }: Finding): unknown {
   const what = `${step.model.noun} ${JSON.stringify(label)}`
   const why = {
     unique: `a value that must be unique is taken (${broken.constraint})`,
-    reference: action === 'delete' ? `something still refers to it (${broken.constraint})` : `a row that it refers to is gone (${broken.constraint})`,
+    reference:
+      action === 'delete'
+        ? `something still refers to it (${broken.constraint})`
+        : `a row that it refers to is gone (${broken.constraint})`,
     check: `a rule of the database does not hold (${broken.constraint})`,
   }[broken.kind]
   return new Refusal('conflict', [`rolled back: ${what} could not be written: ${why}`], error)
@@ -171,6 +198,7 @@ function sentence({ step, action, label, changed }: Finding, key: string | numbe
   }
 }
 
-const faultLines = (faults: Faults): string[] => faults.list.map(({ path, message }) => `rolled back: ${inPath(path)}${message}`)
+const faultLines = (faults: Faults): string[] =>
+  faults.list.map(({ path, message }) => `rolled back: ${inPath(path)}${message}`)
 
 const inPath = (path: FieldPath) => (path.length > 0 ? `${path.join('.')}: ` : '')

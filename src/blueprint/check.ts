@@ -1,10 +1,10 @@
 import type { Queryable } from '../db/client.ts'
 import { Faults, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
+import { lookAhead } from './ahead.ts'
 import type { Conditions } from './apply.ts'
 import type { Plan } from './compile.ts'
 import { type Engine, type Finding, inspect, lacking, verbOf } from './inspect.ts'
-import { lookAhead } from './ahead.ts'
 import { type Keys, pending } from './resolve.ts'
 
 /**
@@ -13,7 +13,13 @@ import { type Keys, pending } from './resolve.ts'
  *
  * @throws {Problem} `permission_denied`, `invalid` or `precondition_failed`
  */
-export async function check(q: Queryable, engine: Engine, plan: Plan, actor: Actor, conditions: Conditions): Promise<readonly Finding[]> {
+export async function check(
+  q: Queryable,
+  engine: Engine,
+  plan: Plan,
+  actor: Actor,
+  conditions: Conditions,
+): Promise<readonly Finding[]> {
   const keys: Keys = new Map()
   const findings: Finding[] = []
   const looks = await lookAhead(q, engine.registry, plan.steps)
@@ -36,7 +42,10 @@ function refuseActor(actor: Actor, findings: readonly Finding[]): void {
   for (const finding of findings) {
     const missing = lacking(actor, finding)
     if (missing !== null) {
-      throw new Problem('permission_denied', `You may not ${verbOf(finding)} ${finding.step.model.noun} ${JSON.stringify(finding.label)}: the permission ${missing} is missing.`)
+      throw new Problem(
+        'permission_denied',
+        `You may not ${verbOf(finding)} ${finding.step.model.noun} ${JSON.stringify(finding.label)}: the permission ${missing} is missing.`,
+      )
     }
   }
 }
@@ -45,12 +54,18 @@ function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions
   const there = createOnly ? findings.find(({ row }) => row !== undefined) : undefined
   if (there === undefined) return
   const { step, label } = there
-  throw new Problem('precondition_failed', `${step.model.noun} ${JSON.stringify(label)} is there already, and If-None-Match: * allows only to create.`)
+  throw new Problem(
+    'precondition_failed',
+    `${step.model.noun} ${JSON.stringify(label)} is there already, and If-None-Match: * allows only to create.`,
+  )
 }
 
 function checkExpectedKey({ step, row, label }: Finding, { expectedKeys }: Conditions, faults: Faults): void {
   const expected = step.id === undefined ? undefined : expectedKeys[step.id]
   if (expected === undefined || expected === row?.pk) return
   const truth = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
-  faults.add(['app', 'provider'], `The submission's ${step.model.noun} ${JSON.stringify(label)} ${truth}: leave this member out, or send its key.`)
+  faults.add(
+    ['app', 'provider'],
+    `The submission's ${step.model.noun} ${JSON.stringify(label)} ${truth}: leave this member out, or send its key.`,
+  )
 }

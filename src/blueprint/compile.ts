@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import { type FieldPath, Faults } from '../errors.ts'
+import { Faults, type FieldPath } from '../errors.ts'
 import { unknownName } from '../messages.ts'
-import { int32, uuid } from '../models/fields.ts'
 import type { Member, Model } from '../models/define.ts'
+import { int32, uuid } from '../models/fields.ts'
 import type { Registry } from '../models/index.ts'
 import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from './document.ts'
 
@@ -28,7 +28,16 @@ export const pkMember: Readonly<Record<'uuid' | 'integer', Member>> = {
 
 function keyMember(schema: z.ZodType): Member {
   const place = { in: 'column', column: 'pk', json: false } as const
-  return { name: 'pk', schema, required: false, initial: undefined, reference: undefined, secret: false, makeUp: undefined, place }
+  return {
+    name: 'pk',
+    schema,
+    required: false,
+    initial: undefined,
+    reference: undefined,
+    secret: false,
+    makeUp: undefined,
+    place,
+  }
 }
 
 /**
@@ -48,7 +57,14 @@ export function compile(
     const path = pathOf(entry, index)
     const model = registry.byName(entry.model)
     if (model === undefined) {
-      faults.add([...path, 'model'], unknownName('model', entry.model, registry.models.map(({ name }) => name)))
+      faults.add(
+        [...path, 'model'],
+        unknownName(
+          'model',
+          entry.model,
+          registry.models.map(({ name }) => name),
+        ),
+      )
       continue
     }
     const context: Context = { registry, model, families, faults, path }
@@ -116,7 +132,9 @@ function checkValue(value: unknown, member: Member, context: Context): unknown {
   if (value instanceof KeyOf || value instanceof Find) return checkTag(value, member, at, context)
   if (Array.isArray(value) && value.some((item) => item instanceof KeyOf || item instanceof Find)) {
     return value.flatMap((item, index) =>
-      item instanceof KeyOf || item instanceof Find ? [checkTag(item, member, [...at, index], context)] : parseValue([item], member, at, faults, index),
+      item instanceof KeyOf || item instanceof Find
+        ? [checkTag(item, member, [...at, index], context)]
+        : parseValue([item], member, at, faults, index),
     )
   }
   return parseValue(value, member, at, faults)
@@ -128,7 +146,12 @@ function parseValue(value: unknown, member: Member, at: FieldPath, faults: Fault
   if (parsed.success) return parsed.data
   for (const issue of withoutConsequences(parsed.error.issues)) {
     const [index, ...inside] = issue.path
-    const place = [...at, ...(typeof index === 'number' ? [index + from, ...inside] : issue.path).map((part) => (typeof part === 'symbol' ? String(part) : part))]
+    const place = [
+      ...at,
+      ...(typeof index === 'number' ? [index + from, ...inside] : issue.path).map((part) =>
+        typeof part === 'symbol' ? String(part) : part,
+      ),
+    ]
     const keys = issue.code === 'unrecognized_keys' ? issue.keys : []
     for (const key of keys) faults.add([...place, key], 'Unknown member.')
     if (keys.length === 0) faults.add(place, issue.message)
@@ -153,6 +176,7 @@ function checkTag(tag: KeyOf | Find, member: Member, at: FieldPath, { registry, 
   const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
   if (found === undefined) faults.add(at, `${name} names nothing that stands before this entry.`)
   else if (found === null) faults.add(at, `${name} names an entry that is absent: it has no key.`)
-  else if (registry.families.get(found)?.table !== target.table) faults.add(at, `${name} is a ${found}: a ${member.reference?.family} is needed.`)
+  else if (registry.families.get(found)?.table !== target.table)
+    faults.add(at, `${name} is a ${found}: a ${member.reference?.family} is needed.`)
   return tag
 }

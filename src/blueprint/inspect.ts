@@ -4,12 +4,12 @@ import type { Keyring } from '../db/seal.ts'
 import { Faults } from '../errors.ts'
 import type { Member, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/index.ts'
-import { type Permission, type Actor, allows } from '../permissions.ts'
-import type { Step } from './compile.ts'
-import { type Keys, resolveTags } from './resolve.ts'
+import { type Actor, allows, type Permission } from '../permissions.ts'
 import { lookAt, suffices } from './ahead.ts'
-import { keysOf, unpack } from './rows.ts'
+import type { Step } from './compile.ts'
 import type { Look } from './look.ts'
+import { type Keys, resolveTags } from './resolve.ts'
+import { keysOf, unpack } from './rows.ts'
 import { labelColumn, type Row } from './statements.ts'
 
 export type Engine = { readonly registry: Registry; readonly keyring: Keyring }
@@ -48,7 +48,10 @@ export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Ke
   const identifiers = await resolveTags(q, engine.registry, step.identifiers, { keys, path, faults })
   const attrs = await resolveTags(q, engine.registry, step.attrs, { keys, path, faults })
   const sent = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
-  const seen = ahead !== undefined && suffices(ahead, step, sent, keys) ? ahead : await lookAt(q, engine.registry, step, identifiers, sent)
+  const seen =
+    ahead !== undefined && suffices(ahead, step, sent, keys)
+      ? ahead
+      : await lookAt(q, engine.registry, step, identifiers, sent)
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   if (seen.rows.length > 1) faults.add(path, `The identifiers match more than one ${model.noun}.`)
@@ -66,14 +69,24 @@ const pkOf = (identifiers: ReadonlyMap<string, unknown>) => {
 }
 
 /** Kinds share a table and its names: a row of another kind is somebody else's. */
-function refuseForeign(registry: Registry, { model, path, identifiers }: Step, row: Row, label: string, faults: Faults): boolean {
+function refuseForeign(
+  registry: Registry,
+  { model, path, identifiers }: Step,
+  row: Row,
+  label: string,
+  faults: Faults,
+): boolean {
   const foreign = Object.entries(model.fixed).some(([column, value]) => row[column] !== value)
   if (!foreign) return false
   const owner = registry.models.find(
-    (other) => other.table === model.table && Object.entries(other.fixed).every(([column, value]) => row[column] === value),
+    (other) =>
+      other.table === model.table && Object.entries(other.fixed).every(([column, value]) => row[column] === value),
   )
   const [member = 'pk'] = identifiers.keys()
-  faults.add([...path, member], `${JSON.stringify(label)} is the name of a ${owner?.noun ?? 'row of another kind'}: choose another.`)
+  faults.add(
+    [...path, member],
+    `${JSON.stringify(label)} is the name of a ${owner?.noun ?? 'row of another kind'}: choose another.`,
+  )
   return true
 }
 
@@ -84,7 +97,11 @@ function checkReferences({ model, path }: Step, seen: Look, sent: ReadonlyMap<st
     if (reference === undefined || missing === undefined || missing.length === 0) continue
     const keys = keysOf(value)
     for (const [index, key] of keys.entries()) {
-      if (missing.includes(key)) faults.add([...path, name, ...(Array.isArray(value) ? [index] : [])], `There is no ${reference.family} with the key ${key}.`)
+      if (missing.includes(key))
+        faults.add(
+          [...path, name, ...(Array.isArray(value) ? [index] : [])],
+          `There is no ${reference.family} with the key ${key}.`,
+        )
     }
   }
 }
@@ -94,13 +111,19 @@ function checkUnique({ model, path }: Step, seen: Look, row: Row | undefined, fa
     for (const { pk, label, value } of holders) {
       if (pk === row?.pk) continue
       const reference = model.members.get(name)?.reference
-      const held = reference === undefined ? `${JSON.stringify(value)} is taken by` : `The ${reference.family} ${value} belongs to`
+      const held =
+        reference === undefined ? `${JSON.stringify(value)} is taken by` : `The ${reference.family} ${value} belongs to`
       faults.add([...path, name], `${held} ${model.noun} ${JSON.stringify(label)}.`)
     }
   }
 }
 
-function labelOf(model: Model, row: Row | undefined, sent: ReadonlyMap<string, unknown>, identifiers: ReadonlyMap<string, unknown>): string {
+function labelOf(
+  model: Model,
+  row: Row | undefined,
+  sent: ReadonlyMap<string, unknown>,
+  identifiers: ReadonlyMap<string, unknown>,
+): string {
   if (row !== undefined) return String(row[labelColumn(model)])
   const [[first = 'pk'] = []] = model.identifiers
   return String(sent.get(first) ?? identifiers.get('pk') ?? '')
@@ -109,7 +132,13 @@ function labelOf(model: Model, row: Row | undefined, sent: ReadonlyMap<string, u
 type Settled = Pick<Finding, 'action' | 'values' | 'changed' | 'generated'>
 
 /** Decides between creating, updating and leaving alone, and checks what the row would become. */
-async function settle(step: Step, row: Row | undefined, sent: ReadonlyMap<string, unknown>, { keyring }: Engine, faults: Faults): Promise<Settled> {
+async function settle(
+  step: Step,
+  row: Row | undefined,
+  sent: ReadonlyMap<string, unknown>,
+  { keyring }: Engine,
+  faults: Faults,
+): Promise<Settled> {
   const { model, state, path } = step
   const nothing: Settled = { action: 'leave', values: {}, changed: [], generated: {} }
   if (state === 'absent') return row === undefined ? nothing : { ...nothing, action: 'delete' }
@@ -121,7 +150,9 @@ async function settle(step: Step, row: Row | undefined, sent: ReadonlyMap<string
   if (state === 'created') return nothing
   const stored = unpack(model, row, keyring)
   const values = { ...stored, ...Object.fromEntries(sent) }
-  const changed = [...model.members.values()].filter((member) => sent.has(member.name) && !isSame(member, stored[member.name], sent.get(member.name)))
+  const changed = [...model.members.values()].filter(
+    (member) => sent.has(member.name) && !isSame(member, stored[member.name], sent.get(member.name)),
+  )
   if (changed.length === 0) return { ...nothing, action: 'unchanged', values }
   if (!isFaulty(sent)) model.rules?.(values, (at, message) => faults.add([...path, ...at], message))
   return { action: 'update', values, changed: changed.map(({ name }) => name), generated: {} }

@@ -30,13 +30,22 @@ export type Asked = { readonly model: Model; readonly question: Question }
  * values. Its one row holds the answers in order (docs/adr/0005-one-look-per-entry.md).
  */
 export function look(registry: Registry, asked: readonly Asked[]): Statement {
-  const shape = JSON.stringify(asked.map(({ model, question: { by, referred, claimed } }) => [model.name, ...[by, referred, claimed].map((each) => [...each.keys()])]))
+  const shape = JSON.stringify(
+    asked.map(({ model, question: { by, referred, claimed } }) => [
+      model.name,
+      ...[by, referred, claimed].map((each) => [...each.keys()]),
+    ]),
+  )
   let text = texts.get(shape)
   if (text === undefined) {
     text = lookText(registry, asked)
     texts.set(shape, text)
   }
-  const values = asked.flatMap(({ question: { by, referred, claimed } }) => [...by.values(), ...referred.values(), ...claimed.values()])
+  const values = asked.flatMap(({ question: { by, referred, claimed } }) => [
+    ...by.values(),
+    ...referred.values(),
+    ...claimed.values(),
+  ])
   return statement(text, values)
 }
 

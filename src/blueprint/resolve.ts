@@ -14,7 +14,12 @@ export type Keys = Map<string, { readonly key: string | number | typeof pending;
 type Context = { keys: Keys; path: FieldPath; faults: Faults }
 
 /** Puts keys in the place of tags. The parsed document is left as it is: the result is a map of its own. */
-export async function resolveTags(q: Queryable, registry: Registry, sent: ReadonlyMap<string, unknown>, context: Context): Promise<Map<string, unknown>> {
+export async function resolveTags(
+  q: Queryable,
+  registry: Registry,
+  sent: ReadonlyMap<string, unknown>,
+  context: Context,
+): Promise<Map<string, unknown>> {
   const resolved = new Map<string, unknown>()
   for (const [name, value] of sent) {
     const at = { ...context, path: [...context.path, name] }
@@ -34,7 +39,12 @@ const isTag = (value: unknown): value is KeyOf | Find => value instanceof KeyOf 
 /** Whether a value is, or holds, a tag. */
 export const hasTag = (value: unknown): boolean => isTag(value) || (Array.isArray(value) && value.some(isTag))
 
-async function keyOf(q: Queryable, registry: Registry, tag: KeyOf | Find, { keys, path, faults }: Context): Promise<unknown> {
+async function keyOf(
+  q: Queryable,
+  registry: Registry,
+  tag: KeyOf | Find,
+  { keys, path, faults }: Context,
+): Promise<unknown> {
   if (tag instanceof KeyOf) return keys.get(tag.id)?.key
   const model = registry.byName(tag.model)
   if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
@@ -53,6 +63,7 @@ async function keyOf(q: Queryable, registry: Registry, tag: KeyOf | Find, { keys
   )
   const [row, another] = rows
   if (row === undefined) faults.add(path, `!Find ${tag.model} ${JSON.stringify(tag.identifiers)} finds nothing.`)
-  if (another !== undefined) faults.add(path, `!Find ${tag.model} ${JSON.stringify(tag.identifiers)} finds more than one row.`)
+  if (another !== undefined)
+    faults.add(path, `!Find ${tag.model} ${JSON.stringify(tag.identifiers)} finds more than one row.`)
   return row?.pk
 }

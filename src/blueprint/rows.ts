@@ -41,7 +41,8 @@ export function unpack(model: Model, row: Row, keyring: Keyring): Values {
   return values
 }
 
-const object = (value: unknown): Readonly<Record<string, unknown>> => (typeof value === 'object' && value !== null ? { ...value } : {})
+const object = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? { ...value } : {}
 
 const opened = (plaintext: string): unknown => JSON.parse(plaintext)
 
@@ -57,17 +58,31 @@ export function newIdentity(model: Model, pk: unknown): Identity {
 export function packNew(model: Model, identity: Identity, values: Values, keyring: Keyring): Packed {
   const packed = pack(model, [...model.members.values()], identity.uuid ?? identity.pk ?? '', values, {}, keyring)
   const columns = new Map(packed.columns)
-  for (const [column, value] of Object.entries({ ...identity, ...model.fixed })) columns.set(column, { value, json: false })
+  for (const [column, value] of Object.entries({ ...identity, ...model.fixed }))
+    columns.set(column, { value, json: false })
   return { columns, links: packed.links }
 }
 
 /** The columns that changed members touch; what else `settings` and `secrets` hold stays as it is. */
-export function packChanged(model: Model, row: Row, changed: readonly string[], values: Values, keyring: Keyring): Packed {
+export function packChanged(
+  model: Model,
+  row: Row,
+  changed: readonly string[],
+  values: Values,
+  keyring: Keyring,
+): Packed {
   const members = [...model.members.values()].filter(({ name }) => changed.includes(name))
   return pack(model, members, rowId(model, row), values, row, keyring)
 }
 
-function pack(model: Model, members: readonly Member[], row: string, values: Values, before: Readonly<Record<string, unknown>>, keyring: Keyring): Packed {
+function pack(
+  model: Model,
+  members: readonly Member[],
+  row: string,
+  values: Values,
+  before: Readonly<Record<string, unknown>>,
+  keyring: Keyring,
+): Packed {
   const columns = new Map<string, { value: unknown; json: boolean }>()
   const links = new Map<string, readonly unknown[]>()
   const settings = { ...object(before.settings) }
@@ -109,7 +124,10 @@ export function mirrorRows(model: Model, values: Values, members: Iterable<strin
     const member = model.members.get(name)
     if (member?.place.in !== 'settings' || member.reference === undefined) return []
     const column = mirror.columns[member.reference.family]
-    if (column === undefined) throw new Error(`${model.name}: ${name} refers to ${member.reference.family}, which ${mirror.table} has no column for`)
+    if (column === undefined)
+      throw new Error(
+        `${model.name}: ${name} refers to ${member.reference.family}, which ${mirror.table} has no column for`,
+      )
     return keysOf(values[name]).map((key, position) => ({ member: name, position, [column]: key }))
   })
 }

@@ -25,24 +25,37 @@ export function columnOf(model: Model, name: string): string {
 }
 
 export const linksOf = (model: Model): [Member, Link][] =>
-  [...model.members.values()].flatMap((member) => (member.place.in === 'link' ? [[member, member.place] as [Member, Link]] : []))
+  [...model.members.values()].flatMap((member) =>
+    member.place.in === 'link' ? [[member, member.place] as [Member, Link]] : [],
+  )
 
 export const exclusiveLinks = (model: Model) => linksOf(model).filter(([, link]) => link.exclusive === true)
 
 /** All columns that hold something of the model's own. */
 export function columnsOf(model: Model): string[] {
-  const own = [...model.members.values()].flatMap(({ place }) => (place.in === 'column' || place.in === 'sealed' ? [place.column] : []))
+  const own = [...model.members.values()].flatMap(({ place }) =>
+    place.in === 'column' || place.in === 'sealed' ? [place.column] : [],
+  )
   return [
     'pk',
-    ...new Set([...own, ...Object.keys(model.fixed), ...(model.packed ? ['settings', 'secrets'] : []), ...(model.uuid ? ['uuid'] : [])]),
+    ...new Set([
+      ...own,
+      ...Object.keys(model.fixed),
+      ...(model.packed ? ['settings', 'secrets'] : []),
+      ...(model.uuid ? ['uuid'] : []),
+    ]),
   ]
 }
 
 /** Binds a stored value: JSON as text, everything else as it is. */
-const bound = (json: boolean, value: unknown): unknown => (json && value !== null && value !== undefined ? JSON.stringify(value) : (value ?? null))
+const bound = (json: boolean, value: unknown): unknown =>
+  json && value !== null && value !== undefined ? JSON.stringify(value) : (value ?? null)
 
 /** What a row holds, column by column: `values` by member, secrets already sealed. */
-export type Packed = { columns: ReadonlyMap<string, { value: unknown; json: boolean }>; links: ReadonlyMap<string, readonly unknown[]> }
+export type Packed = {
+  columns: ReadonlyMap<string, { value: unknown; json: boolean }>
+  links: ReadonlyMap<string, readonly unknown[]>
+}
 
 /**
  * Inserts a row with its links and mirrored references; answers its `pk`.
@@ -84,7 +97,11 @@ function mirrorColumns(model: Model, alias?: string): string {
 }
 
 const mirrorSource = (model: Model, parameter: string) =>
-  `jsonb_to_recordset(${parameter}::jsonb) AS m(member text, position integer, ${Object.values(model.mirror?.columns ?? {}).map((column) => `${quoted(column)} uuid`).join(', ')})`
+  `jsonb_to_recordset(${parameter}::jsonb) AS m(member text, position integer, ${Object.values(
+    model.mirror?.columns ?? {},
+  )
+    .map((column) => `${quoted(column)} uuid`)
+    .join(', ')})`
 
 /** Updates the changed columns and links of one row; nothing that stays equal is written. */
 export function update(model: Model, registry: Registry, pk: string | number, packed: Packed): Statement[] {
@@ -100,7 +117,10 @@ export function update(model: Model, registry: Registry, pk: string | number, pa
     if (others === undefined) continue
     const type = keyType(registry, member)
     statements.push(
-      statement(`DELETE FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND NOT ${quoted(other)} = ANY($2::${type}[])`, [pk, others]),
+      statement(
+        `DELETE FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND NOT ${quoted(other)} = ANY($2::${type}[])`,
+        [pk, others],
+      ),
       statement(
         `INSERT INTO ${quoted(table)} (${quoted(own)}, ${quoted(other)}) SELECT $1, k FROM unnest($2::${type}[]) k WHERE NOT EXISTS (SELECT FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND ${quoted(other)} = k)`,
         [pk, others],
@@ -111,7 +131,12 @@ export function update(model: Model, registry: Registry, pk: string | number, pa
 }
 
 /** Replaces the mirrored references of the named members. */
-export function remirror(model: Model, pk: string | number, members: readonly string[], mirrored: readonly Values[]): Statement[] {
+export function remirror(
+  model: Model,
+  pk: string | number,
+  members: readonly string[],
+  mirrored: readonly Values[],
+): Statement[] {
   if (model.mirror === undefined || members.length === 0) return []
   const { table, own } = model.mirror
   const inserted = `INSERT INTO ${quoted(table)} (${quoted(own)}, ${mirrorColumns(model)}) SELECT $1, ${mirrorColumns(model, 'm')} FROM ${mirrorSource(model, '$2')}`

@@ -52,13 +52,15 @@ export function toBlueprint(body: unknown, registry: Registry, createOnly: boole
     faults.add(['provider_model'], `Must be one of: ${names.join(', ')}.`)
   }
   const entries: Entry[] = []
-  if (kind !== undefined && isObject(sent.provider)) entries.push(toEntry(ids.provider, kind.name, 'name', sent.provider))
+  if (kind !== undefined && isObject(sent.provider))
+    entries.push(toEntry(ids.provider, kind.name, 'name', sent.provider))
   const expectedKeys: Record<string, number> = {}
   if (isObject(sent.app)) {
     const { provider: key, ...app } = sent.app
     // A key that is sent is a claim about the provider beside it, not a second source.
     if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[ids.provider] = key
-    else if (key !== undefined && key !== null) faults.add([ids.app, 'provider'], 'Must be a whole number: the key of the provider in this submission.')
+    else if (key !== undefined && key !== null)
+      faults.add([ids.app, 'provider'], 'Must be a whole number: the key of the provider in this submission.')
     const provider = kind === undefined ? {} : { provider: new KeyOf(ids.provider) }
     entries.push(toEntry(ids.app, applicationModel, 'slug', { ...app, ...(isObject(sent.provider) && provider) }))
   }

@@ -5,18 +5,18 @@ import {
   defineScalarTag,
   defineSequenceTag,
   dump,
-  type Event,
   EVENT_ALIAS,
   EVENT_POP,
   EVENT_SCALAR,
+  type Event,
   NOT_RESOLVED,
   parseEvents,
   SCALAR_STYLE_PLAIN,
   YAMLException,
 } from 'js-yaml'
+import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
-import { z } from 'zod'
 
 const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
   resolve: (source) => (source === '' ? NOT_RESOLVED : new KeyOf(source)),
@@ -87,7 +87,12 @@ function construct(text: string): unknown {
   try {
     const events = parseEvents(text, { maxDepth: documentLimits.depth })
     refuseUnfolding(events, text)
-    const documents = constructFromEvents(events, { source: text, schema: parseSchema, maxAliases: 0, maxTotalMergeKeys: 0 })
+    const documents = constructFromEvents(events, {
+      source: text,
+      schema: parseSchema,
+      maxAliases: 0,
+      maxTotalMergeKeys: 0,
+    })
     if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`)
     return documents[0]
   } catch (error) {
@@ -102,10 +107,16 @@ function refuseUnfolding(events: readonly Event[], text: string): void {
   let nodes = 0
   for (const event of events) {
     if (event.type !== EVENT_POP) nodes += 1
-    if (event.type === EVENT_ALIAS) throw refused(`uses an alias (*): write the value out${place(text, event.anchorStart - 1)}`)
-    if ('anchorStart' in event && event.anchorStart >= 0) throw refused(`uses an anchor (&): write the value out${place(text, event.anchorStart - 1)}`)
+    if (event.type === EVENT_ALIAS)
+      throw refused(`uses an alias (*): write the value out${place(text, event.anchorStart - 1)}`)
+    if ('anchorStart' in event && event.anchorStart >= 0)
+      throw refused(`uses an anchor (&): write the value out${place(text, event.anchorStart - 1)}`)
     // As a text it stands in quotes; plain, other readers would merge what follows.
-    const isMerge = event.type === EVENT_SCALAR && event.style === SCALAR_STYLE_PLAIN && event.tagStart < 0 && text.slice(event.valueStart, event.valueEnd) === '<<'
+    const isMerge =
+      event.type === EVENT_SCALAR &&
+      event.style === SCALAR_STYLE_PLAIN &&
+      event.tagStart < 0 &&
+      text.slice(event.valueStart, event.valueEnd) === '<<'
     if (isMerge) throw refused(`uses a merge key (<<): write the members out${place(text, event.valueStart)}`)
   }
   if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`)
@@ -116,4 +127,5 @@ function place(text: string, offset: number): string {
   return ` (line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1})`
 }
 
-const refused = (why: string) => new Problem('invalid', 'The blueprint cannot be read.', { fields: { blueprint: [`The blueprint ${why}.`] } })
+const refused = (why: string) =>
+  new Problem('invalid', 'The blueprint cannot be read.', { fields: { blueprint: [`The blueprint ${why}.`] } })

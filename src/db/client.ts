@@ -82,7 +82,11 @@ async function run<Row>(client: pg.Pool | pg.PoolClient, { name, text, values }:
  *
  * @throws CommitUnknown when the connection was lost while committing: only the database knows the outcome
  */
-export async function transaction<Result>(db: Db, work: (tx: Tx) => Promise<Result>, timeouts: Timeouts = defaultTimeouts): Promise<Result> {
+export async function transaction<Result>(
+  db: Db,
+  work: (tx: Tx) => Promise<Result>,
+  timeouts: Timeouts = defaultTimeouts,
+): Promise<Result> {
   const client = await db.pool.connect().catch((error: unknown) => {
     throw databaseProblem(error)
   })
@@ -121,7 +125,10 @@ async function rootOf(error: unknown, settled: () => Promise<unknown>): Promise<
 }
 
 /** BEGIN goes out together with the first statement: if it fails, so does everything behind it. */
-function open(client: pg.PoolClient, { lockMs, statementMs, idleMs }: Timeouts): { tx: Tx; settled: () => Promise<unknown> } {
+function open(
+  client: pg.PoolClient,
+  { lockMs, statementMs, idleMs }: Timeouts,
+): { tx: Tx; settled: () => Promise<unknown> } {
   const sent: Promise<unknown>[] = []
   const send = (answer: Promise<unknown>) => {
     // Whoever commits awaits it; until then a failure is nobody's unhandled rejection.

@@ -17,7 +17,11 @@ const prismaFailure = z.object({
 const beneathPrisma = (error: Error) => prismaFailure.safeParse(error).data?.meta.driverAdapterError.cause
 
 /** The adapter names broken sockets by kind; here they get the SQLSTATE of the same meaning. */
-const socketKinds: Readonly<Record<string, string>> = { DatabaseNotReachable: '08001', ConnectionClosed: '08006', SocketTimeout: '08006' }
+const socketKinds: Readonly<Record<string, string>> = {
+  DatabaseNotReachable: '08001',
+  ConnectionClosed: '08006',
+  SocketTimeout: '08006',
+}
 
 /** SQLSTATE of a PostgreSQL error, or the operating system's code of a broken socket. */
 export function failureCode(error: unknown): string | undefined {
@@ -28,10 +32,24 @@ export function failureCode(error: unknown): string | undefined {
   return failureCode(error.cause)
 }
 
-const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'])
+const socketCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+])
 
 /** Texts of errors that pg throws without a code. */
-const lostTexts = ['Connection terminated', 'timeout exceeded when trying to connect', 'Client has encountered a connection error', 'timeout expired']
+const lostTexts = [
+  'Connection terminated',
+  'timeout exceeded when trying to connect',
+  'Client has encountered a connection error',
+  'timeout expired',
+]
 
 /** The connection is gone, or none can be had: class 08, 57P0x (shutdown, crash, starting up), 53300, or a socket error. */
 export function isConnectionLost(error: unknown): boolean {
@@ -45,7 +63,8 @@ export function isConnectionLost(error: unknown): boolean {
 export function wasNeverSent(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : error
   const code = failureCode(cause)
-  if (code !== undefined) return ['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03', '53300'].includes(code)
+  if (code !== undefined)
+    return ['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03', '53300'].includes(code)
   return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
 }
 
@@ -54,8 +73,12 @@ export const isTransient = (error: unknown): boolean =>
   isConnectionLost(error) || ['40001', '40P01', '55P03'].includes(failureCode(error) ?? '')
 
 /** A unique or foreign-key constraint that was broken, by its name in the migration; else undefined. */
-export function brokenConstraint(error: unknown): { kind: 'unique' | 'reference' | 'check'; constraint: string } | undefined {
-  const kind = ({ '23505': 'unique', '23503': 'reference', '23001': 'reference', '23514': 'check' } as const)[failureCode(error) ?? '']
+export function brokenConstraint(
+  error: unknown,
+): { kind: 'unique' | 'reference' | 'check'; constraint: string } | undefined {
+  const kind = ({ '23505': 'unique', '23503': 'reference', '23001': 'reference', '23514': 'check' } as const)[
+    failureCode(error) ?? ''
+  ]
   if (kind === undefined || !(error instanceof Error)) return undefined
   const constraint = beneathPrisma(error)?.constraint?.index ?? ('constraint' in error ? error.constraint : undefined)
   return typeof constraint === 'string' ? { kind, constraint } : undefined

@@ -34,7 +34,9 @@ export function keyring(secret: string): Keyring {
       if (version !== 'v1' || nonce === undefined || body === undefined) throw new Error('not a sealed value')
       if (id !== keyId) throw new Error(`sealed under key ${id}, but SECRET_KEY is ${keyId}`)
       const sealed = Buffer.from(body, 'base64url')
-      const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'), { authTagLength: tagBytes }).setAAD(associated(place))
+      const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'), {
+        authTagLength: tagBytes,
+      }).setAAD(associated(place))
       decipher.setAuthTag(sealed.subarray(-tagBytes))
       return Buffer.concat([decipher.update(sealed.subarray(0, -tagBytes)), decipher.final()]).toString('utf8')
     },

@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto'
 
 /** A statement with parameters. Under a name it is parsed and planned once per connection, then only bound. */
-export type Statement = { readonly name: string | undefined; readonly text: string; readonly values: readonly unknown[] }
+export type Statement = {
+  readonly name: string | undefined
+  readonly text: string
+  readonly values: readonly unknown[]
+}
 
 const names = new Map<string, string>()
 
@@ -20,5 +24,8 @@ export const unprepared = (text: string, values: readonly unknown[]): Statement 
 
 /** `` sql`SELECT pk FROM users WHERE username = ${name}` ``: each value is a parameter, never text. */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statement {
-  return statement(strings.reduce((text, part, index) => `${text}$${index}${part}`), values)
+  return statement(
+    strings.reduce((text, part, index) => `${text}$${index}${part}`),
+    values,
+  )
 }

@@ -25,7 +25,9 @@ export function guardRoutes(app: FastifyInstance, db: Db): void {
   app.addHook('onRoute', (route) => void routes.push(route))
   // At the end of the start, because a plugin's own hooks may still say it.
   app.addHook('onReady', async () => {
-    const open = routes.filter(({ config }) => config?.permission === undefined).map(({ method, url }) => `${method} ${url}`)
+    const open = routes
+      .filter(({ config }) => config?.permission === undefined)
+      .map(({ method, url }) => `${method} ${url}`)
     if (open.length > 0) throw new Error(`routes without a permission do not start: ${open.join(', ')}`)
   })
   app.addHook('onRequest', async (request) => {
@@ -45,6 +47,7 @@ async function authenticate(db: Db, request: FastifyRequest): Promise<Actor> {
   const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '') ?? []
   const actor = secret === undefined || secret.length > maxTokenLength ? null : await actorByToken(db, secret)
   // One text for all: which of the reasons it is would help only a guesser.
-  if (actor === null) throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
+  if (actor === null)
+    throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
   return actor
 }

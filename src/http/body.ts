@@ -8,10 +8,14 @@ export const bodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_000 } as cons
 /** JSON is the only language spoken here; everything else is 415. */
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: bodyLimits.bytes }, async ({ headers }: FastifyRequest, body: Buffer) => {
-    refusePacked(headers['content-encoding'])
-    return parseJson(body)
-  })
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer', bodyLimit: bodyLimits.bytes },
+    async ({ headers }: FastifyRequest, body: Buffer) => {
+      refusePacked(headers['content-encoding'])
+      return parseJson(body)
+    },
+  )
 }
 
 /** Nothing is unpacked here: a small body could become any size. */
@@ -60,7 +64,8 @@ function checkShape(root: unknown): void {
     }
     if (typeof value === 'string') checkText(value, path, faults)
     else if (typeof value === 'number' && !Number.isFinite(value)) faults.add(path, 'Is too large a number.')
-    else if (Array.isArray(value)) for (const [index, item] of value.entries()) open.push({ value: item, path: [...path, index] })
+    else if (Array.isArray(value))
+      for (const [index, item] of value.entries()) open.push({ value: item, path: [...path, index] })
     else if (typeof value === 'object' && value !== null) {
       for (const [name, member] of Object.entries(value)) {
         checkName(name, path, faults)

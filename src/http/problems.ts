@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { databaseProblem } from '../db/failures.ts'
 import { catalogue, Problem } from '../errors.ts'
 import { bodyLimits } from './body.ts'
-import { databaseProblem } from '../db/failures.ts'
 
 /** The one place that turns an error into an answer. */
 export function answerProblems(app: FastifyInstance): void {
@@ -24,7 +24,8 @@ export function answerUnroutable(error: unknown, request: FastifyRequest, reply:
 const fastifyProblems: Readonly<Record<string, () => Problem>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new Problem('too_large', `The body is larger than ${bodyLimits.bytes} bytes.`),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Problem('unsupported_media_type', 'Send application/json.'),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
   FST_ERR_BAD_URL: () => new Problem('not_found', 'There is nothing here.'),
   FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
 }
@@ -49,19 +50,32 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
 }
 
 /** A 400 speaks by member, of which `code` is the answer's own; everything else says one thing. */
-function bodyOf(status: number, { code, message, fields }: Pick<Problem, 'code' | 'message' | 'fields'>): Record<string, unknown> {
+function bodyOf(
+  status: number,
+  { code, message, fields }: Pick<Problem, 'code' | 'message' | 'fields'>,
+): Record<string, unknown> {
   if (status !== 400) return { detail: message, code }
   if (fields === undefined) return { non_field_errors: [message], code }
   const { code: member, non_field_errors: whole, ...others } = fields
   if (member === undefined) return { ...fields, code }
-  return { ...others, non_field_errors: [...[whole ?? []].flat(), `code: ${[member].flat().map(String).join(' ')}`], code }
+  return {
+    ...others,
+    non_field_errors: [...[whole ?? []].flat(), `code: ${[member].flat().map(String).join(' ')}`],
+    code,
+  }
 }
 
 /** Which methods a path takes, for 405: Fastify only knows that none of its routes matched. */
 function routeTable(app: FastifyInstance): (url: string) => string[] {
   const routes: { method: string; pattern: RegExp }[] = []
   app.addHook('onRoute', ({ method, url }) => {
-    const pattern = new RegExp(`^${url.replace(/\/$/, '').replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+').replace(/\\\*$/, '.*')}/?$`)
+    const pattern = new RegExp(
+      `^${url
+        .replace(/\/$/, '')
+        .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+        .replace(/:\w+/g, '[^/]+')
+        .replace(/\\\*$/, '.*')}/?$`,
+    )
     for (const each of [method].flat()) routes.push({ method: each, pattern })
   })
   return (url) => {

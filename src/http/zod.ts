@@ -20,7 +20,8 @@ function invalid(error: z.ZodError, schema: z.ZodType, what: string): Problem {
   for (const issue of error.issues) {
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
     if (issue.code !== 'unrecognized_keys') faults.add(path, issue.message)
-    else for (const key of issue.keys) faults.add([...path, key], unknownName(what, key, path.length === 0 ? known : []))
+    else
+      for (const key of issue.keys) faults.add([...path, key], unknownName(what, key, path.length === 0 ? known : []))
   }
   return new Problem('invalid', 'The request is not valid.', { fields: faults.tree() })
 }

@@ -11,7 +11,9 @@ import type { Actor } from '../permissions.ts'
 type ActorRow = { pk: number; username: string; superuser: boolean; permissions: string[] }
 
 const toActor = (row: ActorRow | undefined): Actor | null =>
-  row === undefined ? null : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
+  row === undefined
+    ? null
+    : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
 
 /**
  * @param secret the bearer token as sent

@@ -137,7 +137,8 @@ export function defineModel(declaration: ModelDeclaration): Model {
   }
   const named = [...declaration.identifiers.flat(), ...(declaration.unique ?? [])]
   const unknown = named.filter((name) => name !== 'pk' && !members.has(name))
-  if (unknown.length > 0) throw new Error(`${declaration.name}: identifier or unique member ${unknown.join(', ')} is not declared`)
+  if (unknown.length > 0)
+    throw new Error(`${declaration.name}: identifier or unique member ${unknown.join(', ')} is not declared`)
   return {
     ...declaration,
     family: declaration.family ?? declaration.resource,
@@ -150,7 +151,19 @@ export function defineModel(declaration: ModelDeclaration): Model {
 
 function placeOf(
   name: string,
-  { columns, links, packed, secret, json }: { columns: Readonly<Record<string, string>>; links: Readonly<Record<string, Link>>; packed: boolean; secret: boolean; json: boolean },
+  {
+    columns,
+    links,
+    packed,
+    secret,
+    json,
+  }: {
+    columns: Readonly<Record<string, string>>
+    links: Readonly<Record<string, Link>>
+    packed: boolean
+    secret: boolean
+    json: boolean
+  },
 ): Place {
   const link = links[name]
   const column = columns[name]
@@ -185,4 +198,5 @@ const bare = (schema: z.ZodType): z.ZodType =>
 const isArray = (schema: z.ZodType): boolean => bare(schema) instanceof z.ZodArray
 
 /** Objects are bound as JSON; a list of texts is a PostgreSQL array. */
-const isJson = (schema: z.ZodType): boolean => bare(schema) instanceof z.ZodObject || bare(schema) instanceof z.ZodRecord
+const isJson = (schema: z.ZodType): boolean =>
+  bare(schema) instanceof z.ZodObject || bare(schema) instanceof z.ZodRecord

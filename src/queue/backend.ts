@@ -15,8 +15,12 @@ import { Problem } from '../errors.ts'
 import type { ApplyJob, QueueSpec } from './define.ts'
 
 /** BullMQ's classes over either store. */
-export type ApplyQueue = Queue<ApplyJob> | Queue<ApplyJob, unknown, string, ApplyJob, unknown, string, PostgresQueueBackend, PostgresConnectionOptions>
-export type ApplyEvents = Pick<QueueEvents, 'close'> & { on(event: 'completed' | 'failed', listener: (ended: { jobId: string }) => void): unknown }
+export type ApplyQueue =
+  | Queue<ApplyJob>
+  | Queue<ApplyJob, unknown, string, ApplyJob, unknown, string, PostgresQueueBackend, PostgresConnectionOptions>
+export type ApplyEvents = Pick<QueueEvents, 'close'> & {
+  on(event: 'completed' | 'failed', listener: (ended: { jobId: string }) => void): unknown
+}
 export type ApplyWorker = Pick<Worker, 'close' | 'isRunning' | 'waitUntilReady'>
 
 /** Milliseconds: BullMQ's own `close` waits for ever while Redis is away. A worker gets the time that a run takes. */
@@ -35,7 +39,11 @@ export type Backend = {
   readonly kind: 'redis' | 'postgres'
   /** After `check` has passed: a queue asks Redis for its version once, and stays broken when nobody answers. */
   openQueue(spec: QueueSpec): ApplyQueue
-  openWorker(spec: QueueSpec, work: (job: Job<ApplyJob>) => Promise<string>, options: { concurrency: number }): ApplyWorker
+  openWorker(
+    spec: QueueSpec,
+    work: (job: Job<ApplyJob>) => Promise<string>,
+    options: { concurrency: number },
+  ): ApplyWorker
   openEvents(spec: QueueSpec): ApplyEvents
   /** @throws {Problem} `unavailable` when the store cannot be reached or is set up so that it could lose jobs */
   check(): Promise<void>
@@ -43,10 +51,21 @@ export type Backend = {
 }
 
 /** Defaults that bite: a killed worker's job would be taken up after a minute, and one lost connection paused it for 15 s. */
-const workerDefaults = { lockDuration: 4_000, stalledInterval: 1_000, maxStalledCount: 50, runRetryDelay: 300 } satisfies Partial<WorkerOptions>
+const workerDefaults = {
+  lockDuration: 4_000,
+  stalledInterval: 1_000,
+  maxStalledCount: 50,
+  runRetryDelay: 300,
+} satisfies Partial<WorkerOptions>
 
 /** Jobs that a worker takes and finds locked or done cost nothing, so being called stalled often is no reason to fail. */
-export async function openBackend({ redisUrl, databaseUrl }: { redisUrl: string | null; databaseUrl: string }): Promise<Backend> {
+export async function openBackend({
+  redisUrl,
+  databaseUrl,
+}: {
+  redisUrl: string | null
+  databaseUrl: string
+}): Promise<Backend> {
   return redisUrl === null ? openPostgres(databaseUrl) : openRedis(redisUrl)
 }
 
@@ -70,7 +89,11 @@ function openRedis(url: string): Backend {
   return {
     kind: 'redis',
     openQueue: (spec) => {
-      const queue: Queue<ApplyJob> = new Queue(spec.name, { connection: producer, defaultJobOptions: spec.jobs, skipWaitingForReady: true })
+      const queue: Queue<ApplyJob> = new Queue(spec.name, {
+        connection: producer,
+        defaultJobOptions: spec.jobs,
+        skipWaitingForReady: true,
+      })
       queue.on('error', () => {})
       return queue
     },
@@ -89,7 +112,10 @@ async function checkRedis(redis: Redis): Promise<void> {
   const reply = await reach(redis)
   const policy = reply[reply.indexOf('maxmemory-policy') + 1]
   if (policy !== undefined && policy !== 'noeviction') {
-    throw new Problem('unavailable', `Redis evicts keys (maxmemory-policy ${policy}): set it to noeviction, or jobs get lost.`)
+    throw new Problem(
+      'unavailable',
+      `Redis evicts keys (maxmemory-policy ${policy}): set it to noeviction, or jobs get lost.`,
+    )
   }
 }
 
@@ -131,17 +157,36 @@ async function openPostgres(url: string): Promise<Backend> {
   })
   return {
     kind: 'postgres',
-    openQueue: (spec) => quiet(new Queue(spec.name, { connection: connection('gatewright-queue', 8), defaultJobOptions: spec.jobs, skipWaitingForReady: true }, createPostgresBackend)),
+    openQueue: (spec) =>
+      quiet(
+        new Queue(
+          spec.name,
+          { connection: connection('gatewright-queue', 8), defaultJobOptions: spec.jobs, skipWaitingForReady: true },
+          createPostgresBackend,
+        ),
+      ),
     openWorker: (spec, work, { concurrency }) =>
-      quiet(new Worker(spec.name, work, { connection: connection('gatewright-queue-worker', concurrency + 2), concurrency, ...workerDefaults }, createPostgresBackend)),
-    openEvents: (spec) => quiet(new QueueEvents(spec.name, { connection: connection('gatewright-queue-events', 2) }, createPostgresBackend)),
+      quiet(
+        new Worker(
+          spec.name,
+          work,
+          { connection: connection('gatewright-queue-worker', concurrency + 2), concurrency, ...workerDefaults },
+          createPostgresBackend,
+        ),
+      ),
+    openEvents: (spec) =>
+      quiet(
+        new QueueEvents(spec.name, { connection: connection('gatewright-queue-events', 2) }, createPostgresBackend),
+      ),
     check: async () => {},
     close: async () => {},
   }
 }
 
 /** An 'error' event without a listener ends the process; what it says shows up where a call fails. */
-function quiet<Emitter extends { on(event: 'error', listener: (error: Error) => void): unknown }>(emitter: Emitter): Emitter {
+function quiet<Emitter extends { on(event: 'error', listener: (error: Error) => void): unknown }>(
+  emitter: Emitter,
+): Emitter {
   emitter.on('error', () => {})
   return emitter
 }

@@ -1,3 +1,4 @@
+import { ErrorCode } from 'bullmq'
 import { Problem } from '../errors.ts'
 import type { ApplyQueue } from './backend.ts'
 import { canaryName, jobId } from './define.ts'
@@ -10,7 +11,11 @@ const ringWithinMs = 900
  *
  * @throws {Problem} `unavailable` when the queue is away; the job may have been added all the same
  */
-export async function ring(queue: ApplyQueue, run: { readonly id: string; readonly title: string }, ringNumber: number): Promise<void> {
+export async function ring(
+  queue: ApplyQueue,
+  run: { readonly id: string; readonly title: string },
+  ringNumber: number,
+): Promise<void> {
   await within(queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, ringNumber) }))
 }
 
@@ -19,7 +24,14 @@ const canaryEveryMs = 2_000
 /** Has the queue make a canary job every other second, however many processes ask for it. */
 export async function keepCanary(queue: ApplyQueue): Promise<void> {
   const template = { name: canaryName, data: { run: '' }, opts: { removeOnComplete: true, removeOnFail: true } }
-  await within(queue.upsertJobScheduler(canaryName, { every: canaryEveryMs }, template))
+  const kept = queue.upsertJobScheduler(canaryName, { every: canaryEveryMs }, template)
+  await within(kept.catch(ignoreKeptByAnother))
+}
+
+/** Two processes keep it at once, and this one came second: the jobs are there. */
+function ignoreKeptByAnother(error: unknown): void {
+  const isThere = error instanceof Error && 'code' in error && error.code === ErrorCode.SchedulerJobSlotsBusy
+  if (!isThere) throw error
 }
 
 /** Bounds a call to the queue, and calls every failure of it what it is: the queue is away. */

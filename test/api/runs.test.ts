@@ -8,7 +8,9 @@ let there: Installation
 let submitter: Made
 beforeAll(async () => {
   there = await installation()
-  submitter = await there.make.user({ permissions: ['add_application', 'change_application', 'add_oauth2provider', 'change_oauth2provider'] })
+  submitter = await there.make.user({
+    permissions: ['add_application', 'change_application', 'add_oauth2provider', 'change_oauth2provider'],
+  })
 })
 
 /** Submits, and gives the path of the run. */
@@ -18,8 +20,10 @@ async function submitted(body: unknown, as = submitter): Promise<string> {
   return answer.headers['content-location'] ?? ''
 }
 
-const seen = ({ json }: Answer) => json as { generated: Record<string, Record<string, string>>; blueprint: string; [member: string]: unknown }
-const withoutSecrets = (name: string) => named('oauth2', name, { provider: { client_id: undefined, client_secret: undefined } })
+const seen = ({ json }: Answer) =>
+  json as { generated: Record<string, Record<string, string>>; blueprint: string; [member: string]: unknown }
+const withoutSecrets = (name: string) =>
+  named('oauth2', name, { provider: { client_id: undefined, client_secret: undefined } })
 
 test('a run tells all there is to know', async () => {
   const run = await submitter.get(await submitted(await named('oauth2', 'all')))
@@ -30,7 +34,10 @@ test('a run tells all there is to know', async () => {
     title: 'apply oauth2 all',
     applied: true,
     reason: null,
-    logs: [expect.stringContaining('provider oauth2 "all" created'), expect.stringContaining('application "all" created')],
+    logs: [
+      expect.stringContaining('provider oauth2 "all" created'),
+      expect.stringContaining('application "all" created'),
+    ],
     blueprint: expect.stringContaining('!KeyOf provider'),
     generated: {},
     submitter: submitter.pk,
@@ -46,7 +53,9 @@ test('a run tells all there is to know', async () => {
 describe('who may read it', () => {
   test('its submitter, and superusers; to others it is not there', async () => {
     const path = await submitted(await named('oauth2', 'whose'))
-    const stranger = await there.make.user({ permissions: ['add_application', 'add_oauth2provider', 'view_application'] })
+    const stranger = await there.make.user({
+      permissions: ['add_application', 'add_oauth2provider', 'view_application'],
+    })
     expect((await submitter.get(path)).status).toBe(200)
     expect((await there.admin.get(path)).status).toBe(200)
     const none = await stranger.get('/api/v3/blueprints/runs/6f7e0000-0000-7000-8000-000000000000/')
@@ -63,9 +72,24 @@ describe('who may read it', () => {
     expect((await there.admin.get(path)).json).toMatchObject({ submitter: null })
   })
 
-  test.each(['x', '1', '6f7e0000', `${'a'.repeat(400)}`, '%00', "'", '6f7e0000-0000-7000-8000-00000000000g', '..%2f..', '%F0%9F%98%80', '%zz', '%'])('a malformed key is 404: %s', async (key) => {
+  test.each([
+    'x',
+    '1',
+    '6f7e0000',
+    `${'a'.repeat(400)}`,
+    '%00',
+    "'",
+    '6f7e0000-0000-7000-8000-00000000000g',
+    '..%2f..',
+    '%F0%9F%98%80',
+    '%zz',
+    '%',
+  ])('a malformed key is 404: %s', async (key) => {
     const answer = await submitter.get(`/api/v3/blueprints/runs/${key}/`)
-    expect({ status: answer.status, json: answer.json }).toEqual({ status: 404, json: { detail: expect.any(String), code: 'not_found' } })
+    expect({ status: answer.status, json: answer.json }).toEqual({
+      status: 404,
+      json: { detail: expect.any(String), code: 'not_found' },
+    })
   })
 
   test('a key in capitals is the same key', async () => {
@@ -80,7 +104,9 @@ describe('values that the service made up', () => {
     const path = await submitted(await withoutSecrets('made-up'))
     const own = seen(await submitter.get(path))
     const made = await there.db.prisma.provider.findUniqueOrThrow({ where: { name: 'made-up' } })
-    expect(own.generated).toEqual({ provider: { client_id: made.oauth2ClientId, client_secret: expect.stringMatching(/^\w{128}$/) } })
+    expect(own.generated).toEqual({
+      provider: { client_id: made.oauth2ClientId, client_secret: expect.stringMatching(/^\w{128}$/) },
+    })
     const foreign = await there.admin.get(path)
     expect(seen(foreign).generated).toEqual({})
     expect(foreign.text).not.toContain(own.generated.provider?.client_secret)
@@ -90,7 +116,10 @@ describe('values that the service made up', () => {
     const path = await submitted(await withoutSecrets('expiring'))
     const [first, second] = [await submitter.get(path), await submitter.get(path)]
     expect(seen(second).generated).toEqual(seen(first).generated)
-    await there.db.prisma.run.updateMany({ where: { title: 'apply oauth2 expiring' }, data: { generatedUntil: new Date(Date.now() - 1) } })
+    await there.db.prisma.run.updateMany({
+      where: { title: 'apply oauth2 expiring' },
+      data: { generatedUntil: new Date(Date.now() - 1) },
+    })
     expect(seen(await submitter.get(path)).generated).toEqual({})
   })
 

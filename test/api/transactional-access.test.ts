@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
-import type { Make, Made } from '../support/make.ts'
+import type { Made, Make } from '../support/make.ts'
 
 /** Who may apply, and who learns what. */
 
@@ -21,7 +21,10 @@ async function unwritten<Result>(act: () => Promise<Result>): Promise<Result> {
 }
 
 describe('whoever is nobody gets one answer, whatever the reason', () => {
-  const refused = { detail: 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.', code: 'not_authenticated' }
+  const refused = {
+    detail: 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.',
+    code: 'not_authenticated',
+  }
   const past = new Date(Date.now() - 1_000)
 
   test.each<[string, () => Promise<string | undefined>]>([
@@ -34,16 +37,35 @@ describe('whoever is nobody gets one answer, whatever the reason', () => {
     ['a token with a letter more', async () => `Bearer ${(await make.user({ superuser: true })).token}x`],
     ['an unknown token', async () => 'Bearer gw_a_0000000000000000000000000000000000000000'],
     ['a token as long as a novel', async () => `Bearer ${'x'.repeat(10_000)}`],
-    ['an expired token', async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { expires: past })}`],
-    ['a token for verification', async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { intent: 'verification' })}`],
-    ['a token for recovery', async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { intent: 'recovery' })}`],
-    ['an app password', async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { intent: 'app_password' })}`],
+    [
+      'an expired token',
+      async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { expires: past })}`,
+    ],
+    [
+      'a token for verification',
+      async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { intent: 'verification' })}`,
+    ],
+    [
+      'a token for recovery',
+      async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { intent: 'recovery' })}`,
+    ],
+    [
+      'an app password',
+      async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { intent: 'app_password' })}`,
+    ],
     ['an inactive owner', async () => `Bearer ${(await make.user({ superuser: true, isActive: false })).token}`],
   ])('%s', async (_, header) => {
     const authorization = await header()
     const headers = { 'content-type': 'application/json', ...(authorization !== undefined && { authorization }) }
     const nobody = there.as('')
-    const answer = await unwritten(() => nobody.send({ method: 'PUT', url: applyPath, payload: '{"not":"looked at"', headers: { authorization: '', ...headers } }))
+    const answer = await unwritten(() =>
+      nobody.send({
+        method: 'PUT',
+        url: applyPath,
+        payload: '{"not":"looked at"',
+        headers: { authorization: '', ...headers },
+      }),
+    )
     expect(answer).toMatchObject({ status: 401, json: refused, headers: { 'www-authenticate': 'Bearer' } })
     expect(answer.headers['x-request-id']).toBeDefined()
   })
@@ -52,7 +74,9 @@ describe('whoever is nobody gets one answer, whatever the reason', () => {
     const user = await make.user()
     const token = await make.token(user.pk, { expires: new Date(Date.now() + 60_000) })
     expect(await there.as(token).put(applyPath, {})).toMatchObject({ status: 403 })
-    expect(await there.as('').send({ method: 'PUT', url: applyPath, headers: { authorization: `bearer ${token}` } })).toMatchObject({ status: 403 })
+    expect(
+      await there.as('').send({ method: 'PUT', url: applyPath, headers: { authorization: `bearer ${token}` } }),
+    ).toMatchObject({ status: 403 })
   })
 })
 
@@ -79,11 +103,16 @@ describe('what a submission does needs its permission', () => {
     const body = await named('oauth2', name)
     if (where === 'there') expect((await there.admin.put(applyPath, body)).status).toBe(200)
     const user = await make.user({ permissions })
-    const changed = { ...body, app: { ...body.app, group: 'Changed' }, provider: { ...body.provider, sub_mode: 'user_id' } }
+    const changed = {
+      ...body,
+      app: { ...body.app, group: 'Changed' },
+      provider: { ...body.provider, sub_mode: 'user_id' },
+    }
     const act = () => user.put(applyPath, changed)
     const answer = status === 403 ? await unwritten(act) : await act()
     expect(answer.status).toBe(status)
-    if (status === 403) expect(answer.json).toEqual({ detail: expect.stringMatching(/permission/), code: 'permission_denied' })
+    if (status === 403)
+      expect(answer.json).toEqual({ detail: expect.stringMatching(/permission/), code: 'permission_denied' })
   })
 
   test('a provider to add and an application to change: each by what it turns out to do', async () => {
@@ -91,7 +120,10 @@ describe('what a submission does needs its permission', () => {
     await there.admin.put(applyPath, body)
     const moved = { ...body, provider: { ...body.provider, name: 'each-its-own-2', client_id: 'each-its-own-2' } }
     const wrong = await make.user({ permissions: ['add_application', 'change_oauth2provider'] })
-    expect(await unwritten(() => wrong.put(applyPath, moved))).toMatchObject({ status: 403, json: { detail: expect.stringContaining('add_oauth2provider') } })
+    expect(await unwritten(() => wrong.put(applyPath, moved))).toMatchObject({
+      status: 403,
+      json: { detail: expect.stringContaining('add_oauth2provider') },
+    })
     const right = await make.user({ permissions: ['change_application', 'add_oauth2provider'] })
     expect(await right.put(applyPath, moved)).toMatchObject({ status: 200, json: { applied: true } })
   })
@@ -109,9 +141,16 @@ describe('what a submission does needs its permission', () => {
 
   test('who may not is told before anything is looked up for him', async () => {
     const user = await make.user({ permissions: applicationOnly })
-    const body = await named('oauth2', 'each-its-own', { provider: { signing_key: '6f7e0000-0000-4000-8000-00000000ffff' } })
+    const body = await named('oauth2', 'each-its-own', {
+      provider: { signing_key: '6f7e0000-0000-4000-8000-00000000ffff' },
+    })
     const { text } = await user.put(applyPath, body, { ifNoneMatch: '*' })
-    expect(text).toBe(JSON.stringify({ detail: 'You lack the permission add_oauth2provider or change_oauth2provider.', code: 'permission_denied' }))
+    expect(text).toBe(
+      JSON.stringify({
+        detail: 'You lack the permission add_oauth2provider or change_oauth2provider.',
+        code: 'permission_denied',
+      }),
+    )
   })
 })
 
@@ -119,12 +158,25 @@ describe('rights that were removed between queueing and applying do not apply', 
   const permissions = ['add_application', 'add_oauth2provider']
   const removals: Record<string, [(user: Made) => Promise<unknown>, RegExp]> = {
     'his role loses the permission': [
-      ({ group }) => there.db.prisma.role.updateMany({ where: { groups: { some: { groupPk: group } } }, data: { permissions: ['add_application'] } }),
+      ({ group }) =>
+        there.db.prisma.role.updateMany({
+          where: { groups: { some: { groupPk: group } } },
+          data: { permissions: ['add_application'] },
+        }),
       /^rolled back: user-\S+ may not create provider oauth2 "\S+": the permission add_oauth2provider is missing$/,
     ],
-    'he leaves the group': [({ pk }) => there.db.prisma.membership.deleteMany({ where: { userPk: pk } }), /may not create provider/],
-    'he is deactivated': [({ pk }) => there.db.prisma.user.update({ where: { pk }, data: { isActive: false } }), /^rolled back: the submitter is gone or no longer active$/],
-    'he is deleted': [({ pk }) => there.db.prisma.user.delete({ where: { pk } }), /^rolled back: the submitter is gone or no longer active$/],
+    'he leaves the group': [
+      ({ pk }) => there.db.prisma.membership.deleteMany({ where: { userPk: pk } }),
+      /may not create provider/,
+    ],
+    'he is deactivated': [
+      ({ pk }) => there.db.prisma.user.update({ where: { pk }, data: { isActive: false } }),
+      /^rolled back: the submitter is gone or no longer active$/,
+    ],
+    'he is deleted': [
+      ({ pk }) => there.db.prisma.user.delete({ where: { pk } }),
+      /^rolled back: the submitter is gone or no longer active$/,
+    ],
   }
 
   test.each(Object.entries(removals))('%s', async (_, [remove, why]) => {
@@ -141,7 +193,11 @@ describe('rights that were removed between queueing and applying do not apply', 
     expect(await versions(there.db)).toEqual(before)
     expect(await there.db.prisma.provider.count({ where: { name } })).toBe(0)
     expect(await there.db.prisma.auditRow.count({ where: { requestId: name } })).toBe(0)
-    expect(await there.db.prisma.run.findFirst({ where: { requestId: name } })).toMatchObject({ state: 'done', applied: false, reason: 'permission_denied' })
+    expect(await there.db.prisma.run.findFirst({ where: { requestId: name } })).toMatchObject({
+      state: 'done',
+      applied: false,
+      reason: 'permission_denied',
+    })
   })
 })
 
@@ -154,6 +210,9 @@ test('a slug that was taken between queueing and applying is 412 for who asked t
   const settled = await Promise.all(answers)
   expect(settled.map(({ status }) => status).sort()).toEqual([200, 412])
   const refused = settled.find(({ status }) => status === 412)
-  expect(refused?.json).toEqual({ detail: expect.stringContaining('rolled back: application "meanwhile" is there already'), code: 'precondition_failed' })
+  expect(refused?.json).toEqual({
+    detail: expect.stringContaining('rolled back: application "meanwhile" is there already'),
+    code: 'precondition_failed',
+  })
   expect(await there.db.prisma.provider.count({ where: { name: { startsWith: 'meanwhile' } } })).toBe(1)
 })

@@ -6,18 +6,87 @@ import { type Body, example, installation, kinds, named } from '../support/insta
 
 /** Values that some member, somewhere, does not expect. */
 const odd = fc.oneof(
-  { weight: 3, arbitrary: fc.constantFrom(null, true, false, 0, -0, -1, 1.5, 2 ** 31, -(2 ** 31) - 1, 2 ** 53, 1e300, 5e-324, '', ' ', '\n', 'null', '!KeyOf provider', '<<', '*', '%s', "'; --") },
-  { weight: 2, arbitrary: fc.constantFrom('\0', '\ud800', '\udfff', '\ufeff', '\u0085', '😀'.repeat(64), 'x'.repeat(2_704), 'é'.repeat(9_000), '0'.repeat(60_000), '9999-99-99', '10000-01-01T00:00:00Z') },
-  { weight: 2, arbitrary: fc.constantFrom('6f7e0000-0000-4000-8000-000000000102', '6f7e0000-0000-4000-8000-000000000301', '6F7E0000-0000-4000-8000-000000000201', '6f7e0000-0000-4000-8000-00000000ffff', 'grafana') },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      null,
+      true,
+      false,
+      0,
+      -0,
+      -1,
+      1.5,
+      2 ** 31,
+      -(2 ** 31) - 1,
+      2 ** 53,
+      1e300,
+      5e-324,
+      '',
+      ' ',
+      '\n',
+      'null',
+      '!KeyOf provider',
+      '<<',
+      '*',
+      '%s',
+      "'; --",
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      '\0',
+      '\ud800',
+      '\udfff',
+      '\ufeff',
+      '\u0085',
+      '😀'.repeat(64),
+      'x'.repeat(2_704),
+      'é'.repeat(9_000),
+      '0'.repeat(60_000),
+      '9999-99-99',
+      '10000-01-01T00:00:00Z',
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      '6f7e0000-0000-4000-8000-000000000102',
+      '6f7e0000-0000-4000-8000-000000000301',
+      '6F7E0000-0000-4000-8000-000000000201',
+      '6f7e0000-0000-4000-8000-00000000ffff',
+      'grafana',
+    ),
+  },
   { weight: 3, arbitrary: fc.jsonValue({ maxDepth: 3, stringUnit: 'binary' }) },
   fc.string({ unit: 'binary', maxLength: 50 }),
 )
-const memberName = fc.oneof(fc.constantFrom('__proto__', 'constructor', 'toString', 'pk', 'code', 'non_field_errors', 'provider', 'slug', 'settings', 'secrets', 'kind', 'uuid', ''), fc.string({ unit: 'binary', maxLength: 12 }))
+const memberName = fc.oneof(
+  fc.constantFrom(
+    '__proto__',
+    'constructor',
+    'toString',
+    'pk',
+    'code',
+    'non_field_errors',
+    'provider',
+    'slug',
+    'settings',
+    'secrets',
+    'kind',
+    'uuid',
+    '',
+  ),
+  fc.string({ unit: 'binary', maxLength: 12 }),
+)
 
 type Place = { holder: Record<string, unknown> | unknown[]; name: string }
 function places(value: unknown): Place[] {
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, inner]) => [{ holder: value as Place['holder'], name }, ...places(inner)])
+  return Object.entries(value).flatMap(([name, inner]) => [
+    { holder: value as Place['holder'], name },
+    ...places(inner),
+  ])
 }
 
 type Change = { at: number; how: 'replace' | 'remove' | 'add' | 'wrap' | 'empty'; value: unknown; name: string }
@@ -40,7 +109,13 @@ function mutate(body: Body, changes: readonly Change[]): unknown {
     if (how === 'remove' && !Array.isArray(holder)) delete holder[place.name]
     else if (how === 'wrap') holder[place.name] = [before, value]
     else if (how === 'empty') holder[place.name] = Array.isArray(before) ? [] : typeof before === 'object' ? {} : ''
-    else if (how === 'add' && typeof before === 'object' && before !== null) Object.defineProperty(before, Array.isArray(before) ? before.length : name, { value, enumerable: true, configurable: true, writable: true })
+    else if (how === 'add' && typeof before === 'object' && before !== null)
+      Object.defineProperty(before, Array.isArray(before) ? before.length : name, {
+        value,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      })
     else holder[place.name] = value
   }
   return root.body
@@ -51,19 +126,26 @@ test('whatever is sent, nothing breaks, and what is applied converges', { timeou
   const examples = await Promise.all(kinds.map((kind) => example(kind)))
   const tally = new Map<number, number>()
   await fc.assert(
-    fc.asyncProperty(fc.constantFrom(...examples), fc.array(change, { minLength: 1, maxLength: 4 }), async (shipped, changes) => {
-      const body = JSON.stringify(mutate(shipped, changes)) ?? ''
-      const answer = await there.admin.put(applyPath, body)
-      tally.set(answer.status, (tally.get(answer.status) ?? 0) + 1)
-      expect([200, 400]).toContain(answer.status)
-      if (answer.status === 400) return
-      expect(answer.json).toMatchObject({ applied: true })
-      const run = await there.admin.get(answer.headers['content-location'] ?? '')
-      expect(run.status).toBe(200)
-      const before = await versions(there.db)
-      expect(await there.admin.put(applyPath, body)).toMatchObject({ status: 200, json: { logs: [expect.stringMatching(/unchanged$/), expect.stringMatching(/unchanged$/)] } })
-      expect(await versions(there.db)).toEqual(before)
-    }),
+    fc.asyncProperty(
+      fc.constantFrom(...examples),
+      fc.array(change, { minLength: 1, maxLength: 4 }),
+      async (shipped, changes) => {
+        const body = JSON.stringify(mutate(shipped, changes)) ?? ''
+        const answer = await there.admin.put(applyPath, body)
+        tally.set(answer.status, (tally.get(answer.status) ?? 0) + 1)
+        expect([200, 400]).toContain(answer.status)
+        if (answer.status === 400) return
+        expect(answer.json).toMatchObject({ applied: true })
+        const run = await there.admin.get(answer.headers['content-location'] ?? '')
+        expect(run.status).toBe(200)
+        const before = await versions(there.db)
+        expect(await there.admin.put(applyPath, body)).toMatchObject({
+          status: 200,
+          json: { logs: [expect.stringMatching(/unchanged$/), expect.stringMatching(/unchanged$/)] },
+        })
+        expect(await versions(there.db)).toEqual(before)
+      },
+    ),
     { numRuns: 1_000 },
   )
   // Both ways were gone, often.
@@ -76,12 +158,33 @@ test('whatever is sent, nothing breaks, and what is applied converges', { timeou
 
 test('each member of each kind, with each odd value', { timeout: 90_000 }, async () => {
   const there = await installation()
-  const values = [null, '\0', 'a\ud800b', 1e300, 2 ** 31, -(2 ** 63), 'x'.repeat(9_000), '😀'.repeat(2_000), '10000-01-01', 'not-a-uuid', [], {}, [[]], [null], true, '']
+  const values = [
+    null,
+    '\0',
+    'a\ud800b',
+    1e300,
+    2 ** 31,
+    -(2 ** 63),
+    'x'.repeat(9_000),
+    '😀'.repeat(2_000),
+    '10000-01-01',
+    'not-a-uuid',
+    [],
+    {},
+    [[]],
+    [null],
+    true,
+    '',
+  ]
   const wrong: unknown[] = []
   for (const kind of kinds) {
     const body = await named(kind, `odd-${kind}`)
     const bodies = (['app', 'provider'] as const).flatMap((part) =>
-      [...(there.engine.registry.byName(part === 'app' ? 'service_core.application' : body.provider_model)?.members.keys() ?? [])].flatMap((member) =>
+      [
+        ...(there.engine.registry
+          .byName(part === 'app' ? 'service_core.application' : body.provider_model)
+          ?.members.keys() ?? []),
+      ].flatMap((member) =>
         values.map((value) => ({ part, member, value, body: { ...body, [part]: { ...body[part], [member]: value } } })),
       ),
     )
@@ -94,7 +197,15 @@ test('each member of each kind, with each odd value', { timeout: 90_000 }, async
         const blamed = member === 'slug' && text.includes('belongs to application') ? 'provider' : member
         const named = status === 400 && JSON.stringify(json).includes(`"${blamed}"`)
         const applied = status === 200 && text.includes('"applied":true')
-        if (!named && !applied) wrong.push({ kind, part, member, value: JSON.stringify(value).slice(0, 40), status, text: text.slice(0, 200) })
+        if (!named && !applied)
+          wrong.push({
+            kind,
+            part,
+            member,
+            value: JSON.stringify(value).slice(0, 40),
+            status,
+            text: text.slice(0, 200),
+          })
       }
     }
   }

@@ -3,14 +3,27 @@ import { describe, expect, test } from 'vitest'
 import { randomText } from '../../src/ids.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { everything } from '../support/contents.ts'
-import { type Body, example, type Installation, installation, type Kind, kinds, type QueueKind } from '../support/installation.ts'
+import {
+  type Body,
+  example,
+  type Installation,
+  installation,
+  type Kind,
+  kinds,
+  type QueueKind,
+} from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 
 /** A secret that is like no other text, in every secret member of a kind; then everything is searched for it. */
 function withCanary({ app, provider_model, provider }: Body, there: Installation): { body: Body; canary: string } {
   const canary = `canary${randomText(30)}`
-  const members = [...(there.engine.registry.byName(provider_model)?.members.values() ?? [])].filter(({ secret }) => secret)
-  const secrets = members.map(({ name, schema }) => [name, schema.safeParse(canary).success ? canary : { deep: [{ inside: canary }] }])
+  const members = [...(there.engine.registry.byName(provider_model)?.members.values() ?? [])].filter(
+    ({ secret }) => secret,
+  )
+  const secrets = members.map(({ name, schema }) => [
+    name,
+    schema.safeParse(canary).success ? canary : { deep: [{ inside: canary }] },
+  ])
   return { canary, body: { app, provider_model, provider: { ...provider, ...Object.fromEntries(secrets) } } }
 }
 
@@ -29,7 +42,8 @@ async function redisContents(url: string | null): Promise<string> {
       stream: (key) => redis.xrange(key, '-', '+'),
     }
     const texts: string[] = []
-    for (const key of await redis.keys('*')) texts.push(key, JSON.stringify(await readers[await redis.type(key)]?.(key)) ?? '')
+    for (const key of await redis.keys('*'))
+      texts.push(key, JSON.stringify(await readers[await redis.type(key)]?.(key)) ?? '')
     return texts.join('\n')
   } finally {
     redis.disconnect()
@@ -63,8 +77,15 @@ function claims(queue: QueueKind): void {
       await ask(there.admin.put(`${applyPath}?dry_run=${canary}`, body))
       await ask(there.as(canary).put(applyPath, body))
     }
-    expect(answers.map(({ status }) => status)).toEqual(secretive.flatMap(() => [200, 200, 200, 200, 412, 400, 400, 400, 400, 401]))
-    const stores = { tables: await everything(there.db), redis: await redisContents(there.redisUrl), log: there.log.join('\n'), answers: JSON.stringify(answers) }
+    expect(answers.map(({ status }) => status)).toEqual(
+      secretive.flatMap(() => [200, 200, 200, 200, 412, 400, 400, 400, 400, 401]),
+    )
+    const stores = {
+      tables: await everything(there.db),
+      redis: await redisContents(there.redisUrl),
+      log: there.log.join('\n'),
+      answers: JSON.stringify(answers),
+    }
     expect(stores.tables).toContain('sentry-accounts')
     expect(stores.log).toContain('answered')
     if (queue === 'redis') expect(stores.redis).toContain('apply oauth2 grafana')
@@ -94,7 +115,9 @@ function claims(queue: QueueKind): void {
     await there.admin.put(applyPath, await example('scim'))
     const jobs = await there.queue.getJobs()
     const run = await there.db.prisma.run.findFirstOrThrow()
-    expect(jobs.map(({ id, name, data }) => ({ id, name, data }))).toEqual([{ id: `run-${run.id}-1`, name: 'apply scim sentry-accounts', data: { run: run.id } }])
+    expect(jobs.map(({ id, name, data }) => ({ id, name, data }))).toEqual([
+      { id: `run-${run.id}-1`, name: 'apply scim sentry-accounts', data: { run: run.id } },
+    ])
   })
 }
 

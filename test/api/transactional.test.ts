@@ -15,7 +15,8 @@ function claims(queue: QueueKind): void {
     const answer = await there.admin.put(applyPath, body, options)
     return { ...answer, logs: (answer.json as { logs?: string[] }).logs ?? [] }
   }
-  const provider = (name: string) => there.db.prisma.provider.findUniqueOrThrow({ where: { name }, include: { application: true } })
+  const provider = (name: string) =>
+    there.db.prisma.provider.findUniqueOrThrow({ where: { name }, include: { application: true } })
 
   describe.each(kinds)('the example of %s', (kind) => {
     test('applies as it is to a fresh installation', async () => {
@@ -38,9 +39,16 @@ function claims(queue: QueueKind): void {
       const { status, json, logs } = await put(body)
       expect(status).toBe(200)
       expect(json).toMatchObject({ applied: true })
-      expect(logs).toEqual([`provider ${kind} "${body.provider.name}" unchanged`, `application "${body.app.slug}" unchanged`])
+      expect(logs).toEqual([
+        `provider ${kind} "${body.provider.name}" unchanged`,
+        `application "${body.app.slug}" unchanged`,
+      ])
       expect(await versions(there.db)).toEqual(before)
-      expect(await counts(there.db)).toEqual({ ...rows, runs: Number(rows.runs) + 1, audit_rows: Number(rows.audit_rows) + 1 })
+      expect(await counts(there.db)).toEqual({
+        ...rows,
+        runs: Number(rows.runs) + 1,
+        audit_rows: Number(rows.audit_rows) + 1,
+      })
     })
   })
 
@@ -53,10 +61,18 @@ function claims(queue: QueueKind): void {
       provider_model: body.provider_model,
       provider: { name: 'partial', sub_mode: 'user_email', client_secret: 'another' },
     })
-    expect(logs).toEqual(['provider oauth2 "partial" updated: client_secret, sub_mode', 'application "partial" updated: meta_publisher, group'])
+    expect(logs).toEqual([
+      'provider oauth2 "partial" updated: client_secret, sub_mode',
+      'application "partial" updated: meta_publisher, group',
+    ])
     const after = await provider('partial')
     expect(after.settings).toEqual({ ...Object(before.settings), sub_mode: 'user_email' })
-    expect({ ...after, settings: 0, secrets: 0, application: 0 }).toEqual({ ...before, settings: 0, secrets: 0, application: 0 })
+    expect({ ...after, settings: 0, secrets: 0, application: 0 }).toEqual({
+      ...before,
+      settings: 0,
+      secrets: 0,
+      application: 0,
+    })
     expect(after.application).toEqual({ ...before.application, group: 'New', metaPublisher: 'Somebody' })
   })
 
@@ -64,8 +80,21 @@ function claims(queue: QueueKind): void {
     await put(await named('saml', 'shown'))
     const made = await provider('shown')
     const body = await named('saml', 'shown', {
-      app: { pk: made.application?.pk, provider: made.pk, provider_obj: {}, backchannel_providers_obj: [], launch_url: null, meta_icon: null },
-      provider: { pk: made.pk, component: 'x', verbose_name: 'x', meta_model_name: 'x', assigned_application_slug: 'shown' },
+      app: {
+        pk: made.application?.pk,
+        provider: made.pk,
+        provider_obj: {},
+        backchannel_providers_obj: [],
+        launch_url: null,
+        meta_icon: null,
+      },
+      provider: {
+        pk: made.pk,
+        component: 'x',
+        verbose_name: 'x',
+        meta_model_name: 'x',
+        assigned_application_slug: 'shown',
+      },
     })
     expect((await put(body)).logs).toEqual(['provider saml "shown" unchanged', 'application "shown" unchanged'])
   })
@@ -84,7 +113,10 @@ function claims(queue: QueueKind): void {
     const path = headers['content-location'] ?? ''
     expect(path).toMatch(/^\/api\/v3\/blueprints\/runs\/[0-9a-f-]{36}\/$/)
     const run = await there.admin.get(path)
-    expect(run).toMatchObject({ status: 200, json: { state: 'done', applied: true, title: 'apply radius located', request_id: 'pipeline-17' } })
+    expect(run).toMatchObject({
+      status: 200,
+      json: { state: 'done', applied: true, title: 'apply radius located', request_id: 'pipeline-17' },
+    })
   })
 
   test('one audit row for an applied run, with member names and no value', async () => {
@@ -96,10 +128,19 @@ function claims(queue: QueueKind): void {
     const admin = await there.db.prisma.user.findUniqueOrThrow({ where: { username: 'admin' } })
     const [first, second, ...more] = await rows()
     expect(more).toEqual([])
-    expect(first).toMatchObject({ action: 'apply', actorPk: admin.pk, actorName: 'admin', changes: [{ action: 'create' }, { action: 'create' }] })
-    expect(second).toMatchObject({ changes: [{ model: 'service_core.application', action: 'update', members: ['group'] }] })
+    expect(first).toMatchObject({
+      action: 'apply',
+      actorPk: admin.pk,
+      actorName: 'admin',
+      changes: [{ action: 'create' }, { action: 'create' }],
+    })
+    expect(second).toMatchObject({
+      changes: [{ model: 'service_core.application', action: 'update', members: ['group'] }],
+    })
     expect(JSON.stringify([first?.changes, second?.changes])).not.toContain('A group of its own')
-    expect(await there.db.prisma.run.count({ where: { id: { in: [String(first?.runId), String(second?.runId)] } } })).toBe(2)
+    expect(
+      await there.db.prisma.run.count({ where: { id: { in: [String(first?.runId), String(second?.runId)] } } }),
+    ).toBe(2)
   })
 
   describe('If-None-Match: *', () => {
@@ -116,13 +157,18 @@ function claims(queue: QueueKind): void {
       await put(await named('rac', 'taken'))
       const before = await counts(there.db)
       const answer = await put(await named('rac', name, { app: { slug } }), createOnly)
-      expect(answer).toMatchObject({ status: 412, json: { code: 'precondition_failed', detail: expect.stringContaining(`${what} is there already`) } })
+      expect(answer).toMatchObject({
+        status: 412,
+        json: { code: 'precondition_failed', detail: expect.stringContaining(`${what} is there already`) },
+      })
       expect(await counts(there.db)).toEqual(before)
     })
 
     test('is 412 for a provider name that another kind has', async () => {
       await put(await named('rac', 'of-rac'))
-      expect(await put(await named('saml', 'of-rac', { app: { slug: 'of-saml' } }), createOnly)).toMatchObject({ status: 412 })
+      expect(await put(await named('saml', 'of-rac', { app: { slug: 'of-saml' } }), createOnly)).toMatchObject({
+        status: 412,
+      })
     })
 
     test('of 40 at once, one is 200 and the others 412', async () => {
@@ -137,7 +183,9 @@ function claims(queue: QueueKind): void {
   test('40 of the same at once have one effect, and all of them say applied', async () => {
     const body = await named('radius', 'crowd')
     const answers = await Promise.all(Array.from({ length: 40 }, () => put(body)))
-    expect(answers.map(({ status, json }) => [status, (json as { applied: boolean }).applied])).toEqual(answers.map(() => [200, true]))
+    expect(answers.map(({ status, json }) => [status, (json as { applied: boolean }).applied])).toEqual(
+      answers.map(() => [200, true]),
+    )
     expect(answers.filter(({ logs }) => logs[0]?.includes('created'))).toHaveLength(1)
     expect(answers.filter(({ logs }) => logs[0]?.includes('unchanged'))).toHaveLength(39)
   })

@@ -16,8 +16,21 @@ test('the first start brings what the product ships, an admin and his token', as
   const token = await start(db)
   expect(token).toMatch(/^gw_a_\w{36}$/)
   expect(await actorByToken(db, token ?? '')).toMatchObject({ username: 'admin', isSuperuser: true })
-  expect(await counts(db)).toMatchObject({ flows: 9, users: 1, roles: 1, groups: 2, tokens: 1, certificate_key_pairs: 1, audit_rows: 1, runs: 0 })
-  expect(await db.prisma.auditRow.findFirst()).toMatchObject({ action: 'bootstrap', actorName: 'gatewright', actorPk: null })
+  expect(await counts(db)).toMatchObject({
+    flows: 9,
+    users: 1,
+    roles: 1,
+    groups: 2,
+    tokens: 1,
+    certificate_key_pairs: 1,
+    audit_rows: 1,
+    runs: 0,
+  })
+  expect(await db.prisma.auditRow.findFirst()).toMatchObject({
+    action: 'bootstrap',
+    actorName: 'gatewright',
+    actorPk: null,
+  })
 })
 
 test('a token that the operator chose is the token, and is not told', async () => {

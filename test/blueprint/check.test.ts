@@ -18,7 +18,12 @@ beforeEach(() => {
   name = `row-${row}`
 })
 
-const holder = (...permissions: string[]): Actor => ({ pk: 1, username: 'somebody', isSuperuser: false, permissions: new Set(permissions) })
+const holder = (...permissions: string[]): Actor => ({
+  pk: 1,
+  username: 'somebody',
+  isSuperuser: false,
+  permissions: new Set(permissions),
+})
 
 test('it tells the faults of all entries at once, and writes nothing', async () => {
   await there.apply([scim(name), oauth2(`${name}-b`, { client_id: `id-${name}` })])
@@ -46,7 +51,10 @@ test('it tells the faults of all entries at once, and writes nothing', async () 
           },
         },
         2: { slug: ['May hold only letters, digits, hyphens and underscores.'], name: ['May not be empty.'] },
-        3: { authorization_flow: ['This member is required.'], signing_key: ['There is no certificatekeypair with the key 6f7e0000-0000-4000-8000-00000000ffff.'] },
+        3: {
+          authorization_flow: ['This member is required.'],
+          signing_key: ['There is no certificatekeypair with the key 6f7e0000-0000-4000-8000-00000000ffff.'],
+        },
       },
     },
   })
@@ -55,7 +63,12 @@ test('it tells the faults of all entries at once, and writes nothing', async () 
 
 test('what it finds is what an apply does', async () => {
   await there.apply([flow(`${name}-there`), flow(`${name}-other`)])
-  const entries = [flow(`${name}-there`), flow(`${name}-other`, { title: 'T' }), flow(name), { ...flow('x'), state: 'absent' as const }]
+  const entries = [
+    flow(`${name}-there`),
+    flow(`${name}-other`, { title: 'T' }),
+    flow(name),
+    { ...flow('x'), state: 'absent' as const },
+  ]
   const findings = await there.check(entries)
   expect(findings.map(({ action, changed }) => [action, action === 'update' ? changed : []])).toEqual([
     ['unchanged', []],
@@ -64,7 +77,12 @@ test('what it finds is what an apply does', async () => {
     ['leave', []],
   ])
   const { logs } = await there.apply(entries)
-  expect(logs.map((line) => line.replace(/^flow "[^"]*" /, '').replace(/ \(pk .*/, ''))).toEqual(['unchanged', 'updated: title', 'created', 'was not there'])
+  expect(logs.map((line) => line.replace(/^flow "[^"]*" /, '').replace(/ \(pk .*/, ''))).toEqual([
+    'unchanged',
+    'updated: title',
+    'created',
+    'was not there',
+  ])
 })
 
 describe('an entry needs the permission for what it turns out to do', () => {
@@ -76,27 +94,45 @@ describe('an entry needs the permission for what it turns out to do', () => {
     ['delete', 'delete_flow', 'there', { state: 'absent' }],
   ] as const
 
-  test.each(cases)('%s: %s', async (action, permission, where, { attrs = {}, ...changes }: { attrs?: object; state?: 'absent' }) => {
-    if (where === 'there') await there.apply([flow(name)])
-    const entries = [{ ...flow(name, { ...attrs }), ...changes }]
-    const others = holder(...['view_flow', 'add_flow', 'change_flow', 'delete_flow', 'change_scimprovider'].filter((each) => each !== permission))
-    const why = `${action} flow "${name}": the permission ${permission} is missing`
-    await expect(there.check(entries, others)).rejects.toMatchObject({ code: 'permission_denied', message: `You may not ${why}.` })
-    expect(await there.refusal(entries, others)).toMatchObject({ reason: 'permission_denied', logs: [`rolled back: somebody may not ${why}`] })
-    await there.check(entries, holder(permission))
-    await there.apply(entries, holder(permission))
-  })
+  test.each(cases)(
+    '%s: %s',
+    async (action, permission, where, { attrs = {}, ...changes }: { attrs?: object; state?: 'absent' }) => {
+      if (where === 'there') await there.apply([flow(name)])
+      const entries = [{ ...flow(name, { ...attrs }), ...changes }]
+      const others = holder(
+        ...['view_flow', 'add_flow', 'change_flow', 'delete_flow', 'change_scimprovider'].filter(
+          (each) => each !== permission,
+        ),
+      )
+      const why = `${action} flow "${name}": the permission ${permission} is missing`
+      await expect(there.check(entries, others)).rejects.toMatchObject({
+        code: 'permission_denied',
+        message: `You may not ${why}.`,
+      })
+      expect(await there.refusal(entries, others)).toMatchObject({
+        reason: 'permission_denied',
+        logs: [`rolled back: somebody may not ${why}`],
+      })
+      await there.check(entries, holder(permission))
+      await there.apply(entries, holder(permission))
+    },
+  )
 
   test('each entry its own: one that is missing refuses all', async () => {
     const entries = [flow(name), oauth2(name)]
-    await expect(there.check(entries, holder('add_flow', 'change_oauth2provider', 'add_scimprovider'))).rejects.toMatchObject({ code: 'permission_denied' })
+    await expect(
+      there.check(entries, holder('add_flow', 'change_oauth2provider', 'add_scimprovider')),
+    ).rejects.toMatchObject({ code: 'permission_denied' })
     await there.refusal(entries, holder('add_flow'))
     expect(await there.db.prisma.flow.count({ where: { slug: name } })).toBe(0)
     await there.apply(entries, holder('add_flow', 'add_oauth2provider'))
   })
 
   test('a refusal comes before faults: it tells no more than that', async () => {
-    await expect(there.check([flow(name, { designation: 'x' })], holder())).rejects.toMatchObject({ code: 'permission_denied', fields: undefined })
+    await expect(there.check([flow(name, { designation: 'x' })], holder())).rejects.toMatchObject({
+      code: 'permission_denied',
+      fields: undefined,
+    })
     const unknown = oauth2(name, { authorization_flow: '6f7e0000-0000-4000-8000-00000000ffff' })
     expect(await there.refusal([unknown], holder())).toMatchObject({ reason: 'permission_denied' })
   })
@@ -118,13 +154,17 @@ describe('create only', () => {
 
   test('refuses a name of another kind as well', async () => {
     await there.apply([scim(name)])
-    await expect(there.check([oauth2(name)], undefined, createOnly)).rejects.toMatchObject({ code: 'precondition_failed' })
+    await expect(there.check([oauth2(name)], undefined, createOnly)).rejects.toMatchObject({
+      code: 'precondition_failed',
+    })
     expect(await there.refusal([oauth2(name)], undefined, createOnly)).toMatchObject({ reason: 'precondition_failed' })
   })
 
   test('a broken document is told its faults first', async () => {
     await there.apply([flow(name)])
-    await expect(there.check([flow(name, { designation: 'x' })], undefined, createOnly)).rejects.toMatchObject({ code: 'invalid' })
+    await expect(there.check([flow(name, { designation: 'x' })], undefined, createOnly)).rejects.toMatchObject({
+      code: 'invalid',
+    })
   })
 
   test('creates what is not there', async () => {
@@ -136,7 +176,13 @@ test('a key that was said beforehand must be the key', async () => {
   const entries = [{ ...oauth2(name), id: 'provider' }]
   const said = (key: number) => ({ expectedKeys: { provider: key } })
   await expect(there.check(entries, undefined, said(1))).rejects.toMatchObject({
-    fields: { app: { provider: [`The submission's provider oauth2 "${name}" is not there yet: leave this member out, or send its key.`] } },
+    fields: {
+      app: {
+        provider: [
+          `The submission's provider oauth2 "${name}" is not there yet: leave this member out, or send its key.`,
+        ],
+      },
+    },
   })
   await there.apply(entries)
   const { pk } = await there.db.prisma.provider.findUniqueOrThrow({ where: { name } })
@@ -144,5 +190,8 @@ test('a key that was said beforehand must be the key', async () => {
   await expect(there.check(entries, undefined, said(pk + 1))).rejects.toMatchObject({
     fields: { app: { provider: [expect.stringContaining(`has the key ${pk}`)] } },
   })
-  expect(await there.refusal(entries, undefined, said(pk + 1))).toMatchObject({ reason: 'invalid', logs: [expect.stringContaining(`has the key ${pk}`)] })
+  expect(await there.refusal(entries, undefined, said(pk + 1))).toMatchObject({
+    reason: 'invalid',
+    logs: [expect.stringContaining(`has the key ${pk}`)],
+  })
 })

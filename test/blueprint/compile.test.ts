@@ -11,7 +11,13 @@ beforeAll(async () => {
 const of = (...entries: Partial<Entry>[]): Blueprint => ({
   version: 1,
   metadata: { name: 'a' },
-  entries: entries.map((entry) => ({ model: 'service_flows.flow', state: 'present', identifiers: { slug: 'a' }, attrs: {}, ...entry })),
+  entries: entries.map((entry) => ({
+    model: 'service_flows.flow',
+    state: 'present',
+    identifiers: { slug: 'a' },
+    attrs: {},
+    ...entry,
+  })),
 })
 const flow: Partial<Entry> = { id: 'flow', attrs: { name: 'A', designation: 'authorization' } }
 const key = '6f7e0000-0000-4000-8000-000000000102'
@@ -29,15 +35,24 @@ const faulty: Record<string, [Blueprint, Record<string, unknown>]> = {
     of({ ...app, attrs: { meta_lunch_url: '' } }),
     { 0: { meta_lunch_url: ['Unknown member. Did you mean meta_launch_url?'] } },
   ],
-  'an unknown identifier': [of({ identifiers: { slug: 'a', slugg: 'b' } }), { 0: { slugg: ['Unknown member. Did you mean slug?'] } }],
-  'a member of every object': [of({ attrs: { constructor: 1, toString: 2 } }), { 0: { constructor: ['Unknown member.'], toString: ['Unknown member.'] } }],
+  'an unknown identifier': [
+    of({ identifiers: { slug: 'a', slugg: 'b' } }),
+    { 0: { slugg: ['Unknown member. Did you mean slug?'] } },
+  ],
+  'a member of every object': [
+    of({ attrs: { constructor: 1, toString: 2 } }),
+    { 0: { constructor: ['Unknown member.'], toString: ['Unknown member.'] } },
+  ],
   'no identifier': [of({ identifiers: {} }), { 0: { slug: ['This member is required.'] } }],
   'an identifier without a column': [
     of({ ...oauth2, identifiers: { name: 'x', client_type: 'public' } }),
     { 0: { client_type: ['No row can be found by this member: move it to attrs.'] } },
   ],
   'a key of another form': [of({ identifiers: { pk: 5 } }), { 0: { pk: ['Must be a UUID.'] } }],
-  'two entries of one id': [of(flow, { ...flow, identifiers: { slug: 'b' } }), { 1: { id: ['Another entry is called flow too.'] } }],
+  'two entries of one id': [
+    of(flow, { ...flow, identifiers: { slug: 'b' } }),
+    { 1: { id: ['Another entry is called flow too.'] } },
+  ],
   'a KeyOf of nothing': [
     of({ ...oauth2, attrs: { authorization_flow: new KeyOf('flow') } }),
     { 0: { authorization_flow: ['!KeyOf flow names nothing that stands before this entry.'] } },
@@ -67,11 +82,17 @@ const faulty: Record<string, [Blueprint, Record<string, unknown>]> = {
     { 1: { name: ['Takes a plain value: !KeyOf and !Find stand only where a row is referred to.'] } },
   ],
   'a faulty key between tags, at its place': [
-    of({ model: 'service_rbac.role', id: 'r', identifiers: { name: 'r' } }, { ...group, attrs: { roles: [new KeyOf('r'), 'x', 5] } }),
+    of(
+      { model: 'service_rbac.role', id: 'r', identifiers: { name: 'r' } },
+      { ...group, attrs: { roles: [new KeyOf('r'), 'x', 5] } },
+    ),
     { 1: { roles: { 1: ['Must be a UUID.'], 2: ['Must be a UUID.'] } } },
   ],
   'everything at once': [
-    of({ identifiers: { slug: 'ä' }, attrs: { name: '', designation: 'x' } }, { ...app, attrs: { nam: 1, open_in_new_tab: 'yes' } }),
+    of(
+      { identifiers: { slug: 'ä' }, attrs: { name: '', designation: 'x' } },
+      { ...app, attrs: { nam: 1, open_in_new_tab: 'yes' } },
+    ),
     {
       0: {
         slug: ['May hold only letters, digits, hyphens and underscores.'],
@@ -91,13 +112,24 @@ describe('the text alone shows', () => {
 
 test('a document without faults becomes steps in its order, tags still in them', () => {
   const tag = new KeyOf('flow')
-  const plan = compile(of(flow, { ...oauth2, attrs: { authorization_flow: tag, property_mappings: [key.toUpperCase()], pk: 5, component: 'shown' } }), registry)
+  const plan = compile(
+    of(flow, {
+      ...oauth2,
+      attrs: { authorization_flow: tag, property_mappings: [key.toUpperCase()], pk: 5, component: 'shown' },
+    }),
+    registry,
+  )
   expect(plan.faults.list).toEqual([])
   expect(plan.steps.map(({ id, state, model }) => [id, state, model.noun])).toEqual([
     ['flow', 'present', 'flow'],
     [undefined, 'present', 'provider oauth2'],
   ])
-  expect(plan.steps[1]?.attrs).toEqual(new Map<string, unknown>([['authorization_flow', tag], ['property_mappings', [key]]]))
+  expect(plan.steps[1]?.attrs).toEqual(
+    new Map<string, unknown>([
+      ['authorization_flow', tag],
+      ['property_mappings', [key]],
+    ]),
+  )
 })
 
 test('defaults are for new rows: what was not sent is not in the plan', () => {

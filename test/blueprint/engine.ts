@@ -45,12 +45,22 @@ export async function bench(): Promise<Bench> {
   }
 }
 
-const whole = (entry: Partial<Entry>): Entry => ({ model: 'service_flows.flow', state: 'present', identifiers: {}, attrs: {}, ...entry })
+const whole = (entry: Partial<Entry>): Entry => ({
+  model: 'service_flows.flow',
+  state: 'present',
+  identifiers: {},
+  attrs: {},
+  ...entry,
+})
 
 /** Rows of the bootstrap blueprint, by its fixed keys. */
 export const shipped = {
   flow: '6f7e0000-0000-4000-8000-000000000102',
-  mappings: ['6f7e0000-0000-4000-8000-000000000201', '6f7e0000-0000-4000-8000-000000000202', '6f7e0000-0000-4000-8000-000000000203'],
+  mappings: [
+    '6f7e0000-0000-4000-8000-000000000201',
+    '6f7e0000-0000-4000-8000-000000000202',
+    '6f7e0000-0000-4000-8000-000000000203',
+  ],
   keyPair: '6f7e0000-0000-4000-8000-000000000301',
   group: '6f7e0000-0000-4000-8000-000000000502',
 } as const

@@ -17,7 +17,9 @@ const shown = (model: string, attrs: Record<string, unknown>) => mask(of(model, 
 
 test.each(kinds)('%s: secrets are masked whole, the rest stands as it was sent', async (kind) => {
   const { provider_model, provider } = await example(kind)
-  const secrets = [...(registry.byName(provider_model)?.members.values() ?? [])].filter(({ secret }) => secret).map(({ name }) => name)
+  const secrets = [...(registry.byName(provider_model)?.members.values() ?? [])]
+    .filter(({ secret }) => secret)
+    .map(({ name }) => name)
   const expected = Object.entries(provider).map(([name, value]) => [name, secrets.includes(name) ? masked : value])
   expect(shown(provider_model, provider)).toEqual(Object.fromEntries(expected))
 })
@@ -29,7 +31,10 @@ test('a secret of any shape is masked, and null is not one', () => {
 })
 
 test('what no model knows is masked: nobody can say what it is', () => {
-  expect(shown('service_core.application', { client_secret: 's', name: 'n' })).toEqual({ client_secret: masked, name: 'n' })
+  expect(shown('service_core.application', { client_secret: 's', name: 'n' })).toEqual({
+    client_secret: masked,
+    name: 'n',
+  })
   expect(shown('service_core.nothing', { name: 'n' })).toEqual({ name: masked })
 })
 

@@ -17,7 +17,11 @@ beforeEach(() => {
 
 const provider = async () => {
   const found = await there.db.prisma.provider.findUniqueOrThrow({ where: { name } })
-  return { ...found, settings: found.settings as Record<string, unknown>, secrets: found.secrets as Record<string, string> }
+  return {
+    ...found,
+    settings: found.settings as Record<string, unknown>,
+    secrets: found.secrets as Record<string, string>,
+  }
 }
 
 /** Tables in which an apply of these entries wrote, by its effect on row versions. */
@@ -46,19 +50,32 @@ describe('an update writes what changed, and nothing else', () => {
   test('a secret: the settings stay', async () => {
     await there.apply([scim(name)])
     const before = await provider()
-    expect((await there.apply([scim(name, { token: 'another' })])).logs).toEqual([`provider scim "${name}" updated: token`])
+    expect((await there.apply([scim(name, { token: 'another' })])).logs).toEqual([
+      `provider scim "${name}" updated: token`,
+    ])
     expect((await provider()).settings).toEqual(before.settings)
     expect((await provider()).secrets).not.toEqual(before.secrets)
   })
 
   test('links: as a difference, in any order', async () => {
-    const groups = ['a', 'b', 'c'].map((letter) => ({ model: 'service_core.group', identifiers: { name: `${name}-${letter}` } }))
+    const groups = ['a', 'b', 'c'].map((letter) => ({
+      model: 'service_core.group',
+      identifiers: { name: `${name}-${letter}` },
+    }))
     await there.apply(groups)
-    const made = await there.db.prisma.group.findMany({ where: { name: { startsWith: `${name}-` } }, orderBy: { name: 'asc' } })
+    const made = await there.db.prisma.group.findMany({
+      where: { name: { startsWith: `${name}-` } },
+      orderBy: { name: 'asc' },
+    })
     const [a, b, c] = made.map(({ pk }) => pk)
-    const user = (sent: unknown) => ({ model: 'service_core.user', identifiers: { username: name }, attrs: { groups: sent } })
+    const user = (sent: unknown) => ({
+      model: 'service_core.user',
+      identifiers: { username: name },
+      attrs: { groups: sent },
+    })
     await there.apply([user([a, b])])
-    const memberships = () => there.db.query<{ group: string; version: string }>(sql`
+    const memberships = () =>
+      there.db.query<{ group: string; version: string }>(sql`
       SELECT m.group_pk AS group, m.ctid::text || m.xmin::text AS version FROM memberships m JOIN users u ON u.pk = m.user_pk WHERE u.username = ${name} ORDER BY 1`)
     const before = await memberships()
     expect(await written([user([b, a])])).toEqual([])
@@ -73,10 +90,19 @@ describe('an update writes what changed, and nothing else', () => {
 
 describe('references inside settings are mirrored as foreign keys', () => {
   const mirror = () =>
-    there.db.prisma.providerReference.findMany({ where: { provider: { name } }, orderBy: [{ member: 'asc' }, { position: 'asc' }], omit: { providerPk: true } })
+    there.db.prisma.providerReference.findMany({
+      where: { provider: { name } },
+      orderBy: [{ member: 'asc' }, { position: 'asc' }],
+      omit: { providerPk: true },
+    })
   const none = { propertyMappingPk: null, certificateKeyPairPk: null, groupPk: null }
   const [first, second, third] = shipped.mappings
-  const mapping = (position: number, propertyMappingPk: string) => ({ ...none, member: 'property_mappings', position, propertyMappingPk })
+  const mapping = (position: number, propertyMappingPk: string) => ({
+    ...none,
+    member: 'property_mappings',
+    position,
+    propertyMappingPk,
+  })
   const signingKey = { ...none, member: 'signing_key', position: 0, certificateKeyPairPk: shipped.keyPair }
 
   test('when a row is made, in their order', async () => {
@@ -132,7 +158,9 @@ describe('secrets', () => {
   })
 
   test('of a column are sealed too, and an empty one stays empty', async () => {
-    const [raw] = await there.db.query<{ sealed: string }>(sql`SELECT sealed_key AS sealed FROM certificate_key_pairs WHERE pk = ${shipped.keyPair}`)
+    const [raw] = await there.db.query<{ sealed: string }>(
+      sql`SELECT sealed_key AS sealed FROM certificate_key_pairs WHERE pk = ${shipped.keyPair}`,
+    )
     expect(raw?.sealed).toMatch(/^v1\./)
     const place = { table: 'certificate_key_pairs', row: shipped.keyPair, column: 'sealed_key' }
     expect(there.engine.keyring.open(raw?.sealed ?? '', place)).toContain('PRIVATE KEY')
@@ -143,7 +171,9 @@ describe('values that the service makes up', () => {
   test('are made for a new row, told once, and never made up again', async () => {
     const entry = { ...oauth2(name), id: 'it' }
     const { generated } = await there.apply([entry])
-    expect(generated).toEqual({ it: { client_id: expect.stringMatching(/^\w{40}$/), client_secret: expect.stringMatching(/^\w{128}$/) } })
+    expect(generated).toEqual({
+      it: { client_id: expect.stringMatching(/^\w{40}$/), client_secret: expect.stringMatching(/^\w{128}$/) },
+    })
     const before = await provider()
     expect(before.oauth2ClientId).toBe(generated.it?.client_id)
     expect(await there.apply([entry])).toMatchObject({ generated: {}, logs: [`provider oauth2 "${name}" unchanged`] })
@@ -158,11 +188,27 @@ describe('values that the service makes up', () => {
 })
 
 describe('whatever may be sent converges', () => {
-  const rac = (settings: unknown) => ({ model: 'service_providers_rac.racprovider', identifiers: { name }, attrs: { authorization_flow: shipped.flow, settings } })
+  const rac = (settings: unknown) => ({
+    model: 'service_providers_rac.racprovider',
+    identifiers: { name },
+    attrs: { authorization_flow: shipped.flow, settings },
+  })
 
   test.each<[string, unknown]>([
     ['numbers', { zero: 0, minus: -0, float: 0.1, tiny: 5e-324, huge: 1e300, whole: 1e21, safe: 2 ** 53 }],
-    ['texts', { '': '', ' a ': ' a ', '\n': '\r\n', 'é': 'e\u0301', '😀': '\u{10ffff}', date: '2020-01-01', tag: '!KeyOf x', '<<': '<<' }],
+    [
+      'texts',
+      {
+        '': '',
+        ' a ': ' a ',
+        '\n': '\r\n',
+        é: 'e\u0301',
+        '😀': '\u{10ffff}',
+        date: '2020-01-01',
+        tag: '!KeyOf x',
+        '<<': '<<',
+      },
+    ],
     ['nesting', { a: { b: { c: [[], {}, [[{}]], null, true, false] } }, constructor: { prototype: 1 } }],
     ['numbers for names', { 10: 'a', 9: 'b', '01': 'c' }],
   ])('%s', async (_, settings) => {
@@ -171,7 +217,11 @@ describe('whatever may be sent converges', () => {
   })
 
   test('minus nothing in a column of numbers', async () => {
-    const ldap = { model: 'service_providers_ldap.ldapprovider', identifiers: { name }, attrs: { authorization_flow: shipped.flow, uid_start_number: -0 } }
+    const ldap = {
+      model: 'service_providers_ldap.ldapprovider',
+      identifiers: { name },
+      attrs: { authorization_flow: shipped.flow, uid_start_number: -0 },
+    }
     await there.apply([ldap])
     expect(await written([ldap])).toEqual([])
   })
@@ -186,14 +236,19 @@ describe('what must be unique', () => {
   })
 
   test('is refused between entries of one document', async () => {
-    const { logs } = await there.refusal([oauth2(name, { client_id: `id-${name}` }), oauth2(`${name}-b`, { client_id: `id-${name}` })])
+    const { logs } = await there.refusal([
+      oauth2(name, { client_id: `id-${name}` }),
+      oauth2(`${name}-b`, { client_id: `id-${name}` }),
+    ])
     expect(logs).toEqual([`rolled back: entries.1.client_id: "id-${name}" is taken by provider oauth2 "${name}".`])
     expect(await there.db.prisma.provider.count({ where: { name: { startsWith: name } } })).toBe(0)
   })
 
   test('is kept by the row that has it', async () => {
     await there.apply([oauth2(name, { client_id: `id-${name}` })])
-    expect((await there.apply([oauth2(name, { client_id: `id-${name}` })])).logs).toEqual([`provider oauth2 "${name}" unchanged`])
+    expect((await there.apply([oauth2(name, { client_id: `id-${name}` })])).logs).toEqual([
+      `provider oauth2 "${name}" unchanged`,
+    ])
   })
 
   test('a provider belongs to one application, in front or behind', async () => {
@@ -219,10 +274,11 @@ describe('what must be unique', () => {
 })
 
 test('two applies that claim one value at once: the second is refused by the database, wholly', async () => {
-  const claim = (own: string) => there.apply([flow(own), oauth2(own, { client_id: `id-${name}` })]).then(
-    () => 'applied',
-    (error: { reason: string }) => error.reason,
-  )
+  const claim = (own: string) =>
+    there.apply([flow(own), oauth2(own, { client_id: `id-${name}` })]).then(
+      () => 'applied',
+      (error: { reason: string }) => error.reason,
+    )
   const outcomes = await Promise.all(Array.from({ length: 8 }, (_, index) => claim(`${name}-${index}`)))
   expect(outcomes.filter((outcome) => outcome === 'applied')).toHaveLength(1)
   expect(outcomes.filter((outcome) => outcome === 'conflict' || outcome === 'invalid')).toHaveLength(7)
@@ -231,7 +287,11 @@ test('two applies that claim one value at once: the second is refused by the dat
 })
 
 test('many applies of one row at once run one after the other, and all are right', async () => {
-  const outcomes = await Promise.all(Array.from({ length: 8 }, (_, index) => there.apply([oauth2(name, { sub_mode: index % 2 === 0 ? 'user_id' : 'user_uuid' }), application(name)])))
+  const outcomes = await Promise.all(
+    Array.from({ length: 8 }, (_, index) =>
+      there.apply([oauth2(name, { sub_mode: index % 2 === 0 ? 'user_id' : 'user_uuid' }), application(name)]),
+    ),
+  )
   const created = outcomes.filter(({ logs }) => logs[0]?.includes('created'))
   expect(created).toHaveLength(1)
   expect(outcomes.every(({ logs }) => logs.length === 2)).toBe(true)

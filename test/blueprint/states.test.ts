@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Find, KeyOf, type Entry } from '../../src/blueprint/document.ts'
+import { type Entry, Find, KeyOf } from '../../src/blueprint/document.ts'
 import { counts, versions } from '../support/contents.ts'
 import { application, type Bench, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
@@ -24,12 +24,21 @@ describe('state present', () => {
     const made = await stored(name)
     expect(made).toMatchObject({ name: `Flow ${name}`, title: '', designation: 'authorization' })
     expect(logs).toEqual([`flow "${name}" created (pk ${made?.pk})`])
-    expect(changes).toEqual([{ model: 'service_flows.flow', key: made?.pk, action: 'create', members: ['name', 'slug', 'title', 'designation'] }])
+    expect(changes).toEqual([
+      {
+        model: 'service_flows.flow',
+        key: made?.pk,
+        action: 'create',
+        members: ['name', 'slug', 'title', 'designation'],
+      },
+    ])
   })
 
   test('updates the listed members only, and names those that changed', async () => {
     await there.apply([flow(name, { title: 'Before' })])
-    const { logs, changes } = await there.apply([{ identifiers: { slug: name }, attrs: { name: 'New', designation: 'authorization' } }])
+    const { logs, changes } = await there.apply([
+      { identifiers: { slug: name }, attrs: { name: 'New', designation: 'authorization' } },
+    ])
     expect(logs).toEqual([`flow "${name}" updated: name`])
     expect(changes).toMatchObject([{ action: 'update', members: ['name'] }])
     expect(await stored(name)).toMatchObject({ name: 'New', title: 'Before' })
@@ -61,12 +70,21 @@ describe('state present', () => {
     await there.apply([flow(name), flow(`${name}-b`)])
     const pk = (await stored(name))?.pk
     const refusal = await there.refusal([{ ...flow(name), identifiers: { pk, slug: `${name}-b` } }])
-    expect(refusal).toMatchObject({ reason: 'conflict', logs: [expect.stringMatching(/^rolled back: flow ".*" could not be written: a value that must be unique is taken/)] })
+    expect(refusal).toMatchObject({
+      reason: 'conflict',
+      logs: [
+        expect.stringMatching(/^rolled back: flow ".*" could not be written: a value that must be unique is taken/),
+      ],
+    })
   })
 
   test('identifiers that match more than one row are an error, never the first', async () => {
     const mapping = { model: 'service_mappings.propertymapping', attrs: { kind: 'oauth2' } }
-    const twins = ['a', 'b'].map((managed) => ({ ...mapping, identifiers: { managed: `${name}-${managed}` }, attrs: { ...mapping.attrs, name } }))
+    const twins = ['a', 'b'].map((managed) => ({
+      ...mapping,
+      identifiers: { managed: `${name}-${managed}` },
+      attrs: { ...mapping.attrs, name },
+    }))
     await there.apply(twins)
     expect(await there.refusal([{ ...mapping, identifiers: { name, kind: 'oauth2' } }])).toMatchObject({
       reason: 'invalid',
@@ -99,7 +117,10 @@ describe('state created', () => {
 test('state must_created creates, and refuses what is there', async () => {
   const entry: Partial<Entry> = { ...flow(name), state: 'must_created' }
   await there.apply([entry])
-  expect(await there.refusal([entry])).toMatchObject({ reason: 'invalid', logs: [`rolled back: entries.0: flow "${name}" is there already.`] })
+  expect(await there.refusal([entry])).toMatchObject({
+    reason: 'invalid',
+    logs: [`rolled back: entries.0: flow "${name}" is there already.`],
+  })
 })
 
 describe('state absent', () => {
@@ -115,13 +136,19 @@ describe('state absent', () => {
   })
 
   test('of what is not there does nothing', async () => {
-    expect(await there.apply([absent(flow(name))])).toMatchObject({ logs: [`flow "${name}" was not there`], changes: [] })
+    expect(await there.apply([absent(flow(name))])).toMatchObject({
+      logs: [`flow "${name}" was not there`],
+      changes: [],
+    })
   })
 
   test('of what is referred to is refused', async () => {
     await there.apply([{ ...flow(name), id: 'flow' }, oauth2(name, { authorization_flow: new KeyOf('flow') })])
     const refusal = await there.refusal([absent(flow(name))])
-    expect(refusal).toMatchObject({ reason: 'conflict', logs: [expect.stringContaining(`flow "${name}" could not be written: something still refers to it`)] })
+    expect(refusal).toMatchObject({
+      reason: 'conflict',
+      logs: [expect.stringContaining(`flow "${name}" could not be written: something still refers to it`)],
+    })
     expect(await stored(name)).not.toBeNull()
   })
 
@@ -136,7 +163,10 @@ describe('state absent', () => {
   test('a later entry cannot refer to what is gone, nor to what never was', async () => {
     const gone = { ...absent(flow(name)), id: 'flow' }
     const user = oauth2(name, { authentication_flow: new KeyOf('flow') })
-    const why = { reason: 'invalid', logs: ['rolled back: entries.1.authentication_flow: !KeyOf flow names an entry that is absent: it has no key.'] }
+    const why = {
+      reason: 'invalid',
+      logs: ['rolled back: entries.1.authentication_flow: !KeyOf flow names an entry that is absent: it has no key.'],
+    }
     expect(await there.refusal([gone, user])).toMatchObject(why)
     await there.apply([flow(name)])
     expect(await there.refusal([gone, user])).toMatchObject(why)
@@ -145,16 +175,22 @@ describe('state absent', () => {
 })
 
 describe('!Find', () => {
-  const finding = (identifiers: Record<string, unknown>, model = 'service_flows.flow') => [oauth2(name, { authentication_flow: new Find(model, identifiers) })]
+  const finding = (identifiers: Record<string, unknown>, model = 'service_flows.flow') => [
+    oauth2(name, { authentication_flow: new Find(model, identifiers) }),
+  ]
 
   test('finds one row by natural key', async () => {
     await there.apply(finding({ slug: 'default-authentication' }))
-    expect(await there.db.prisma.provider.findUnique({ where: { name } })).toMatchObject({ authenticationFlowPk: '6f7e0000-0000-4000-8000-000000000101' })
+    expect(await there.db.prisma.provider.findUnique({ where: { name } })).toMatchObject({
+      authenticationFlowPk: '6f7e0000-0000-4000-8000-000000000101',
+    })
   })
 
   test('finds what an earlier entry of the document made', async () => {
     await there.apply([flow(name), ...finding({ slug: name })])
-    expect(await there.db.prisma.provider.findUnique({ where: { name } })).toMatchObject({ authenticationFlowPk: (await stored(name))?.pk })
+    expect(await there.db.prisma.provider.findUnique({ where: { name } })).toMatchObject({
+      authenticationFlowPk: (await stored(name))?.pk,
+    })
   })
 
   test.each<[string, Record<string, unknown>, string]>([
@@ -175,7 +211,9 @@ describe('!Find', () => {
   test('of a kind finds rows of that kind only', async () => {
     await there.apply([scim(name)])
     const find = (model: string) => there.apply([application(name, { provider: new Find(model, { name }) })])
-    await expect(find('service_providers_oauth2.oauth2provider')).rejects.toMatchObject({ logs: [expect.stringContaining('finds nothing')] })
+    await expect(find('service_providers_oauth2.oauth2provider')).rejects.toMatchObject({
+      logs: [expect.stringContaining('finds nothing')],
+    })
     await find('service_providers_scim.scimprovider')
   })
 })
@@ -196,7 +234,9 @@ test('one fault in the last entry rolls all of it back', async () => {
     oauth2(name, { property_mappings: [...shipped.mappings] }),
     application(name, { backchannel_providers: [999_999] }),
   ])
-  expect(logs).toEqual(['rolled back: entries.3.backchannel_providers.0: There is no backchannel provider with the key 999999.'])
+  expect(logs).toEqual([
+    'rolled back: entries.3.backchannel_providers.0: There is no backchannel provider with the key 999999.',
+  ])
   expect([await counts(there.db), await versions(there.db)]).toEqual(before)
 })
 
@@ -205,7 +245,13 @@ test('the parsed document is applied twice over without being touched', async ()
     if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(freeze)
     return value
   }
-  const frozen = freeze([{ ...flow(name), id: 'flow' }, oauth2(name, { authorization_flow: new KeyOf('flow'), redirect_uris: [{ matching_mode: 'strict', url: 'https://example.com' }] })])
+  const frozen = freeze([
+    { ...flow(name), id: 'flow' },
+    oauth2(name, {
+      authorization_flow: new KeyOf('flow'),
+      redirect_uris: [{ matching_mode: 'strict', url: 'https://example.com' }],
+    }),
+  ])
   await there.apply(frozen)
   expect((await there.apply(frozen)).logs).toEqual([`flow "${name}" unchanged`, `provider oauth2 "${name}" unchanged`])
 })

@@ -8,15 +8,22 @@ import { example, kinds } from '../support/installation.ts'
 const registry = await loadRegistry()
 
 test('a submission becomes two entries: the provider, and the application that refers to it', async () => {
-  const { blueprint, conditions, title, plan } = toBlueprint(await example('scim', { provider: { property_mappings: [] } }), registry, true)
+  const { blueprint, conditions, title, plan } = toBlueprint(
+    await example('scim', { provider: { property_mappings: [] } }),
+    registry,
+    true,
+  )
   expect(plan.faults.list).toEqual([])
-  expect({ conditions, title }).toEqual({ conditions: { createOnly: true, expectedKeys: {} }, title: 'apply scim sentry-accounts' })
+  expect({ conditions, title }).toEqual({
+    conditions: { createOnly: true, expectedKeys: {} },
+    title: 'apply scim sentry-accounts',
+  })
   expect(print(blueprint)).toBe(`version: 1
 metadata:
   name: application sentry-accounts
 entries:
-  - id: provider
-    model: service_providers_scim.scimprovider
+  - model: service_providers_scim.scimprovider
+    id: provider
     state: present
     identifiers:
       name: sentry-accounts
@@ -29,8 +36,8 @@ entries:
       verify_certificates: true
       exclude_users_service_account: true
       filter_group: 6f7e0000-0000-4000-8000-000000000502
-  - id: app
-    model: service_core.application
+  - model: service_core.application
+    id: app
     state: present
     identifiers:
       slug: sentry-accounts
@@ -51,7 +58,9 @@ test('a key that is sent is a claim, and no member of the document', async () =>
   const { blueprint, conditions } = toBlueprint(await example('rac', { app: { provider: 7 } }), registry, false)
   expect(conditions.expectedKeys).toEqual({ provider: 7 })
   expect(blueprint.entries[1]?.attrs.provider).not.toBe(7)
-  expect(toBlueprint(await example('rac', { app: { provider: null } }), registry, false).conditions.expectedKeys).toEqual({})
+  expect(
+    toBlueprint(await example('rac', { app: { provider: null } }), registry, false).conditions.expectedKeys,
+  ).toEqual({})
 })
 
 test('the body is not touched', async () => {
@@ -61,13 +70,34 @@ test('the body is not touched', async () => {
   expect(body).toEqual(before)
 })
 
-test.each([null, 5, 'x', [], {}, { provider_model: 5 }, { provider_model: 'service_core.user' }, { provider_model: 'toString' }])('%j names no kind', (body) => {
+test.each([
+  null,
+  5,
+  'x',
+  [],
+  {},
+  { provider_model: 5 },
+  { provider_model: 'service_core.user' },
+  { provider_model: 'toString' },
+])('%j names no kind', (body) => {
   expect(kindOf(body, registry)).toBeUndefined()
 })
 
 test('who could write some provider of a kind may ask', () => {
-  const holder = (...permissions: string[]): Actor => ({ pk: 1, username: 'u', isSuperuser: false, permissions: new Set(permissions) })
+  const holder = (...permissions: string[]): Actor => ({
+    pk: 1,
+    username: 'u',
+    isSuperuser: false,
+    permissions: new Set(permissions),
+  })
   const kind = { resource: 'samlprovider' }
-  expect([holder('add_samlprovider'), holder('change_samlprovider')].map((actor) => mayWrite(actor, kind))).toEqual([true, true])
-  expect([holder('view_samlprovider', 'delete_samlprovider', 'add_ldapprovider'), holder()].map((actor) => mayWrite(actor, kind))).toEqual([false, false])
+  expect([holder('add_samlprovider'), holder('change_samlprovider')].map((actor) => mayWrite(actor, kind))).toEqual([
+    true,
+    true,
+  ])
+  expect(
+    [holder('view_samlprovider', 'delete_samlprovider', 'add_ldapprovider'), holder()].map((actor) =>
+      mayWrite(actor, kind),
+    ),
+  ).toEqual([false, false])
 })

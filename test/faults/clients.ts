@@ -83,22 +83,21 @@ function outcomeOf(status: number | null, text: string): Outcome {
 /**
  * Clients that send one PUT after another, each under a slug that nobody used before.
  *
- * @param count PUTs in all, or how long to go on
+ * @param enough asked before each PUT, with the number of those begun so far
  * @returns all that was sent
  */
 export async function crowd(
   target: Target,
   clients: number,
-  count: number | { until: () => boolean },
   prefix: string,
+  enough: (begun: number) => boolean,
 ): Promise<Sent[]> {
   const log: Sent[] = []
-  let next = 0
-  const more = () => (typeof count === 'number' ? next < count : !count.until())
+  let begun = 0
   const client = async () => {
-    while (more()) {
-      next += 1
-      log.push(await put(target, `${prefix}-${next}`))
+    while (!enough(begun)) {
+      begun += 1
+      log.push(await put(target, `${prefix}-${begun}`))
     }
   }
   await Promise.all(Array.from({ length: clients }, client))

@@ -17,7 +17,7 @@ onBothQueues((kind) => {
     const stand = await openStand(kind)
     const first = await stand.startWorker()
     let over = false
-    const sending = crowd(stand, 8, { until: () => over }, 'relayed')
+    const sending = crowd(stand, 8, 'relayed', () => over)
     const second = await stand.startWorker()
     expect(await first.stop({ withinMs: exitWithinMs })).toEqual({ code: 0, signal: null })
     over = true

@@ -13,6 +13,9 @@ import { seeded, supervise } from './supervisor.ts'
 
 /** A worker dies or freezes at any moment: nothing is lost, doubled or half done, and everybody gets an answer. */
 
+/** The clients go on beyond 200 applications until there were so many, on a fast machine that is. */
+const fewestKills = 6
+
 onBothQueues((kind) => {
   let stand: Stand
   const log: Sent[] = []
@@ -28,16 +31,15 @@ onBothQueues((kind) => {
     const killing = (async () => {
       while (!answered) {
         await supervisor.ready()
-        await delay(50 + random() * 700)
+        await delay(50 + random() * 950)
         supervisor.kill()
       }
     })()
-    const sent = await crowd(stand, 8, 200, 'killed')
+    const sent = await crowd(stand, 8, 'killed', (begun) => begun >= 200 && supervisor.kills >= fewestKills)
     answered = true
     await killing
     log.push(...sent)
     console.log(`${kind}: ${supervisor.kills} kills (seed ${seed}), ${describeTimes(sent)}`)
-    expect(supervisor.kills).toBeGreaterThan(2)
     expect(await audit(stand.db, log)).toEqual([])
     await supervisor.stop()
     expect(sent.map(({ status }) => status)).not.toContain(null)

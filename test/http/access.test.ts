@@ -4,8 +4,8 @@ import type { Db } from '../../src/db/client.ts'
 import { guardRoutes } from '../../src/http/access.ts'
 import { answerProblems } from '../../src/http/problems.ts'
 import type { Access } from '../../src/permissions.ts'
-import { freshDatabase } from '../support/database.ts'
 import { askAs } from '../support/asker.ts'
+import { freshDatabase } from '../support/database.ts'
 import { makers } from '../support/make.ts'
 
 let db: Db
@@ -53,6 +53,12 @@ test('a bug is a 500 that says nothing of the inside, and whom to ask', async ()
     throw new Error('password=hunter2 at /src/x.ts')
   })
   const answer = await askAs(app, null).get('/x')
-  expect(answer).toMatchObject({ status: 500, json: { detail: expect.stringMatching(/^Something went wrong inside\. Ask for request \S+\.$/), code: 'server_error' } })
+  expect(answer).toMatchObject({
+    status: 500,
+    json: {
+      detail: expect.stringMatching(/^Something went wrong inside\. Ask for request \S+\.$/),
+      code: 'server_error',
+    },
+  })
   expect(answer.text).not.toMatch(/hunter2|\.ts/)
 })

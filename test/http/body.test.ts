@@ -16,7 +16,12 @@ test('what JSON can say is read as it stands', () => {
 })
 
 test('any bytes are read or refused, never a surprise', () => {
-  const bytes = fc.oneof(fc.uint8Array({ maxLength: 60 }), fc.string({ unit: fc.constantFrom(...'{}[]",:\\u0d8-1e.tn \n\u0000\ufeff') }).map((text) => new TextEncoder().encode(text)))
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 60 }),
+    fc
+      .string({ unit: fc.constantFrom(...'{}[]",:\\u0d8-1e.tn \n\u0000\ufeff') })
+      .map((text) => new TextEncoder().encode(text)),
+  )
   fc.assert(
     fc.property(bytes, (sent) => {
       try {
@@ -52,11 +57,15 @@ describe('what is too much is refused at once', () => {
   })
 
   test('half a million values', () => {
-    expect(quick(`[${'0,'.repeat(500_000)}0]`).fields).toEqual({ non_field_errors: [`Holds more than ${bodyLimits.nodes} values.`] })
+    expect(quick(`[${'0,'.repeat(500_000)}0]`).fields).toEqual({
+      non_field_errors: [`Holds more than ${bodyLimits.nodes} values.`],
+    })
   })
 
   test('faults by the thousand', () => {
-    expect(quick(JSON.stringify(Array.from({ length: 9_000 }, () => '\0'))).fields).toMatchObject({ non_field_errors: ['8900 more faults are not listed.'] })
+    expect(quick(JSON.stringify(Array.from({ length: 9_000 }, () => '\0'))).fields).toMatchObject({
+      non_field_errors: ['8900 more faults are not listed.'],
+    })
   })
 })
 

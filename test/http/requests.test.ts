@@ -22,7 +22,9 @@ describe('X-Request-Id', () => {
   })
 
   test.each(['', 'a b', 'ü', '<script>', '"', 'x'.repeat(129), '{}', ';'])('is made otherwise: %j', async (id) => {
-    expect((await send('GET', runs, { 'x-request-id': id })).headers['x-request-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4/)
+    expect((await send('GET', runs, { 'x-request-id': id })).headers['x-request-id']).toMatch(
+      /^[0-9a-f]{8}-[0-9a-f]{4}-4/,
+    )
   })
 
   test.each<[number, string, string, Record<string, string>]>([
@@ -34,13 +36,21 @@ describe('X-Request-Id', () => {
     [400, 'PUT', `${applyPath}?x=1`, { 'content-type': 'application/json' }],
     [415, 'PUT', applyPath, { 'content-type': 'text/plain' }],
   ])('stands on a %i too', async (status, method, url, headers) => {
-    const answer = await send(method, url, { 'x-request-id': 'asked-after', ...headers }, method === 'PUT' ? '{}' : undefined)
+    const answer = await send(
+      method,
+      url,
+      { 'x-request-id': 'asked-after', ...headers },
+      method === 'PUT' ? '{}' : undefined,
+    )
     expect(answer).toMatchObject({ status, headers: { 'x-request-id': 'asked-after' } })
   })
 
   test('is kept with the run and the audit row, and stands in the log', async () => {
     const headers = { 'content-type': 'application/json', 'x-request-id': 'kept-everywhere' }
-    expect(await send('PUT', applyPath, headers, body)).toMatchObject({ status: 200, headers: { 'x-request-id': 'kept-everywhere' } })
+    expect(await send('PUT', applyPath, headers, body)).toMatchObject({
+      status: 200,
+      headers: { 'x-request-id': 'kept-everywhere' },
+    })
     expect(await there.db.prisma.run.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
     expect(await there.db.prisma.auditRow.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
     expect(there.log.filter((line) => line.includes('kept-everywhere'))).toHaveLength(1)
@@ -59,12 +69,21 @@ describe('a path', () => {
     expect((await send('HEAD', path)).status).toBe(200)
   })
 
-  test.each(['/', '/api/', '/api/v3/', '/api/v4/core/transactional/applications/', '/api/v3/core/transactional/', '/API/V3/core/transactional/applications/', '//api/v3/core/transactional/applications/', '/api/v3/blueprints/runs/'])(
-    'that there is none of is 404: %s',
-    async (url) => {
-      expect(await send('GET', url)).toMatchObject({ status: 404, json: { detail: 'There is nothing here.', code: 'not_found' } })
-    },
-  )
+  test.each([
+    '/',
+    '/api/',
+    '/api/v3/',
+    '/api/v4/core/transactional/applications/',
+    '/api/v3/core/transactional/',
+    '/API/V3/core/transactional/applications/',
+    '//api/v3/core/transactional/applications/',
+    '/api/v3/blueprints/runs/',
+  ])('that there is none of is 404: %s', async (url) => {
+    expect(await send('GET', url)).toMatchObject({
+      status: 404,
+      json: { detail: 'There is nothing here.', code: 'not_found' },
+    })
+  })
 
   test.each([
     ['GET', applyPath, 'PUT'],
@@ -76,7 +95,11 @@ describe('a path', () => {
     ['DELETE', runs, 'GET, HEAD'],
   ])('takes its own methods: %s %s is 405', async (method, url, allow) => {
     const answer = await send(method, url)
-    expect(answer).toMatchObject({ status: 405, headers: { allow }, json: { detail: `This path takes ${allow}.`, code: 'method_not_allowed' } })
+    expect(answer).toMatchObject({
+      status: 405,
+      headers: { allow },
+      json: { detail: `This path takes ${allow}.`, code: 'method_not_allowed' },
+    })
   })
 })
 
@@ -88,28 +111,55 @@ describe('a body', () => {
     return answer
   }
 
-  test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON', 'application/json;charset=UTF-8'])('is taken as %s', async (type) => {
+  test.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'Application/JSON',
+    'application/json;charset=UTF-8',
+  ])('is taken as %s', async (type) => {
     expect((await put(type, body)).status).toBe(200)
   })
 
-  test.each(['text/plain', 'application/xml', 'application/yaml', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/jsonp', 'application/json5', 'text/json', 'application/problem+json', 'application', '*/*', 'application/json\ta', ' application/json x'])(
-    'is 415 as %j',
-    async (type) => {
-      expect(await put(type, body)).toMatchObject({ status: 415, json: { detail: 'Send application/json.', code: 'unsupported_media_type' } })
-    },
-  )
+  test.each([
+    'text/plain',
+    'application/xml',
+    'application/yaml',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/jsonp',
+    'application/json5',
+    'text/json',
+    'application/problem+json',
+    'application',
+    '*/*',
+    'application/json\ta',
+    ' application/json x',
+  ])('is 415 as %j', async (type) => {
+    expect(await put(type, body)).toMatchObject({
+      status: 415,
+      json: { detail: 'Send application/json.', code: 'unsupported_media_type' },
+    })
+  })
 
   test('of no named type is 415', async () => {
     expect((await put(null, body)).status).toBe(415)
   })
 
   test('that is packed is 415: it is not what it seems', async () => {
-    const answer = await send('PUT', applyPath, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, body)
+    const answer = await send(
+      'PUT',
+      applyPath,
+      { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      body,
+    )
     expect(answer).toMatchObject({ status: 415, json: { code: 'unsupported_media_type' } })
   })
 
   test('of 2 MiB is 413', async () => {
-    expect(await put('application/json', JSON.stringify({ app: 'x'.repeat(2_097_152) }))).toMatchObject({ status: 413, json: { code: 'too_large' } })
+    expect(await put('application/json', JSON.stringify({ app: 'x'.repeat(2_097_152) }))).toMatchObject({
+      status: 413,
+      json: { code: 'too_large' },
+    })
   })
 
   test('of 1 MiB is read, and one byte more is not', async () => {
@@ -125,7 +175,12 @@ describe('a body', () => {
 })
 
 test('every answer of the API is JSON', async () => {
-  for (const answer of [await send('GET', runs), await send('GET', '/x'), await send('PUT', applyPath), await there.as('').get(runs)]) {
+  for (const answer of [
+    await send('GET', runs),
+    await send('GET', '/x'),
+    await send('PUT', applyPath),
+    await there.as('').get(runs),
+  ]) {
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
     expect(answer.json).toBeTypeOf('object')
   }

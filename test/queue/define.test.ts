@@ -7,6 +7,13 @@ test('a job id names its run and ring', () => {
   expect(runOfJob(jobId(run, 12))).toBe(run)
 })
 
-test.each(['', 'canary', 'repeat:canary:1', 'run-x-1', 'run-01a1fd79-0573-7eeb-91d6-996288491dcb', 'run-01a1fd79-0573-7eeb-91d6-996288491dcb-'])('%j rings for none', (id) => {
+test.each([
+  '',
+  'canary',
+  'repeat:canary:1',
+  'run-x-1',
+  'run-01a1fd79-0573-7eeb-91d6-996288491dcb',
+  'run-01a1fd79-0573-7eeb-91d6-996288491dcb-',
+])('%j rings for none', (id) => {
   expect(runOfJob(id)).toBeUndefined()
 })

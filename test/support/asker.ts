@@ -26,8 +26,16 @@ export function askAs(app: Api, token: string | null): Asker {
   async function send({ headers, ...request }: InjectOptions): Promise<Answer> {
     const bearer = token === null ? {} : { authorization: `Bearer ${token}` }
     const answer = await app.inject({ ...request, headers: { ...bearer, ...headers } })
-    const texts = Object.entries(answer.headers).map(([name, value]) => [name, value === undefined ? undefined : String(value)])
-    return { status: answer.statusCode, headers: Object.fromEntries(texts), text: answer.body, json: parsed(answer.body) }
+    const texts = Object.entries(answer.headers).map(([name, value]) => [
+      name,
+      value === undefined ? undefined : String(value),
+    ])
+    return {
+      status: answer.statusCode,
+      headers: Object.fromEntries(texts),
+      text: answer.body,
+      json: parsed(answer.body),
+    }
   }
   return {
     send,
@@ -36,7 +44,11 @@ export function askAs(app: Api, token: string | null): Asker {
       send({
         method: 'PUT',
         url,
-        headers: { 'content-type': 'application/json', ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }), ...headers },
+        headers: {
+          'content-type': 'application/json',
+          ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
+          ...headers,
+        },
         payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
       }),
   }

@@ -14,7 +14,11 @@ async function tables(db: Db): Promise<string[]> {
 /** Tables that an apply writes whether or not an object changes. */
 const ledger = ['runs', 'audit_rows']
 
-async function each<Row>(db: Db, names: readonly string[], select: (quoted: string) => string): Promise<Record<string, Row[]>> {
+async function each<Row>(
+  db: Db,
+  names: readonly string[],
+  select: (quoted: string) => string,
+): Promise<Record<string, Row[]>> {
   const rows = await Promise.all(names.map((name) => db.query<Row>(unprepared(select(`"${name}"`), []))))
   return Object.fromEntries(names.map((name, index) => [name, rows[index] ?? []]))
 }
@@ -36,6 +40,11 @@ export async function everything(db: Db): Promise<string> {
   const found = await db.query<{ table: string }>(sql`
     SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) AS table FROM information_schema.tables
     WHERE table_schema IN ('public', 'bullmq') AND table_type = 'BASE TABLE'`)
-  const texts = await Promise.all(found.map(({ table }) => db.query<{ row: string }>(unprepared(`SELECT t::text AS row FROM ${table} t`, []))))
-  return texts.flat().map(({ row }) => row).join('\n')
+  const texts = await Promise.all(
+    found.map(({ table }) => db.query<{ row: string }>(unprepared(`SELECT t::text AS row FROM ${table} t`, []))),
+  )
+  return texts
+    .flat()
+    .map(({ row }) => row)
+    .join('\n')
 }

@@ -1,21 +1,21 @@
 import { readFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { buildApp } from '../../src/app.ts'
+import type { Engine } from '../../src/blueprint/inspect.ts'
 import { startBacklog } from '../../src/blueprint/run/backlog.ts'
 import { type Ring, startReconciler } from '../../src/blueprint/run/reconcile.ts'
 import { startWaiter } from '../../src/blueprint/run/wait.ts'
 import { type Worker, work } from '../../src/blueprint/run/work.ts'
-import type { Engine } from '../../src/blueprint/inspect.ts'
 import { bootstrap } from '../../src/bootstrap.ts'
-import type { Api } from '../../src/http/api.ts'
 import type { Db } from '../../src/db/client.ts'
 import { keyring } from '../../src/db/seal.ts'
+import type { Api } from '../../src/http/api.ts'
 import { loadRegistry } from '../../src/models/index.ts'
 import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
 import { applyQueue, runOfJob } from '../../src/queue/define.ts'
 import { ring } from '../../src/queue/doorbell.ts'
-import { atEnd } from './at-end.ts'
 import { type Asker, askAs } from './asker.ts'
+import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
 import { type Make, makers } from './make.ts'
 import { freshRedis } from './redis.ts'
@@ -57,7 +57,12 @@ type Options = {
 const adminToken = 'the-token-of-the-first-admin'
 
 /** Call it in `beforeAll` or in a test; all of it is closed at the end of the file. */
-export async function installation({ queue: kind = 'postgres', workers = 'one', applyWaitMs = 10_000, runSecretsHours = 24 }: Options = {}): Promise<Installation> {
+export async function installation({
+  queue: kind = 'postgres',
+  workers = 'one',
+  applyWaitMs = 10_000,
+  runSecretsHours = 24,
+}: Options = {}): Promise<Installation> {
   const { url, db } = await freshDatabase()
   const redisUrl = kind === 'redis' ? await freshRedis() : null
   const log: string[] = []
@@ -87,7 +92,9 @@ export async function installation({ queue: kind = 'postgres', workers = 'one', 
   const worker: Worker = { db, engine, log: logger, runSecretsHours }
   const gate = openGate()
   if (workers === 'one') {
-    const consumer = backend.openWorker(applyQueue, (job) => gate.passed().then(() => work(worker, job.data.run)), { concurrency: 4 })
+    const consumer = backend.openWorker(applyQueue, (job) => gate.passed().then(() => work(worker, job.data.run)), {
+      concurrency: 4,
+    })
     atEnd(() => consumer.close())
     await consumer.waitUntilReady()
     const reconciler = startReconciler(db, bell, logger)
@@ -121,19 +128,36 @@ function openGate(): { passed(): Promise<void>; hold(): () => void } {
 }
 
 /** The nine kinds, each with a shipped example. */
-export const kinds = ['directory_sync_b', 'ldap', 'oauth2', 'proxy', 'rac', 'radius', 'saml', 'scim', 'workspace_sync_a'] as const
+export const kinds = [
+  'directory_sync_b',
+  'ldap',
+  'oauth2',
+  'proxy',
+  'rac',
+  'radius',
+  'saml',
+  'scim',
+  'workspace_sync_a',
+] as const
 export type Kind = (typeof kinds)[number]
 
 export type Body = { app: Record<string, unknown>; provider_model: string; provider: Record<string, unknown> }
 
 /** The shipped example of a kind, with other members put in; `undefined` leaves one out. */
-export async function example(kind: Kind, changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {}): Promise<Body> {
+export async function example(
+  kind: Kind,
+  changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {},
+): Promise<Body> {
   const shipped: Body = JSON.parse(await readFile(new URL(`../../examples/${kind}.json`, import.meta.url), 'utf8'))
   return { ...shipped, app: { ...shipped.app, ...changes.app }, provider: { ...shipped.provider, ...changes.provider } }
 }
 
 /** The example under a name of its own, so that tests of one installation do not meet. */
-export const named = (kind: Kind, name: string, changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {}): Promise<Body> =>
+export const named = (
+  kind: Kind,
+  name: string,
+  changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {},
+): Promise<Body> =>
   example(kind, {
     app: { slug: name, ...changes.app },
     provider: { name, ...(kind === 'oauth2' && { client_id: `client-${name}` }), ...changes.provider },

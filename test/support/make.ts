@@ -14,12 +14,18 @@ export type Make = {
   token(userPk: number, options?: { intent?: TokenIntent; expires?: Date }): Promise<string>
 }
 
-export type Made = Asker & { readonly pk: number; readonly username: string; readonly token: string; readonly group: string }
+export type Made = Asker & {
+  readonly pk: number
+  readonly username: string
+  readonly token: string
+  readonly group: string
+}
 
 export function makers(db: Db, as: (token: string) => Asker): Make {
   const { prisma } = db
 
-  const role: Make['role'] = (permissions) => prisma.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions } })
+  const role: Make['role'] = (permissions) =>
+    prisma.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions } })
 
   const group: Make['group'] = ({ roles = [], superuser = false, parent } = {}) =>
     prisma.group.create({
@@ -35,7 +41,16 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
   const token: Make['token'] = async (userPk, { intent = 'api', expires } = {}) => {
     const secret = newSecret(intent)
     const expiry = { expiring: expires !== undefined, expires: expires ?? null }
-    await prisma.token.create({ data: { pk: uuid7(), identifier: randomUUID(), intent, userPk, keyHash: new Uint8Array(sha256(secret)), ...expiry } })
+    await prisma.token.create({
+      data: {
+        pk: uuid7(),
+        identifier: randomUUID(),
+        intent,
+        userPk,
+        keyHash: new Uint8Array(sha256(secret)),
+        ...expiry,
+      },
+    })
     return secret
   }
 

@@ -3,7 +3,7 @@ import type { Db } from '../../db/client.ts'
 import { sql } from '../../db/sql.ts'
 import type { Engine } from '../inspect.ts'
 import { mask } from '../mask.ts'
-import { print, parse } from '../yaml.ts'
+import { parse, print } from '../yaml.ts'
 import { live, type RunState } from './life.ts'
 import { sealedColumn } from './record.ts'
 
@@ -33,13 +33,31 @@ const generatedSchema = z.record(z.string(), z.record(z.string(), z.string()))
 export async function readRun(db: Db, { registry, keyring }: Engine, id: string): Promise<RunView | undefined> {
   const found = await db.prisma.run.findUnique({ where: { id } })
   if (found === null) return undefined
-  const { id: key, state, blueprint, generated, generatedUntil, submitterPk, requestId, title, applied, reason, logs, rings, createdAt, startedAt, finishedAt } = found
+  const {
+    id: key,
+    state,
+    blueprint,
+    generated,
+    generatedUntil,
+    submitterPk,
+    requestId,
+    title,
+    applied,
+    reason,
+    logs,
+    rings,
+    createdAt,
+    startedAt,
+    finishedAt,
+  } = found
   const readable = generated !== null && generatedUntil !== null && generatedUntil > new Date()
   return {
     ...{ id: key, title, submitterPk, requestId, applied, reason, logs, rings, createdAt, startedAt, finishedAt },
     state: state === 'queued' && (await isLocked(db, id)) ? live({ state, rings }, 'lock').state : state,
     blueprint: print(mask(parse(keyring.open(blueprint, sealedColumn(key, 'blueprint'))), registry)),
-    generated: readable ? generatedSchema.parse(JSON.parse(keyring.open(generated, sealedColumn(key, 'generated')))) : {},
+    generated: readable
+      ? generatedSchema.parse(JSON.parse(keyring.open(generated, sealedColumn(key, 'generated'))))
+      : {},
   }
 }
 

@@ -24,18 +24,24 @@ type Overdue = { id: string; title: string; rings: number }
  */
 export async function reconcile(db: Db, ring: Ring, log: Logger): Promise<void> {
   const again = await transaction(db, async (tx) => {
-    const [election] = await tx.query<{ elected: boolean }>(sql`SELECT pg_try_advisory_xact_lock(${electionKey}) AS elected`)
+    const [election] = await tx.query<{ elected: boolean }>(
+      sql`SELECT pg_try_advisory_xact_lock(${electionKey}) AS elected`,
+    )
     if (election?.elected !== true) return []
     // A row that a worker has locked is being worked on: it is skipped, not waited for.
     const due = await tx.query<Overdue>(sql`
       SELECT id, title, rings FROM runs
       WHERE state = 'queued' AND rung_at < now() - make_interval(secs => (${patience}::float8[])[rings + 1])
       ORDER BY rung_at LIMIT ${batch} FOR UPDATE SKIP LOCKED`)
-    await tx.query(sql`UPDATE runs SET generated = NULL, generated_until = NULL WHERE generated IS NOT NULL AND generated_until < now()`)
+    await tx.query(
+      sql`UPDATE runs SET generated = NULL, generated_until = NULL WHERE generated IS NOT NULL AND generated_until < now()`,
+    )
     if (due.length === 0) return []
     const given = due.filter(({ rings }) => live({ state: 'queued', rings }, 'ring').state === 'failed')
     const rung = due.filter((run) => !given.includes(run))
-    await tx.query(sql`UPDATE runs SET rings = rings + 1, rung_at = now() WHERE id = ANY(${rung.map(({ id }) => id)}::uuid[])`)
+    await tx.query(
+      sql`UPDATE runs SET rings = rings + 1, rung_at = now() WHERE id = ANY(${rung.map(({ id }) => id)}::uuid[])`,
+    )
     await tx.query(sql`
       WITH given AS (
         UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),

@@ -34,7 +34,11 @@ export type NewRun = {
   readonly conditions: Conditions
 }
 
-export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({ table: 'runs', row: id, column })
+export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({
+  table: 'runs',
+  row: id,
+  column,
+})
 
 /**
  * Writes the run's row before anything is queued. The commit does not wait for the disk: a row that a crash of
@@ -56,11 +60,20 @@ const finishedRun = `SELECT ${runColumns}, extract(epoch FROM started_at - creat
 export function readFinished(q: Queryable, ids: readonly string[]): Promise<Run[]> {
   // One key is by far the most frequent question, and for one the plan can only be the index.
   const [id] = ids
-  return q.query<Run>(ids.length === 1 ? statement(`${finishedRun} AND id = $1`, [id]) : statement(`${finishedRun} AND id = ANY($1::uuid[])`, [ids]))
+  return q.query<Run>(
+    ids.length === 1
+      ? statement(`${finishedRun} AND id = $1`, [id])
+      : statement(`${finishedRun} AND id = ANY($1::uuid[])`, [ids]),
+  )
 }
 
 /** What a worker needs of a run that it has locked. */
-export type LockedRun = Omit<Run, 'waitedS'> & { readonly rings: number; readonly requestId: string; readonly blueprint: string; readonly options: unknown }
+export type LockedRun = Omit<Run, 'waitedS'> & {
+  readonly rings: number
+  readonly requestId: string
+  readonly blueprint: string
+  readonly options: unknown
+}
 
 /** Locks the row for the rest of the transaction: the fence between a worker and its replacement. */
 export async function lockRun(q: Queryable, id: string): Promise<LockedRun | undefined> {

@@ -30,7 +30,12 @@ export type Submitted = { readonly id: string; readonly run: Run | 'unknown' }
  * @throws {Problem} `not_applied` when it certainly was not applied: too many wait already, the queue is away, or no
  *   worker took it in time
  */
-export async function submit(submitter: Submitter, submission: Submission, actor: Actor, requestId: string): Promise<Submitted> {
+export async function submit(
+  submitter: Submitter,
+  submission: Submission,
+  actor: Actor,
+  requestId: string,
+): Promise<Submitted> {
   const leave = submitter.backlog.enter()
   try {
     return await recordAndWait(submitter, submission, actor, requestId)
@@ -39,7 +44,12 @@ export async function submit(submitter: Submitter, submission: Submission, actor
   }
 }
 
-async function recordAndWait(submitter: Submitter, submission: Submission, actor: Actor, requestId: string): Promise<Submitted> {
+async function recordAndWait(
+  submitter: Submitter,
+  submission: Submission,
+  actor: Actor,
+  requestId: string,
+): Promise<Submitted> {
   const { db, engine, waiter, ring, log, applyWaitMs } = submitter
   const { title, conditions, blueprint } = submission
   const id = uuid7()

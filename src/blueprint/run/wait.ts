@@ -98,7 +98,11 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
 
 async function cancelOrCollect(db: Db, id: string): Promise<Run | 'cancelled' | 'unknown'> {
   try {
-    const cancelled = await transaction(db, (tx) => cancel(tx, id, 'not applied: no worker took it in time'), cancelTimeouts)
+    const cancelled = await transaction(
+      db,
+      (tx) => cancel(tx, id, 'not applied: no worker took it in time'),
+      cancelTimeouts,
+    )
     if (cancelled) return 'cancelled'
     const [run] = await readFinished(db, [id])
     // Neither queued, which the cancel would have seen, nor finished: it is not there.
@@ -116,7 +120,12 @@ function listen(url: string, log: Logger, heard: (id: string) => unknown): { clo
   let closed = false
 
   async function open(): Promise<void> {
-    const opened = new pg.Client({ connectionString: url, application_name: 'gatewright-listen', keepAlive: true, connectionTimeoutMillis: 2_000 })
+    const opened = new pg.Client({
+      connectionString: url,
+      application_name: 'gatewright-listen',
+      keepAlive: true,
+      connectionTimeoutMillis: 2_000,
+    })
     client = opened
     opened.on('notification', ({ payload }) => heard(payload ?? ''))
     opened.on('error', again)

@@ -1,8 +1,8 @@
-import type { Logger } from '../../log.ts'
-import { CommitUnknown, type Db, transaction, type Tx } from '../../db/client.ts'
+import { CommitUnknown, type Db, type Tx, transaction } from '../../db/client.ts'
 import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
 import { Problem } from '../../errors.ts'
+import type { Logger } from '../../log.ts'
 import { actorOfRun } from '../../models/actor.ts'
 import type { Actor } from '../../permissions.ts'
 import { type ApplyResult, apply, Refusal } from '../apply.ts'
@@ -14,7 +14,12 @@ import { conditionsOf, type LockedRun, lockRun, readFinished, runChannel, sealed
 
 /** The worker's half of a run: one transaction that holds the effect and the record of it. */
 
-export type Worker = { readonly db: Db; readonly engine: Engine; readonly log: Logger; readonly runSecretsHours: number }
+export type Worker = {
+  readonly db: Db
+  readonly engine: Engine
+  readonly log: Logger
+  readonly runSecretsHours: number
+}
 
 /** How the job ends: what the queue's dashboard shows as its return value. */
 export type Outcome = 'applied' | 'refused' | 'duplicate' | 'gone'
@@ -62,7 +67,16 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
     if (run === undefined) return 'gone'
     if (live(run, 'lock') === run) return 'duplicate'
     const result = await applyRun(tx, engine, run, actor)
-    finish(tx, run, { state: 'done', applied: true, reason: null, logs: result.logs, changes: result.changes, actorName: actor?.username ?? '', ...sealGenerated(engine, run, result), runSecretsHours })
+    finish(tx, run, {
+      state: 'done',
+      applied: true,
+      reason: null,
+      logs: result.logs,
+      changes: result.changes,
+      actorName: actor?.username ?? '',
+      ...sealGenerated(engine, run, result),
+      runSecretsHours,
+    })
     return 'applied'
   })
 }
@@ -70,7 +84,8 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
 async function applyRun(tx: Tx, engine: Engine, run: LockedRun, actor: Actor | null): Promise<ApplyResult> {
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
   const text = engine.keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
-  return apply(tx, engine, compile(parse(text), engine.registry), actor, conditionsOf(run))
+  const plan = compile(parse(text), engine.registry, (entry, index) => (entry.id === undefined ? ['entries', index] : [entry.id]))
+  return apply(tx, engine, plan, actor, conditionsOf(run))
 }
 
 function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: ApplyResult): { generated: string | null } {
@@ -90,7 +105,11 @@ type Finish = {
 }
 
 /** Result, audit row and announcement in one statement: they are in the database together or not at all. */
-function finish(tx: Tx, run: LockedRun, { state, applied, reason, logs, changes, actorName, generated, runSecretsHours }: Finish): void {
+function finish(
+  tx: Tx,
+  run: LockedRun,
+  { state, applied, reason, logs, changes, actorName, generated, runSecretsHours }: Finish,
+): void {
   tx.send(sql`
     WITH finished AS (
       UPDATE runs SET state = ${state}::run_state, applied = ${applied}, reason = ${reason}, logs = ${logs},
@@ -114,13 +133,20 @@ async function finishFailed(worker: Worker, id: string, error: unknown): Promise
   worker.log.error({ run: id, err: error }, 'a run failed by surprise')
   const why = error instanceof Problem ? error.message : 'an error inside the service'
   const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${id}.`]
-  await finishWithout(worker, id, { state: 'failed', reason: 'server_error', logs }, 'refused').catch((failure: unknown) => {
-    // The run stays queued; the reconciler rings again or gives it up.
-    worker.log.error({ run: id, err: failure }, 'the failure could not be recorded')
-  })
+  await finishWithout(worker, id, { state: 'failed', reason: 'server_error', logs }, 'refused').catch(
+    (failure: unknown) => {
+      // The run stays queued; the reconciler rings again or gives it up.
+      worker.log.error({ run: id, err: failure }, 'the failure could not be recorded')
+    },
+  )
 }
 
-function finishWithout({ db, runSecretsHours }: Worker, id: string, end: Pick<Finish, 'state' | 'reason' | 'logs'>, outcome: Outcome): Promise<Outcome> {
+function finishWithout(
+  { db, runSecretsHours }: Worker,
+  id: string,
+  end: Pick<Finish, 'state' | 'reason' | 'logs'>,
+  outcome: Outcome,
+): Promise<Outcome> {
   return transaction(db, async (tx) => {
     const run = await lockRun(tx, id)
     if (run === undefined) return 'gone'

@@ -1,5 +1,5 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Client } from 'pg'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { maxRings, patienceS } from '../../../src/blueprint/run/life.ts'
 import { reconcile, startReconciler } from '../../../src/blueprint/run/reconcile.ts'
 import { runChannel } from '../../../src/blueprint/run/record.ts'
@@ -19,7 +19,9 @@ beforeEach(async () => {
 /** A run that was rung so often, the last time so many seconds ago. */
 async function rung(rings: number, secondsAgo: number): Promise<string> {
   const { id } = await there.recorded()
-  await there.db.query(sql`UPDATE runs SET rings = ${rings}, rung_at = now() - make_interval(secs => ${secondsAgo}) WHERE id = ${id}`)
+  await there.db.query(
+    sql`UPDATE runs SET rings = ${rings}, rung_at = now() - make_interval(secs => ${secondsAgo}) WHERE id = ${id}`,
+  )
   return id
 }
 
@@ -62,7 +64,12 @@ describe('a queued run that nobody has', () => {
     const id = await rung(maxRings, patienceS(maxRings) + 0.1)
     expect(await rings()).toEqual([])
     const run = await there.run(id)
-    expect(run).toMatchObject({ state: 'failed', applied: false, reason: 'unavailable', logs: ['not applied: rung 5 times, and no worker finished it'] })
+    expect(run).toMatchObject({
+      state: 'failed',
+      applied: false,
+      reason: 'unavailable',
+      logs: ['not applied: rung 5 times, and no worker finished it'],
+    })
     expect(run.finishedAt).not.toBeNull()
     await until(() => heard.includes(id), { what: 'the announcement' })
     expect(await there.work(id)).toBe('duplicate')

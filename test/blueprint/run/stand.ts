@@ -1,7 +1,7 @@
 import { pino } from 'pino'
-import { toBlueprint } from '../../../src/blueprint/submission.ts'
 import { record } from '../../../src/blueprint/run/record.ts'
 import { type Outcome, type Worker, work } from '../../../src/blueprint/run/work.ts'
+import { toBlueprint } from '../../../src/blueprint/submission.ts'
 import { print } from '../../../src/blueprint/yaml.ts'
 import { type Tx, transaction } from '../../../src/db/client.ts'
 import { sql } from '../../../src/db/sql.ts'
@@ -28,7 +28,12 @@ export async function stand(): Promise<Stand> {
   const there = await bench()
   const { db, engine } = there
   const log: string[] = []
-  const worker: Worker = { db, engine, log: pino({ level: 'trace' }, { write: (line: string) => void log.push(line) }), runSecretsHours: 24 }
+  const worker: Worker = {
+    db,
+    engine,
+    log: pino({ level: 'trace' }, { write: (line: string) => void log.push(line) }),
+    runSecretsHours: 24,
+  }
   const { pk: adminPk } = await db.prisma.user.findUniqueOrThrow({ where: { username: 'admin' } })
   return {
     ...there,
@@ -38,7 +43,14 @@ export async function stand(): Promise<Stand> {
       const body = sent ?? (await named('radius', `run-${count}`))
       const { blueprint, title, conditions } = toBlueprint(body, engine.registry, false)
       const id = uuid7()
-      await record(db, engine.keyring, { id, title, submitterPk: adminPk, requestId: 'r', blueprint: print(blueprint), conditions })
+      await record(db, engine.keyring, {
+        id,
+        title,
+        submitterPk: adminPk,
+        requestId: 'r',
+        blueprint: print(blueprint),
+        conditions,
+      })
       return { id, name: String(body.provider.name) }
     },
     work: (id) => work(worker, id),
@@ -48,7 +60,10 @@ export async function stand(): Promise<Stand> {
 }
 
 /** Opens a transaction, takes a lock in it, and keeps it until the returned function is called. */
-export async function held({ db }: Pick<Bench, 'db'>, take: (tx: Tx) => Promise<unknown>): Promise<() => Promise<void>> {
+export async function held(
+  { db }: Pick<Bench, 'db'>,
+  take: (tx: Tx) => Promise<unknown>,
+): Promise<() => Promise<void>> {
   const taken = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
   const open = transaction(db, async (tx) => {

@@ -18,7 +18,12 @@ test('effect, result and audit are there together', async () => {
   const { id, name } = await there.recorded()
   expect(await there.work(id)).toBe('applied')
   const run = await there.run(id)
-  expect(run).toMatchObject({ state: 'done', applied: true, reason: null, logs: [expect.stringContaining('created'), expect.stringContaining('created')] })
+  expect(run).toMatchObject({
+    state: 'done',
+    applied: true,
+    reason: null,
+    logs: [expect.stringContaining('created'), expect.stringContaining('created')],
+  })
   expect(run.startedAt?.getTime()).toBeLessThanOrEqual(run.finishedAt?.getTime() ?? 0)
   expect([await providers(name), await audits(id)]).toEqual([1, 1])
 })
@@ -54,11 +59,18 @@ describe('duplicates are harmless', () => {
 
 describe('refused is not broken', () => {
   test('what only the transaction shows completes the run, with its reason', async () => {
-    const { pk } = await there.db.prisma.group.create({ data: { pk: '6f7e0000-0000-4000-8000-00000000eeee', name: 'short-lived' } })
+    const { pk } = await there.db.prisma.group.create({
+      data: { pk: '6f7e0000-0000-4000-8000-00000000eeee', name: 'short-lived' },
+    })
     const { id, name } = await there.recorded(await named('scim', 'refused', { provider: { filter_group: pk } }))
     await there.db.prisma.group.delete({ where: { pk } })
     expect(await there.work(id)).toBe('refused')
-    expect(await there.run(id)).toMatchObject({ state: 'done', applied: false, reason: 'invalid', logs: [expect.stringMatching(/^rolled back: .*There is no group with the key/)] })
+    expect(await there.run(id)).toMatchObject({
+      state: 'done',
+      applied: false,
+      reason: 'invalid',
+      logs: [expect.stringMatching(/^rolled back: .*There is no group with the key/)],
+    })
     expect([await providers(name), await audits(id)]).toEqual([0, 0])
   })
 
@@ -70,7 +82,9 @@ describe('refused is not broken', () => {
       state: 'failed',
       applied: false,
       reason: 'server_error',
-      logs: [`rolled back: an error inside the service; nothing was changed. The service's log has the details of run ${id}.`],
+      logs: [
+        `rolled back: an error inside the service; nothing was changed. The service's log has the details of run ${id}.`,
+      ],
     })
     expect([await providers(name), await audits(id)]).toEqual([0, 0])
     expect(there.log.some((line) => line.includes(id) && line.includes('a run failed by surprise'))).toBe(true)
@@ -104,7 +118,9 @@ describe('what passes is waited for, or tried again', () => {
     const working = there.work(id)
     await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
     const killed = await within(there.url, (client) =>
-      client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"),
+      client.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      ),
     )
     expect(killed.rowCount).toBe(1)
     await release()
@@ -115,18 +131,24 @@ describe('what passes is waited for, or tried again', () => {
   /** Sessions of this database that wait for a lock. */
   async function waiting(): Promise<number> {
     const { rows } = await within(there.url, (client) =>
-      client.query<{ count: string }>("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"),
+      client.query<{ count: string }>(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      ),
     )
     return Number(rows[0]?.count)
   }
 })
 
 test('made-up values are sealed with the run, for as long as they may be read', async () => {
-  const { id } = await there.recorded(await named('oauth2', 'generated', { provider: { client_id: undefined, client_secret: undefined } }))
+  const { id } = await there.recorded(
+    await named('oauth2', 'generated', { provider: { client_id: undefined, client_secret: undefined } }),
+  )
   await there.work(id)
   const run = await there.run(id)
   expect(run.generated).toMatch(/^v1\./)
-  const opened = JSON.parse(there.engine.keyring.open(run.generated ?? '', { table: 'runs', row: id, column: 'generated' }))
+  const opened = JSON.parse(
+    there.engine.keyring.open(run.generated ?? '', { table: 'runs', row: id, column: 'generated' }),
+  )
   expect(Object.keys(opened.provider)).toEqual(['client_id', 'client_secret'])
   expect(((run.generatedUntil?.getTime() ?? 0) - Date.now()) / 3_600_000).toBeCloseTo(24, 1)
 })

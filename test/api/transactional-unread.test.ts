@@ -1,0 +1,77 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { counts } from '../support/contents.ts'
+import { type Body, type Installation, installation, named } from '../support/installation.ts'
+
+/** What is refused before its members are looked at. */
+
+let there: Installation
+let body: Body
+beforeAll(async () => {
+  there = await installation({ workers: 'none', applyWaitMs: 100 })
+  body = await named('oauth2', 'new')
+})
+
+async function refused(sent: unknown, options = {}) {
+  const before = await counts(there.db)
+  const answer = await there.admin.put(applyPath, sent, options)
+  expect(await counts(there.db)).toEqual(before)
+  return answer
+}
+
+describe('a body that is not JSON', () => {
+  const secret = 'hunter2hunter2'
+  test.each([
+    ['nothing', ''],
+    ['half of it', `{"provider": {"client_secret": "${secret}"`],
+    ['a word', `{"client_secret": ${secret}}`],
+    ['a text that does not end', `{"client_secret": "${secret}`],
+    ['a comma too many', `{"client_secret": "${secret}",}`],
+    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0xfe, 0x22])],
+    ['UTF-16', Buffer.from('{}', 'utf16le')],
+  ])('%s', async (_, sent) => {
+    const { status, json, text } = await refused(sent)
+    expect({ status, json }).toEqual({
+      status: 400,
+      json: { non_field_errors: [expect.stringMatching(/^The body is /)], code: 'invalid_json' },
+    })
+    expect(text).not.toContain('hunter2')
+  })
+})
+
+describe('what asks for something that does not exist yet is refused by name, and never applied', () => {
+  test.each([
+    ['?dry_run=true', { dry_run: [expect.stringContaining('Not supported yet')] }],
+    ['?dryrun=true', { dryrun: ['Unknown parameter. Did you mean dry_run?'] }],
+    ['?dry_run', { dry_run: [expect.stringContaining('Not supported yet')] }],
+    ['?x=1&x=2', { x: ['Unknown parameter.'] }],
+    ['?__proto__=1', { ['__proto__']: ['Unknown parameter.'] }],
+  ])('the query %s', async (query, fields) => {
+    const before = await counts(there.db)
+    const { status, json } = await there.admin.put(`${applyPath}${query}`, body)
+    expect(status).toBe(400)
+    expect(json).toEqual({ ...fields, code: expect.stringMatching(/^invalid$|^not_supported$/) })
+    expect(await counts(there.db)).toEqual(before)
+  })
+
+  test.each([
+    [{ 'idempotency-key': 'x' }, { 'Idempotency-Key': [expect.stringContaining('Not supported yet')] }],
+    [{ prefer: 'respond-async' }, { Prefer: [expect.stringContaining('respond-async')] }],
+    [{ prefer: 'wait=10, Respond-Async' }, { Prefer: [expect.stringContaining('respond-async')] }],
+    [
+      { 'idempotency-key': 'x', prefer: 'respond-async' },
+      { 'Idempotency-Key': [expect.anything()], Prefer: [expect.anything()] },
+    ],
+  ])('the header %j', async (headers, fields) => {
+    const { status, json } = await refused(body, { headers })
+    expect({ status, json }).toEqual({ status: 400, json: { ...fields, code: 'not_supported' } })
+  })
+
+  test.each(['"etag"', 'W/"x"', '*, "x"', ''])('If-None-Match: %s', async (ifNoneMatch) => {
+    const { status, json } = await refused(body, { ifNoneMatch })
+    expect({ status, json }).toEqual({
+      status: 400,
+      json: { 'If-None-Match': [expect.stringContaining('Only * is taken')], code: 'invalid' },
+    })
+  })
+})
