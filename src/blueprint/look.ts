@@ -66,6 +66,9 @@ function lookText(registry: Registry, asked: readonly Asked[]): string {
 
 type Next = () => string
 
+// Below, LIMIT 1 makes each key one look-up in an index. A join would be planned once, while a table is young and small,
+// as a scan of all of it, and kept when it has grown.
+
 function rowsPart(model: Model, by: readonly string[], next: Next): string {
   if (by.length === 0) return `'[]'::jsonb`
   const where = by.map((name) => `t.${quoted(columnOf(model, name))} = ${next()}`)
@@ -83,8 +86,8 @@ function missingPart(registry: Registry, name: string, next: Next): string {
   if (family === undefined) throw new Error(`no model is called ${name}`)
   const values = family.only?.values.map((value) => `'${value}'`).join(', ')
   const only = family.only === undefined ? '' : ` AND f.${quoted(family.only.column)} IN (${values})`
-  const there = `SELECT FROM ${quoted(family.table)} f WHERE f.pk = k${only}`
-  return `'${name}', (SELECT coalesce(jsonb_agg(k), '[]') FROM unnest(${next()}::${family.key}[]) k WHERE NOT EXISTS (${there}))`
+  const there = `SELECT true FROM ${quoted(family.table)} f WHERE f.pk = k${only} LIMIT 1`
+  return `'${name}', (SELECT coalesce(jsonb_agg(k), '[]') FROM unnest(${next()}::${family.key}[]) k WHERE (${there}) IS NULL)`
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {
@@ -96,6 +99,6 @@ function takenPart(model: Model, registry: Registry, name: string, next: Next): 
     link === undefined
       ? [`t.${quoted(columnOf(model, name))}`, from]
       : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
-  const found = `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${value} = ANY(${next()}::${family?.key ?? 'text'}[])`
-  return `'${name}', (SELECT coalesce(jsonb_agg(u), '[]') FROM (${found}) u)`
+  const found = `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${value} = k LIMIT 1`
+  return `'${name}', (SELECT coalesce(jsonb_agg(u), '[]') FROM unnest(${next()}::${family?.key ?? 'text'}[]) k, LATERAL (${found}) u)`
 }

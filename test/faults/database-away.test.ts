@@ -40,7 +40,8 @@ onBothQueues((kind) => {
     // What was refused at once while it was away would make the rest look quick.
     const inService = log.filter(({ sentAt, ms }) => sentAt < stoppedAt || sentAt + ms > backAt)
     console.log(`${kind}: before, across and after: ${describeTimes(inService)}`)
-    expect(quantile(inService, 0.99)).toBeLessThan(5_000)
+    // Who was in flight waits for his run as long as he would without a crash: 10 s, and the look after it.
+    expect(quantile(inService, 1)).toBeLessThan(14_000)
     expect(await audit(stand.db, log)).toEqual([])
     await worker.stop()
   })

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { loadRegistry, type Registry } from '../../src/models/index.ts'
 import type { Model } from '../../src/models/define.ts'
+import { loadRegistry, type Registry } from '../../src/models/index.ts'
 import { freshDatabase } from '../support/database.ts'
 
 /** Model files and prisma/schema.prisma both name columns: they must name the same ones. */
@@ -15,7 +15,12 @@ beforeAll(async () => {
   const rows = await db.pool.query<{ table_name: string; column_name: string }>(
     "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
   )
-  columns = new Map([...Map.groupBy(rows.rows, (row) => row.table_name)].map(([table, of]) => [table, new Set(of.map((row) => row.column_name))]))
+  columns = new Map(
+    [...Map.groupBy(rows.rows, (row) => row.table_name)].map(([table, of]) => [
+      table,
+      new Set(of.map((row) => row.column_name)),
+    ]),
+  )
   const indexes = await db.pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indnatts = 1`)
@@ -23,14 +28,24 @@ beforeAll(async () => {
 })
 
 const columnsOf = (model: Model): string[] => {
-  const own = [...model.members.values()].flatMap(({ place }) => (place.in === 'column' || place.in === 'sealed' ? [place.column] : []))
-  return ['pk', ...own, ...Object.keys(model.fixed), ...(model.packed ? ['settings', 'secrets'] : []), ...(model.uuid ? ['uuid'] : [])]
+  const own = [...model.members.values()].flatMap(({ place }) =>
+    place.in === 'column' || place.in === 'sealed' ? [place.column] : [],
+  )
+  return [
+    'pk',
+    ...own,
+    ...Object.keys(model.fixed),
+    ...(model.packed ? ['settings', 'secrets'] : []),
+    ...(model.uuid ? ['uuid'] : []),
+  ]
 }
 
 describe('every model', () => {
   test('stores its members in columns that the migrations made', () => {
     const missing = registry.models.flatMap((model) =>
-      columnsOf(model).filter((column) => !columns.get(model.table)?.has(column)).map((column) => `${model.name}: ${model.table}.${column}`),
+      columnsOf(model)
+        .filter((column) => !columns.get(model.table)?.has(column))
+        .map((column) => `${model.name}: ${model.table}.${column}`),
     )
     expect(missing).toEqual([])
     expect(registry.models.length).toBeGreaterThan(14)
@@ -38,8 +53,17 @@ describe('every model', () => {
 
   test('links through join tables and mirrors references in columns that exist', () => {
     const named = registry.models.flatMap((model) => [
-      ...[...model.members.values()].flatMap(({ place }) => (place.in === 'link' ? [[place.table, place.own], [place.table, place.other]] : [])),
-      ...(model.mirror === undefined ? [] : [model.mirror.own, ...Object.values(model.mirror.columns)].map((column) => [model.mirror?.table, column])),
+      ...[...model.members.values()].flatMap(({ place }) =>
+        place.in === 'link'
+          ? [
+              [place.table, place.own],
+              [place.table, place.other],
+            ]
+          : [],
+      ),
+      ...(model.mirror === undefined
+        ? []
+        : [model.mirror.own, ...Object.values(model.mirror.columns)].map((column) => [model.mirror?.table, column])),
     ])
     const missing = named.filter(([table = '', column = '']) => !columns.get(table)?.has(column))
     expect(missing).toEqual([])

@@ -84,7 +84,9 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
 async function applyRun(tx: Tx, engine: Engine, run: LockedRun, actor: Actor | null): Promise<ApplyResult> {
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
   const text = engine.keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
-  const plan = compile(parse(text), engine.registry, (entry, index) => (entry.id === undefined ? ['entries', index] : [entry.id]))
+  const plan = compile(parse(text), engine.registry, (entry, index) =>
+    entry.id === undefined ? ['entries', index] : [entry.id],
+  )
   return apply(tx, engine, plan, actor, conditionsOf(run))
 }
 
