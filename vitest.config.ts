@@ -1,17 +1,34 @@
 import { defineConfig } from 'vitest/config'
 
+const faults = 'test/faults/**/*.test.ts'
+
 export default defineConfig({
   test: {
     environment: 'node',
-    include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/servers.ts'],
     setupFiles: ['test/support/setup.ts'],
     // Real processes, sockets and signals: a file gets a process of its own.
     pool: 'forks',
-    maxWorkers: 2,
     testTimeout: 15_000,
     hookTimeout: 30_000,
     restoreMocks: true,
     expect: { requireAssertions: true },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'behaviour',
+          include: ['test/**/*.test.ts'],
+          exclude: [faults],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        // They bound how long clients wait while parts die: nothing else may run beside them.
+        extends: true,
+        test: { name: 'faults', include: [faults], fileParallelism: false, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 })

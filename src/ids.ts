@@ -4,10 +4,11 @@ const pool = Buffer.alloc(8_192)
 let used = pool.length
 
 /**
- * Random bytes of the system's source, at most 4096. They are fetched in larger pieces, because a call for twelve costs
+ * Random bytes of the system's source. They are fetched in larger pieces, because a call for twelve costs
  * as much as one for thousands; what was handed out is wiped from the piece.
  */
 export function randomBytes(count: number): Buffer {
+  if (count > pool.length) return randomFillSync(Buffer.alloc(count))
   if (used + count > pool.length) {
     randomFillSync(pool)
     used = 0
