@@ -135,15 +135,39 @@ function open(
     answer.catch(() => {})
     sent.push(answer)
   }
+  const together = sendTogether(client)
   // The values are numbers of ours.
   const begin = `BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
+  together()
   send(client.query(begin))
   const tx: Tx = {
     transaction: true,
-    query: (statement) => run(client, statement),
-    send: (statement) => send(run(client, statement)),
+    query: (statement) => {
+      together()
+      return run(client, statement)
+    },
+    send: (statement) => {
+      together()
+      send(run(client, statement))
+    },
   }
   return { tx, settled: () => Promise.all(sent) }
+}
+
+/** What is sent in one go of the event loop leaves in one write. */
+function sendTogether(client: pg.PoolClient): () => void {
+  const { stream } = client.connection
+  let corked = false
+  return () => {
+    if (corked) return
+    corked = true
+    stream.cork()
+    // Behind the microtasks: what follows without waiting for an answer, such as the COMMIT, is part of it.
+    process.nextTick(() => {
+      corked = false
+      stream.uncork()
+    })
+  }
 }
 
 /** The connection was lost while committing: only the database knows whether the transaction is in it. */

@@ -31,7 +31,7 @@ onBothQueues((kind) => {
     const killing = (async () => {
       while (!answered) {
         await supervisor.ready()
-        await delay(50 + random() * 950)
+        await delay(50 + random() * 1_450)
         supervisor.kill()
       }
     })()
