@@ -25,7 +25,7 @@ export type Server = {
 }
 
 /** Connections of the API: enough for its statements, few enough for a small server. */
-const apiConnections = 6
+const apiConnections = 8
 
 /**
  * Migrates, bootstraps and serves the API.

@@ -15,7 +15,7 @@ export async function lookAt(
   identifiers: ReadonlyMap<string, unknown>,
   sent: ReadonlyMap<string, unknown>,
 ): Promise<Look> {
-  const [seen] = await ask(q, registry, [{ model, question: questionOf(model, identifiers, sent) }])
+  const [seen] = await ask(q, registry, [{ model, question: { draw: false, ...questionOf(model, identifiers, sent) } }])
   if (seen === undefined) throw new Error('a look answered nothing')
   return seen
 }
@@ -29,7 +29,7 @@ function questionOf(
   model: Step['model'],
   identifiers: ReadonlyMap<string, unknown>,
   sent: ReadonlyMap<string, unknown>,
-): Question {
+): Omit<Question, 'draw'> {
   // An entry that cannot be looked up (a faulty or pending identifier) still has its references checked.
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
   const referred = new Map<string, (string | number)[]>()
@@ -51,11 +51,14 @@ const maxAhead = 2
 /**
  * Looks at entries before their turn, all in one statement: those on which no earlier entry can have an effect other
  * than by its key. Whether a look still holds when that key is known, `suffices` says.
+ *
+ * @param draw also draw the keys of rows that are not there: only whoever will write them asks for that
  */
 export async function lookAhead(
   q: Queryable,
   registry: Registry,
   steps: readonly Step[],
+  { draw }: { draw: boolean },
 ): Promise<ReadonlyMap<Step, Look>> {
   const asked = new Map<Step, Asked>()
   const written = new Set<string>()
@@ -66,7 +69,10 @@ export async function lookAhead(
     const touched = [model.table, ...families.map((family) => registry.families.get(family ?? '')?.table ?? '')]
     const byTag = [...identifiers.values()].some(hasTag)
     if (!byTag && !touched.some((table) => written.has(table)))
-      asked.set(step, { model, question: questionOf(model, identifiers, plain) })
+      asked.set(step, {
+        model,
+        question: { draw: draw && step.state !== 'absent', ...questionOf(model, identifiers, plain) },
+      })
     written.add(model.table)
   }
   const looks = await ask(q, registry, [...asked.values()])

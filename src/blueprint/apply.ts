@@ -61,7 +61,7 @@ export async function apply(
 ): Promise<ApplyResult> {
   if (plan.faults.any) throw new Refusal('invalid', faultLines(plan.faults))
   lock(tx, plan.steps)
-  const looks = await lookAhead(tx, engine.registry, plan.steps)
+  const looks = await lookAhead(tx, engine.registry, plan.steps, { draw: true })
   const keys: Keys = new Map()
   const logs: string[] = []
   const changes: Change[] = []
@@ -124,43 +124,46 @@ function checkKey({ step }: Finding, key: string | number | undefined, { expecte
   }
 }
 
+/** Sends what the finding says; waits only for a key that nobody drew. */
 async function write(tx: Tx, engine: Engine, finding: Finding): Promise<string | number | undefined> {
   const { step, action, row, values, changed } = finding
   const { model } = step
   const { keyring, registry } = engine
-  try {
-    switch (action) {
-      case 'create': {
-        const packed = packNew(model, newIdentity(model, finding.pk), values, keyring)
-        const [made] = await tx.query<{ pk: string | number }>(
-          insert(model, registry, packed, mirrorRows(model, values)),
-        )
-        return made?.pk
+  const explain = (error: unknown) => asRefusal(error, finding)
+  switch (action) {
+    case 'create': {
+      const identity = newIdentity(model, finding.pk)
+      const packed = packNew(model, identity, values, keyring)
+      const statement = insert(model, registry, packed, mirrorRows(model, values))
+      if (identity.pk !== undefined) {
+        tx.send(statement, explain)
+        return identity.pk
       }
-      case 'update': {
-        if (row === undefined) throw new Error('an update without a row')
-        const mirrored = changed.filter(
-          (name) =>
-            model.members.get(name)?.reference !== undefined && model.members.get(name)?.place.in === 'settings',
-        )
-        const statements = [
-          ...update(model, registry, row.pk, packChanged(model, row, changed, values, keyring)),
-          ...remirror(model, row.pk, mirrored, mirrorRows(model, values, mirrored)),
-        ]
-        for (const statement of statements) await tx.query(statement)
-        return row.pk
-      }
-      case 'delete':
-        if (row !== undefined) await tx.query(remove(model, row.pk))
-        return row?.pk
-      case 'unchanged':
-      case 'leave':
-        return row?.pk
-      default:
-        return action satisfies never
+      const [made] = await tx.query<{ pk: number }>(statement).catch((error: unknown) => {
+        throw explain(error)
+      })
+      return made?.pk
     }
-  } catch (error) {
-    throw asRefusal(error, finding)
+    case 'update': {
+      if (row === undefined) throw new Error('an update without a row')
+      const mirrored = changed.filter(
+        (name) => model.members.get(name)?.reference !== undefined && model.members.get(name)?.place.in === 'settings',
+      )
+      const statements = [
+        ...update(model, registry, row.pk, packChanged(model, row, changed, values, keyring)),
+        ...remirror(model, row.pk, mirrored, mirrorRows(model, values, mirrored)),
+      ]
+      for (const statement of statements) tx.send(statement, explain)
+      return row.pk
+    }
+    case 'delete':
+      if (row !== undefined) tx.send(remove(model, row.pk), explain)
+      return row?.pk
+    case 'unchanged':
+    case 'leave':
+      return row?.pk
+    default:
+      return action satisfies never
   }
 }
 

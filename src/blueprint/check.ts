@@ -22,7 +22,7 @@ export async function check(
 ): Promise<readonly Finding[]> {
   const keys: Keys = new Map()
   const findings: Finding[] = []
-  const looks = await lookAhead(q, engine.registry, plan.steps)
+  const looks = await lookAhead(q, engine.registry, plan.steps, { draw: false })
   for (const step of plan.steps) {
     const finding = await inspect(q, engine, step, keys, looks.get(step))
     findings.push(finding)

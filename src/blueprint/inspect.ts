@@ -31,7 +31,7 @@ export type Finding = {
   readonly generated: Readonly<Record<string, string>>
   /** How messages call the row. */
   readonly label: string
-  /** The key that a new row was given by its identifiers. */
+  /** The key that a new row will have, where that is known already. */
   readonly pk: string | number | undefined
   readonly faults: Faults
 }
@@ -58,14 +58,23 @@ export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Ke
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, faults)
   checkReferences(step, seen, sent, faults)
   checkUnique(step, seen, row, faults)
-  const base = { step, row, isForeign, label, faults, pk: pkOf(identifiers) }
+  const base = { step, row, isForeign, label, faults, pk: keyOfNew(step, identifiers, seen, faults) }
   if (faults.any && row !== undefined) return { ...base, action: 'leave', values: {}, changed: [], generated: {} }
   return { ...base, ...(await settle(step, row, sent, engine, faults)) }
 }
 
-const pkOf = (identifiers: ReadonlyMap<string, unknown>) => {
+/** A UUID may be chosen by whoever writes the document; a number is the database's to give. */
+function keyOfNew(
+  { model, path, state }: Step,
+  identifiers: ReadonlyMap<string, unknown>,
+  { rows, fresh }: Look,
+  faults: Faults,
+): string | number | undefined {
   const pk = identifiers.get('pk')
-  return typeof pk === 'string' || typeof pk === 'number' ? pk : undefined
+  if (model.key === 'uuid') return typeof pk === 'string' ? pk : undefined
+  if (typeof pk === 'number' && rows.length === 0 && state !== 'absent')
+    faults.add([...path, 'pk'], `There is no ${model.noun} with the key ${pk}.`)
+  return fresh ?? undefined
 }
 
 /** Kinds share a table and its names: a row of another kind is somebody else's. */

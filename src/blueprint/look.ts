@@ -7,6 +7,8 @@ import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, quoted, type
 export type Look = {
   /** Rows that the identifiers match, two at most: more than one is an error. */
   rows: Row[]
+  /** The key that a new row will have; null when there is a row, or nobody asked. */
+  fresh: number | null
   /** Keys that were referred to and are not there, by family. */
   missing: Record<string, (string | number)[]>
   /** Rows that hold a value which must be unique, by member. */
@@ -15,6 +17,8 @@ export type Look = {
 
 /** What an entry asks: only what it names is looked for. */
 export type Question = {
+  /** Draw the key of a new row already, so that what refers to it can be sent without waiting. */
+  readonly draw: boolean
   /** Identifier members with their values; none when they cannot be used. */
   readonly by: ReadonlyMap<string, unknown>
   /** Keys that it refers to, by family; no family without a key. */
@@ -31,8 +35,9 @@ export type Asked = { readonly model: Model; readonly question: Question }
  */
 export function look(registry: Registry, asked: readonly Asked[]): Statement {
   const shape = JSON.stringify(
-    asked.map(({ model, question: { by, referred, claimed } }) => [
+    asked.map(({ model, question: { draw, by, referred, claimed } }) => [
       model.name,
+      draw,
       ...[by, referred, claimed].map((each) => [...each.keys()]),
     ]),
   )
@@ -55,11 +60,15 @@ const texts = new Map<string, string>()
 function lookText(registry: Registry, asked: readonly Asked[]): string {
   let position = 0
   const next = () => `$${++position}`
-  const looks = asked.map(({ model, question: { by, referred, claimed } }) => {
+  const looks = asked.map(({ model, question: { draw, by, referred, claimed } }) => {
     const rows = rowsPart(model, [...by.keys()], next)
     const missing = [...referred.keys()].map((family) => missingPart(registry, family, next))
     const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
-    return `jsonb_build_object('rows', ${rows}, 'missing', jsonb_build_object(${missing.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}))`
+    const others = `'missing', jsonb_build_object(${missing.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')})`
+    if (!draw || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'fresh', NULL)`
+    // OFFSET keeps the rows from being looked for twice. Prisma names a sequence after its table.
+    const drawn = `CASE WHEN s.rows = '[]' THEN nextval('${quoted(`${model.table}_pk_seq`)}') END`
+    return `(SELECT jsonb_build_object('rows', s.rows, ${others}, 'fresh', ${drawn}) FROM (SELECT ${rows} AS rows OFFSET 0) s)`
   })
   return `SELECT jsonb_build_array(${looks.join(', ')}) AS looks`
 }

@@ -47,16 +47,24 @@ const object = (value: unknown): Readonly<Record<string, unknown>> =>
 const opened = (plaintext: string): unknown => JSON.parse(plaintext)
 
 /** The identity of a row to be inserted: its key when that is a UUID, and its UUID when it has one beside. */
-export type Identity = { pk?: string; uuid?: string }
+export type Identity = { pk?: string | number; uuid?: string }
 
-export function newIdentity(model: Model, pk: unknown): Identity {
+/** @param pk given by an identifier, or drawn from the table's sequence already */
+export function newIdentity(model: Model, pk: string | number | undefined): Identity {
   if (model.key === 'uuid') return { pk: typeof pk === 'string' ? pk : uuid7() }
-  return model.uuid ? { uuid: randomUUID() } : {}
+  return { ...(typeof pk === 'number' && { pk }), ...(model.uuid && { uuid: randomUUID() }) }
 }
 
 /** All columns of a new row. */
 export function packNew(model: Model, identity: Identity, values: Values, keyring: Keyring): Packed {
-  const packed = pack(model, [...model.members.values()], identity.uuid ?? identity.pk ?? '', values, {}, keyring)
+  const packed = pack(
+    model,
+    [...model.members.values()],
+    identity.uuid ?? String(identity.pk ?? ''),
+    values,
+    {},
+    keyring,
+  )
   const columns = new Map(packed.columns)
   for (const [column, value] of Object.entries({ ...identity, ...model.fixed }))
     columns.set(column, { value, json: false })

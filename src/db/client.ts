@@ -2,6 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { databaseProblem, failureCode, isConnectionLost } from './failures.ts'
 import { PrismaClient } from './generated/client.ts'
+import { openLanes, sendTogether } from './lane.ts'
 import { type Statement, sql } from './sql.ts'
 
 /** Anything that runs a statement: the database itself, or one transaction in it. */
@@ -13,8 +14,12 @@ export interface Queryable {
 /** One open transaction. Always a first parameter, never optional. */
 export interface Tx extends Queryable {
   readonly transaction: true
-  /** Sends a statement whose rows nobody needs, without waiting for it: should it fail, the commit does. */
-  send(statement: Statement): void
+  /**
+   * Sends a statement whose rows nobody needs, without waiting for it: should it fail, the commit does.
+   *
+   * @param explain what its failure means, for whoever reads it
+   */
+  send(statement: Statement, explain?: (error: unknown) => unknown): void
 }
 
 /**
@@ -38,12 +43,11 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 /**
  * @param url `postgresql://...`
  * @param applicationName what the server's activity view shows, such as `gatewright-api`
- * @param max connections at most
+ * @param max connections at most for transactions and for Prisma; statements by themselves share a few more
  */
 export function connect(url: string, { applicationName, max }: { applicationName: string; max: number }): Db {
-  const pool = new pg.Pool({
+  const settings = {
     connectionString: url,
-    max,
     application_name: applicationName,
     // Away must be noticed within a second: a caller gets 503, not a hang.
     connectionTimeoutMillis: 900,
@@ -55,21 +59,32 @@ export function connect(url: string, { applicationName, max }: { applicationName
     pipeline: true,
     // The hot statements are the same each time; planning one anew costs more than running it.
     options: '-c plan_cache_mode=force_generic_plan -c jit=off',
-  })
+  }
+  const pool = new pg.Pool({ ...settings, max })
   // An idle connection that the server drops is not news: the next query opens another.
   pool.on('error', () => {})
+  const lanes = openLanes(() => new pg.Client(settings), sharedConnections)
   return {
     prisma: new PrismaClient({ adapter: new PrismaPg(pool) }),
     pool,
-    query: (statement) => run(pool, statement),
+    query: async (statement) => {
+      const client = await lanes.next().catch((error: unknown) => {
+        throw databaseProblem(error)
+      })
+      return run(client, statement)
+    },
     close: async () => {
-      await pool.end()
+      await Promise.all([lanes.close(), pool.end()])
     },
   }
 }
 
-async function run<Row>(client: pg.Pool | pg.PoolClient, { name, text, values }: Statement): Promise<Row[]> {
+/** Enough that one slow statement does not hold up all others. */
+const sharedConnections = 2
+
+async function run<Row>(client: pg.Client | pg.PoolClient, { name, text, values }: Statement): Promise<Row[]> {
   try {
+    sendTogether(client)
     const result = await client.query({ ...(name !== undefined && { name }), text, values: [...values] })
     return result.rows as Row[]
   } catch (error) {
@@ -135,39 +150,19 @@ function open(
     answer.catch(() => {})
     sent.push(answer)
   }
-  const together = sendTogether(client)
   // The values are numbers of ours.
   const begin = `BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
-  together()
+  sendTogether(client)
   send(client.query(begin))
   const tx: Tx = {
     transaction: true,
-    query: (statement) => {
-      together()
-      return run(client, statement)
-    },
-    send: (statement) => {
-      together()
-      send(run(client, statement))
+    query: (statement) => run(client, statement),
+    send: (statement, explain = (error) => error) => {
+      const answer = run(client, statement)
+      send(answer.catch((error: unknown) => Promise.reject(explain(error))))
     },
   }
   return { tx, settled: () => Promise.all(sent) }
-}
-
-/** What is sent in one go of the event loop leaves in one write. */
-function sendTogether(client: pg.PoolClient): () => void {
-  const { stream } = client.connection
-  let corked = false
-  return () => {
-    if (corked) return
-    corked = true
-    stream.cork()
-    // Behind the microtasks: what follows without waiting for an answer, such as the COMMIT, is part of it.
-    process.nextTick(() => {
-      corked = false
-      stream.uncork()
-    })
-  }
 }
 
 /** The connection was lost while committing: only the database knows whether the transaction is in it. */

@@ -211,9 +211,11 @@ test('a pool of which all connections are out refuses within a second, and serve
   const single = connect(url, { applicationName: 'gatewright-test', max: 1 })
   await transaction(single, async () => {
     const start = performance.now()
-    await expect(now(single)).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(transaction(single, pidOf)).rejects.toMatchObject({ code: 'unavailable' })
     expect(performance.now() - start).toBeLessThan(1_200)
+    // What stands for itself does not need one of them.
+    expect(await now(single)).toBeInstanceOf(Date)
   })
-  expect(await now(single)).toBeInstanceOf(Date)
+  expect(await transaction(single, pidOf)).toBeTypeOf('number')
   await single.close()
 })
