@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { check } from '../blueprint/check.ts'
-import { type Submitter, submit } from '../blueprint/run/submit.ts'
+import type { Run } from '../blueprint/run/record.ts'
+import { type Submitter, submit, type Unknown } from '../blueprint/run/submit.ts'
 import { kindOf, mayWrite, toBlueprint } from '../blueprint/submission.ts'
 import { Faults, Problem } from '../errors.ts'
 import { denied } from '../http/access.ts'
@@ -34,19 +35,36 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
         await check(db, engine, submission.plan, actor, submission.conditions)
         return submit(submitter, submission, actor, requestId)
       })
-      if (run === 'unknown') {
+      if (typeof run === 'string') {
         reply.header('Location', runPath(id))
-        throw new Problem(
-          'outcome_unknown',
-          `A worker has it, but did not finish in time. Its outcome will stand at ${runPath(id)}.`,
-        )
+        throw new Problem('outcome_unknown', unknown[run](runPath(id)))
       }
       reply.header('Content-Location', runPath(id))
-      // Found only in the transaction: somebody else created it in between. To the client it is the same answer.
-      if (run.reason === 'precondition_failed') throw new Problem('precondition_failed', run.logs.join(' '))
+      refuseUnanswerable(run)
       return { applied: run.applied === true, logs: [...run.logs] }
     },
   )
+}
+
+const unknown: Readonly<Record<Unknown, (path: string) => string>> = {
+  unfinished: (path) => `A worker has it, but did not finish in time. Its outcome will stand at ${path}.`,
+  unrecorded: (path) =>
+    `The database went away while the submission was recorded. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
+}
+
+/** What is not the submitter's to mend in the document is not a 200, even when only the worker saw it. */
+function refuseUnanswerable({ reason, logs }: Run): void {
+  const detail = logs.join(' ')
+  switch (reason) {
+    // Somebody else created it in between. To the client it is the same answer as before queueing.
+    case 'precondition_failed':
+      throw new Problem('precondition_failed', detail)
+    // Every worker that took it died.
+    case 'unavailable':
+      throw new Problem('not_applied', detail, { retryAfterS: 1 })
+    case 'server_error':
+      throw new Problem('server_error', detail)
+  }
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>

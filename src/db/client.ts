@@ -1,8 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
-import { databaseProblem, failureCode, isConnectionLost } from './failures.ts'
+import { databaseProblem, failureCode, isConnectionLost, lonelyProblem } from './failures.ts'
 import { PrismaClient } from './generated/client.ts'
-import { openLanes, sendTogether } from './lane.ts'
+import { type Lanes, openLanes, sendTogether } from './lane.ts'
 import { type Statement, sql } from './sql.ts'
 
 /** Anything that runs a statement: the database itself, or one transaction in it. */
@@ -29,6 +29,8 @@ export interface Tx extends Queryable {
 export interface Db extends Queryable {
   readonly prisma: PrismaClient
   readonly pool: pg.Pool
+  /** As `query`, for what writes: should a lock hold it up, it holds up other writes only. */
+  write(statement: Statement): Promise<void>
   close(): Promise<void>
 }
 
@@ -57,36 +59,46 @@ export function connect(url: string, { applicationName, max }: { applicationName
     query_timeout: defaultTimeouts.idleMs,
     // Statements that do not wait for each other share a round trip (docs/adr/0008-statements-share-round-trips.md).
     pipeline: true,
-    // The hot statements are the same each time; planning one anew costs more than running it.
-    options: '-c plan_cache_mode=force_generic_plan -c jit=off',
+    options: planOnce,
   }
   const pool = new pg.Pool({ ...settings, max })
   // An idle connection that the server drops is not news: the next query opens another.
   pool.on('error', () => {})
-  const lanes = openLanes(() => new pg.Client(settings), sharedConnections)
+  // Whoever shares a connection is short: a server that does not answer within a second counts as away.
+  // Others wait behind it, so it waits for no lock to speak of.
+  const shared = { ...settings, options: `${planOnce} -c lock_timeout=100`, query_timeout: 950 }
+  const [reads, writes] = [openLanes(() => new pg.Client(shared), 2), openLanes(() => new pg.Client(shared), 1)]
   return {
     prisma: new PrismaClient({ adapter: new PrismaPg(pool) }),
     pool,
-    query: async (statement) => {
-      const client = await lanes.next().catch((error: unknown) => {
-        throw databaseProblem(error)
-      })
-      return run(client, statement)
-    },
+    query: (statement) => alone(reads, statement),
+    write: async (statement) => void (await alone(writes, statement)),
     close: async () => {
-      await Promise.all([lanes.close(), pool.end()])
+      await Promise.all([reads.close(), writes.close(), pool.end()])
     },
   }
 }
 
-/** Enough that one slow statement does not hold up all others. */
-const sharedConnections = 2
+/** The hot statements are the same each time; planning one anew costs more than running it. */
+const planOnce = '-c plan_cache_mode=force_generic_plan -c jit=off'
 
-async function run<Row>(client: pg.Client | pg.PoolClient, { name, text, values }: Statement): Promise<Row[]> {
+async function alone<Row>(lanes: Lanes, statement: Statement): Promise<Row[]> {
   try {
-    sendTogether(client)
-    const result = await client.query({ ...(name !== undefined && { name }), text, values: [...values] })
-    return result.rows as Row[]
+    return await lanes.use((client) => send<Row>(client, statement))
+  } catch (error) {
+    throw lonelyProblem(error)
+  }
+}
+
+async function send<Row>(client: pg.Client | pg.PoolClient, { name, text, values }: Statement): Promise<Row[]> {
+  sendTogether(client)
+  const result = await client.query({ ...(name !== undefined && { name }), text, values: [...values] })
+  return result.rows as Row[]
+}
+
+async function run<Row>(client: pg.PoolClient, statement: Statement): Promise<Row[]> {
+  try {
+    return await send(client, statement)
   } catch (error) {
     throw databaseProblem(error)
   }
@@ -145,7 +157,7 @@ function open(
   { lockMs, statementMs, idleMs }: Timeouts,
 ): { tx: Tx; settled: () => Promise<unknown> } {
   const sent: Promise<unknown>[] = []
-  const send = (answer: Promise<unknown>) => {
+  const keep = (answer: Promise<unknown>) => {
     // Whoever commits awaits it; until then a failure is nobody's unhandled rejection.
     answer.catch(() => {})
     sent.push(answer)
@@ -153,13 +165,13 @@ function open(
   // The values are numbers of ours.
   const begin = `BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
   sendTogether(client)
-  send(client.query(begin))
+  keep(client.query(begin))
   const tx: Tx = {
     transaction: true,
     query: (statement) => run(client, statement),
     send: (statement, explain = (error) => error) => {
       const answer = run(client, statement)
-      send(answer.catch((error: unknown) => Promise.reject(explain(error))))
+      keep(answer.catch((error: unknown) => Promise.reject(explain(error))))
     },
   }
   return { tx, settled: () => Promise.all(sent) }

@@ -49,6 +49,8 @@ const lostTexts = [
   'timeout exceeded when trying to connect',
   'Client has encountered a connection error',
   'timeout expired',
+  // The server did not answer in time: what was sent may still happen.
+  'Query read timeout',
 ]
 
 /** The connection is gone, or none can be had: class 08, 57P0x (shutdown, crash, starting up), 53300, or a socket error. */
@@ -56,15 +58,22 @@ export function isConnectionLost(error: unknown): boolean {
   if (error instanceof Problem) return error.code === 'unavailable'
   const code = failureCode(error)
   if (code !== undefined) return socketCodes.has(code) || /^(08|57P0|53300|25P03|25P04)/.test(code)
-  return error instanceof Error && lostTexts.some((text) => error.message.includes(text))
+  if (!(error instanceof Error)) return false
+  return lostTexts.some((text) => error.message.includes(text)) || isConnectionLost(error.cause)
 }
 
-/** No connection could be had, so nothing was sent: whatever it was, it did not happen. */
-export function wasNeverSent(error: unknown): boolean {
+/** The server was busy for too long with something else: 55P03 a lock, 57014 a statement that was ended. */
+const isBusy = (error: unknown): boolean => ['55P03', '57014'].includes(failureCode(error) ?? '')
+
+/** No connection could be had, or the server refused the statement: whatever it was, it did not happen. */
+export function didNotHappen(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : error
   const code = failureCode(cause)
   if (code !== undefined)
-    return ['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03', '53300'].includes(code)
+    return (
+      isBusy(cause) ||
+      ['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03', '53300'].includes(code)
+    )
   return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
 }
 
@@ -83,6 +92,12 @@ export function brokenConstraint(
   const constraint = beneathPrisma(error)?.constraint?.index ?? ('constraint' in error ? error.constraint : undefined)
   return typeof constraint === 'string' ? { kind, constraint } : undefined
 }
+
+/** As `databaseProblem`, for a statement by itself: there is no transaction that could try it again. */
+export const lonelyProblem = (error: unknown): unknown =>
+  isBusy(error)
+    ? new Problem('unavailable', 'The database is busy. Try again shortly.', { retryAfterS: 1, cause: error })
+    : databaseProblem(error)
 
 /** An outage becomes a Problem; everything else stays what it is. */
 export function databaseProblem(error: unknown): unknown {

@@ -7,8 +7,8 @@ import type pg from 'pg'
  * (docs/adr/0008-statements-share-round-trips.md).
  */
 export type Lanes = {
-  /** @returns a connection that is open, or was just opened */
-  next(): Promise<pg.Client>
+  /** Runs `work` on a connection that others use too; one that fails to answer in time is given up for all of them. */
+  use<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result>
   close(): Promise<void>
 }
 
@@ -20,33 +20,40 @@ export function openLanes(make: () => pg.Client, count: number): Lanes {
   const lanes = Array.from({ length: count }, () => openLane(make))
   let turn = 0
   return {
-    next: () => {
+    use: async (work) => {
       turn = (turn + 1) % lanes.length
-      return (lanes[turn] ?? openLane(make)).client()
+      const lane = lanes[turn] ?? openLane(make)
+      const client = await lane.client()
+      try {
+        return await work(client)
+      } catch (error) {
+        if (isUnanswered(error)) giveUp(client)
+        throw error
+      }
     },
     close: async () => void (await Promise.all(lanes.map((lane) => lane.close()))),
   }
 }
 
-function openLane(make: () => pg.Client): { client(): Promise<pg.Client>; close(): Promise<void> } {
+type Lane = { client(): Promise<pg.Client>; close(): Promise<void> }
+
+function openLane(make: () => pg.Client): Lane {
   let current: Promise<pg.Client> | undefined
-  async function open(): Promise<pg.Client> {
+  function open(): Promise<pg.Client> {
     const client = make()
+    const opened = client.connect().then(() => client)
     // Lost: whoever waits is told by his own statement, and the next one opens another.
     const lose = () => {
-      current = undefined
+      if (current === opened) current = undefined
     }
     client.on('error', lose)
     client.on('end', lose)
-    await client.connect()
-    return client
+    opened.catch(lose)
+    return opened
   }
   return {
     client: () => {
-      current ??= open().catch((error: unknown) => {
-        current = undefined
-        throw error
-      })
+      current ??= open()
       return current
     },
     close: async () => {
@@ -56,6 +63,11 @@ function openLane(make: () => pg.Client): { client(): Promise<pg.Client>; close(
     },
   }
 }
+
+// pg gives this error no code.
+const isUnanswered = (error: unknown) => error instanceof Error && error.message === 'Query read timeout'
+
+const giveUp = ({ connection: { stream } }: pg.Client) => stream.destroy()
 
 /** What is sent on a connection in one turn of the event loop leaves in one write. Call it before sending. */
 export function sendTogether({ connection: { stream } }: pg.Client | pg.PoolClient): void {

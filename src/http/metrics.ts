@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Run } from '../blueprint/run/record.ts'
+import type { Unknown } from '../blueprint/run/submit.ts'
 import { catalogue, Problem } from '../errors.ts'
 
 /**
@@ -93,7 +94,7 @@ type Outcome = { result: 'applied' | 'refused' | 'failed' | 'not_applied' | 'unk
  *
  * @param kind of the provider, once it is known to be one of the nine
  */
-export async function countApply<Submitted extends { run: Run | 'unknown' }>(
+export async function countApply<Submitted extends { run: Run | Unknown }>(
   metrics: Metrics,
   { kind, reply }: { kind: string | undefined; reply: FastifyReply },
   work: () => Promise<Submitted>,
@@ -106,7 +107,7 @@ export async function countApply<Submitted extends { run: Run | 'unknown' }>(
     const submitted = await work()
     const { run } = submitted
     count(outcomeOf(run))
-    if (run !== 'unknown' && run.waitedS !== null) metrics.queueWaitSeconds.observe(run.waitedS)
+    if (typeof run !== 'string' && run.waitedS !== null) metrics.queueWaitSeconds.observe(run.waitedS)
     return submitted
   } catch (error) {
     count(outcomeOfError(error))
@@ -114,8 +115,8 @@ export async function countApply<Submitted extends { run: Run | 'unknown' }>(
   }
 }
 
-function outcomeOf(run: Run | 'unknown'): Outcome {
-  if (run === 'unknown') return { result: 'unknown', reason: 'outcome_unknown' satisfies keyof typeof catalogue }
+function outcomeOf(run: Run | Unknown): Outcome {
+  if (typeof run === 'string') return { result: 'unknown', reason: 'outcome_unknown' satisfies keyof typeof catalogue }
   if (run.applied === true) return { result: 'applied', reason: 'none' }
   return { result: run.state === 'failed' ? 'failed' : 'refused', reason: run.reason ?? 'none' }
 }

@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/client.ts'
-import { sql } from '../db/sql.ts'
+import { statement } from '../db/sql.ts'
 import { sha256 } from '../ids.ts'
 import type { Actor } from '../permissions.ts'
 
@@ -15,52 +15,58 @@ const toActor = (row: ActorRow | undefined): Actor | null =>
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
 
+/** Flags and permissions of user `u`, from his groups and all groups above them. */
+const rights = `LATERAL (
+  SELECT coalesce(bool_or(g.is_superuser), false) AS superuser, coalesce(array_agg(DISTINCT p) FILTER (WHERE p IS NOT NULL), '{}') AS permissions
+  FROM memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk JOIN groups g ON g.pk = a.ancestor_pk
+    LEFT JOIN group_roles gr ON gr.group_pk = g.pk LEFT JOIN roles r ON r.pk = gr.role_pk LEFT JOIN unnest(r.permissions) p ON true
+  WHERE m.user_pk = u.pk
+) rights`
+const actor = 'u.pk, u.username, rights.superuser, rights.permissions'
+
+const byToken = `SELECT ${actor} FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
+  WHERE t.key_hash = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
+const ofRun = `SELECT ${actor} FROM runs r JOIN users u ON u.pk = r.submitter_pk, ${rights} WHERE r.id = $1 AND u.is_active`
+const byPk = `SELECT ${actor} FROM users u, ${rights} WHERE u.pk = $1 AND u.is_active`
+
 /**
  * @param secret the bearer token as sent
  * @returns null for a missing, expired or wrong-intent token and for an inactive owner alike: no oracle
  */
 export async function actorByToken(q: Queryable, secret: string): Promise<Actor | null> {
-  const [row] = await q.query<ActorRow>(sql`
-    WITH RECURSIVE owner AS (
-      SELECT u.pk, u.username FROM tokens t JOIN users u ON u.pk = t.user_pk
-      WHERE t.key_hash = ${sha256(secret)} AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())
-    ), chain AS (
-      SELECT g.pk, g.parent, g.is_superuser FROM owner o JOIN memberships m ON m.user_pk = o.pk JOIN groups g ON g.pk = m.group_pk
-      UNION
-      SELECT g.pk, g.parent, g.is_superuser FROM chain c JOIN groups g ON g.pk = c.parent
-    )
-    SELECT o.pk, o.username, coalesce((SELECT bool_or(c.is_superuser) FROM chain c), false) AS superuser,
-      ARRAY(SELECT DISTINCT p FROM chain c JOIN group_roles gr ON gr.group_pk = c.pk JOIN roles r ON r.pk = gr.role_pk, unnest(r.permissions) p) AS permissions
-    FROM owner o`)
+  const [row] = await q.query<ActorRow>(statement(byToken, [sha256(secret)]))
   return toActor(row)
 }
 
 /** The submitter of a run, as he is now. @returns null when the user is gone or inactive */
 export async function actorOfRun(q: Queryable, run: string): Promise<Actor | null> {
-  const [row] = await q.query<ActorRow>(sql`
-    WITH RECURSIVE owner AS (
-      SELECT u.pk, u.username FROM runs r JOIN users u ON u.pk = r.submitter_pk WHERE r.id = ${run} AND u.is_active
-    ), chain AS (
-      SELECT g.pk, g.parent, g.is_superuser FROM owner o JOIN memberships m ON m.user_pk = o.pk JOIN groups g ON g.pk = m.group_pk
-      UNION
-      SELECT g.pk, g.parent, g.is_superuser FROM chain c JOIN groups g ON g.pk = c.parent
-    )
-    SELECT o.pk, o.username, coalesce((SELECT bool_or(c.is_superuser) FROM chain c), false) AS superuser,
-      ARRAY(SELECT DISTINCT p FROM chain c JOIN group_roles gr ON gr.group_pk = c.pk JOIN roles r ON r.pk = gr.role_pk, unnest(r.permissions) p) AS permissions
-    FROM owner o`)
+  const [row] = await q.query<ActorRow>(statement(ofRun, [run]))
   return toActor(row)
 }
 
 /** @returns null when the user is gone or inactive */
 export async function actorByPk(q: Queryable, pk: number): Promise<Actor | null> {
-  const [row] = await q.query<ActorRow>(sql`
-    WITH RECURSIVE chain AS (
-      SELECT g.pk, g.parent, g.is_superuser FROM memberships m JOIN groups g ON g.pk = m.group_pk WHERE m.user_pk = ${pk}
-      UNION
-      SELECT g.pk, g.parent, g.is_superuser FROM chain c JOIN groups g ON g.pk = c.parent
-    )
-    SELECT u.pk, u.username, coalesce((SELECT bool_or(c.is_superuser) FROM chain c), false) AS superuser,
-      ARRAY(SELECT DISTINCT p FROM chain c JOIN group_roles gr ON gr.group_pk = c.pk JOIN roles r ON r.pk = gr.role_pk, unnest(r.permissions) p) AS permissions
-    FROM users u WHERE u.pk = ${pk} AND u.is_active`)
+  const [row] = await q.query<ActorRow>(statement(byPk, [pk]))
   return toActor(row)
+}
+
+const ofSession = (column: 'pk' | 'key_hash') => `SELECT t.pk AS "tokenPk", ${actor}
+  FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
+  WHERE t.${column} = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
+
+/**
+ * @param token by its secret at login, by its key afterwards
+ * @returns null as soon as the token would no longer authenticate
+ */
+export async function actorOfSession(
+  q: Queryable,
+  token: { readonly secret: string } | { readonly pk: string },
+): Promise<{ actor: Actor; tokenPk: string } | null> {
+  const [row] = await q.query<ActorRow & { tokenPk: string }>(
+    'secret' in token
+      ? statement(ofSession('key_hash'), [sha256(token.secret)])
+      : statement(ofSession('pk'), [token.pk]),
+  )
+  const found = toActor(row)
+  return found === null || row === undefined ? null : { actor: found, tokenPk: row.tokenPk }
 }

@@ -56,6 +56,14 @@ CREATE TABLE "groups" (
 );
 
 -- CreateTable
+CREATE TABLE "group_ancestors" (
+    "group_pk" UUID NOT NULL,
+    "ancestor_pk" UUID NOT NULL,
+
+    CONSTRAINT "group_ancestors_pkey" PRIMARY KEY ("group_pk","ancestor_pk")
+);
+
+-- CreateTable
 CREATE TABLE "memberships" (
     "group_pk" UUID NOT NULL,
     "user_pk" INTEGER NOT NULL,
@@ -301,6 +309,9 @@ CREATE INDEX "groups_parent_idx" ON "groups"("parent");
 CREATE INDEX "groups_is_superuser_pk_idx" ON "groups"("is_superuser", "pk");
 
 -- CreateIndex
+CREATE INDEX "group_ancestors_ancestor_pk_group_pk_idx" ON "group_ancestors"("ancestor_pk", "group_pk");
+
+-- CreateIndex
 CREATE INDEX "memberships_user_pk_group_pk_idx" ON "memberships"("user_pk", "group_pk");
 
 -- CreateIndex
@@ -385,6 +396,12 @@ CREATE INDEX "audit_rows_actor_pk_at_idx" ON "audit_rows"("actor_pk", "at");
 ALTER TABLE "groups" ADD CONSTRAINT "groups_parent_fkey" FOREIGN KEY ("parent") REFERENCES "groups"("pk") ON DELETE RESTRICT ON UPDATE CASCADE;
 
 -- AddForeignKey
+ALTER TABLE "group_ancestors" ADD CONSTRAINT "group_ancestors_group_pk_fkey" FOREIGN KEY ("group_pk") REFERENCES "groups"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "group_ancestors" ADD CONSTRAINT "group_ancestors_ancestor_pk_fkey" FOREIGN KEY ("ancestor_pk") REFERENCES "groups"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
 ALTER TABLE "memberships" ADD CONSTRAINT "memberships_group_pk_fkey" FOREIGN KEY ("group_pk") REFERENCES "groups"("pk") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- AddForeignKey
@@ -452,6 +469,38 @@ ALTER TABLE "provider_references" ADD CONSTRAINT "provider_references_names_one_
   CHECK (num_nonnulls("property_mapping_pk", "certificate_key_pair_pk", "group_pk") = 1);
 ALTER TABLE "runs" ADD CONSTRAINT "runs_finished_with_a_result"
   CHECK (("state" = 'queued') = ("finished_at" IS NULL) AND ("state" IN ('queued', 'cancelled') OR "applied" IS NOT NULL));
+
+-- Groups know all their ancestors (docs/adr/0011-groups-know-their-ancestors.md). Whoever moves a group waits for others
+-- who do: two that each see the tree before the other's move could close a circle.
+CREATE FUNCTION "keep_group_ancestors"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' AND OLD."parent" IS NOT DISTINCT FROM NEW."parent" THEN
+    RETURN NULL;
+  END IF;
+  IF TG_OP = 'UPDATE' OR NEW."parent" IS NOT NULL THEN
+    PERFORM pg_advisory_xact_lock('"groups"'::regclass::oid::bigint);
+  END IF;
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO "group_ancestors" ("group_pk", "ancestor_pk")
+      SELECT NEW."pk", NEW."pk"
+      UNION ALL SELECT NEW."pk", a."ancestor_pk" FROM "group_ancestors" a WHERE a."group_pk" = NEW."parent";
+    RETURN NULL;
+  END IF;
+  IF EXISTS (SELECT FROM "group_ancestors" a WHERE a."group_pk" = NEW."parent" AND a."ancestor_pk" = NEW."pk") THEN
+    RAISE EXCEPTION 'group % would be above itself', NEW."pk"
+      USING ERRCODE = 'check_violation', TABLE = 'groups', CONSTRAINT = 'groups_have_no_cycle';
+  END IF;
+  DELETE FROM "group_ancestors" a
+    USING "group_ancestors" below, "group_ancestors" above
+    WHERE below."ancestor_pk" = NEW."pk" AND above."group_pk" = NEW."pk" AND above."ancestor_pk" <> NEW."pk"
+      AND a."group_pk" = below."group_pk" AND a."ancestor_pk" = above."ancestor_pk";
+  INSERT INTO "group_ancestors" ("group_pk", "ancestor_pk")
+    SELECT below."group_pk", above."ancestor_pk" FROM "group_ancestors" below, "group_ancestors" above
+    WHERE below."ancestor_pk" = NEW."pk" AND above."group_pk" = NEW."parent";
+  RETURN NULL;
+END $$;
+CREATE TRIGGER "groups_know_their_ancestors" AFTER INSERT OR UPDATE OF "parent" ON "groups"
+  FOR EACH ROW EXECUTE FUNCTION "keep_group_ancestors"();
 
 -- The reconciler asks for these every second; nearly all rows are finished.
 CREATE INDEX "runs_queued" ON "runs" ("rung_at") WHERE "state" = 'queued';

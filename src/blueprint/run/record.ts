@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import type { Queryable } from '../../db/client.ts'
+import type { Db, Queryable } from '../../db/client.ts'
 import type { Keyring, SealedPlace } from '../../db/seal.ts'
 import { sql, statement } from '../../db/sql.ts'
 import type { Conditions } from '../apply.ts'
-import type { RunState } from './life.ts'
+import { live, type RunState } from './life.ts'
 
 /** The run ledger: one row for each submission, and the truth about it. BullMQ only rings. */
 
@@ -44,14 +44,15 @@ export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): Sea
  * Writes the run's row before anything is queued. The commit does not wait for the disk: a row that a crash of
  * PostgreSQL takes away was not applied either, and the applying transaction flushes all that came before it.
  */
-export async function record(q: Queryable, keyring: Keyring, run: NewRun): Promise<void> {
-  const { id } = run
-  const blueprint = keyring.seal(run.blueprint, sealedColumn(id, 'blueprint'))
-  await q.query(sql`
+export async function record(db: Pick<Db, 'write'>, keyring: Keyring, run: NewRun): Promise<void> {
+  const { id, title, submitterPk, requestId, conditions } = run
+  await db.write(sql`
     WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
     INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options)
-    SELECT ${id}, ${run.title}, ${run.submitterPk}::integer, ${run.requestId}, ${blueprint}, ${JSON.stringify(run.conditions)}::jsonb FROM lazily`)
+    SELECT ${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${JSON.stringify(conditions)}::jsonb FROM lazily`)
 }
+
+const sealed = (keyring: Keyring, { id, blueprint }: NewRun) => keyring.seal(blueprint, sealedColumn(id, 'blueprint'))
 
 const runColumns = 'id, state, title, submitter_pk AS "submitterPk", applied, reason, logs'
 const finishedRun = `SELECT ${runColumns}, extract(epoch FROM started_at - created_at)::float8 AS "waitedS" FROM runs WHERE state <> 'queued'`
@@ -89,6 +90,8 @@ const conditionsSchema = z.object({
 
 export const conditionsOf = (run: LockedRun): Conditions => conditionsSchema.parse(run.options)
 
+const cancelled = (rings: number): RunState => live({ state: 'queued', rings }, 'cancel').state
+
 /**
  * Takes a run back that nobody has begun. Waits for the row's lock: a run that is being worked on is not cancelled.
  *
@@ -96,7 +99,24 @@ export const conditionsOf = (run: LockedRun): Conditions => conditionsSchema.par
  */
 export async function cancel(q: Queryable, id: string, why: string): Promise<boolean> {
   const rows = await q.query(sql`
-    UPDATE runs SET state = 'cancelled', reason = 'not_applied', logs = ARRAY[${why}], finished_at = clock_timestamp()
+    UPDATE runs SET state = ${cancelled(1)}::run_state, reason = 'not_applied', logs = ARRAY[${why}], finished_at = clock_timestamp()
     WHERE id = ${id} AND state = 'queued' RETURNING id`)
+  return rows.length > 0
+}
+
+/**
+ * Takes a run back of which nobody knows whether it was recorded: its row is written as cancelled, so that a record
+ * that is still on its way finds its place taken.
+ *
+ * @returns whether it is cancelled: then it certainly was not and will not be applied
+ */
+export async function recordCancelled(q: Queryable, keyring: Keyring, run: NewRun, why: string): Promise<boolean> {
+  const { id, title, submitterPk, requestId, conditions } = run
+  const rows = await q.query(sql`
+    INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options, state, reason, logs, finished_at)
+    VALUES (${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${JSON.stringify(conditions)}::jsonb,
+      ${cancelled(0)}::run_state, 'not_applied', ARRAY[${why}], clock_timestamp())
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs, finished_at = excluded.finished_at
+    WHERE runs.state = 'queued' RETURNING id`)
   return rows.length > 0
 }

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/client.ts'
-import { isConnectionLost, wasNeverSent } from '../../db/failures.ts'
+import { didNotHappen, isConnectionLost } from '../../db/failures.ts'
 import { Problem } from '../../errors.ts'
 import { uuid7 } from '../../ids.ts'
 import type { Logger } from '../../log.ts'
@@ -9,8 +9,8 @@ import type { Submission } from '../submission.ts'
 import { print } from '../yaml.ts'
 import type { Backlog } from './backlog.ts'
 import type { Ring } from './reconcile.ts'
-import { type Run, record } from './record.ts'
-import type { Waiter } from './wait.ts'
+import { type NewRun, type Run, record, recordCancelled } from './record.ts'
+import { type Collected, cancelOrCollect, type Waiter } from './wait.ts'
 
 /** The API's half of a run: record, ring, wait for the row. */
 export type Submitter = {
@@ -23,10 +23,12 @@ export type Submitter = {
   readonly applyWaitMs: number
 }
 
-export type Submitted = { readonly id: string; readonly run: Run | 'unknown' }
+/** Why nobody can say yet whether it is applied: it may not have been recorded, or a worker holds it. */
+export type Unknown = 'unrecorded' | 'unfinished'
+
+export type Submitted = { readonly id: string; readonly run: Run | Unknown }
 
 /**
- * @returns the run when it finished, `unknown` when it may still be applied
  * @throws {Problem} `not_applied` when it certainly was not applied: too many wait already, the queue is away, or no
  *   worker took it in time
  */
@@ -57,10 +59,7 @@ async function recordAndWait(
   try {
     await record(db, engine.keyring, run)
   } catch (error) {
-    if (!isConnectionLost(error) || wasNeverSent(error)) throw error
-    // The row may be there all the same, and then a worker would find it: it is taken back, or else nobody knows.
-    log.warn({ run: id, err: error }, 'the connection was lost while recording')
-    return outcome(id, await waiter.takeBack(id), 'the database went away')
+    return await takeBack(submitter, run, error)
   }
   // Waiting begins before the bell is rung: the worker may be faster than this process.
   const collected = waiter.collect(id, applyWaitMs)
@@ -75,7 +74,19 @@ async function recordAndWait(
   return outcome(id, await collected, rung ? `no worker took it within ${applyWaitMs / 1_000} s` : 'the queue is away')
 }
 
-function outcome(id: string, run: Run | 'cancelled' | 'unknown', why: string): Submitted {
+/** The row may be there all the same, or arrive yet, and then a worker would find it: it is taken back, or else nobody knows. */
+async function takeBack({ db, engine, log }: Submitter, run: NewRun, error: unknown): Promise<Submitted> {
+  if (!isConnectionLost(error) || didNotHappen(error)) throw error
+  log.warn({ run: run.id, err: error }, 'the connection was lost while recording')
+  const why = 'the database went away'
+  const collected = await cancelOrCollect(db, run.id, (tx) =>
+    recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
+  )
+  return collected === 'unknown' ? { id: run.id, run: 'unrecorded' } : outcome(run.id, collected, why)
+}
+
+function outcome(id: string, run: Collected, why: string): Submitted {
+  if (run === 'unknown') return { id, run: 'unfinished' }
   if (run !== 'cancelled') return { id, run }
   throw new Problem('not_applied', `Not applied: ${why}. Nothing was changed; try again shortly.`, { retryAfterS: 1 })
 }

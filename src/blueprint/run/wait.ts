@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Db, transaction } from '../../db/client.ts'
+import { type Db, type Tx, transaction } from '../../db/client.ts'
 import { isConnectionLost, isTransient } from '../../db/failures.ts'
 import type { Logger } from '../../log.ts'
 import { cancel, type Run, readFinished, runChannel } from './record.ts'
@@ -8,6 +8,9 @@ import { cancel, type Run, readFinished, runChannel } from './record.ts'
  * Waiting for a run. The answer always comes from its row; what wakes the waiter is whichever comes first: NOTIFY from
  * the worker's transaction, the queue's own event, or a look of ours, because each of the other two gets lost at times.
  */
+/** A finished run; or taken back, and certainly not applied; or nobody can say. */
+export type Collected = Run | 'cancelled' | 'unknown'
+
 export type Waiter = {
   /** Look at this run now: the queue says that its job ended. */
   wake(id: string): void
@@ -18,9 +21,7 @@ export type Waiter = {
    * @returns the finished run; `cancelled` when it was taken back and certainly not applied; `unknown` when a worker
    *   holds it, or the database is away, so that nobody can say
    */
-  collect(id: string, budgetMs: number): Promise<Run | 'cancelled' | 'unknown'>
-  /** Takes a run back at once, or says what became of it; `cancelled` also when it was never recorded. */
-  takeBack(id: string): Promise<Run | 'cancelled' | 'unknown'>
+  collect(id: string, budgetMs: number): Promise<Collected>
   /** Runs that somebody in this process waits for. */
   readonly waiting: number
   close(): Promise<void>
@@ -30,6 +31,7 @@ export type Waiter = {
 const lookAfterMs = [50, 100, 200, 400, 800, 1_000] as const
 const tickMs = 50
 /** How long a cancel waits for a worker that has the run. */
+const untaken = 'not applied: no worker took it in time'
 const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500, idleMs: 4_000 }
 
 type Pending = { woken: boolean; looks: number; lookAt: number; settle: (run: Run | undefined) => void }
@@ -84,8 +86,8 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   return {
     wake: (id) => void wake(id),
     giveUp: (id) => pending.get(id)?.settle(undefined),
-    collect: async (id, budgetMs) => (await wait(id, budgetMs)) ?? (await cancelOrCollect(db, id)),
-    takeBack: (id) => cancelOrCollect(db, id),
+    collect: async (id, budgetMs) =>
+      (await wait(id, budgetMs)) ?? (await cancelOrCollect(db, id, (tx) => cancel(tx, id, untaken))),
     get waiting() {
       return pending.size
     },
@@ -96,16 +98,12 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   }
 }
 
-async function cancelOrCollect(db: Db, id: string): Promise<Run | 'cancelled' | 'unknown'> {
+/** @param cancel takes the run back inside a transaction, and says whether it did */
+export async function cancelOrCollect(db: Db, id: string, cancel: (tx: Tx) => Promise<boolean>): Promise<Collected> {
   try {
-    const cancelled = await transaction(
-      db,
-      (tx) => cancel(tx, id, 'not applied: no worker took it in time'),
-      cancelTimeouts,
-    )
-    if (cancelled) return 'cancelled'
+    if (await transaction(db, cancel, cancelTimeouts)) return 'cancelled'
     const [run] = await readFinished(db, [id])
-    // Neither queued, which the cancel would have seen, nor finished: it is not there.
+    // Neither queued, which the cancel would have seen, nor finished: a crash of PostgreSQL took the row away.
     return run ?? 'cancelled'
   } catch (error) {
     if (isTransient(error) || isConnectionLost(error)) return 'unknown'

@@ -9,7 +9,7 @@ import { type ApplyResult, apply, Refusal } from '../apply.ts'
 import { compile } from '../compile.ts'
 import type { Engine } from '../inspect.ts'
 import { parse } from '../yaml.ts'
-import { live } from './life.ts'
+import { live, type RunEvent, type RunState } from './life.ts'
 import { conditionsOf, type LockedRun, lockRun, readFinished, runChannel, sealedColumn } from './record.ts'
 
 /** The worker's half of a run: one transaction that holds the effect and the record of it. */
@@ -65,10 +65,11 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
     // Sent together, run in order: what the actor may do is read after the lock was granted.
     const [run, actor] = await Promise.all([lockRun(tx, id), actorOfRun(tx, id)])
     if (run === undefined) return 'gone'
-    if (live(run, 'lock') === run) return 'duplicate'
+    const running = live(run, 'lock')
+    if (running === run) return 'duplicate'
     const result = await applyRun(tx, engine, run, actor)
     finish(tx, run, {
-      state: 'done',
+      state: live(running, 'finish').state,
       applied: true,
       reason: null,
       logs: result.logs,
@@ -96,7 +97,7 @@ function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: Apply
 }
 
 type Finish = {
-  state: 'done' | 'failed'
+  state: RunState
   applied: boolean
   reason: string | null
   logs: readonly string[]
@@ -128,14 +129,14 @@ function finish(
 
 /** A refusal completes the run: it is an answer, not an accident. */
 async function finishRefused(worker: Worker, id: string, refusal: Refusal): Promise<Outcome> {
-  return finishWithout(worker, id, { state: 'done', reason: refusal.reason, logs: refusal.logs }, 'refused')
+  return finishWithout(worker, id, { event: 'finish', reason: refusal.reason, logs: refusal.logs }, 'refused')
 }
 
 async function finishFailed(worker: Worker, id: string, error: unknown): Promise<void> {
   worker.log.error({ run: id, err: error }, 'a run failed by surprise')
   const why = error instanceof Problem ? error.message : 'an error inside the service'
   const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${id}.`]
-  await finishWithout(worker, id, { state: 'failed', reason: 'server_error', logs }, 'refused').catch(
+  await finishWithout(worker, id, { event: 'fail', reason: 'server_error', logs }, 'refused').catch(
     (failure: unknown) => {
       // The run stays queued; the reconciler rings again or gives it up.
       worker.log.error({ run: id, err: failure }, 'the failure could not be recorded')
@@ -146,14 +147,16 @@ async function finishFailed(worker: Worker, id: string, error: unknown): Promise
 function finishWithout(
   { db, runSecretsHours }: Worker,
   id: string,
-  end: Pick<Finish, 'state' | 'reason' | 'logs'>,
+  { event, ...end }: Pick<Finish, 'reason' | 'logs'> & { event: RunEvent },
   outcome: Outcome,
 ): Promise<Outcome> {
   return transaction(db, async (tx) => {
     const run = await lockRun(tx, id)
     if (run === undefined) return 'gone'
-    if (live(run, 'lock') === run) return 'duplicate'
-    finish(tx, run, { ...end, applied: false, changes: [], actorName: '', generated: null, runSecretsHours })
+    const running = live(run, 'lock')
+    if (running === run) return 'duplicate'
+    const { state } = live(running, event)
+    finish(tx, run, { ...end, state, applied: false, changes: [], actorName: '', generated: null, runSecretsHours })
     return outcome
   })
 }

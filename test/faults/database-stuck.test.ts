@@ -1,0 +1,70 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { within } from '../support/template.ts'
+import { audit } from './auditor.ts'
+import { crowd, describeTimes, put } from './clients.ts'
+import { openStand, type Stand } from './stand.ts'
+
+/** PostgreSQL is there, but does not answer: what was sent may still happen, and nobody waits for ever. */
+
+/** Milliseconds: the second that a submission may take to be refused, and what a busy machine adds. */
+const refusedWithinMs = 1_400
+
+function serversOf({ postgres }: Stand): number[] {
+  const children = readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/stat`, 'utf8').includes(`) S ${postgres.pid} `)
+    } catch {
+      return false
+    }
+  })
+  return [postgres.pid, ...children.map(Number)]
+}
+
+test.runIf(process.platform === 'linux')('a frozen PostgreSQL counts as away, and is used again', async () => {
+  const stand = await openStand('postgres')
+  const worker = await stand.startWorker()
+  const before = await put(stand, 'before')
+  const frozen = serversOf(stand)
+  expect(frozen.length).toBeGreaterThan(5)
+  for (const pid of frozen) process.kill(pid, 'SIGSTOP')
+  const meanwhile = await crowd(stand, 4, 'frozen', (begun) => begun === 8).finally(() => {
+    for (const pid of frozen) process.kill(pid, 'SIGCONT')
+  })
+  console.log(`while PostgreSQL is frozen: ${describeTimes(meanwhile)}`)
+  expect([...new Set(meanwhile.map(({ status }) => status))]).toEqual([503])
+  expect(Math.max(...meanwhile.map(({ ms }) => ms))).toBeLessThan(refusedWithinMs)
+  const after = await crowd(stand, 1, 'after', (begun) => begun === 3)
+  expect(after.at(-1)?.outcome).toBe('applied')
+  expect(await audit(stand.db, [before, ...meanwhile, ...after])).toEqual([])
+  await worker.stop()
+})
+
+test('a table that somebody keeps locked refuses submissions, and holds up nothing else', async () => {
+  const stand = await openStand('postgres')
+  const worker = await stand.startWorker()
+  const before = await put(stand, 'before')
+  const [refused, others] = await within(stand.databaseUrl, async (client) => {
+    await client.query('BEGIN; LOCK TABLE runs IN EXCLUSIVE MODE')
+    const sending = crowd(stand, 2, 'locked-out', (begun) => begun === 4)
+    const times: number[] = []
+    while (times.length < 20) {
+      const start = performance.now()
+      const answer = await fetch(`${stand.url}/api/v3/blueprints/runs/00000000-0000-7000-8000-000000000000/`, {
+        headers: { authorization: `Bearer ${stand.token}` },
+      })
+      expect(answer.status).toBe(404)
+      times.push(performance.now() - start)
+    }
+    return [await sending, times] as const
+  })
+  console.log(
+    `while the runs are locked: ${describeTimes(refused)}; others at most ${Math.max(...others).toFixed(0)} ms`,
+  )
+  expect(refused.map(({ status }) => status)).toEqual([503, 503, 503, 503])
+  expect(Math.max(...refused.map(({ ms }) => ms), ...others)).toBeLessThan(refusedWithinMs)
+  const after = await put(stand, 'after')
+  expect(after.outcome).toBe('applied')
+  expect(await audit(stand.db, [before, ...refused, after])).toEqual([])
+  await worker.stop()
+})

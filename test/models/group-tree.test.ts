@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, expect, test } from 'vitest'
+import { type Db, transaction } from '../../src/db/client.ts'
+import { brokenConstraint } from '../../src/db/failures.ts'
+import { sql } from '../../src/db/sql.ts'
+import { uuid7 } from '../../src/ids.ts'
+import { freshDatabase } from '../support/database.ts'
+
+let db: Db
+beforeAll(async () => {
+  ;({ db } = await freshDatabase({ max: 4 }))
+})
+
+async function group(parent: string | null = null): Promise<string> {
+  const pk = uuid7()
+  await db.query(sql`INSERT INTO groups (pk, name, parent) VALUES (${pk}, ${randomUUID()}, ${parent}::uuid)`)
+  return pk
+}
+
+/** @returns the constraint that refused it */
+const move = (pk: string, parent: string | null): Promise<string | undefined> =>
+  transaction(db, (tx) => tx.query(sql`UPDATE groups SET parent = ${parent}::uuid WHERE pk = ${pk}`)).then(
+    () => undefined,
+    (error: unknown) => brokenConstraint(error)?.constraint ?? String(error),
+  )
+
+/** What the trigger keeps, and what walking up from each group finds. */
+async function expectTrueAncestors() {
+  const kept = await db.query(sql`SELECT group_pk, ancestor_pk FROM group_ancestors ORDER BY 1, 2`)
+  const walked = await db.query(sql`
+    WITH RECURSIVE chain AS (
+      SELECT pk AS group_pk, pk AS ancestor_pk FROM groups
+      UNION ALL SELECT c.group_pk, g.parent FROM chain c JOIN groups g ON g.pk = c.ancestor_pk WHERE g.parent IS NOT NULL
+    ) SELECT group_pk, ancestor_pk FROM chain ORDER BY 1, 2`)
+  expect(kept).toEqual(walked)
+}
+
+test('groups know all groups above them, however they are moved', async () => {
+  const groups: string[] = []
+  const any = () => groups[Math.floor(Math.random() * groups.length)] ?? null
+  for (let count = 0; count < 12; count += 1) groups.push(await group(Math.random() < 0.7 ? any() : null))
+  await expectTrueAncestors()
+  const refused = new Set<string | undefined>()
+  for (let moves = 0; moves < 60; moves += 1) refused.add(await move(any() ?? '', Math.random() < 0.8 ? any() : null))
+  await expectTrueAncestors()
+  expect([...refused].sort()).toEqual(['groups_have_no_cycle', 'groups_is_not_its_own_parent', undefined])
+  await db.query(sql`DELETE FROM groups g WHERE NOT EXISTS (SELECT FROM groups c WHERE c.parent = g.pk)`)
+  await expectTrueAncestors()
+})
+
+test('two that close a circle together: one is refused', async () => {
+  for (let round = 0; round < 40; round += 1) {
+    const [a, b] = [await group(), await group()]
+    const outcomes = await Promise.all([move(a, b), move(b, a)])
+    expect(outcomes.filter((constraint) => constraint === undefined)).toHaveLength(1)
+    // The two rows are locked crosswise: which of two rules ends it is chance.
+    expect(outcomes.filter((constraint) => constraint !== undefined)).toHaveLength(1)
+  }
+  await expectTrueAncestors()
+})
