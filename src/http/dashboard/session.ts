@@ -1,14 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /**
- * Sessions that nobody stores: the cookie says who until when, signed. It says nothing about rights, which are looked
- * up at every request, so that a deactivated user is out at once.
+ * Sessions that nobody stores: the cookie says by which token until when, signed. Whether that token still holds, whose
+ * it is and what he may do is looked up at every request, so that a session never outlives its token or its right.
  */
 export type Sessions = {
-  /** @returns the cookie's value: `<user pk>.<expiry, seconds since 1970>.<signature>` */
-  issue(userPk: number): string
-  /** @returns the user's pk; undefined for a missing, altered or expired session alike */
-  read(cookie: string | undefined): number | undefined
+  /** @returns the cookie's value: `<token pk>.<expiry, seconds since 1970>.<signature>` */
+  issue(tokenPk: string): string
+  /** @returns the token's pk; undefined for a missing, altered or expired session alike */
+  read(cookie: string | undefined): string | undefined
 }
 
 /** A working day. */
@@ -21,15 +21,15 @@ export const sessionLifetimeS = 8 * 3_600
 export function signedSessions(key: Buffer, nowS: () => number = () => Math.floor(Date.now() / 1_000)): Sessions {
   const sign = (claim: string) => createHmac('sha256', key).update(claim).digest()
   return {
-    issue(userPk) {
-      const claim = `${userPk}.${nowS() + sessionLifetimeS}`
+    issue(tokenPk) {
+      const claim = `${tokenPk}.${nowS() + sessionLifetimeS}`
       return `${claim}.${sign(claim).toString('base64url')}`
     },
     read(cookie) {
-      const [, pk, expiry, signature] = /^(\d{1,10})\.(\d{1,12})\.([\w-]{43})$/.exec(cookie ?? '') ?? []
+      const [, pk, expiry, signature] = /^([\da-f-]{36})\.(\d{1,12})\.([\w-]{43})$/.exec(cookie ?? '') ?? []
       if (pk === undefined || expiry === undefined || signature === undefined) return undefined
       if (!timingSafeEqual(sign(`${pk}.${expiry}`), Buffer.from(signature, 'base64url'))) return undefined
-      return Number(expiry) > nowS() ? Number(pk) : undefined
+      return Number(expiry) > nowS() ? pk : undefined
     },
   }
 }

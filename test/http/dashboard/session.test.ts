@@ -5,15 +5,16 @@ import { sessionLifetimeS, signedSessions } from '../../../src/http/dashboard/se
 
 const key = Buffer.alloc(32, 1)
 const start = 1_800_000_000
+const token = '01890a5d-ac96-774b-bcce-b302099a8057'
 
 describe('a session', () => {
-  const issued = signedSessions(key, () => start).issue(42)
+  const issued = signedSessions(key, () => start).issue(token)
   const at = (nowS: number) => signedSessions(key, () => nowS)
   const signed = (claim: string) => `${claim}.${createHmac('sha256', key).update(claim).digest('base64url')}`
 
-  test('names its user until it expires', () => {
-    expect(at(start).read(issued)).toBe(42)
-    expect(at(start + sessionLifetimeS - 1).read(issued)).toBe(42)
+  test('names its token until it expires', () => {
+    expect(at(start).read(issued)).toBe(token)
+    expect(at(start + sessionLifetimeS - 1).read(issued)).toBe(token)
     expect(at(start + sessionLifetimeS).read(issued)).toBeUndefined()
   })
 
@@ -24,14 +25,15 @@ describe('a session', () => {
   test.each([
     ['nothing', undefined],
     ['an empty value', ''],
-    ['another user', issued.replace(/^42/, '43')],
+    ['another token', issued.replace(/^0/, '1')],
     ['a later expiry', issued.replace(String(start + sessionLifetimeS), String(start + 2 * sessionLifetimeS))],
     ['an altered signature', issued.slice(0, -2) + (issued.at(-2) === 'A' ? 'B' : 'A') + issued.at(-1)],
     ['a cut signature', issued.slice(0, -1)],
     ['no signature', issued.slice(0, issued.lastIndexOf('.'))],
     ['more behind it', `${issued}x`],
-    ['a signed claim that is none', signed('42.never')],
-    ['a signed claim of a longer form', signed(`42.${start + 60}.1`)],
+    ['a signed claim that is none', signed(`${token}.never`)],
+    ['a signed claim of no token', signed(`42.${start + 60}`)],
+    ['a signed claim of a longer form', signed(`${token}.${start + 60}.1`)],
   ])('is refused: %s', (_, cookie) => {
     expect(at(start).read(cookie)).toBeUndefined()
   })

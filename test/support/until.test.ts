@@ -1,0 +1,45 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { atEnd } from './at-end.ts'
+import { isAlive, until } from './until.ts'
+
+/** A shell that waits for its input, which never comes. */
+function shell(program: string, script: string): ChildProcess {
+  const child = spawn(program, ['-c', script], { argv0: 'sh', stdio: ['pipe', 'pipe', 'ignore'] })
+  atEnd(async () => {
+    const ended = once(child, 'close')
+    child.kill('SIGKILL')
+    await ended
+  })
+  return child
+}
+
+test('a process is alive, and a number that nobody has is not', () => {
+  expect(isAlive(process.pid)).toBe(true)
+  expect(isAlive(2 ** 30)).toBe(false)
+})
+
+test('who has ended is not alive, even while nobody has collected it', async () => {
+  // It becomes another program, which knows of no child.
+  const parent = shell('/bin/sh', "true & echo $!; exec /bin/sh -c 'read -r _'")
+  const [line] = parent.stdout === null ? [] : await once(parent.stdout, 'data')
+  const ended = Number(line)
+  // Without /proc there is nobody to ask: it counts until it is collected.
+  const isKnown = existsSync('/proc/self/stat')
+  await until(() => isAlive(ended) !== isKnown, { what: 'the child to end' })
+  expect(isAlive(parent.pid ?? 0)).toBe(true)
+  // The number is still taken: it is what makes the question hard.
+  expect(process.kill(ended, 0)).toBe(true)
+})
+
+test('a name that looks like a state is only a name', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatewright-name-'))
+  atEnd(() => rmSync(folder, { recursive: true }))
+  const program = join(folder, 'x) Z (')
+  symlinkSync('/bin/sh', program)
+  expect(isAlive(shell(program, 'read -r _').pid ?? 0)).toBe(true)
+})
