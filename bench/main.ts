@@ -4,6 +4,7 @@ type Bench = { readonly usage: string; bench(args: string[]): Promise<void> }
 
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   apply: () => import('./apply.ts'),
+  lists: () => import('./lists.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -16,6 +16,8 @@ export type Stand = {
   readonly url: string
   readonly token: string
   readonly database: string
+  /** What secrets in the database are sealed under. */
+  readonly secretKey: string
   /** Process ids by what they are. */
   readonly processes: Readonly<Record<string, number>>
   close(): Promise<void>
@@ -45,10 +47,11 @@ export async function openStand(server: Database, backend: BackendKind, nodeOpti
   const database = await createDatabase(server.url)
   const redis = backend === 'redis' ? await openRedis() : undefined
   const token = randomBytes(24).toString('base64url')
+  const secretKey = randomBytes(32).toString('base64url')
   const port = await freePort()
   const env = {
     DATABASE_URL: database.url,
-    SECRET_KEY: randomBytes(32).toString('base64url'),
+    SECRET_KEY: secretKey,
     BOOTSTRAP_TOKEN: token,
     LOG_LEVEL: 'warn',
     PORT: String(port),
@@ -64,6 +67,7 @@ export async function openStand(server: Database, backend: BackendKind, nodeOpti
     url,
     token,
     database: database.url,
+    secretKey,
     processes: {
       API: api.pid,
       worker: worker.pid,

@@ -1,18 +1,30 @@
 import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { blueprintRoutes } from './api/blueprints.ts'
+import { consentRoutes } from './api/consents.ts'
 import { dashboardRoutes } from './api/dashboard.ts'
+import { docsRoutes } from './api/docs.ts'
+import { groupListRoutes } from './api/group-list.ts'
+import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
+import { meRoutes } from './api/me.ts'
 import { metricsRoutes } from './api/metrics.ts'
 import { runRoutes } from './api/runs.ts'
+import { tokenRoutes } from './api/tokens.ts'
+import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
+import { userRoutes } from './api/users.ts'
 import type { Submitter } from './blueprint/run/submit.ts'
 import { guardRoutes } from './http/access.ts'
 import type { Api } from './http/api.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
+import { stringify } from './http/json.ts'
 import { countRequests, openMetrics } from './http/metrics.ts'
+import { describeRoutes } from './http/openapi.ts'
 import { apiPrefix } from './http/paths.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
+import { answerUnreadable, refuseUnreadable } from './http/unreadable.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import type { ApplyQueue } from './queue/backend.ts'
 import './messages.ts'
@@ -29,6 +41,7 @@ export function buildApp({ submitter, queue }: Deps): Api {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request' }),
     bodyLimit: bodyLimits.bytes,
     frameworkErrors: answerUnroutable,
+    clientErrorHandler: answerUnreadable(log),
     genReqId: ({ headers }) => saneRequestId(headers['x-request-id']) ?? randomUUID(),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
     // A client that sends slowly, or not at all, gives its socket back.
@@ -37,12 +50,12 @@ export function buildApp({ submitter, queue }: Deps): Api {
     connectionTimeout: Math.max(30_000, applyWaitMs + 10_000),
     keepAliveTimeout: 10_000,
     // Node takes the larger of two limits for the other, and looks only now and then (nodejs.org/api/http.html).
-    http: { headersTimeout: 25_000, connectionsCheckingInterval: 2_500 },
+    http: { headersTimeout: 25_000, connectionsCheckingInterval: 2_500, requireHostHeader: false },
     forceCloseConnections: 'idle',
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
   // Answers are what the handler's type says; validating them again would cost more than making them.
-  app.setSerializerCompiler(() => JSON.stringify)
+  app.setSerializerCompiler(() => stringify)
   acceptJson(app)
   answerProblems(app)
   const metrics = openMetrics()
@@ -51,11 +64,13 @@ export function buildApp({ submitter, queue }: Deps): Api {
   app.addHook('onRequest', async ({ id }, reply) => {
     reply.header('X-Request-Id', id)
   })
+  refuseUnreadable(app)
   endConnectionsWhenClosing(app)
   guardRoutes(app, db)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
   })
+  const describe = describeRoutes(app, apiPrefix)
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions, actor } = request
     const facts = {
@@ -72,12 +87,21 @@ export function buildApp({ submitter, queue }: Deps): Api {
   app.register(
     async (api: Api) => {
       transactionalRoutes(api, submitter, metrics)
+      blueprintRoutes(api, submitter, metrics)
       runRoutes(api, db, engine)
+      userRoutes(api, db)
+      meRoutes(api, db, engine.registry)
+      groupListRoutes(api, db)
+      groupRoutes(api, db, engine)
+      tokenRoutes(api, db, engine)
+      consentRoutes(api, db, engine.registry)
+      totpRoutes(api, db)
     },
     { prefix: apiPrefix },
   )
   healthRoutes(app, db, queue)
   metricsRoutes(app, db, queue, metrics)
+  docsRoutes(app, describe)
   dashboardRoutes(app, { db, keyring: engine.keyring, queue })
   return app
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
@@ -23,6 +24,9 @@ export type Config = {
   readonly applyWaitMs: number
 }
 
+/** What a program needs that asks a running Gatewright for something. */
+export type ClientConfig = { readonly url: string; readonly token: string | null; readonly dataDir: string }
+
 /** Every fault of the environment, one line each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
@@ -37,12 +41,12 @@ const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug
 
 /**
  * @param env `process.env`, or a test's own; an empty value counts as absent
- * @param fallback what holds when the environment does not say
+ * @param fallback what holds when the environment does not say; whether there must be a database's URL
  * @throws {ConfigError} listing every fault at once
  */
 export function readConfig(
   env: Environment = process.env,
-  fallback: { logLevel: LogLevel } = { logLevel: 'info' },
+  { needsDatabase = false, ...fallback }: { logLevel?: LogLevel; needsDatabase?: boolean } = {},
 ): Config {
   const faults: string[] = []
   const text = (name: string): string | null => env[name]?.trim() || null
@@ -86,7 +90,8 @@ export function readConfig(
     return value
   }
 
-  const level = text('LOG_LEVEL') ?? fallback.logLevel
+  const fallbackLevel = fallback.logLevel ?? 'info'
+  const level = text('LOG_LEVEL') ?? fallbackLevel
   const logLevel = logLevels.find((known) => known === level)
   if (logLevel === undefined)
     faults.push(`LOG_LEVEL is ${JSON.stringify(level)}: it takes one of ${logLevels.join(', ')}.`)
@@ -99,12 +104,14 @@ export function readConfig(
     redisUrl: url('REDIS_URL', ['redis:', 'rediss:']),
     secretKey: minimum('SECRET_KEY', secret('SECRET_KEY'), 32),
     bootstrapToken: minimum('BOOTSTRAP_TOKEN', secret('BOOTSTRAP_TOKEN'), 20),
-    logLevel: logLevel ?? fallback.logLevel,
-    workerConcurrency: integer('WORKER_CONCURRENCY', 8, 1, 64),
+    logLevel: logLevel ?? fallbackLevel,
+    workerConcurrency: integer('WORKER_CONCURRENCY', Math.min(16, 2 * availableParallelism()), 1, 64),
     tokenMaxDays: integer('TOKEN_MAX_DAYS', 365, 1, 36_500),
     runSecretsHours: integer('RUN_SECRETS_HOURS', 24, 1, 8_760),
     applyWaitMs: integer('APPLY_WAIT_MS', 10_000, 100, 120_000),
   }
+  if (needsDatabase && text('DATABASE_URL') === null && text('DATABASE_URL_FILE') === null)
+    faults.push('DATABASE_URL is required, and SECRET_KEY with it; npm start brings its own.')
   if (config.databaseUrl !== null && config.secretKey === null) {
     faults.push('SECRET_KEY is required when DATABASE_URL is set: secrets in that database are sealed under it.')
   }
@@ -136,4 +143,25 @@ export function environmentFor(config: Config, env: Environment = process.env): 
     [name, value?.toString()],
   ])
   return { ...env, ...Object.fromEntries(ours) }
+}
+
+export type ServiceConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
+
+/** For a process that brings no database of its own. @throws {ConfigError} listing every fault at once */
+export function readServiceConfig(env: Environment = process.env): ServiceConfig {
+  const config = readConfig(env, { needsDatabase: true })
+  const { databaseUrl, secretKey } = config
+  if (databaseUrl === null || secretKey === null) throw new Error('a fault of the settings was not told')
+  return Object.freeze({ ...config, databaseUrl, secretKey })
+}
+
+/** @throws {ConfigError} listing every fault at once */
+export function readClientConfig(env: Environment = process.env): ClientConfig {
+  const { host, port, dataDir } = readConfig({ PORT: env.PORT, HOST: env.HOST, DATA_DIR: env.DATA_DIR })
+  const given = env.GATEWRIGHT_URL?.trim() || `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    throw new ConfigError([
+      `GATEWRIGHT_URL is ${JSON.stringify(given)}: it takes a URL that starts with http:// or https://.`,
+    ])
+  return { url: given, token: env.GATEWRIGHT_TOKEN?.trim() || null, dataDir }
 }

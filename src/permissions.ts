@@ -30,6 +30,8 @@ export type Actor = {
   readonly username: string
   readonly isSuperuser: boolean
   readonly permissions: ReadonlySet<string>
+  /** Who really acts, while he does so as somebody else. */
+  readonly impersonator?: Actor
 }
 
 /** The service acting for itself, at its first start. */
@@ -39,4 +41,4 @@ export const allows = (actor: Actor, permission: Permission): boolean =>
   actor.isSuperuser || actor.permissions.has(permission)
 
 /** What a route asks of its caller: `anyone` needs no token, `authenticated` any valid one, else one of the named. */
-export type Access = 'anyone' | 'authenticated' | Permission | readonly Permission[]
+export type Access = 'anyone' | 'authenticated' | 'superuser' | Permission | readonly Permission[]

@@ -2,7 +2,7 @@ import { buildApp } from './app.ts'
 import { startBacklog } from './blueprint/run/backlog.ts'
 import { startWaiter } from './blueprint/run/wait.ts'
 import { bootstrap } from './bootstrap.ts'
-import { type Config, ConfigError, readConfig } from './config.ts'
+import { type Config, readServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
@@ -12,6 +12,8 @@ import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue, runOfJob } from './queue/define.ts'
 import { ring } from './queue/doorbell.ts'
+import { checkPort } from './standalone/data-dir.ts'
+import { runProgram } from './start-error.ts'
 
 /** Settings of a server whose database and key are known. */
 export type ServerConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
@@ -37,9 +39,9 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   const log = logger('api', config.logLevel)
   await migrate(databaseUrl)
   const backend = await openBackend({ redisUrl, databaseUrl })
-  await backend.check()
+  for (const warning of await backend.check()) log.warn(warning)
   const db = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections })
-  const engine = { registry: await loadRegistry(), keyring: keyring(secretKey) }
+  const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
   const firstToken = await bootstrap(db, engine, config.bootstrapToken)
   const queue = backend.openQueue(applyQueue)
   // BullMQ keeps the outcome of its first connection to PostgreSQL for ever: one that failed would never be tried again.
@@ -81,16 +83,14 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   }
 }
 
-if (import.meta.main) await main()
+if (import.meta.main) await runProgram(main)
 
 /** The API as a process of its own, beside a worker of its own: what a container runs. */
 async function main(): Promise<void> {
-  const config = readConfig()
-  const { databaseUrl, secretKey } = config
-  if (databaseUrl === null || secretKey === null)
-    throw new ConfigError(['DATABASE_URL and SECRET_KEY are required; npm start brings its own.'])
+  const config = readServiceConfig()
+  await checkPort(config.port, config.host)
   const log = logger('api', config.logLevel)
-  const server = await startServer({ ...config, databaseUrl, secretKey })
+  const server = await startServer(config)
   log.info({ url: server.url }, 'serving')
   if (server.firstToken !== null)
     log.warn({ firstAccess: server.firstToken }, 'the first access token: shown once, keep it')

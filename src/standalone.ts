@@ -1,25 +1,30 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, ConfigError, environmentFor, readConfig } from './config.ts'
+import { type Config, environmentFor, readConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { hasEmbedded, startEmbedded } from './db/embedded.ts'
-import { MigrationError, migrate } from './db/migrate.ts'
+import { migrate } from './db/migrate.ts'
 import { sql } from './db/sql.ts'
-import { Problem } from './errors.ts'
 import { keepSecret } from './kept-secret.ts'
 import { checkPort, openDataDir, portError } from './standalone/data-dir.ts'
 import { lock } from './standalone/lock.ts'
 import { readyScreen, report } from './standalone/screen.ts'
 import { Stops } from './standalone/stops.ts'
 import { superviseWorker } from './standalone/worker.ts'
-import { reasonOf, StartError } from './start-error.ts'
+import { StartError, sentence } from './start-error.ts'
 import { newSecret } from './token-secret.ts'
 
 /** Everything in one command: PostgreSQL, the migrations, the API in this process and the worker in one of its own. */
 
 /** Milliseconds that each part may take to stop; together under ten seconds, PostgreSQL's four included. */
 const stopWithin = { apiMs: 3_500, workerMs: 2_000 }
+
+/** Characters, as of SECRET_KEY and BOOTSTRAP_TOKEN. */
+const atLeast = { secretKey: 32, token: 20 }
+const makeAnother = 'remove it, and the next start makes another'
+const putBack =
+  'what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY'
 
 const stops = new Stops()
 await main()
@@ -97,12 +102,10 @@ async function openDatabase(config: Config, broken: (reason: Error) => void): Pr
   if (databaseUrl !== null && secretKey !== null)
     return { databaseUrl, secretKey, place: 'your PostgreSQL (DATABASE_URL)' }
   const file = join(dataDir, 'secret-key')
-  if (secretKey === null && hasEmbedded(dataDir) && !existsSync(file)) {
-    throw new StartError(
-      `${file} is missing, and what is secret in the database beside it is sealed under it: put it back, or set SECRET_KEY.`,
-    )
-  }
-  const key = secretKey ?? keepSecret(file, () => randomBytes(32).toString('base64url'))
+  const hasData = hasEmbedded(dataDir)
+  if (secretKey === null && hasData && !existsSync(file)) throw new StartError(`${file} is missing, and ${putBack}.`)
+  const limits = { atLeast: atLeast.secretKey, remedy: hasData ? putBack : makeAnother }
+  const key = secretKey ?? keepSecret(file, () => randomBytes(32).toString('base64url'), limits)
   const postgres = await startEmbedded(dataDir, report)
   stops.add(postgres.stop)
   void postgres.ended.then(() =>
@@ -125,17 +128,13 @@ async function prepareToken(
   const done = await db
     .query(sql`SELECT 1 FROM installation WHERE bootstrapped_at IS NOT NULL`)
     .finally(() => db.close())
-  if (done.length > 0) return { token: bootstrapToken, file: existsSync(file) ? file : null, isNew: false }
+  // From the first start on the file is a note for the operator, who may have taken the token out of it.
+  if (done.length > 0) return { token: bootstrapToken, file: holdsText(file) ? file : null, isNew: false }
   if (bootstrapToken !== null) return { token: bootstrapToken, file: null, isNew: false }
-  return { token: keepSecret(file, () => newSecret('api')), file, isNew: true }
+  const limits = { atLeast: atLeast.token, remedy: makeAnother }
+  return { token: keepSecret(file, () => newSecret('api'), limits), file, isNew: true }
 }
 
-/** For what the operator can mend one sentence; for the rest, which are bugs, the whole story. */
-function sentence(error: unknown): string {
-  if (error instanceof StartError || error instanceof ConfigError || error instanceof MigrationError)
-    return error.message
-  if (error instanceof Problem) return `${error.message} (${reasonOf(error.cause)})`
-  // PostgreSQL refuses a login: classes 28 and 3D.
-  if (/^(28|3D)/.test(reasonOf(error))) return `The database of DATABASE_URL refuses: ${(error as Error).message}.`
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+function holdsText(file: string): boolean {
+  return existsSync(file) && readFileSync(file, 'utf8').trim() !== ''
 }

@@ -1,7 +1,8 @@
 import { crc32 } from 'node:zlib'
 import { randomText } from './ids.ts'
 
-export type TokenIntent = 'verification' | 'api' | 'recovery' | 'app_password'
+export const tokenIntents = ['verification', 'api', 'recovery', 'app_password'] as const
+export type TokenIntent = (typeof tokenIntents)[number]
 
 const letters: Readonly<Record<TokenIntent, string>> = { verification: 'v', api: 'a', recovery: 'r', app_password: 'p' }
 

@@ -29,7 +29,12 @@ export function runRoutes(app: Api, db: Db, engine: Engine): void {
     '/blueprints/runs/:id/',
     {
       config: { permission: 'authenticated' },
-      schema: { params: z.object({ id: z.guid() }), response: { 200: run } },
+      schema: {
+        summary: 'Read what became of a submission',
+        description: 'For whoever submitted it, and for superusers.',
+        params: z.object({ id: z.guid() }),
+        response: { 200: run },
+      },
     },
     async ({ params, actor }, reply) => {
       const found = await readRun(db, engine, params.id)

@@ -4,7 +4,8 @@ import type { Actor } from '../permissions.ts'
 import { lookAhead } from './ahead.ts'
 import type { Conditions } from './apply.ts'
 import type { Plan } from './compile.ts'
-import { type Engine, type Finding, inspect, lacking, verbOf } from './inspect.ts'
+import { forbidden } from './escalation.ts'
+import { type Engine, type Finding, inspect, verbOf } from './inspect.ts'
 import { type Keys, pending } from './resolve.ts'
 
 /**
@@ -29,7 +30,7 @@ export async function check(
     const own = finding.isForeign ? undefined : finding.row
     if (step.id !== undefined) keys.set(step.id, { key: own?.pk ?? pending, isNew: own === undefined })
   }
-  refuseActor(actor, findings)
+  for (const finding of findings) refuseActor(finding, await forbidden(q, engine, actor, finding))
   const faults = new Faults().include([plan.faults, ...findings.map((finding) => finding.faults)])
   for (const finding of findings) checkExpectedKey(finding, conditions, faults)
   // A taken name is the answer to a well-formed document, not one more fault of a broken one.
@@ -38,16 +39,10 @@ export async function check(
   return findings
 }
 
-function refuseActor(actor: Actor, findings: readonly Finding[]): void {
-  for (const finding of findings) {
-    const missing = lacking(actor, finding)
-    if (missing !== null) {
-      throw new Problem(
-        'permission_denied',
-        `You may not ${verbOf(finding)} ${finding.step.model.noun} ${JSON.stringify(finding.label)}: the permission ${missing} is missing.`,
-      )
-    }
-  }
+export function refuseActor(finding: Finding, why: string | null): void {
+  if (why === null) return
+  const what = `${finding.step.model.noun} ${JSON.stringify(finding.label)}`
+  throw new Problem('permission_denied', `You may not ${verbOf(finding)} ${what}: ${why}.`)
 }
 
 function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions): void {

@@ -36,6 +36,7 @@ function keyMember(schema: z.ZodType): Member {
     reference: undefined,
     secret: false,
     makeUp: undefined,
+    time: false,
     place,
   }
 }
@@ -125,7 +126,7 @@ function checkMembers(sent: Readonly<Record<string, unknown>>, context: Context,
   return checked
 }
 
-/** @returns the value as it will be stored, or undefined when it has faults */
+/** @returns the value as it will be stored, or undefined when it has faults; so are faulty keys of a list of them */
 function checkValue(value: unknown, member: Member, context: Context): unknown {
   const { faults, path } = context
   const at = [...path, member.name]
@@ -156,8 +157,12 @@ function parseValue(value: unknown, member: Member, at: FieldPath, faults: Fault
     for (const key of keys) faults.add([...place, key], 'Unknown member.')
     if (keys.length === 0) faults.add(place, issue.message)
   }
-  return undefined
+  return member.reference?.many === true && Array.isArray(value) ? soundKeys(value, member) : undefined
 }
+
+/** What the sound keys of a list name is looked for all the same: a row that is not there is one fault more. */
+const soundKeys = (list: readonly unknown[], { schema }: Member): unknown[] =>
+  list.flatMap((key) => schema.safeParse([key]).data ?? [undefined])
 
 /** A value of the wrong type has that one fault, whatever else was measured of it. */
 function withoutConsequences(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue[] {

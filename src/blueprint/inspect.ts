@@ -1,34 +1,30 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Queryable } from '../db/client.ts'
 import type { Keyring } from '../db/seal.ts'
 import { Faults } from '../errors.ts'
-import type { Member, Model, Values } from '../models/define.ts'
+import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/index.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import { lookAt, suffices } from './ahead.ts'
 import type { Step } from './compile.ts'
+import { derive } from './derive.ts'
 import type { Look } from './look.ts'
 import { type Keys, resolveTags } from './resolve.ts'
-import { keysOf, unpack } from './rows.ts'
-import { labelColumn, type Row } from './statements.ts'
+import { nothing, type Settled, settle } from './settle.ts'
+import { columnOf, labelColumn, type Row } from './statements.ts'
 
-export type Engine = { readonly registry: Registry; readonly keyring: Keyring }
-
-export type Action = 'create' | 'update' | 'unchanged' | 'delete' | 'leave'
+export type Engine = {
+  readonly registry: Registry
+  readonly keyring: Keyring
+  /** How far ahead a token may expire, unless a superuser says so. */
+  readonly tokenMaxDays: number
+}
 
 /** What an entry turns out to do, before it does it. */
-export type Finding = {
+export type Finding = Settled & {
   readonly step: Step
-  readonly action: Action
   readonly row: Row | undefined
   /** The row belongs to another model: it is not what later entries mean by this one. */
   readonly isForeign: boolean
-  /** The whole row as it will be. */
-  readonly values: Values
-  /** Members that differ, in the model's order. */
-  readonly changed: readonly string[]
-  /** Values that the service made up. */
-  readonly generated: Readonly<Record<string, string>>
   /** How messages call the row. */
   readonly label: string
   /** The key that a new row will have, where that is known already. */
@@ -54,13 +50,17 @@ export async function inspect(q: Queryable, engine: Engine, step: Step, keys: Ke
       : await lookAt(q, engine.registry, step, identifiers, sent)
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
-  if (seen.rows.length > 1) faults.add(path, `The identifiers match more than one ${model.noun}.`)
+  const isAmbiguous = seen.rows.length > 1
+  if (isAmbiguous) faults.add(path, `The identifiers match more than one ${model.noun}.`)
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, faults)
   checkReferences(step, seen, sent, faults)
   checkUnique(step, seen, row, faults)
   const base = { step, row, isForeign, label, faults, pk: keyOfNew(step, identifiers, seen, faults) }
-  if (faults.any && row !== undefined) return { ...base, action: 'leave', values: {}, changed: [], generated: {} }
-  return { ...base, ...(await settle(step, row, sent, engine, faults)) }
+  if (isAmbiguous) return { ...base, ...nothing }
+  // Under a name of its own, which it needs, the entry would be new: that is what the rest of it is judged as.
+  const own = isForeign ? undefined : row
+  const settled = await settle(step, own, sent, engine.keyring, faults)
+  return { ...base, ...(await derive(q, step, own, settled, engine, faults)) }
 }
 
 /** A UUID may be chosen by whoever writes the document; a number is the database's to give. */
@@ -104,9 +104,9 @@ function checkReferences({ model, path }: Step, seen: Look, sent: ReadonlyMap<st
     const reference = model.members.get(name)?.reference
     const missing = seen.missing[reference?.family ?? '']
     if (reference === undefined || missing === undefined || missing.length === 0) continue
-    const keys = keysOf(value)
+    const keys: unknown[] = Array.isArray(value) ? value : [value]
     for (const [index, key] of keys.entries()) {
-      if (missing.includes(key))
+      if (missing.some((each) => each === key))
         faults.add(
           [...path, name, ...(Array.isArray(value) ? [index] : [])],
           `There is no ${reference.family} with the key ${key}.`,
@@ -138,68 +138,6 @@ function labelOf(
   return String(sent.get(first) ?? identifiers.get('pk') ?? '')
 }
 
-type Settled = Pick<Finding, 'action' | 'values' | 'changed' | 'generated'>
-
-/** Decides between creating, updating and leaving alone, and checks what the row would become. */
-async function settle(
-  step: Step,
-  row: Row | undefined,
-  sent: ReadonlyMap<string, unknown>,
-  { keyring }: Engine,
-  faults: Faults,
-): Promise<Settled> {
-  const { model, state, path } = step
-  const nothing: Settled = { action: 'leave', values: {}, changed: [], generated: {} }
-  if (state === 'absent') return row === undefined ? nothing : { ...nothing, action: 'delete' }
-  if (row === undefined) return create(step, sent, faults)
-  if (state === 'must_created') {
-    faults.add(path, `${model.noun} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
-    return nothing
-  }
-  if (state === 'created') return nothing
-  const stored = unpack(model, row, keyring)
-  const values = { ...stored, ...Object.fromEntries(sent) }
-  const changed = [...model.members.values()].filter(
-    (member) => sent.has(member.name) && !isSame(member, stored[member.name], sent.get(member.name)),
-  )
-  if (changed.length === 0) return { ...nothing, action: 'unchanged', values }
-  if (!isFaulty(sent)) model.rules?.(values, (at, message) => faults.add([...path, ...at], message))
-  return { action: 'update', values, changed: changed.map(({ name }) => name), generated: {} }
-}
-
-/** A value that did not compile is undefined: rules that span members cannot be asked then. */
-const isFaulty = (sent: ReadonlyMap<string, unknown>): boolean => [...sent.values()].includes(undefined)
-
-/** A link is a set; everything else is compared as it stands. */
-function isSame({ place }: Member, stored: unknown, sent: unknown): boolean {
-  if (place.in === 'link' && Array.isArray(stored) && Array.isArray(sent)) {
-    return stored.length === sent.length && stored.every((key) => sent.includes(key))
-  }
-  return isDeepStrictEqual(stored, sent) || isDeepStrictEqual(stored, asStored(sent))
-}
-
-/** What is stored has been through JSON, which knows no minus zero. */
-function asStored(sent: unknown): unknown {
-  if (typeof sent === 'number') return sent + 0
-  return typeof sent === 'object' && sent !== null ? JSON.parse(JSON.stringify(sent)) : sent
-}
-
-async function create({ model, path }: Step, sent: ReadonlyMap<string, unknown>, faults: Faults): Promise<Settled> {
-  const values: Record<string, unknown> = {}
-  const generated: Record<string, string> = {}
-  for (const member of model.members.values()) {
-    const { name, required, initial, makeUp } = member
-    if (sent.has(name)) values[name] = sent.get(name)
-    else if (required) faults.add([...path, name], 'This member is required.')
-    else if (makeUp !== undefined) values[name] = generated[name] = makeUp()
-    else values[name] = initial ?? null
-  }
-  if (faults.any || isFaulty(sent)) return { action: 'create', values, changed: [], generated }
-  const whole = model.complete === undefined ? values : await model.complete(values)
-  model.rules?.(whole, (at, message) => faults.add([...path, ...at], message))
-  return { action: 'create', values: whole, changed: [...model.members.keys()], generated }
-}
-
 /** The permission that a finding's action needs; null when it does nothing. */
 export function permissionFor({ action, step }: Finding): Permission | null {
   switch (action) {
@@ -223,5 +161,15 @@ export const verbOf = ({ action }: Finding): string => (action === 'unchanged' ?
 /** @returns the permission that the actor lacks for this finding, if any */
 export function lacking(actor: Actor, finding: Finding): Permission | null {
   const needed = permissionFor(finding)
-  return needed === null || allows(actor, needed) ? null : needed
+  return needed === null || allows(actor, needed) || isOwn(actor, finding) ? null : needed
+}
+
+/**
+ * Whether the row is the actor's own: as it is, or, a new one, as it will be. One whose owner nobody can read is never
+ * written: it is refused for that, and not for whose it is.
+ */
+export function isOwn({ pk }: Actor, { step: { model }, row, values }: Finding): boolean {
+  if (model.owner === undefined || pk === null) return false
+  if (row !== undefined) return row[columnOf(model, model.owner)] === pk
+  return values[model.owner] === pk || values[model.owner] === undefined
 }

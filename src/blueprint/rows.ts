@@ -17,10 +17,10 @@ export function unpack(model: Model, row: Row, keyring: Keyring): Values {
   const open = (envelope: unknown, column: string) =>
     typeof envelope === 'string' ? opened(keyring.open(envelope, sealedPlace(model, id, column))) : null
   const values: Record<string, unknown> = {}
-  for (const { name, place } of model.members.values()) {
+  for (const { name, place, time } of model.members.values()) {
     switch (place.in) {
       case 'column':
-        values[name] = row[place.column] ?? null
+        values[name] = time ? moment(row[place.column]) : (row[place.column] ?? null)
         break
       case 'sealed':
         values[name] = open(row[place.column], place.column)
@@ -44,6 +44,9 @@ export function unpack(model: Model, row: Row, keyring: Keyring): Values {
 const object = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? { ...value } : {}
 
+/** The database writes a moment as its session has it. */
+const moment = (stored: unknown) => (typeof stored === 'string' ? new Date(stored).toISOString() : null)
+
 const opened = (plaintext: string): unknown => JSON.parse(plaintext)
 
 /** The identity of a row to be inserted: its key when that is a UUID, and its UUID when it has one beside. */
@@ -57,16 +60,11 @@ export function newIdentity(model: Model, pk: string | number | undefined): Iden
 
 /** All columns of a new row. */
 export function packNew(model: Model, identity: Identity, values: Values, keyring: Keyring): Packed {
-  const packed = pack(
-    model,
-    [...model.members.values()],
-    identity.uuid ?? String(identity.pk ?? ''),
-    values,
-    {},
-    keyring,
-  )
+  const row = identity.uuid ?? String(identity.pk ?? '')
+  const packed = pack(model, [...model.members.values()], row, values, {}, keyring)
   const columns = new Map(packed.columns)
-  for (const [column, value] of Object.entries({ ...identity, ...model.fixed }))
+  const seal = (plaintext: string, column: string) => keyring.seal(plaintext, sealedPlace(model, row, column))
+  for (const [column, value] of Object.entries({ ...identity, ...model.fixed, ...model.stamp?.({ values, seal }) }))
     columns.set(column, { value, json: false })
   return { columns, links: packed.links }
 }

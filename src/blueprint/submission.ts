@@ -42,9 +42,15 @@ export function kindOf(body: unknown, registry: Registry): ProviderModel | undef
  *
  * @param body as parsed from JSON
  * @param createOnly `If-None-Match: *`
+ * @param textFaults what reading the body showed already: told with the others
  */
-export function toBlueprint(body: unknown, registry: Registry, createOnly: boolean): Submission {
-  const faults = new Faults()
+export function toBlueprint(
+  body: unknown,
+  registry: Registry,
+  createOnly: boolean,
+  textFaults: Faults = new Faults(),
+): Submission {
+  const faults = new Faults().include([textFaults])
   const sent = envelope(body, faults)
   const kind = kindOf(body, registry)
   if (sent.provider_model !== undefined && kind === undefined) {

@@ -77,7 +77,12 @@ const documentSchema = z.strictObject({
  */
 export function parse(text: string): Blueprint {
   if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
-  const parsed = documentSchema.safeParse(construct(text))
+  return readDocument(construct(text))
+}
+
+/** Checks that a value has the form of a blueprint: one that came as JSON, say, and so without tags. */
+export function readDocument(value: unknown): Blueprint {
+  const parsed = documentSchema.safeParse(value)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw refused(`${issue?.path.join('.') || 'the document'}: ${issue?.message}`)

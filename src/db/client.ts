@@ -29,6 +29,8 @@ export interface Tx extends Queryable {
 export interface Db extends Queryable {
   readonly prisma: PrismaClient
   readonly pool: pg.Pool
+  /** For reads of many shapes, each planned for its own values: `reading` runs them. */
+  readonly readers: pg.Pool
   /** As `query`, for what writes: should a lock hold it up, it holds up other writes only. */
   write(statement: Statement): Promise<void>
   close(): Promise<void>
@@ -54,30 +56,41 @@ export function connect(url: string, { applicationName, max }: { applicationName
     // Away must be noticed within a second: a caller gets 503, not a hang.
     connectionTimeoutMillis: 900,
     keepAlive: true,
-    // A statement outside a transaction is bounded too; a server that froze without closing its sockets, last.
-    statement_timeout: defaultTimeouts.statementMs,
+    // A server that froze without closing its sockets.
     query_timeout: defaultTimeouts.idleMs,
     // Statements that do not wait for each other share a round trip (docs/adr/0008-statements-share-round-trips.md).
     pipeline: true,
-    options: planOnce,
+    options: `${planOnce} ${limits(defaultTimeouts, '-c ', ' ')}`,
   }
   const pool = new pg.Pool({ ...settings, max })
+  const readers = new pg.Pool({ ...settings, max, options: `-c jit=off ${limits(defaultTimeouts, '-c ', ' ')}` })
   // An idle connection that the server drops is not news: the next query opens another.
-  pool.on('error', () => {})
+  for (const each of [pool, readers]) each.on('error', () => {})
   // Whoever shares a connection is short: a server that does not answer within a second counts as away.
   // Others wait behind it, so it waits for no lock to speak of.
-  const shared = { ...settings, options: `${planOnce} -c lock_timeout=100`, query_timeout: 950 }
+  const shared = {
+    ...settings,
+    options: `${planOnce} ${limits({ ...defaultTimeouts, lockMs: 100 }, '-c ', ' ')}`,
+    query_timeout: 950,
+  }
   const [reads, writes] = [openLanes(() => new pg.Client(shared), 2), openLanes(() => new pg.Client(shared), 1)]
   return {
     prisma: new PrismaClient({ adapter: new PrismaPg(pool) }),
     pool,
+    readers,
     query: (statement) => alone(reads, statement),
     write: async (statement) => void (await alone(writes, statement)),
     close: async () => {
-      await Promise.all([reads.close(), writes.close(), pool.end()])
+      await Promise.all([reads.close(), writes.close(), pool.end(), readers.end()])
     },
   }
 }
+
+/** The values are numbers of ours. */
+const limits = ({ lockMs, statementMs, idleMs }: Timeouts, before: string, between: string): string =>
+  [`lock_timeout=${lockMs}`, `statement_timeout=${statementMs}`, `idle_in_transaction_session_timeout=${idleMs}`]
+    .map((setting) => `${before}${setting}`)
+    .join(between)
 
 /** The hot statements are the same each time; planning one anew costs more than running it. */
 const planOnce = '-c plan_cache_mode=force_generic_plan -c jit=off'
@@ -109,12 +122,25 @@ async function run<Row>(client: pg.PoolClient, statement: Statement): Promise<Ro
  *
  * @throws CommitUnknown when the connection was lost while committing: only the database knows the outcome
  */
-export async function transaction<Result>(
-  db: Db,
+export function transaction<Result>(
+  { pool }: Pick<Db, 'pool'>,
   work: (tx: Tx) => Promise<Result>,
   timeouts: Timeouts = defaultTimeouts,
 ): Promise<Result> {
-  const client = await db.pool.connect().catch((error: unknown) => {
+  // The pool's connections have the default ones.
+  const begin = timeouts === defaultTimeouts ? 'BEGIN' : `BEGIN; ${limits(timeouts, 'SET LOCAL ', '; ')}`
+  return enclose(pool, begin, work)
+}
+
+/** Runs reads that see one moment of the database, however many statements they are. */
+export function reading<Result>({ readers }: Pick<Db, 'readers'>, work: (q: Queryable) => Promise<Result>) {
+  return enclose(readers, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work).catch((error: unknown): Result => {
+    throw error instanceof CommitUnknown ? databaseProblem(error) : lonelyProblem(error)
+  })
+}
+
+async function enclose<Result>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+  const client = await pool.connect().catch((error: unknown) => {
     throw databaseProblem(error)
   })
   let broken: Error | undefined
@@ -122,7 +148,7 @@ export async function transaction<Result>(
     broken = error
   }
   client.on('error', lost)
-  const { tx, settled } = open(client, timeouts)
+  const { tx, settled } = open(client, begin)
   try {
     const result = await work(tx)
     await commit(client, settled())
@@ -152,18 +178,13 @@ async function rootOf(error: unknown, settled: () => Promise<unknown>): Promise<
 }
 
 /** BEGIN goes out together with the first statement: if it fails, so does everything behind it. */
-function open(
-  client: pg.PoolClient,
-  { lockMs, statementMs, idleMs }: Timeouts,
-): { tx: Tx; settled: () => Promise<unknown> } {
+function open(client: pg.PoolClient, begin: string): { tx: Tx; settled: () => Promise<unknown> } {
   const sent: Promise<unknown>[] = []
   const keep = (answer: Promise<unknown>) => {
     // Whoever commits awaits it; until then a failure is nobody's unhandled rejection.
     answer.catch(() => {})
     sent.push(answer)
   }
-  // The values are numbers of ours.
-  const begin = `BEGIN; SET LOCAL lock_timeout = ${lockMs}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
   sendTogether(client)
   keep(client.query(begin))
   const tx: Tx = {

@@ -77,6 +77,9 @@ export function didNotHappen(error: unknown): boolean {
   return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
 }
 
+/** Two transactions collided, and this one was ended for the other: nothing of it happened, and it may be tried again. */
+export const isCollision = (error: unknown): boolean => ['40001', '40P01'].includes(failureCode(error) ?? '')
+
 /** Another try may well succeed: serialization failure, deadlock, lock timeout, or a lost connection. */
 export const isTransient = (error: unknown): boolean =>
   isConnectionLost(error) || ['40001', '40P01', '55P03'].includes(failureCode(error) ?? '')

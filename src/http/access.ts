@@ -1,7 +1,8 @@
+import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/client.ts'
-import { Problem } from '../errors.ts'
-import { actorByToken } from '../models/actor.ts'
+import { Faults, Problem } from '../errors.ts'
+import { actorByToken, actorOfUser } from '../models/actor.ts'
 import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
 
 declare module 'fastify' {
@@ -33,8 +34,12 @@ export function guardRoutes(app: FastifyInstance, db: Db): void {
   app.addHook('onRequest', async (request) => {
     const { permission } = request.routeOptions.config
     if (permission === 'anyone' || request.is404) return
-    request.actor = await authenticate(db, request)
+    request.actor = await impersonate(db, await authenticate(db, request), request.headers['impersonate-user'])
     if (permission === undefined || permission === 'authenticated') return
+    if (permission === 'superuser') {
+      if (!request.actor.isSuperuser) throw new Problem('permission_denied', 'Only a superuser may do this.')
+      return
+    }
     const needed: readonly Permission[] = typeof permission === 'string' ? [permission] : permission
     if (!needed.some((each) => allows(request.actor, each))) throw denied(needed)
   })
@@ -50,4 +55,33 @@ async function authenticate(db: Db, request: FastifyRequest): Promise<Actor> {
   if (actor === null)
     throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
   return actor
+}
+
+/** Longest username, and so the longest name of somebody to act as. */
+const maxUsernameLength = 150
+
+/**
+ * `Impersonate-User: <username>`: everything is done as that user, who is then the actor; audit rows name both.
+ *
+ * @throws {Problem} `permission_denied` for whoever may not, before it is told whether there is such a user
+ */
+async function impersonate(db: Db, real: Actor, username: string | string[] | undefined): Promise<Actor> {
+  if (username === undefined) return real
+  if (!allows(real, 'impersonate')) throw denied(['impersonate'])
+  const name = decodeHeader(username)
+  const effective = name.length > maxUsernameLength ? null : await actorOfUser(db, { username: name })
+  if (effective === null) {
+    const faults = new Faults()
+    faults.add(['Impersonate-User'], 'There is no active user of this name.')
+    throw new Problem('invalid', 'The request is not valid.', { fields: faults.tree() })
+  }
+  if (effective.isSuperuser && !real.isSuperuser)
+    throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
+  return { ...effective, impersonator: real }
+}
+
+/** Headers come as Latin-1; a name beyond that is sent as UTF-8. */
+function decodeHeader(value: string | string[]): string {
+  const bytes = Buffer.from(String(value).trim(), 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : String(value).trim()
 }

@@ -1,4 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import pg from 'pg'
+import { CommitUnknown } from '../db/client.ts'
 import { databaseProblem } from '../db/failures.ts'
 import { catalogue, Problem } from '../errors.ts'
 import { bodyLimits } from './body.ts'
@@ -31,7 +33,13 @@ const fastifyProblems: Readonly<Record<string, () => Problem>> = {
 }
 
 function toProblem(error: unknown, request: FastifyRequest): Problem {
-  const known = databaseProblem(error)
+  if (error instanceof Problem) return error
+  if (error === request.raw.errored) {
+    // Nobody reads the answer, and nothing counts it: this line is all that there is.
+    request.log.info({ method: request.method, route: request.routeOptions.url }, 'the request broke off')
+    return new Problem('invalid_json', 'The request broke off before its body was whole.')
+  }
+  const known = isOfDatabase(error) ? databaseProblem(error) : error
   if (known instanceof Problem) return known
   const code = (error as Partial<FastifyError>).code
   const made = fastifyProblems[code ?? '']?.()
@@ -39,6 +47,12 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   request.log.error({ err: error }, 'unexpected error')
   return new Problem('server_error', `Something went wrong inside. Ask for request ${request.id}.`, { cause: error })
 }
+
+/** Sockets of others, the client's first of all, break with the same codes. What Prisma throws has its version on it. */
+const isOfDatabase = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError ||
+  error instanceof CommitUnknown ||
+  (error instanceof Error && 'clientVersion' in error)
 
 function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { code, message, fields, retryAfterS } = problem
@@ -50,7 +64,7 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
 }
 
 /** A 400 speaks by member, of which `code` is the answer's own; everything else says one thing. */
-function bodyOf(
+export function bodyOf(
   status: number,
   { code, message, fields }: Pick<Problem, 'code' | 'message' | 'fields'>,
 ): Record<string, unknown> {

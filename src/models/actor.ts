@@ -43,6 +43,20 @@ export async function actorOfRun(q: Queryable, run: string): Promise<Actor | nul
   return toActor(row)
 }
 
+const byUser = (column: 'pk' | 'username') =>
+  `SELECT ${actor} FROM users u, ${rights} WHERE u.${column} = $1 AND u.is_active`
+
+/** @returns null when the user is not there or not active */
+export async function actorOfUser(
+  q: Queryable,
+  user: { readonly pk: number } | { readonly username: string },
+): Promise<Actor | null> {
+  const [row] = await q.query<ActorRow>(
+    'pk' in user ? statement(byUser('pk'), [user.pk]) : statement(byUser('username'), [user.username]),
+  )
+  return toActor(row)
+}
+
 const ofSession = (column: 'pk' | 'key_hash') => `SELECT t.pk AS "tokenPk", ${actor}
   FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
   WHERE t.${column} = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`

@@ -14,6 +14,8 @@ export type FieldMeta = {
   secret?: true
   /** The value that the service makes up when a new row comes without one; it is shown once as `generated`. */
   makeUp?: () => string
+  /** A date and time: kept as the database's own kind, and read as ISO 8601 UTC. */
+  time?: true
 }
 
 export const fieldMeta = z.registry<FieldMeta>()
@@ -49,6 +51,7 @@ export type Member = {
   readonly reference: { family: string; many: boolean } | undefined
   readonly secret: boolean
   readonly makeUp: (() => string) | undefined
+  readonly time: boolean
   readonly place: Place
 }
 
@@ -57,6 +60,19 @@ export type Values = Readonly<Record<string, unknown>>
 
 /** Reports a fault of a rule that spans members. */
 export type Report = (path: FieldPath, message: string) => void
+
+/** What a row that depends on the time or on what it was is made from. */
+export type Moment = {
+  /** The row as it is; undefined for a new one. */
+  readonly before: Values | undefined
+  /** By the database's clock. */
+  readonly now: Date
+  /** How far ahead a token may expire, unless a superuser says so. */
+  readonly tokenMaxDays: number
+}
+
+/** A row about to be inserted: its values, and how to seal a text into one of its columns. */
+export type NewRow = { readonly values: Values; readonly seal: (plaintext: string, column: string) => string }
 
 /** How a family's keys look in SQL and on the wire. */
 export type KeyType = 'uuid' | 'integer'
@@ -100,8 +116,20 @@ export type ModelDeclaration = {
   shown?: readonly string[]
   /** Values made from others for a new row, after defaults: a self-signed certificate, say. */
   complete?: (values: Values) => Promise<Values>
-  /** Rules that span members, on the whole row as it will be. */
+  /**
+   * Rules that span members, on the whole row as it will be. A member that is faulty or missing is undefined: a rule
+   * says nothing of what it cannot know, so that the faults of the others are told in the same answer.
+   */
   rules?: (values: Values, report: Report) => void
+  /**
+   * Values that follow from others, from the time or from what the row was: asked of a row that is new or changes,
+   * after its rules. Members that are faulty or missing are undefined here, too.
+   */
+  derive?: (values: Values, moment: Moment, report: Report) => Values
+  /** Columns of a new row that are no members: made up by the service, and told to nobody by the engine. */
+  stamp?: (row: NewRow) => Readonly<Record<string, unknown>>
+  /** The member that says whose row it is: for his own, nobody needs a permission. */
+  owner?: string
 }
 
 export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links'>> & {
@@ -132,13 +160,14 @@ export function defineModel(declaration: ModelDeclaration): Model {
       reference: meta.reference === undefined ? undefined : { family: meta.reference, many: isArray(schema) },
       secret: meta.secret === true,
       makeUp: meta.makeUp,
+      time: meta.time === true,
       place: placeOf(name, { columns, links, packed, secret: meta.secret === true, json: isJson(schema) }),
     })
   }
-  const named = [...declaration.identifiers.flat(), ...(declaration.unique ?? [])]
+  const named = [...declaration.identifiers.flat(), ...(declaration.unique ?? []), ...[declaration.owner ?? []].flat()]
   const unknown = named.filter((name) => name !== 'pk' && !members.has(name))
   if (unknown.length > 0)
-    throw new Error(`${declaration.name}: identifier or unique member ${unknown.join(', ')} is not declared`)
+    throw new Error(`${declaration.name}: identifier, unique member or owner ${unknown.join(', ')} is not declared`)
   return {
     ...declaration,
     family: declaration.family ?? declaration.resource,

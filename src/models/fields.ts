@@ -94,6 +94,19 @@ export const jsonObject = () =>
     if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
   })
 
+/** A moment, as ISO 8601 with an offset; kept to the millisecond. */
+export function dateTime() {
+  const schema = z.iso
+    .datetime({ offset: true, error: 'Must be a date and time such as 2027-01-31T12:00:00Z.', abort: true })
+    .refine((sent) => isKept(new Date(sent)), 'Must be between the years 1900 and 9999.')
+    .overwrite((sent) => (isKept(new Date(sent)) ? new Date(sent).toISOString() : sent))
+  fieldMeta.add(schema, { time: true })
+  return schema
+}
+
+/** An offset can move the last hours of 9999 into a year that ISO 8601 writes otherwise. */
+const isKept = (at: Date) => at.getUTCFullYear() >= 1900 && at.getUTCFullYear() <= 9999
+
 /** One of the choices; the message names them. */
 export const oneOf = <const Choices extends readonly [string, ...string[]]>(choices: Choices) =>
   z.enum(choices, `Must be one of: ${choices.join(', ')}.`)

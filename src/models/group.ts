@@ -21,5 +21,6 @@ export default defineModel({
     users: { table: 'memberships', own: 'group_pk', other: 'user_pk' },
     roles: { table: 'group_roles', own: 'group_pk', other: 'role_pk' },
   },
+  unique: ['name'],
   shown: ['pk', 'num_pk', 'parent_name', 'users_obj', 'roles_obj'],
 })

@@ -8,7 +8,10 @@ import group from './group.ts'
 import propertyMapping from './property-mapping.ts'
 import type { ProviderModel } from './provider.ts'
 import { defineRole } from './role.ts'
+import token from './token.ts'
+import totpDevice from './totp-device.ts'
 import user from './user.ts'
+import userConsent from './user-consent.ts'
 
 /** Every model of this installation, known once at start. */
 export type Registry = {
@@ -21,10 +24,11 @@ export type Registry = {
   readonly providerModels: readonly string[]
 }
 
-/** Resources with permissions that no blueprint writes. */
-const readOnlyResources = ['token', 'totpdevice', 'userconsent'] as const
-
-const plainModels: readonly Model[] = [flow, propertyMapping, certificateKeyPair, group, user, application]
+const plainModels: readonly Model[] = [
+  ...[flow, propertyMapping, certificateKeyPair],
+  ...[group, user, token, totpDevice],
+  ...[application, userConsent],
+]
 
 /**
  * Finds the provider kinds and builds the registry.
@@ -95,7 +99,7 @@ export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly 
   permissionsFor(models.map(({ resource }) => resource))
 
 const permissionsFor = (resources: readonly string[]): Permission[] =>
-  [...specialPermissions, ...[...new Set([...resources, ...readOnlyResources])].flatMap(permissionsOf)].sort()
+  [...specialPermissions, ...[...new Set(resources)].flatMap(permissionsOf)].sort()
 
 /** Each file of the folder is the provider kind that it is named after. */
 export async function loadKinds(folder: URL): Promise<ProviderModel[]> {

@@ -25,6 +25,7 @@ export const defineRole = (permissions: readonly Permission[]) => {
         .refine((sent) => new Set(sent).size === sent.length, 'Must not hold a permission twice.')
         .default([]),
     }),
+    unique: ['name'],
     shown: ['pk'],
   })
 }

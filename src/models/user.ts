@@ -23,6 +23,7 @@ export default defineModel({
     groups: references('group').default([]),
   }),
   links: { groups: { table: 'memberships', own: 'user_pk', other: 'group_pk' } },
+  unique: ['username'],
   uuid: true,
   shown: ['pk', 'uuid', 'uid', 'avatar', 'last_login', 'is_superuser', 'groups_obj'],
 })

@@ -11,6 +11,7 @@ import {
 } from 'bullmq'
 import { Redis } from 'ioredis'
 import pg from 'pg'
+import { databaseProblem } from '../db/failures.ts'
 import { Problem } from '../errors.ts'
 import type { ApplyJob, QueueSpec } from './define.ts'
 
@@ -45,8 +46,11 @@ export type Backend = {
     options: { concurrency: number },
   ): ApplyWorker
   openEvents(spec: QueueSpec): ApplyEvents
-  /** @throws {Problem} `unavailable` when the store cannot be reached or is set up so that it could lose jobs */
-  check(): Promise<void>
+  /**
+   * @returns what the operator should know of how the store is set up, a sentence each
+   * @throws {Problem} `unavailable` when it cannot be reached, or throws jobs away
+   */
+  check(): Promise<string[]>
   close(): Promise<void>
 }
 
@@ -107,26 +111,33 @@ function openRedis(url: string): Backend {
   }
 }
 
-/** An evicting Redis throws jobs away without a word: it is refused. */
-async function checkRedis(redis: Redis): Promise<void> {
-  const reply = await reach(redis)
-  const policy = reply[reply.indexOf('maxmemory-policy') + 1]
+const unchecked =
+  'How Redis is set up could not be checked. It must have maxmemory-policy noeviction and should have appendonly yes: see to it where it is run.'
+const unkept =
+  'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker rings for them again. Set appendonly to yes.'
+
+/** Asked of INFO: hosted servers forbid CONFIG, and BullMQ cannot do without INFO either. */
+async function checkRedis(redis: Redis): Promise<string[]> {
+  const info = await reach(redis)
+  const told = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+  const [policy, appends] = [told('maxmemory_policy'), told('aof_enabled')]
+  // It would throw jobs away without a word.
   if (policy !== undefined && policy !== 'noeviction') {
     throw new Problem(
       'unavailable',
       `Redis evicts keys (maxmemory-policy ${policy}): set it to noeviction, or jobs get lost.`,
     )
   }
+  if (policy === undefined || appends === undefined) return [unchecked]
+  return appends === '0' ? [unkept] : []
 }
 
-async function reach(redis: Redis): Promise<string[]> {
+async function reach(redis: Redis): Promise<string> {
   try {
     if (redis.status !== 'ready') await new Promise((resolve, reject) => waitReady(redis, resolve, reject))
-    const reply: unknown = await redis.config('GET', 'maxmemory-policy')
-    return Array.isArray(reply) ? reply.map(String) : Object.entries(Object(reply)).flat().map(String)
+    return await redis.info()
   } catch (error) {
-    // Managed servers may forbid CONFIG; then their own settings have to be trusted.
-    if (error instanceof Error && /unknown command|NOPERM/i.test(error.message)) return []
+    if (error instanceof Error && /unknown command|NOPERM/i.test(error.message)) return ''
     throw new Problem('unavailable', 'Redis cannot be reached at REDIS_URL.', { retryAfterS: 1, cause: error })
   }
 }
@@ -141,7 +152,9 @@ function waitReady(redis: Redis, resolve: (value: unknown) => void, reject: (err
 
 async function openPostgres(url: string): Promise<Backend> {
   const client = new pg.Client({ connectionString: url, application_name: 'gatewright-queue-migrations' })
-  await client.connect()
+  await client.connect().catch((error: unknown) => {
+    throw databaseProblem(error)
+  })
   try {
     await runMigrations(client)
   } finally {
@@ -178,7 +191,7 @@ async function openPostgres(url: string): Promise<Backend> {
       quiet(
         new QueueEvents(spec.name, { connection: connection('gatewright-queue-events', 2) }, createPostgresBackend),
       ),
-    check: async () => {},
+    check: async () => [],
     close: async () => {},
   }
 }

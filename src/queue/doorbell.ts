@@ -1,4 +1,4 @@
-import { ErrorCode } from 'bullmq'
+import { ErrorCode, type JobState } from 'bullmq'
 import { Problem } from '../errors.ts'
 import type { ApplyQueue } from './backend.ts'
 import { canaryName, jobId } from './define.ts'
@@ -18,6 +18,29 @@ export async function ring(
 ): Promise<void> {
   await within(queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, ringNumber) }))
 }
+
+/** Taken by no worker yet. BullMQ calls the jobs of a paused queue `waiting` too. */
+const inLine: ReadonlySet<string> = new Set(['waiting', 'prioritized', 'delayed'] satisfies JobState[])
+
+/**
+ * Whether the job of this ring stands in line: then its run is not lost, however long the line is.
+ *
+ * @returns false when a worker took it, dead or alive, when it ended, and when the queue does not know it
+ * @throws {Problem} `unavailable` when the queue is away: nobody can say
+ */
+export async function standsInLine(
+  queue: ApplyQueue,
+  run: { readonly id: string },
+  ringNumber: number,
+): Promise<boolean> {
+  return inLine.has(await within(queue.getJobState(jobId(run.id, ringNumber))))
+}
+
+/** Both for one queue: what the reconciler needs of it. */
+export const doorbell = (queue: ApplyQueue) => ({
+  ring: (run: { readonly id: string; readonly title: string }, ringNumber: number) => ring(queue, run, ringNumber),
+  standsInLine: (run: { readonly id: string }, ringNumber: number) => standsInLine(queue, run, ringNumber),
+})
 
 const canaryEveryMs = 2_000
 

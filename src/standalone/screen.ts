@@ -40,6 +40,7 @@ export function readyScreen({ url, startedMs, place, queue, tokenFile, firstToke
   Gatewright is ready (${seconds(startedMs)}).
 
   API        ${url}/api/v3/
+  Docs       ${url}/docs/
   Dashboard  ${url}/admin/queues/
   Health     ${url}/-/health/ready/
   Database   ${place}

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { LogLevel } from '../config.ts'
-import { StartError } from '../start-error.ts'
+import { reasonOf, StartError } from '../start-error.ts'
 
 const program = fileURLToPath(new URL('../../workers/blueprint.ts', import.meta.url))
 const readyLine = /"msg":"worker ready"/
@@ -45,39 +44,27 @@ export function superviseWorker(env: Record<string, string | undefined>, level: 
   // At a quieter level it would not say that it is ready.
   const talking = { ...env, LOG_LEVEL: severity[level] > severity.info ? 'info' : level }
 
-  const live = async () => {
-    // The channel tells the worker when this process is gone, however it went; signals from the terminal are ours.
-    const worker = spawn(process.execPath, [program], {
-      env: talking,
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      detached: true,
-    })
-    child = worker
-    for (const stream of [worker.stdout, worker.stderr]) {
-      if (stream === null) continue
-      createInterface({ input: stream }).on('line', (line) => {
-        lines.push(line)
-        lines.splice(0, lines.length - keptLines)
-        print(line)
-        if (!readyLine.test(line)) return
-        wasReady = true
-        resolve()
-      })
-    }
-    const [code, signal] = await once(worker, 'close')
-    return signal ?? `exit code ${code}`
+  const hear = (line: string) => {
+    lines.push(line)
+    lines.splice(0, lines.length - keptLines)
+    print(line)
+    if (!readyLine.test(line)) return
+    wasReady = true
+    resolve()
   }
 
   const keep = async () => {
     for (let deaths = 1, pauseMs = backOff.firstMs; ; deaths++) {
       const born = performance.now()
-      const end = await live()
+      const end = await live(talking, hear, (worker) => {
+        child = worker
+      })
       if (stopping) return
       if (!wasReady && deaths >= maxStillbirths) {
-        throw new StartError(`The worker does not start (${end}). Its last words:\n${lines.join('\n')}`)
+        throw new StartError(`The worker does not start: it ${end}. Its last words:\n${lines.join('\n')}`)
       }
       if (performance.now() - born > backOff.soundMs) pauseMs = backOff.firstMs
-      print(`The worker ended (${end}); it is started again in ${pauseMs / 1000} s.`)
+      print(`The worker ${end}; it is started again in ${pauseMs / 1000} s.`)
       await delay(pauseMs)
       if (stopping) return
       pauseMs = Math.min(pauseMs * 2, backOff.longestMs)
@@ -103,6 +90,37 @@ export function superviseWorker(env: Record<string, string | undefined>, level: 
     },
   }
 }
+
+/** One life. @returns how it ended, for `The worker ...`; one that could not begin is over, too, and never thrown */
+async function live(
+  env: Record<string, string | undefined>,
+  hear: (line: string) => void,
+  born: (worker: ChildProcess) => void,
+): Promise<string> {
+  try {
+    // The channel tells the worker when this process is gone, however it went; signals from the terminal are ours.
+    const stdio = ['ignore', 'pipe', 'pipe', 'ipc'] as const
+    const worker = spawn(process.execPath, [program], { env, stdio: [...stdio], detached: true })
+    const end = endOf(worker)
+    born(worker)
+    for (const stream of [worker.stdout, worker.stderr]) if (stream) createInterface({ input: stream }).on('line', hear)
+    return await end
+  } catch (error) {
+    return notStarted(error)
+  }
+}
+
+function endOf(worker: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    worker.once('close', (code, signal) => resolve(`ended (${signal ?? `exit code ${code}`})`))
+    worker.on('error', (error) => {
+      // Nothing will close of what has no process; what has one lives on.
+      if (worker.pid === undefined) resolve(notStarted(error))
+    })
+  })
+}
+
+const notStarted = (error: unknown) => `could not be started (${reasonOf(error)})`
 
 const severity: Readonly<Record<LogLevel, number>> = {
   trace: 10,

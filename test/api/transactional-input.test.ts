@@ -171,7 +171,7 @@ const members: Record<string, Case> = {
   ),
   'NUL deep inside': provider(
     { redirect_uris: [{ matching_mode: 'regex', url: '\0' }] },
-    { redirect_uris: { 0: { url: ['May not hold the NUL character.'] } } },
+    { redirect_uris: { 0: { url: ['May not hold the NUL character.', 'May not be empty.'] } } },
   ),
   'NUL in a name': app({ 'a\0': 1 }, { 'a\ufffd': ['May not hold the NUL character.'] }),
   'halves of surrogate pairs': app({ name: '\ud800', group: 'a\udc00b' }, { name: halfPair, group: halfPair }),
@@ -189,7 +189,11 @@ const members: Record<string, Case> = {
       }),
     {
       app: { ['__proto__']: ['No member may have this name.'] },
-      provider: { redirect_uris: { 0: { ['__proto__']: ['No member may have this name.'] } } },
+      provider: {
+        redirect_uris: {
+          0: { ['__proto__']: ['No member may have this name.'], matching_mode: required, url: required },
+        },
+      },
     },
   ],
   'members that every object has': app(
@@ -198,7 +202,7 @@ const members: Record<string, Case> = {
   ),
   'an infinite number': [
     (to) => JSON.stringify({ ...to, app: { ...to.app, provider: 'HUGE' } }).replace('"HUGE"', '1e400'),
-    { app: { provider: ['Is too large a number.'] } },
+    { app: { provider: ['Is too large a number.', expect.stringContaining('"new" is not there yet')] } },
   ],
   '50 000 levels': [
     (to) => JSON.stringify({ ...to, app: 'DEEP' }).replace('"DEEP"', nested(50_000)),

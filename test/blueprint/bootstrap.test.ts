@@ -8,7 +8,11 @@ import { loadRegistry } from '../../src/models/index.ts'
 import { counts, versions } from '../support/contents.ts'
 import { freshDatabase } from '../support/database.ts'
 
-const engine = { registry: await loadRegistry(), keyring: keyring('a secret key for tests, 32 or more') }
+const engine = {
+  registry: await loadRegistry(),
+  keyring: keyring('a secret key for tests, 32 or more'),
+  tokenMaxDays: 365,
+}
 const start = (db: Db, token: string | null = null) => bootstrap(db, engine, token)
 
 test('the first start brings what the product ships, an admin and his token', async () => {

@@ -61,6 +61,62 @@ test('it tells the faults of all entries at once, and writes nothing', async () 
   expect([await counts(there.db), await versions(there.db)]).toEqual(before)
 })
 
+describe('rules that span members are told with the faults that only the database shows', () => {
+  const none = '6f7e0000-0000-4000-8000-00000000ffff'
+  const pair = (attrs: Record<string, unknown>) => ({
+    model: 'service_crypto.certificatekeypair',
+    identifiers: { name },
+    attrs,
+  })
+
+  test.each(['new', 'there'])('of a row that is %s, in the words of the worker', async (which) => {
+    if (which === 'there') await there.apply([oauth2(name)])
+    const entries = [oauth2(name, { client_secret: '', signing_key: none })]
+    const missing = `There is no certificatekeypair with the key ${none}.`
+    const empty = 'May not be empty when client_type is confidential.'
+    await expect(there.check(entries)).rejects.toMatchObject({
+      fields: { entries: { 0: { signing_key: [missing], client_secret: [empty] } } },
+    })
+    expect(await there.refusal(entries)).toMatchObject({
+      reason: 'invalid',
+      logs: [`rolled back: entries.0.signing_key: ${missing}`, `rolled back: entries.0.client_secret: ${empty}`],
+    })
+  })
+
+  test('but not of members that the service would still have made', async () => {
+    await expect(there.check([{ ...pair({ key_data: null }), identifiers: { name: '' } }])).rejects.toHaveProperty(
+      'fields',
+      { entries: { 0: { name: ['May not be empty.'] } } },
+    )
+  })
+
+  test('nor of a member that is wrong by itself', async () => {
+    await there.apply([pair({})])
+    await expect(there.check([pair({ certificate_data: 'x' })])).rejects.toMatchObject({
+      fields: { entries: { 0: { certificate_data: [expect.stringMatching(/^Must be a certificate in PEM form/)] } } },
+    })
+  })
+
+  test.each([
+    ['its own', 'add_oauth2provider', (taken: string) => oauth2(taken)],
+    ["another kind's", 'change_oauth2provider', (taken: string) => scim(taken)],
+  ])('and who may not is told none of them: the name is %s, and he may only %s', async (_, permission, entry) => {
+    await there.apply([entry(name)])
+    const entries = [oauth2(name, { signing_key: none })]
+    await expect(there.check(entries, holder(permission))).rejects.toMatchObject({ code: 'permission_denied' })
+    expect(await there.refusal(entries, holder(permission))).toMatchObject({ reason: 'permission_denied' })
+  })
+})
+
+test('a key that is not there is named at its place, also behind one that is yet to come', async () => {
+  const group = (attrs: Record<string, unknown>) => ({ model: 'service_core.group', identifiers: { name }, attrs })
+  const role = { model: 'service_rbac.role', id: 'role', identifiers: { name } }
+  const none = '6f7e0000-0000-4000-8000-00000000ffff'
+  await expect(there.check([role, group({ roles: [new KeyOf('role'), 'x', none] })])).rejects.toMatchObject({
+    fields: { entries: { 1: { roles: { 1: ['Must be a UUID.'], 2: [`There is no role with the key ${none}.`] } } } },
+  })
+})
+
 test('what it finds is what an apply does', async () => {
   await there.apply([flow(`${name}-there`), flow(`${name}-other`)])
   const entries = [

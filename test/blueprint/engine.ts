@@ -1,8 +1,9 @@
-import { type ApplyResult, apply, type Conditions, Refusal } from '../../src/blueprint/apply.ts'
+import { type ApplyResult, apply, type Conditions } from '../../src/blueprint/apply.ts'
 import { check } from '../../src/blueprint/check.ts'
 import { compile } from '../../src/blueprint/compile.ts'
 import type { Entry } from '../../src/blueprint/document.ts'
 import type { Engine } from '../../src/blueprint/inspect.ts'
+import { Refusal } from '../../src/blueprint/refusal.ts'
 import { bootstrap } from '../../src/bootstrap.ts'
 import { type Db, transaction } from '../../src/db/client.ts'
 import { keyring } from '../../src/db/seal.ts'
@@ -25,7 +26,11 @@ export type Bench = {
 
 export async function bench(): Promise<Bench> {
   const { db, url } = await freshDatabase()
-  const engine = { registry: await loadRegistry(), keyring: keyring('a secret key for tests, 32 or more') }
+  const engine = {
+    registry: await loadRegistry(),
+    keyring: keyring('a secret key for tests, 32 or more'),
+    tokenMaxDays: 365,
+  }
   await bootstrap(db, engine, 'the-token-of-the-first-admin')
   const planOf = (entries: readonly Partial<Entry>[]) =>
     compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)

@@ -114,7 +114,7 @@ describe('a transaction waits no longer than it may', () => {
   test('and the next one on the same connection has limits of its own', async () => {
     const single = connect(url, { applicationName: 'gatewright-test', max: 1 })
     await transaction(single, (tx) => pidOf(tx), short)
-    expect((await single.pool.query('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '0' }])
+    expect((await single.pool.query('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '3s' }])
     expect((await single.pool.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '8s' }])
     await single.close()
   })

@@ -171,6 +171,52 @@ test('a lost secret key is not replaced by another', async () => {
   writeFileSync(file, key, { mode: 0o600 })
 })
 
+test.each([
+  ['', 'is empty'],
+  ['short\n', 'holds 5 characters, and it takes 32 or more'],
+])('a damaged secret key is refused, and nothing is started or replaced: %j', async (text, why) => {
+  const file = join(dataDir, 'secret-key')
+  const key = readFileSync(file)
+  writeFileSync(file, text)
+  expect(await refusal()).toBe(
+    `\n\n${file} ${why}; what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY.\n`,
+  )
+  expect(readFileSync(file, 'utf8')).toBe(text)
+  expect(postgresPid()).toBe(null)
+  writeFileSync(file, key)
+})
+
+test('a first token that was emptied is none of the screen; the installation is as it was', async () => {
+  const file = join(dataDir, 'admin-token')
+  const token = readFileSync(file)
+  writeFileSync(file, '')
+  const server = await ready(start())
+  expect(server.output()).not.toContain(file)
+  writeFileSync(file, token)
+  expect(await put()).toMatchObject({ applied: true })
+  await server.stop()
+}, 60_000)
+
+test('a damaged key and first token of no installation yet are refused before they seal or open anything', async () => {
+  const fresh = join(top, 'fresh')
+  mkdirSync(fresh)
+  writeFileSync(join(fresh, 'admin-token'), 'short\n')
+  chmodSync(fresh, 0o711)
+  writeFileSync(join(fresh, 'secret-key'), '')
+  expect(await refusal({ DATA_DIR: fresh })).toContain(
+    `\n${join(fresh, 'secret-key')} is empty; remove it, and the next start makes another.\n`,
+  )
+  rmSync(join(fresh, 'secret-key'))
+  expect(await refusal({ DATA_DIR: fresh })).toContain(
+    `\n${join(fresh, 'admin-token')} holds 5 characters, and it takes 20 or more; remove it, and the next start makes another.\n`,
+  )
+  expect(existsSync(join(fresh, 'postgres', 'postmaster.pid'))).toBe(false)
+  rmSync(join(fresh, 'admin-token'))
+  const server = await ready(start({ DATA_DIR: fresh }))
+  expect(readFileSync(join(fresh, 'admin-token'), 'utf8').length).toBeGreaterThan(20)
+  await server.stop()
+}, 60_000)
+
 test('a database of a newer version is refused, and its server does not stay', async () => {
   const server = await ready(start())
   const later =

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { lockKey } from '../../src/blueprint/apply.ts'
+import { lockKey } from '../../src/blueprint/perform.ts'
 import { within } from '../support/template.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, type Sent } from './clients.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
-import { lockKey } from '../../src/blueprint/apply.ts'
+import { lockKey } from '../../src/blueprint/perform.ts'
 import { openBackend } from '../../src/queue/backend.ts'
 import { applyQueue } from '../../src/queue/define.ts'
 import { within } from '../support/template.ts'

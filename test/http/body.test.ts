@@ -1,7 +1,10 @@
 import fc from 'fast-check'
+import Fastify from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/errors.ts'
-import { bodyLimits, parseJson } from '../../src/http/body.ts'
+import { acceptJson, bodyLimits, parseJson } from '../../src/http/body.ts'
+import { answerProblems } from '../../src/http/problems.ts'
+import { storableJson } from '../../src/models/syntax.ts'
 
 const read = (text: string) => parseJson(Buffer.from(text))
 
@@ -9,10 +12,68 @@ test('what JSON can say is read as it stands', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
       fc.pre(!/"__proto__"|\\u0000|\\ud[89a-f]/.test(JSON.stringify(value)))
-      expect(read(JSON.stringify(value))).toEqual(JSON.parse(JSON.stringify(value)))
+      const { value: there, faults } = read(JSON.stringify(value))
+      expect(there).toEqual(JSON.parse(JSON.stringify(value)))
+      expect(faults.list).toEqual([])
     }),
     { numRuns: 2_000 },
   )
+})
+
+test('what cannot be kept is told, and mended so that all of it could be kept', () => {
+  const piece = fc.constantFrom('a', '\\u0000', '\\ud800', '\\udc00', '\\u0000b', 'é', '')
+  const quotedText = fc.array(piece, { maxLength: 3 }).map((pieces) => `"${pieces.join('')}"`)
+  const name = fc.oneof(quotedText, fc.constant('"__proto__"'))
+  const { json } = fc.letrec<{ json: string }>((tie) => ({
+    json: fc.oneof(
+      { maxDepth: 5 },
+      quotedText,
+      fc.constantFrom('1', '1e400', '-1e400', 'null'),
+      fc.array(tie('json'), { maxLength: 4 }).map((items) => `[${items}]`),
+      fc
+        .array(fc.tuple(name, tie('json')), { maxLength: 4 })
+        .map((members) => `{${members.map((each) => each.join(':'))}}`),
+    ),
+  }))
+  const isSound = (value: unknown) => storableJson(value) === undefined && !JSON.stringify(value).includes('__proto__')
+  let faulty = 0
+  fc.assert(
+    fc.property(json, (text) => {
+      const { value, faults } = read(text)
+      expect(isSound(value)).toBe(true)
+      expect(faults.any).toBe(!isSound(JSON.parse(text)))
+      if (faults.any) faulty += 1
+      else expect(value).toEqual(JSON.parse(text))
+    }),
+    { numRuns: 2_000 },
+  )
+  expect(faulty).toBeGreaterThan(500)
+})
+
+test('a route that does not tell of such texts itself is not reached', async () => {
+  const app = Fastify()
+  acceptJson(app)
+  answerProblems(app)
+  app.post('/plain', async ({ body }) => ({ body }))
+  app.post('/telling', { config: { tellsTextFaults: true } }, async ({ body, textFaults }) => ({
+    body,
+    told: textFaults?.tree(),
+  }))
+  const post = async (url: string, payload?: string) => {
+    const headers = payload === undefined ? {} : { 'content-type': 'application/json' }
+    const { statusCode, body } = await app.inject({
+      method: 'POST',
+      url,
+      headers,
+      ...(payload !== undefined && { payload }),
+    })
+    return [statusCode, JSON.parse(body)]
+  }
+  const faults = { name: ['May not hold the NUL character.'] }
+  expect(await post('/plain', '{"name":"a\\u0000"}')).toEqual([400, { ...faults, code: 'invalid' }])
+  expect(await post('/plain', '{"name":"a"}')).toEqual([200, { body: { name: 'a' } }])
+  expect(await post('/plain')).toEqual([200, {}])
+  expect(await post('/telling', '{"name":"a\\u0000"}')).toEqual([200, { body: { name: 'a' }, told: faults }])
 })
 
 test('any bytes are read or refused, never a surprise', () => {
@@ -63,9 +124,8 @@ describe('what is too much is refused at once', () => {
   })
 
   test('faults by the thousand', () => {
-    expect(quick(JSON.stringify(Array.from({ length: 9_000 }, () => '\0'))).fields).toMatchObject({
-      non_field_errors: ['8900 more faults are not listed.'],
-    })
+    const { faults } = read(JSON.stringify(Array.from({ length: 9_000 }, () => '\0')))
+    expect(faults.tree()).toMatchObject({ non_field_errors: ['8900 more faults are not listed.'] })
   })
 })
 

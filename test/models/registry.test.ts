@@ -53,7 +53,7 @@ test('permissions are closed: four for each model and resource, and the special 
       'assign_role',
     ]),
   )
-  expect(names).toHaveLength(8 + 4 * (registry.models.length + 3))
+  expect(names).toHaveLength(8 + 4 * registry.models.length)
 })
 
 const declaration: ModelDeclaration = {

@@ -3,7 +3,7 @@ import type { Db } from '../../src/db/client.ts'
 import { sql } from '../../src/db/sql.ts'
 import { type ApplyQueue, type Backend, openBackend } from '../../src/queue/backend.ts'
 import { applyQueue, canaryName, jobId, runOfJob } from '../../src/queue/define.ts'
-import { keepCanary, ring } from '../../src/queue/doorbell.ts'
+import { keepCanary, ring, standsInLine } from '../../src/queue/doorbell.ts'
 import { beat, sinceConsumptionS } from '../../src/queue/heartbeat.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -25,6 +25,12 @@ async function opened(urls: {
   const queue = backend.openQueue(applyQueue)
   atEnd(() => queue.close())
   return { backend, queue }
+}
+
+async function backendOn(redisUrl: string): Promise<Backend> {
+  const backend = await openBackend({ redisUrl, databaseUrl: '' })
+  atEnd(() => backend.close())
+  return backend
 }
 
 type Taken = { name: string; id: string | undefined; data: unknown }[]
@@ -69,7 +75,12 @@ function claims(redis: () => Promise<string | null>): void {
       [run.title, `run-${run.id}-1`, { run: run.id }],
       [run.title, `run-${run.id}-2`, { run: run.id }],
     ])
-    await until(() => ended.length > 0, { what: "the queue's event" })
+    // Events of before it listens are lost, and nobody says when it does.
+    const heard = async () => {
+      if (ended.length === 0) await ring(queue, run, taken.length + 1)
+      return ended.length > 0
+    }
+    await until(heard, { what: "the queue's event", everyMs: 100 })
     expect(ended.map(runOfJob)).toContain(run.id)
   })
 
@@ -119,12 +130,15 @@ describe("on PostgreSQL's", () => {
     await ring(queue, run, 1)
     proxy.freeze(true)
     await refusedSoon(queue, 2)
+    await awaySoon(standsInLine(queue, run, 1))
     proxy.freeze(false)
     proxy.accept(false)
     proxy.cut()
     await refusedSoon(queue, 3)
+    await awaySoon(standsInLine(queue, run, 1))
     proxy.accept(true)
     await until(() => ring(queue, run, 4).then(() => true), { what: 'the bell to ring again' })
+    expect(await standsInLine(queue, run, 4)).toBe(true)
   })
 })
 
@@ -140,11 +154,14 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     await ring(queue, run, 1)
     process.kill(redis.pid, 'SIGSTOP')
     await refusedSoon(queue, 2)
+    await awaySoon(standsInLine(queue, run, 1))
     process.kill(redis.pid, 'SIGCONT')
     await redis.kill()
     await refusedSoon(queue, 3)
+    await awaySoon(standsInLine(queue, run, 1))
     await redis.start()
     await until(() => ring(queue, run, 4).then(() => true), { what: 'the bell to ring again' })
+    expect(await standsInLine(queue, run, 4)).toBe(true)
   })
 
   test('one that throws keys away is refused at start, by its setting', async () => {
@@ -153,6 +170,39 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
       code: 'unavailable',
       message: expect.stringContaining('maxmemory-policy allkeys-lru'),
     })
+  })
+
+  test('and so it is where it may not be asked for its settings', async () => {
+    const guest = ['--user', 'guest', 'on', '>secret', '~*', '&*', '+@all', '-config']
+    const redis = await ownRedis({ flags: ['--maxmemory-policy', 'volatile-ttl', ...guest] })
+    const backend = await backendOn(redis.url.replace('//', '//guest:secret@'))
+    await expect(backend.check()).rejects.toMatchObject({ message: expect.stringContaining('volatile-ttl') })
+  })
+
+  test('one that keeps nothing on disk is taken, and told of', async () => {
+    const redis = await ownRedis()
+    const backend = await backendOn(redis.url)
+    expect(await backend.check()).toEqual([
+      'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker rings for them again. Set appendonly to yes.',
+    ])
+  })
+
+  test('one that keeps an append-only file and throws nothing away is as it must be', async () => {
+    const redis = await ownRedis({ durable: true })
+    const backend = await backendOn(redis.url)
+    expect(await backend.check()).toEqual([])
+  })
+
+  test('one that does not say how it is set up is taken, and told of', async () => {
+    const redis = await ownRedis({
+      durable: true,
+      flags: ['--user', 'guest', 'on', '>secret', '~*', '&*', '+@all', '-info'],
+    })
+    const url = redis.url.replace('//', '//guest:secret@')
+    const backend = await backendOn(url)
+    expect(await backend.check()).toEqual([
+      'How Redis is set up could not be checked. It must have maxmemory-policy noeviction and should have appendonly yes: see to it where it is run.',
+    ])
   })
 
   test('one that is full refuses the bell, and the run is not lost', async () => {
@@ -171,8 +221,12 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
 })
 
 async function refusedSoon(queue: ApplyQueue, number: number): Promise<void> {
+  await awaySoon(ring(queue, run, number))
+}
+
+async function awaySoon(call: Promise<unknown>): Promise<void> {
   const from = performance.now()
-  await expect(ring(queue, run, number)).rejects.toMatchObject({
+  await expect(call).rejects.toMatchObject({
     code: 'unavailable',
     message: 'The queue is away. Try again shortly.',
     retryAfterS: 1,

@@ -13,7 +13,7 @@ import type { Api } from '../../src/http/api.ts'
 import { loadRegistry } from '../../src/models/index.ts'
 import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
 import { applyQueue, runOfJob } from '../../src/queue/define.ts'
-import { ring } from '../../src/queue/doorbell.ts'
+import { doorbell } from '../../src/queue/doorbell.ts'
 import { type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
@@ -67,7 +67,11 @@ export async function installation({
   const redisUrl = kind === 'redis' ? await freshRedis() : null
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
-  const engine = { registry: await loadRegistry(), keyring: keyring('a secret key for tests, 32 or more') }
+  const engine = {
+    registry: await loadRegistry(),
+    keyring: keyring('a secret key for tests, 32 or more'),
+    tokenMaxDays: 365,
+  }
   await bootstrap(db, engine, adminToken)
 
   const backend = await openBackend({ redisUrl, databaseUrl: url })
@@ -84,8 +88,8 @@ export async function installation({
   events.on('failed', ended)
   const backlog = startBacklog(db)
   atEnd(() => backlog.close())
-  const bell: Ring = (run, number) => ring(queue, run, number)
-  const app = buildApp({ queue, submitter: { db, engine, waiter, backlog, log: logger, applyWaitMs, ring: bell } })
+  const bell = doorbell(queue)
+  const app = buildApp({ queue, submitter: { db, engine, waiter, backlog, log: logger, applyWaitMs, ring: bell.ring } })
   atEnd(() => app.close())
   await app.ready()
 
@@ -103,7 +107,7 @@ export async function installation({
 
   const as = (token: string) => askAs(app, token)
   return {
-    ...{ app, url, redisUrl, db, engine, queue, worker, log, as, ring: bell },
+    ...{ app, url, redisUrl, db, engine, queue, worker, log, as, ring: bell.ring },
     admin: as(adminToken),
     make: makers(db, as),
     hold: gate.hold,

@@ -37,7 +37,9 @@ const layers = [
   [/^src\/(config|errors|ids|kept-secret|log|messages|permissions|process|start-error|token-secret)\.ts$/],
   [/^src\/db\//],
   [/^src\/models\//],
+  [/^src\/views\//],
   [/^src\/(blueprint|queue)\//],
+  [/^src\/seed\//],
   [/^src\/http\//],
   [/^src\/api\//],
   // Other files of `src/` wire things together.

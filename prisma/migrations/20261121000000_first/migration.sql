@@ -72,6 +72,15 @@ CREATE TABLE "memberships" (
 );
 
 -- CreateTable
+CREATE TABLE "row_counts" (
+    "pk" BIGSERIAL NOT NULL,
+    "table_name" TEXT NOT NULL,
+    "rows" INTEGER NOT NULL,
+
+    CONSTRAINT "row_counts_pkey" PRIMARY KEY ("pk")
+);
+
+-- CreateTable
 CREATE TABLE "roles" (
     "pk" UUID NOT NULL,
     "name" TEXT NOT NULL,
@@ -315,6 +324,9 @@ CREATE INDEX "group_ancestors_ancestor_pk_group_pk_idx" ON "group_ancestors"("an
 CREATE INDEX "memberships_user_pk_group_pk_idx" ON "memberships"("user_pk", "group_pk");
 
 -- CreateIndex
+CREATE INDEX "row_counts_table_name_rows_idx" ON "row_counts"("table_name", "rows");
+
+-- CreateIndex
 CREATE UNIQUE INDEX "roles_name_key" ON "roles"("name");
 
 -- CreateIndex
@@ -506,13 +518,39 @@ CREATE TRIGGER "groups_know_their_ancestors" AFTER INSERT OR UPDATE OF "parent" 
 CREATE INDEX "runs_queued" ON "runs" ("rung_at") WHERE "state" = 'queued';
 CREATE INDEX "runs_with_generated" ON "runs" ("generated_until") WHERE "generated" IS NOT NULL;
 
--- `search`: contains, in any case.
-CREATE INDEX "users_username_trgm" ON "users" USING gin ("username" gin_trgm_ops);
-CREATE INDEX "users_name_trgm" ON "users" USING gin ("name" gin_trgm_ops);
-CREATE INDEX "users_email_trgm" ON "users" USING gin ("email" gin_trgm_ops);
-CREATE INDEX "users_uuid_trgm" ON "users" USING gin (("uuid"::text) gin_trgm_ops);
-CREATE INDEX "groups_name_trgm" ON "groups" USING gin ("name" gin_trgm_ops);
-CREATE INDEX "totp_devices_name_trgm" ON "totp_devices" USING gin ("name" gin_trgm_ops);
+-- Keys that nobody has viewed yet: workers look for old ones every second, and nearly all tokens have none.
+CREATE INDEX "tokens_with_sealed_key" ON "tokens" ("created_at") WHERE "sealed_key" IS NOT NULL;
+
+-- How many rows a list has, exactly, without counting them (docs/adr/0012-lists-know-their-size.md).
+CREATE FUNCTION "keep_row_count"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN
+    -- Whoever adds rows up has a sum that is not seen from here: he is waited for, and kept from beginning.
+    PERFORM pg_advisory_xact_lock('"row_counts"'::regclass::oid::bigint);
+    DELETE FROM "row_counts" WHERE "table_name" = TG_TABLE_NAME;
+  ELSIF TG_OP = 'INSERT' THEN
+    INSERT INTO "row_counts" ("table_name", "rows") SELECT TG_TABLE_NAME, count(*) FROM "touched" HAVING count(*) > 0;
+  ELSE
+    INSERT INTO "row_counts" ("table_name", "rows") SELECT TG_TABLE_NAME, -count(*) FROM "touched" HAVING count(*) > 0;
+  END IF;
+  RETURN NULL;
+END $$;
+DO $$
+DECLARE
+  listed text;
+BEGIN
+  FOREACH listed IN ARRAY ARRAY['users', 'groups', 'totp_devices', 'user_consents'] LOOP
+    EXECUTE format('CREATE TRIGGER %I AFTER INSERT ON %I REFERENCING NEW TABLE AS "touched" FOR EACH STATEMENT EXECUTE FUNCTION "keep_row_count"()', listed || '_count_added', listed);
+    EXECUTE format('CREATE TRIGGER %I AFTER DELETE ON %I REFERENCING OLD TABLE AS "touched" FOR EACH STATEMENT EXECUTE FUNCTION "keep_row_count"()', listed || '_count_removed', listed);
+    EXECUTE format('CREATE TRIGGER %I AFTER TRUNCATE ON %I FOR EACH STATEMENT EXECUTE FUNCTION "keep_row_count"()', listed || '_count_emptied', listed);
+  END LOOP;
+END $$;
+
+-- `search`: every term is in some field, in any case. Terms hold no white space, so none spans two fields of a line.
+CREATE INDEX "users_search" ON "users" USING gin ((lower("username" || ' ' || "name" || ' ' || "email" || ' ' || "uuid"::text)) gin_trgm_ops);
+CREATE INDEX "users_username_search" ON "users" USING gin ((lower("username")) gin_trgm_ops);
+CREATE INDEX "groups_search" ON "groups" USING gin ((lower("name")) gin_trgm_ops);
+CREATE INDEX "totp_devices_search" ON "totp_devices" USING gin ((lower("name")) gin_trgm_ops);
 
 -- `attributes`: nested containment.
 CREATE INDEX "users_attributes" ON "users" USING gin ("attributes" jsonb_path_ops);

@@ -1,14 +1,18 @@
 /**
  * The life of a run, as one pure function of state and event, so that it can be read in one place and simulated.
  *
- *            ring (again, 5 at most)
+ *            stand · ring (5 at most) · miss
  *             ┌──┐
  *             ▼  │      lock                finish ──► done       (applied, or refused with its reason)
  *   record ► queued ─────────► running ────► fail ───► failed     (a surprise: somebody should look)
  *             │  ▲               │
  *             │  └───────────────┘ release (the worker died or rolled back: its row lock is gone)
  *             ├──► cancelled            cancel: the waiting API gave up, and nothing was applied
- *             └──► failed               ring too often: every worker that took it died
+ *             └──► failed               a sixth ring: the five before came to nothing
+ *
+ * The reconciler asks the queue about a run whose patience is over. Its job stands in line: `stand`, nothing is counted.
+ * The queue has no such job, or a worker took it and does not hold the run: `ring`, a new job, and it counts. That job
+ * could not be added: `miss`, and it does not count after all. The queue is away: nothing happens to the run.
  *
  * `running` is not stored: it is a queued run whose row some transaction has locked, so it cannot outlive its worker.
  */
@@ -17,11 +21,11 @@ export type RunState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
 
 export type Life = {
   readonly state: RunState
-  /** How often the doorbell was rung. */
+  /** How often the doorbell was rung, by the API and then by the reconciler. */
   readonly rings: number
 }
 
-export type RunEvent = 'ring' | 'lock' | 'release' | 'finish' | 'fail' | 'cancel'
+export type RunEvent = 'stand' | 'ring' | 'miss' | 'lock' | 'release' | 'finish' | 'fail' | 'cancel'
 
 /** The doorbell is rung this often before a run fails. */
 export const maxRings = 5
@@ -32,9 +36,13 @@ export const isFinished = (state: RunState): boolean => state === 'done' || stat
 export function live(life: Life, event: RunEvent): Life {
   const { state, rings } = life
   switch (event) {
+    case 'stand':
+      return life
     case 'ring':
       if (state !== 'queued') return life
       return rings < maxRings ? { state, rings: rings + 1 } : { state: 'failed', rings }
+    case 'miss':
+      return state === 'queued' && rings > 0 ? { state, rings: rings - 1 } : life
     case 'lock':
       return state === 'queued' ? { state: 'running', rings } : life
     case 'release':
@@ -51,7 +59,8 @@ export function live(life: Life, event: RunEvent): Life {
 }
 
 /**
- * Seconds that a run stays queued and unlocked before it is rung again. Quick at first, because a worker that was killed
- * left it and its submitter waits; then patient, because a run that only stands in a long queue must not be given up.
+ * Seconds that a run stays queued and unlocked before the queue is asked about its job; then they begin anew. Quick at
+ * first, because a worker that was killed left it and its submitter waits; then patient, because a run that brings its
+ * workers down is to leave the other runs some time.
  */
 export const patienceS = (rings: number): number => (rings <= 3 ? 1 : 5 * 2 ** (rings - 3))

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Db, Queryable } from '../../db/client.ts'
 import type { Keyring, SealedPlace } from '../../db/seal.ts'
 import { sql, statement } from '../../db/sql.ts'
+import type { Actor } from '../../permissions.ts'
 import type { Conditions } from '../apply.ts'
 import { live, type RunState } from './life.ts'
 
@@ -28,6 +29,8 @@ export type NewRun = {
   /** What the job is called: `apply oauth2 grafana`. */
   readonly title: string
   readonly submitterPk: number | null
+  /** Who really submits, while he does so as somebody else. */
+  readonly impersonator?: Pick<Actor, 'pk' | 'username'> | undefined
   readonly requestId: string
   /** YAML text. */
   readonly blueprint: string
@@ -45,12 +48,18 @@ export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): Sea
  * PostgreSQL takes away was not applied either, and the applying transaction flushes all that came before it.
  */
 export async function record(db: Pick<Db, 'write'>, keyring: Keyring, run: NewRun): Promise<void> {
-  const { id, title, submitterPk, requestId, conditions } = run
+  const { id, title, submitterPk, requestId } = run
   await db.write(sql`
     WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
     INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options)
-    SELECT ${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${JSON.stringify(conditions)}::jsonb FROM lazily`)
+    SELECT ${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${optionsOf(run)}::jsonb FROM lazily`)
 }
+
+const optionsOf = ({ conditions, impersonator }: NewRun) =>
+  JSON.stringify({
+    ...conditions,
+    ...(impersonator !== undefined && { impersonator: { pk: impersonator.pk, username: impersonator.username } }),
+  })
 
 const sealed = (keyring: Keyring, { id, blueprint }: NewRun) => keyring.seal(blueprint, sealedColumn(id, 'blueprint'))
 
@@ -90,6 +99,14 @@ const conditionsSchema = z.object({
 
 export const conditionsOf = (run: LockedRun): Conditions => conditionsSchema.parse(run.options)
 
+const impersonatorSchema = z.object({
+  impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
+})
+
+/** Who really submitted it, when he did so as somebody else. */
+export const impersonatorOf = (run: LockedRun): { pk: number; username: string } | undefined =>
+  impersonatorSchema.parse(run.options).impersonator
+
 const cancelled = (rings: number): RunState => live({ state: 'queued', rings }, 'cancel').state
 
 /**
@@ -111,10 +128,10 @@ export async function cancel(q: Queryable, id: string, why: string): Promise<boo
  * @returns whether it is cancelled: then it certainly was not and will not be applied
  */
 export async function recordCancelled(q: Queryable, keyring: Keyring, run: NewRun, why: string): Promise<boolean> {
-  const { id, title, submitterPk, requestId, conditions } = run
+  const { id, title, submitterPk, requestId } = run
   const rows = await q.query(sql`
     INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options, state, reason, logs, finished_at)
-    VALUES (${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${JSON.stringify(conditions)}::jsonb,
+    VALUES (${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${optionsOf(run)}::jsonb,
       ${cancelled(0)}::run_state, 'not_applied', ARRAY[${why}], clock_timestamp())
     ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs, finished_at = excluded.finished_at
     WHERE runs.state = 'queued' RETURNING id`)

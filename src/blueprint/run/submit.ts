@@ -55,7 +55,8 @@ async function recordAndWait(
   const { db, engine, waiter, ring, log, applyWaitMs } = submitter
   const { title, conditions, blueprint } = submission
   const id = uuid7()
-  const run = { id, title, submitterPk: actor.pk, requestId, blueprint: print(blueprint), conditions }
+  const { pk: submitterPk, impersonator } = actor
+  const run = { id, title, submitterPk, impersonator, requestId, blueprint: print(blueprint), conditions }
   try {
     await record(db, engine.keyring, run)
   } catch (error) {

@@ -3,14 +3,23 @@ import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
 import { Problem } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
-import { actorOfRun } from '../../models/actor.ts'
-import type { Actor } from '../../permissions.ts'
-import { type ApplyResult, apply, Refusal } from '../apply.ts'
+import { actorOfRun, actorOfUser } from '../../models/actor.ts'
+import { type Actor, allows } from '../../permissions.ts'
+import { type ApplyResult, apply } from '../apply.ts'
 import { compile } from '../compile.ts'
 import type { Engine } from '../inspect.ts'
+import { Refusal } from '../refusal.ts'
 import { parse } from '../yaml.ts'
 import { live, type RunEvent, type RunState } from './life.ts'
-import { conditionsOf, type LockedRun, lockRun, readFinished, runChannel, sealedColumn } from './record.ts'
+import {
+  conditionsOf,
+  impersonatorOf,
+  type LockedRun,
+  lockRun,
+  readFinished,
+  runChannel,
+  sealedColumn,
+} from './record.ts'
 
 /** The worker's half of a run: one transaction that holds the effect and the record of it. */
 
@@ -67,7 +76,7 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
     if (run === undefined) return 'gone'
     const running = live(run, 'lock')
     if (running === run) return 'duplicate'
-    const result = await applyRun(tx, engine, run, actor)
+    const result = await applyRun(tx, engine, run, await stillActing(tx, run, actor))
     finish(tx, run, {
       state: live(running, 'finish').state,
       applied: true,
@@ -89,6 +98,15 @@ async function applyRun(tx: Tx, engine: Engine, run: LockedRun, actor: Actor | n
     entry.id === undefined ? ['entries', index] : [entry.id],
   )
   return apply(tx, engine, plan, actor, conditionsOf(run))
+}
+
+/** Whoever acts as somebody else must still be allowed to when it is done. @returns null otherwise */
+async function stillActing(tx: Tx, run: LockedRun, actor: Actor | null): Promise<Actor | null> {
+  const impersonator = impersonatorOf(run)
+  if (impersonator === undefined || actor === null) return actor
+  const real = await actorOfUser(tx, impersonator)
+  const mayStill = real !== null && allows(real, 'impersonate') && (real.isSuperuser || !actor.isSuperuser)
+  return mayStill ? { ...actor, impersonator: real } : null
 }
 
 function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: ApplyResult): { generated: string | null } {
@@ -113,6 +131,7 @@ function finish(
   run: LockedRun,
   { state, applied, reason, logs, changes, actorName, generated, runSecretsHours }: Finish,
 ): void {
+  const real = impersonatorOf(run)
   tx.send(sql`
     WITH finished AS (
       UPDATE runs SET state = ${state}::run_state, applied = ${applied}, reason = ${reason}, logs = ${logs},
@@ -120,8 +139,8 @@ function finish(
         started_at = now(), finished_at = clock_timestamp()
       WHERE id = ${run.id} RETURNING id
     ), audited AS (
-      INSERT INTO audit_rows (actor_pk, actor_name, action, changes, request_id, run_id)
-      SELECT ${run.submitterPk}::integer, ${actorName}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
+      INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
+      SELECT ${run.submitterPk}::integer, ${actorName}, ${real?.pk ?? null}::integer, ${real?.username ?? null}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
       FROM finished WHERE ${applied}
     )
     SELECT pg_notify(${runChannel}, ${run.id}::text) FROM finished`)

@@ -11,11 +11,18 @@ const key = () => reference('certificatekeypair').nullable().default(null)
 
 const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
 
-/** Where the application is: the first redirect URI that is one, for a regular expression has no certain host. */
+/** Where the application is: scheme and host of the first redirect URI. */
 function launchUrl(values: Values): string | null {
-  const uris = redirectUris().safeParse(values.redirect_uris)
-  const first = uris.data?.find(({ matching_mode }) => matching_mode === 'strict')
-  return first === undefined ? null : originOf(first.url)
+  const [first] = redirectUris().safeParse(values.redirect_uris).data ?? []
+  if (first === undefined) return null
+  return first.matching_mode === 'strict' ? originOf(first.url) : originOfPattern(first.url)
+}
+
+/** A pattern has an origin where it spells it out; a dot there means a dot, whether or not it is escaped. */
+function originOfPattern(pattern: string): string | null {
+  const plain = pattern.replace(/^\^/, '').replace(/\\([./-])/g, '$1')
+  const [, origin] = /^([a-z][a-z\d+.-]*:\/\/[\w.:-]+)(?:\/|\$?$)/i.exec(plain) ?? []
+  return origin === undefined ? null : originOf(origin)
 }
 
 export default defineProvider({

@@ -37,7 +37,9 @@ export default defineProvider({
       report(['cookie_domain'], 'May not be empty when mode is forward_domain.')
     if (values.basic_auth_enabled !== true) return
     for (const member of basicAuthAttributes) {
-      if (String(values[member]).trim() === '') report([member], 'May not be empty when basic_auth_enabled is true.')
+      const attribute = values[member]
+      if (typeof attribute === 'string' && attribute.trim() === '')
+        report([member], 'May not be empty when basic_auth_enabled is true.')
     }
   },
   launchUrl: ({ external_host }) => (typeof external_host === 'string' ? external_host : null),

@@ -51,7 +51,8 @@ export default defineProvider({
     default_relay_state: line().default(''),
   }),
   rules({ signing_kp, sign_assertion, sign_response }, report) {
-    if (signing_kp === null || sign_assertion === true || sign_response === true) return
+    const isSigned = sign_assertion !== false || sign_response !== false
+    if (signing_kp === undefined || signing_kp === null || isSigned) return
     for (const member of ['sign_assertion', 'sign_response']) {
       report([member], 'With a signing_kp, sign_assertion or sign_response must be true.')
     }

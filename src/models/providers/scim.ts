@@ -12,7 +12,8 @@ export default defineProvider({
   settings: z.object({
     property_mappings_group: references('propertymapping').default([]),
     url: text(httpUrl),
-    token: secret(filledLine()),
+    // Long enough for a JWT.
+    token: secret(filledLine(8_192)),
     verify_certificates: z.boolean().default(true),
     exclude_users_service_account: z.boolean().default(false),
     filter_group: reference('group').nullable().default(null),

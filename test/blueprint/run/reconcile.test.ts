@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { maxRings, patienceS } from '../../../src/blueprint/run/life.ts'
-import { reconcile, startReconciler } from '../../../src/blueprint/run/reconcile.ts'
+import { type Doorbell, reconcile, startReconciler } from '../../../src/blueprint/run/reconcile.ts'
 import { runChannel } from '../../../src/blueprint/run/record.ts'
 import { sql } from '../../../src/db/sql.ts'
 import { atEnd } from '../../support/at-end.ts'
@@ -25,18 +25,37 @@ async function rung(rings: number, secondsAgo: number): Promise<string> {
   return id
 }
 
-/** Reconciles once; @returns the rings, as `<run>/<number>` */
-async function rings(fail: (id: string) => boolean = () => false): Promise<string[]> {
-  const heard: string[] = []
-  await reconcile(
-    there.db,
-    async ({ id }, ring) => {
-      heard.push(`${id}/${ring}`)
-      if (fail(id)) throw new Error('the queue is away')
+type Queue = {
+  /** Whose bell cannot be rung. */
+  mute?: (id: string) => boolean
+  /** Whose jobs stand in line, unless asking fails. */
+  inLine?: (id: string) => boolean | Promise<boolean>
+}
+
+/** Reconciles once; @returns what the queue was asked and the rings it heard, as `<run>/<number>` */
+async function look({
+  mute = () => false,
+  inLine = () => false,
+}: Queue = {}): Promise<Record<'asked' | 'rung', string[]>> {
+  const heard = { asked: [] as string[], rung: [] as string[] }
+  const doorbell: Doorbell = {
+    ring: async ({ id }, ring) => {
+      heard.rung.push(`${id}/${ring}`)
+      if (mute(id)) throw new Error('the queue is away')
     },
-    there.worker.log,
-  ).catch(() => {})
+    standsInLine: async ({ id }, ring) => {
+      heard.asked.push(`${id}/${ring}`)
+      return inLine(id)
+    },
+  }
+  await reconcile(there.db, doorbell, there.worker.log).catch(() => {})
   return heard
+}
+
+const rings = async (queue?: Queue): Promise<string[]> => (await look(queue)).rung
+
+const away = (): never => {
+  throw new Error('the queue is away')
 }
 
 describe('a queued run that nobody has', () => {
@@ -91,7 +110,105 @@ describe('a queued run that nobody has', () => {
 
   test('one whose bell cannot be rung does not keep the others waiting', async () => {
     const [first, second] = [await rung(1, 9), await rung(1, 3)]
-    expect((await rings((id) => id === first)).sort()).toEqual([`${first}/2`, `${second}/2`].sort())
+    expect((await rings({ mute: (id) => id === first })).sort()).toEqual([`${first}/2`, `${second}/2`].sort())
+  })
+})
+
+describe('a queued run whose job stands in line', () => {
+  test.each([1, 2, 3, 4, 5])(
+    'rung %i times, is not rung again and not given up: its patience begins anew',
+    async (count) => {
+      const id = await rung(count, 60)
+      expect(await look({ inLine: () => true })).toEqual({ asked: [`${id}/${count}`], rung: [] })
+      expect(await there.run(id)).toMatchObject({ state: 'queued', rings: count })
+      expect(await look()).toEqual({ asked: [], rung: [] })
+    },
+  )
+
+  test('keeps none from being rung that is lost, however many they are', async () => {
+    await there.db.query(sql`
+      INSERT INTO runs (id, title, request_id, blueprint, logs, rung_at)
+      SELECT gen_random_uuid(), 'apply', 'r', 'sealed', '{}', now() - interval '60 seconds' FROM generate_series(1, 150)`)
+    const lost = await rung(1, 30)
+    const first = await look({ inLine: (id) => id !== lost })
+    expect(first.asked).toHaveLength(100)
+    expect(first.rung).toEqual([])
+    const second = await look({ inLine: (id) => id !== lost })
+    expect(second.asked).toHaveLength(51)
+    expect(second.rung).toEqual([`${lost}/2`])
+  })
+
+  test.each([
+    ['is left to a worker that has it by now', 1],
+    ['is left to a worker that has it by now, after the last ring too', maxRings],
+  ])('no longer, %s', async (_, count) => {
+    const id = await rung(count, 60)
+    let release = async () => {}
+    const heard = await rings({
+      inLine: async () => {
+        release = await there.lock(id)
+        return false
+      },
+    })
+    await release()
+    expect(heard).toEqual([])
+    expect(await there.run(id)).toMatchObject({ state: 'queued', rings: count })
+  })
+
+  test.each([1, 4])(
+    'no longer, is rung once though another reconciler asks about it at the same time (rung %i times)',
+    async (count) => {
+      const id = await rung(count, 60)
+      let others: string[] = []
+      const heard = await rings({
+        inLine: async () => {
+          others = await rings()
+          return false
+        },
+      })
+      expect([others, heard]).toEqual([[`${id}/${count + 1}`], []])
+      expect(await there.run(id)).toMatchObject({ state: 'queued', rings: count + 1 })
+    },
+  )
+
+  test.each([1, maxRings])('no longer, stays finished when it is by now (rung %i times)', async (count) => {
+    const id = await rung(count, 60)
+    const heard = await rings({
+      inLine: async () => {
+        expect(await there.work(id)).toBe('applied')
+        return false
+      },
+    })
+    expect(heard).toEqual([])
+    expect(await there.run(id)).toMatchObject({ state: 'done', applied: true, rings: count })
+  })
+})
+
+describe('while the queue is away', () => {
+  test.each([1, 2, 3, 4, 5])('a run that was rung %i times is left as it is', async (count) => {
+    const id = await rung(count, 60)
+    const before = await there.run(id)
+    expect(await rings({ inLine: away })).toEqual([])
+    expect(await there.run(id)).toEqual(before)
+  })
+
+  test('a ring that nobody heard does not count, however often it is tried', async () => {
+    const id = await rung(1, 60)
+    for (let times = 0; times < maxRings + 2; times += 1) {
+      expect(await rings({ mute: () => true })).toEqual([`${id}/2`])
+      expect(await there.run(id)).toMatchObject({ state: 'queued', rings: 1 })
+      await there.db.query(sql`UPDATE runs SET rung_at = now() - interval '1 minute'`)
+    }
+    expect(await rings()).toEqual([`${id}/2`])
+  })
+
+  test('for one of them, the others are rung', async () => {
+    const [unknown, mute, other] = [await rung(1, 60), await rung(1, 60), await rung(1, 60)]
+    const heard = await rings({ inLine: (id) => id === unknown && away(), mute: (id) => id === mute })
+    expect(heard.sort()).toEqual([`${mute}/2`, `${other}/2`].sort())
+    expect(await there.run(unknown)).toMatchObject({ rings: 1 })
+    expect(await there.run(mute)).toMatchObject({ rings: 1 })
+    expect(await there.run(other)).toMatchObject({ rings: 2 })
   })
 })
 
@@ -136,7 +253,7 @@ test('it goes on when a bell cannot be rung, and stops when it is told to', asyn
     if (failures <= 2) throw new Error('the queue is away')
     if ((await there.work(id)) === 'applied') applied.push(id)
   }
-  const reconciler = startReconciler(there.db, ring, there.worker.log)
+  const reconciler = startReconciler(there.db, { ring, standsInLine: async () => false }, there.worker.log)
   await until(() => applied.length === 2, { what: 'both runs to be applied', withinMs: 8_000 })
   await reconciler.stop()
   expect(applied.sort()).toEqual([first, second].sort())

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startWaiter, type Waiter } from '../../../src/blueprint/run/wait.ts'
+import type { Db } from '../../../src/db/client.ts'
 import { atEnd } from '../../support/at-end.ts'
 import { within } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
@@ -12,12 +12,25 @@ beforeAll(async () => {
   there = await stand()
 })
 
+type Watched = Waiter & {
+  /** How often it has looked at this run. */
+  looks(id: string): number
+}
+
 /** @param listens false: nothing is where it would listen */
-function waiterThat({ listens }: { listens: boolean }): Waiter {
+function waiterThat({ listens }: { listens: boolean }): Watched {
   const url = listens ? there.url : there.url.replace(/:\d+\//, ':1/')
-  const waiter = startWaiter(there.db, url, pino({ level: 'silent' }))
+  const looks: unknown[] = []
+  const db: Db = {
+    ...there.db,
+    query: (statement) => {
+      looks.push(...statement.values.flat())
+      return there.db.query(statement)
+    },
+  }
+  const waiter = startWaiter(db, url, pino({ level: 'silent' }))
   atEnd(() => waiter.close())
-  return waiter
+  return Object.assign(waiter, { looks: (id: string) => looks.filter((seen) => seen === id).length })
 }
 
 const listeners = async () => {
@@ -29,18 +42,23 @@ const listeners = async () => {
   return rows.map(({ pid }) => pid)
 }
 
+const looksUntilCalm = 6
+
 /**
  * Waits for runs that a worker finishes one by one after the waiter's own looks have become rare: one in a second, so
  * that half a second is what looking alone would take.
  *
  * @returns how long the median run was waited for after it was finished, in milliseconds
  */
-async function medianDelay(waiter: Waiter, finished: (id: string) => void = () => {}): Promise<number> {
+async function medianDelay(waiter: Watched, finished: (id: string) => void = () => {}): Promise<number> {
   const runs = await Promise.all(Array.from({ length: 7 }, () => there.recorded()))
   const answers = new Map(
     runs.map(({ id }) => [id, waiter.collect(id, 20_000).then((run) => ({ run, at: performance.now() }))]),
   )
-  await delay(1_700)
+  await until(() => runs.every(({ id }) => waiter.looks(id) >= looksUntilCalm), {
+    what: 'its looks to become rare',
+    withinMs: 10_000,
+  })
   const delays: number[] = []
   for (const { id } of runs) {
     await there.work(id)
@@ -51,6 +69,14 @@ async function medianDelay(waiter: Waiter, finished: (id: string) => void = () =
     delays.push((answer?.at ?? 0) - from)
   }
   return delays.sort((a, b) => a - b)[3] ?? Number.NaN
+}
+
+/** Sessions on this database that wait for a lock. */
+async function waitingForLocks(): Promise<number> {
+  const { rows } = await within(there.url, (client) =>
+    client.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"),
+  )
+  return rows.length
 }
 
 describe('a waiter is woken', { timeout: 30_000 }, () => {
@@ -112,7 +138,7 @@ describe('when its time is spent', { timeout: 30_000 }, () => {
     const release = await there.lock(id)
     const working = there.work(id)
     const answer = waiter.collect(id, 100)
-    await delay(400)
+    await until(async () => (await waitingForLocks()) === 2, { what: 'both to wait for the run' })
     await release()
     // Whoever gets the row next wins, and both say the same of it.
     const outcome = await working

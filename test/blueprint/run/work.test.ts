@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { lockKey } from '../../../src/blueprint/apply.ts'
+import { lockKey } from '../../../src/blueprint/perform.ts'
 import { sql } from '../../../src/db/sql.ts'
 import { named } from '../../support/installation.ts'
 import { within } from '../../support/template.ts'

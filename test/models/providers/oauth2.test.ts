@@ -113,10 +113,20 @@ test('only a public client may have an empty secret', () => {
 
 test.each([
   [[strict('https://app.example.com:8443/cb?x=y')], 'https://app.example.com:8443'],
-  [[regex('https://.*'), strict('https://app.example.com/cb')], 'https://app.example.com'],
+  [[strict('https://app.example.com/cb'), strict('https://other.example.com/cb')], 'https://app.example.com'],
   [[strict('com.example.app:/cb')], null],
-  [[regex('https://app.example.com/.*')], null],
   [[], null],
+  // The first one counts, a pattern too, where it spells out scheme and host.
+  [[regex('https://app.example.com/.*'), strict('https://other.example.com/cb')], 'https://app.example.com'],
+  [[regex('^https:\\/\\/app\\.example\\.com:8443\\/cb$')], 'https://app.example.com:8443'],
+  [[regex('https://my\\-app\\.example\\.com')], 'https://my-app.example.com'],
+  [[regex('https://.*'), strict('https://app.example.com/cb')], null],
+  [[regex('https://pr-\\d+\\.example\\.com/cb'), strict('https://app.example.com/cb')], null],
+  [[regex('https?://app.example.com/cb')], null],
+  [[regex('https://app.example.com.*')], null],
+  [[regex('https://(a|b).example.com/cb')], null],
+  [[regex('https://a.example.com|https://b.example.com')], null],
+  [[regex('.*')], null],
 ])('the launch URL of %j is %s', (uris, url) => {
   expect(oauth2.provider.launchUrl({ redirect_uris: uris })).toBe(url)
 })

@@ -21,7 +21,7 @@ testKind(scim, {
 testMembers(scim, [
   keysRow('property_mappings_group'),
   httpUrlRow('url'),
-  textRow('token', 2_000, { filled: true }),
+  textRow('token', 8_192, { filled: true }),
   booleanRow('verify_certificates'),
   booleanRow('exclude_users_service_account'),
   referenceRow('filter_group'),

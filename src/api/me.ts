@@ -1,0 +1,17 @@
+import type { Db } from '../db/client.ts'
+import type { Api } from '../http/api.ts'
+import { permissionNames, type Registry } from '../models/index.ts'
+import { me, readMe } from '../views/me.ts'
+
+/** GET /api/v3/core/users/me/: whoever asks. */
+export function meRoutes(app: Api, db: Db, registry: Registry): void {
+  const all = permissionNames(registry)
+  app.get(
+    '/core/users/me/',
+    {
+      config: { permission: 'authenticated' },
+      schema: { summary: 'Read the current user', response: { 200: me } },
+    },
+    async ({ actor }) => readMe(db, actor, all),
+  )
+}

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import type { Engine } from '../blueprint/inspect.ts'
+import { findToken, viewKey } from '../blueprint/token-key.ts'
+import { writable } from '../blueprint/writable.ts'
+import { write } from '../blueprint/write.ts'
+import { type Db, reading } from '../db/client.ts'
+import { Problem } from '../errors.ts'
+import type { Api } from '../http/api.ts'
+import type { Actor } from '../permissions.ts'
+import { readOne } from '../views/rows.ts'
+import { tokenView } from '../views/token.ts'
+import type { Row, View } from '../views/view.ts'
+
+/** POST /api/v3/core/tokens/, PATCH /api/v3/core/tokens/{identifier}/, GET .../view_key/ */
+
+const model = 'service_core.token'
+
+/** What no identifier can be names no token. */
+const params = z.object({
+  identifier: z
+    .string()
+    .max(255)
+    .regex(/^[-a-zA-Z0-9_]+$/),
+})
+
+/** Answers are what the view makes of rows: nothing is validated on the way out. */
+const full: View['schema'] = tokenView.schema
+
+export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
+  async function answer(pk: string | number): Promise<Row> {
+    const token = await reading(db, (q) => readOne(q, tokenView, pk))
+    if (token === undefined) throw new Problem('not_found', 'It was saved, and then deleted by somebody else.')
+    return token
+  }
+
+  app.post(
+    '/core/tokens/',
+    {
+      config: {
+        permission: 'authenticated',
+        tellsTextFaults: true,
+        document: { body: () => writable(engine.registry, model, 'create') },
+      },
+      schema: { summary: 'Create a token', body: z.unknown(), response: { 201: full } },
+    },
+    async ({ actor, body, textFaults, id: requestId }, reply) => {
+      const members = ownUnlessSaid(actor, body)
+      const pk = await write(db, engine, actor, { model, mode: { create: true }, members, textFaults, requestId })
+      return reply.code(201).send(await answer(pk))
+    },
+  )
+
+  app.patch(
+    '/core/tokens/:identifier/',
+    {
+      config: {
+        permission: 'authenticated',
+        tellsTextFaults: true,
+        document: { body: () => writable(engine.registry, model, 'change') },
+      },
+      schema: { summary: 'Change a token', params, body: z.unknown(), response: { 200: full } },
+    },
+    async ({ params: { identifier }, actor, body: members, textFaults, id: requestId }, reply) => {
+      const { pk } = await findToken(db, actor, identifier, 'change_token')
+      const mode = { change: pk }
+      return reply.send(await answer(await write(db, engine, actor, { model, mode, members, textFaults, requestId })))
+    },
+  )
+
+  app.get(
+    '/core/tokens/:identifier/view_key/',
+    {
+      config: { permission: 'authenticated', document: { codes: ['key_gone'] } },
+      schema: { summary: "View a new token's key, once", params, response: { 200: z.object({ key: z.string() }) } },
+    },
+    async ({ params: { identifier }, actor, id: requestId }, reply) => {
+      reply.header('Cache-Control', 'no-store')
+      return { key: await viewKey(db, engine, actor, identifier, requestId) }
+    },
+  )
+}
+
+const ownUnlessSaid = (actor: Actor, body: unknown): unknown =>
+  typeof body === 'object' && body !== null && !Array.isArray(body) ? { user: actor.pk, ...body } : body

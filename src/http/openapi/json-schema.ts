@@ -1,0 +1,70 @@
+import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
+import { queryBoolean } from '../filters.ts'
+import { bodyExamples } from './names.ts'
+
+export type Json = Readonly<Record<string, unknown>>
+
+/** What schemas of the document refer to, by name. */
+export type Components = Map<string, unknown>
+
+type Direction = 'input' | 'output'
+type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }
+
+/**
+ * The JSON Schema 2020-12 of a zod schema. What it holds that has a name (`.meta({ id })`) becomes a component.
+ *
+ * @throws when two different schemas have one name
+ */
+export function toJsonSchema(schema: z.core.$ZodType, io: Direction, components: Components): Json {
+  const { $schema, $defs = {}, ...converted } = convert(schema, io)
+  for (const [name, found] of Object.entries($defs)) {
+    const example = bodyExamples[name]
+    const component = { ...relocated(found), ...(example && { examples: [example] }) }
+    const there = components.get(name)
+    if (there !== undefined && !isDeepStrictEqual(there, component)) throw new Error(`Two schemas are called ${name}.`)
+    components.set(name, component)
+  }
+  return relocated(converted)
+}
+
+const convert = (schema: z.core.$ZodType, io: Direction) =>
+  z.toJSONSchema(schema, { io, unrepresentable: 'any', override: (node) => mend(node, io) })
+
+const relocated = (schema: object): Json =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'))
+
+/** zod tells what comes in literally; a query string's texts are told as what they are read to. */
+function mend({ zodSchema, jsonSchema }: Node, io: Direction): void {
+  if (zodSchema === queryBoolean) become(jsonSchema, { type: 'boolean' })
+  if (zodSchema instanceof z.ZodPipe && io === 'input') {
+    const { in: from, out: to } = zodSchema.def
+    if (!(from instanceof z.ZodTransform) && !(to instanceof z.ZodTransform)) become(jsonSchema, convert(to, io))
+    // Where a text is read to a number, it is a whole one.
+    if (jsonSchema.type === 'number') jsonSchema.type = 'integer'
+  }
+  if (zodSchema instanceof z.ZodDefault && isOfType(zodSchema.def.defaultValue, jsonSchema.type))
+    jsonSchema.default = zodSchema.def.defaultValue
+  leaveOutTheObvious(jsonSchema)
+}
+
+function become(jsonSchema: z.core.JSONSchema.BaseSchema, { $schema, ...other }: z.core.JSONSchema.BaseSchema): void {
+  for (const key of Object.keys(jsonSchema)) if (key !== 'description') Reflect.deleteProperty(jsonSchema, key)
+  Object.assign(jsonSchema, other)
+}
+
+/** A default is what the value is read to, which need not be what is sent. */
+function isOfType(value: unknown, type: unknown): boolean {
+  if (Array.isArray(value)) return type === 'array'
+  if (typeof value === 'number') return type === 'integer' || type === 'number'
+  return typeof value === type
+}
+
+/** What a reader and a generator know from the rest already. */
+function leaveOutTheObvious(jsonSchema: z.core.JSONSchema.BaseSchema): void {
+  const { format, minimum, maximum } = jsonSchema
+  if (format === 'uuid' || format === 'date-time') delete jsonSchema.pattern
+  if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames
+}

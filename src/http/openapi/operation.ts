@@ -1,0 +1,163 @@
+import { STATUS_CODES } from 'node:http'
+import type { RouteOptions } from 'fastify'
+import { z } from 'zod'
+import { catalogue, type ProblemCode } from '../../errors.ts'
+import type { Access } from '../../permissions.ts'
+import { exampleOf, isJson } from './example.ts'
+import { type Components, type Json, toJsonSchema } from './json-schema.ts'
+import { headersNamed, nameOf } from './problems.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the route's schemas do not tell about it. */
+    document?: Documented
+  }
+}
+
+/** What only the handler knows: what it validates itself, and how it refuses. */
+export type Documented = {
+  /** Codes that it answers with beside those that follow from the route's schemas and permission. */
+  readonly codes?: readonly ProblemCode[]
+  /** Request headers that it heeds. */
+  readonly headers?: z.ZodObject
+  /** Headers of a successful answer. */
+  readonly answerHeaders?: readonly string[]
+  readonly body?: () => z.ZodType
+  /** Bodies that it takes, by name. */
+  readonly examples?: () => Json
+}
+
+/** A route as it was registered. `mediaTypes`: what its body may be. */
+export type Route = { readonly options: RouteOptions; readonly mediaTypes: readonly string[] }
+
+export type Operation = {
+  readonly path: string
+  readonly method: string
+  readonly statuses: readonly number[]
+  readonly operation: Json
+}
+
+const verbs: Readonly<Record<string, string>> = {
+  GET: 'retrieve',
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'partial_update',
+  DELETE: 'destroy',
+}
+
+export function toOperation({ options, mediaTypes }: Route, prefix: string, components: Components): Operation {
+  const { schema = {}, config = {} } = options
+  const { document = {}, permission = 'anyone' } = config
+  const method = [options.method].flat()[0] ?? ''
+  const names = options.url
+    .slice(prefix.length)
+    .split('/')
+    .filter((part) => part !== '')
+  const responses = successes(schema.response, document, components)
+  const isPaged = Object.values(responses).some(
+    ({ schema: { properties } }) => isJson(properties) && 'pagination' in properties,
+  )
+  const parameters = [
+    ...parametersIn('path', schema.params, components),
+    ...parametersIn('query', schema.querystring, components),
+    ...parametersIn('header', document.headers, components),
+    ...(permission === 'anyone' ? [] : [{ $ref: '#/components/parameters/Impersonate-User' }]),
+  ]
+  const body = document.body?.() ?? schema.body
+  const codes: ProblemCode[] = [
+    ...(['invalid', 'server_error', 'unavailable'] as const),
+    ...(permission === 'anyone' ? [] : (['not_authenticated', 'permission_denied'] as const)),
+    ...(isPaged || schema.params !== undefined ? (['not_found'] as const) : []),
+    ...(body === undefined ? [] : (['invalid_json', 'too_large', 'too_slow', 'unsupported_media_type'] as const)),
+    ...(document.codes ?? []),
+  ]
+  const statuses = [...new Set(codes.map((code) => catalogue[code]))]
+  const refusals = statuses.map((status) => [status, { $ref: `#/components/responses/${nameOf(status)}` }])
+  return {
+    path: options.url.replace(/:(\w+)/g, '{$1}'),
+    method: method.toLowerCase(),
+    statuses,
+    operation: {
+      operationId: [...names.filter((name) => !name.startsWith(':')), isPaged ? 'list' : verbs[method]]
+        .join('_')
+        .replace(/[^\w]/g, '_'),
+      summary: schema.summary,
+      description: [schema.description, sentenceOf(permission)].filter((text) => text !== undefined).join('\n\n'),
+      tags: [names[0]],
+      'x-permission': [permission].flat(),
+      ...(permission === 'anyone' && { security: [] }),
+      ...(parameters.length > 0 && { parameters }),
+      ...(body instanceof z.core.$ZodType && { requestBody: requestBody(body, mediaTypes, document, components) }),
+      responses: {
+        ...Object.fromEntries(refusals),
+        ...Object.fromEntries(Object.entries(responses).map(([status, { response }]) => [status, response])),
+      },
+    },
+  }
+}
+
+function sentenceOf(permission: Access): string {
+  switch (permission) {
+    case 'anyone':
+      return 'Anyone may call it, without a token.'
+    case 'authenticated':
+      return 'Any authenticated user may call it.'
+    case 'superuser':
+      return 'Only superusers may call it.'
+  }
+  const names = [permission].flat().map((name) => `\`${name}\``)
+  return `Needs the permission ${names.join(' or ')}.`
+}
+
+function parametersIn(place: 'path' | 'query' | 'header', schema: unknown, components: Components): Json[] {
+  if (!(schema instanceof z.core.$ZodType)) return []
+  const { properties, required } = toJsonSchema(schema, 'input', components)
+  if (!isJson(properties)) return []
+  const parameters = Object.entries(properties).map(([name, found]) => {
+    const { description, ...value } = isJson(found) ? found : {}
+    const isRequired = place === 'path' || (Array.isArray(required) && required.includes(name))
+    return {
+      name,
+      in: place,
+      ...(isRequired && { required: true }),
+      ...(description !== undefined && { description }),
+      schema: value,
+    }
+  })
+  return parameters.sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+type Success = { readonly schema: Json; readonly response: Json }
+
+function successes(
+  response: unknown,
+  { answerHeaders = [] }: Documented,
+  components: Components,
+): Record<string, Success> {
+  const declared = Object.entries(isJson(response) ? response : {})
+  return Object.fromEntries(
+    declared.flatMap(([status, found]) => {
+      if (!(found instanceof z.core.$ZodType)) return []
+      const schema = toJsonSchema(found, 'output', components)
+      const content = { 'application/json': { schema, example: exampleOf(schema, components) } }
+      const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders), content }
+      return [[status, { schema, response: answer }]]
+    }),
+  )
+}
+
+function requestBody(
+  body: z.core.$ZodType,
+  mediaTypes: readonly string[],
+  { examples }: Documented,
+  components: Components,
+): Json {
+  const schema = toJsonSchema(body, 'input', components)
+  const named = examples?.() ?? {}
+  const example = exampleOf(schema, components)
+  const shown = Object.keys(named).length > 0 ? { examples: named } : { ...(example !== undefined && { example }) }
+  const content = mediaTypes.map((type) =>
+    type === 'application/json' ? [type, { schema, ...shown }] : [type, { schema: { type: 'string' } }],
+  )
+  return { required: true, content: Object.fromEntries(content) }
+}

@@ -1,0 +1,98 @@
+import { STATUS_CODES } from 'node:http'
+import { z } from 'zod'
+import { catalogue, type ProblemCode } from '../../errors.ts'
+import { bodyLimits } from '../body.ts'
+import { bodyOf } from '../problems.ts'
+import { type Components, type Json, toJsonSchema } from './json-schema.ts'
+
+/** The answers that refuse, as the catalogue of codes has them. */
+
+/** When each is given, and words that it may have. */
+const told: Readonly<Record<ProblemCode, readonly [when: string, example: string]>> = {
+  outcome_unknown: [
+    'It is not known yet whether it was applied: the outcome will stand at `Location`.',
+    'A worker has it, but did not finish in time. Its outcome will stand at /api/v3/blueprints/runs/01a1fd66-cb34-7782-913d-bbffaaf714c9/.',
+  ],
+  invalid: ['Parameters or members are not valid: each is named, all at once.', 'The request is not valid.'],
+  invalid_json: ['The body cannot be read.', 'The body is not JSON (line 3, column 7).'],
+  invalid_http: ['The request is not valid HTTP.', 'The request is not valid HTTP.'],
+  not_supported: [
+    'It asks for something that is not supported yet.',
+    'The request asks for something that is not supported yet.',
+  ],
+  not_authenticated: [
+    'There is no access token, or it is not valid; one answer for all reasons.',
+    'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.',
+  ],
+  permission_denied: ['The caller is known, and not permitted.', 'You lack the permission view_user.'],
+  not_found: ['There is no such thing, or the caller may not see it.', 'There is nothing here.'],
+  invalid_page: ['The page is beyond the last.', 'There are 2 pages: page 3 is beyond the last.'],
+  method_not_allowed: ['The path does not take this method.', 'This path takes GET, POST.'],
+  too_slow: ['The request did not arrive in time.', 'The request did not arrive in time.'],
+  key_gone: ['The key was shown already, and is shown once.', 'The key was shown already.'],
+  precondition_failed: ['It exists already, and `If-None-Match: *` was sent.', 'The application "grafana" exists.'],
+  too_large: ['The body is too large.', `The body is larger than ${bodyLimits.bytes} bytes.`],
+  unsupported_media_type: ['The body is of another media type, or packed.', 'Send application/json.'],
+  too_many_requests: ['There are too many requests: try again after `Retry-After` seconds.', 'Try again later.'],
+  headers_too_large: ['The headers are too large.', 'The first line and the headers are larger than 16384 bytes.'],
+  server_error: [
+    'A fault of this service: nothing that the request could mend.',
+    'Something went wrong inside. Ask for request 6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21.',
+  ],
+  not_applied: [
+    'Certainly not applied, nothing was changed: the same request may be sent again.',
+    'Not applied: no worker took it in time. Nothing was changed; try again shortly.',
+  ],
+  unavailable: ['The database or the queue is away: try again.', 'The database does not answer. Try again shortly.'],
+}
+
+const messages = z.array(z.string())
+
+const memberErrors = z.record(z.string(), z.union([messages, z.lazy((): z.ZodType => memberErrors)])).meta({
+  id: 'MemberErrors',
+  description: 'Messages by member; nested objects nest, list items are keyed by their index.',
+  examples: [{ slug: ['May hold only letters, digits, hyphens and underscores.'] }],
+})
+
+const codesOf = (status: number) =>
+  Object.keys(catalogue)
+    .filter((code): code is ProblemCode => catalogue[code as ProblemCode] === status)
+    .sort()
+
+const bodySchema = (status: number): z.ZodType =>
+  status === 400
+    ? z
+        .object({ code: z.enum(codesOf(status)), non_field_errors: messages.optional() })
+        .catchall(z.union([messages, memberErrors]))
+        .meta({ id: nameOf(status), description: 'Messages by parameter, header or member.' })
+    : z.object({ detail: z.string(), code: z.enum(codesOf(status)) }).meta({ id: nameOf(status) })
+
+/** `NotFound` of 404. */
+export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
+
+/** Headers of an answer beside `X-Request-Id`, by status. */
+const headersOf: Readonly<Record<number, readonly string[]>> = {
+  202: ['Location'],
+  401: ['WWW-Authenticate'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
+}
+
+/** What an answer of this status is, for `components.responses`. */
+export function problemResponse(status: number, components: Components): Json {
+  const codes = codesOf(status)
+  const schema = toJsonSchema(bodySchema(status), 'output', components)
+  const examples = codes.map((code) => {
+    const [, message] = told[code]
+    const fields = code === 'invalid' ? { fields: { page_size: ['Must be at most 1000.'] } } : {}
+    return [code, { value: bodyOf(status, { code, message, fields: undefined, ...fields }) }]
+  })
+  return {
+    description: codes.map((code) => `\`${code}\`: ${told[code][0]}`).join('\n\n'),
+    headers: headersNamed(...(headersOf[status] ?? [])),
+    content: { 'application/json': { schema, examples: Object.fromEntries(examples) } },
+  }
+}
+
+export const headersNamed = (...names: string[]): Json =>
+  Object.fromEntries(['X-Request-Id', ...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]))

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { sha256 } from '../ids.ts'
+import { newSecret, tokenIntents } from '../token-secret.ts'
+import { defineModel, type Moment, type Report, type Values } from './define.ts'
+import { dateTime, filledLine, integerReference, line, oneOf } from './fields.ts'
+
+const defaultDays = 30
+const dayMs = 86_400_000
+
+/**
+ * Who does not say when it expires gets 30 days; one that does not expire has no such time. A token stays with its
+ * user: moved to another, it would be his (CVE-2024-37905).
+ */
+function derive(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
+  const { expires, expiring, user } = values
+  if (before !== undefined && user !== undefined && user !== before.user)
+    report(['user'], 'A token stays with its user: leave this member out.')
+  const isSent = typeof expires === 'string' && expires !== before?.expires
+  if (isSent && expiring === false) report(['expires'], 'A token that does not expire has no such time.')
+  else if (isSent && Date.parse(expires) <= now.getTime()) report(['expires'], 'Must be in the future.')
+  if (expiring === false) return { ...values, expires: null }
+  if (expires !== null) return values
+  return { ...values, expires: new Date(now.getTime() + Math.min(defaultDays, tokenMaxDays) * dayMs).toISOString() }
+}
+
+/** A token's secret is made up for it, and kept as its digest; sealed, until its one view (decisions.md 4). */
+export default defineModel({
+  name: 'service_core.token',
+  noun: 'token',
+  resource: 'token',
+  table: 'tokens',
+  key: 'uuid',
+  identifiers: [['identifier']],
+  attrs: z.object({
+    identifier: filledLine(255).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
+    intent: oneOf(tokenIntents).default('api'),
+    user: integerReference('user'),
+    description: line().default(''),
+    expires: dateTime().nullable().default(null),
+    expiring: z.boolean().default(true),
+    managed: filledLine(255).nullable().default(null),
+  }),
+  columns: { user: 'user_pk' },
+  unique: ['identifier', 'managed'],
+  shown: ['pk', 'user_obj'],
+  owner: 'user',
+  derive,
+  stamp({ values, seal }) {
+    const intent = tokenIntents.find((each) => each === values.intent) ?? 'api'
+    const secret = newSecret(intent)
+    return { key_hash: sha256(secret), sealed_key: seal(secret, 'sealed_key') }
+  },
+})

@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import { defineModel } from './define.ts'
+import { dateTime, integerReference, line, reference } from './fields.ts'
+
+/** What a user allowed an application to do in his name. */
+export default defineModel({
+  name: 'service_core.userconsent',
+  noun: 'user consent',
+  resource: 'userconsent',
+  table: 'user_consents',
+  key: 'integer',
+  identifiers: [
+    ['user', 'application'],
+    ['user', 'application', 'permissions'],
+  ],
+  attrs: z.object({
+    user: integerReference('user'),
+    application: reference('application'),
+    permissions: line(500).default(''),
+    expires: dateTime().nullable().default(null),
+    expiring: z.boolean().default(true),
+  }),
+  columns: { user: 'user_pk', application: 'application_pk' },
+  shown: ['pk'],
+  rules({ expires, expiring }, report) {
+    if (expiring === false && typeof expires === 'string')
+      report(['expires'], 'A consent that does not expire has no such time: send null.')
+  },
+})

@@ -1,0 +1,40 @@
+import type { Queryable } from '../db/client.ts'
+import { statement } from '../db/sql.ts'
+import type { Row, View } from './view.ts'
+
+/** The rows of a view that have one of these keys, in no order. */
+export const rowsByKey = (
+  q: Queryable,
+  { table, alias, columns, joins }: Pick<View, 'table' | 'alias' | 'columns' | 'joins'>,
+  keys: readonly (string | number)[],
+): Promise<Row[]> =>
+  q.query<Row>(statement(`SELECT ${columns} FROM ${table} ${alias} ${joins} WHERE ${alias}.pk = ANY($1)`, [keys]))
+
+/** The same, in the order of the keys. */
+export async function rowsInOrder(
+  q: Queryable,
+  view: Pick<View, 'table' | 'alias' | 'columns' | 'joins'>,
+  keys: readonly (string | number)[],
+): Promise<Row[]> {
+  const rows = keys.length === 0 ? new Map<unknown, Row>() : byKey(await rowsByKey(q, view, keys))
+  return keys.map((key) => rows.get(key)).filter((row) => row !== undefined)
+}
+
+/** Rows by their key. */
+export const byKey = (rows: readonly Row[]): ReadonlyMap<unknown, Row> => new Map(rows.map((row) => [row.pk, row]))
+
+/** All values of a list column over all rows, each once. */
+export const distinctKeys = (rows: readonly Row[], column: string): (string | number)[] => [
+  ...new Set(rows.flatMap((row) => (row[column] ?? []) as (string | number)[])),
+]
+
+/** All values of a column, each once. */
+export const distinctValues = (rows: readonly Row[], column: string): (string | number)[] => [
+  ...new Set(rows.map((row) => row[column] as string | number)),
+]
+
+/** Reads one row, completed; undefined when it is not there. */
+export async function readOne(q: Queryable, view: View, key: string | number): Promise<Row | undefined> {
+  const [one] = await view.complete(q, await rowsByKey(q, view, [key]), true)
+  return one
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Installation, installation } from '../support/installation.ts'
+import type { Make } from '../support/make.ts'
+import { sender } from './sending.ts'
+
+let there: Installation
+let make: Make
+let name: string
+beforeAll(async () => {
+  there = await installation({ workers: 'none' })
+  make = there.make
+})
+beforeEach(() => {
+  name = `group ${randomUUID()}`
+})
+
+const path = '/api/v3/core/groups/'
+const { post, patch } = sender()
+
+test('a group is created and answered whole', async () => {
+  const parent = await make.group()
+  const ada = await make.user()
+  const role = await make.role(['view_user'])
+  const body = { name, parent: parent.pk, users: [ada.pk], roles: [role.pk], attributes: { team: 'A' } }
+  const { status, json } = await post(there.admin, path, body)
+  expect(status).toBe(201)
+  expect(json).toEqual({
+    pk: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    num_pk: expect.any(Number),
+    name,
+    is_superuser: false,
+    parent: parent.pk,
+    parent_name: parent.name,
+    users: [ada.pk],
+    users_obj: [expect.objectContaining({ pk: ada.pk, username: ada.username })],
+    attributes: { team: 'A' },
+    roles: [role.pk],
+    roles_obj: [{ pk: role.pk, name: role.name }],
+  })
+})
+
+test('only a name is needed; the rest has its defaults', async () => {
+  const { status, json } = await post(there.admin, path, { name })
+  expect(status).toBe(201)
+  expect(json).toMatchObject({ parent: null, parent_name: null, users: [], users_obj: [], roles: [], attributes: {} })
+})
+
+test('a change touches what was sent, and what was read can be sent back', async () => {
+  const ada = await make.user()
+  const made = (await post(there.admin, path, { name, users: [ada.pk], attributes: { a: 1 } })).json
+  const { pk } = made as { pk: string }
+  const changed = await patch(there.admin, `${path}${pk}/`, { is_superuser: true })
+  expect(changed.status).toBe(200)
+  expect(changed.json).toEqual({ ...(made as object), is_superuser: true })
+  const back = await patch(there.admin, `${path}${pk.toUpperCase()}/`, changed.json)
+  expect(back.json).toEqual(changed.json)
+})
+
+describe('who may', () => {
+  test('create with add_group, change with change_group; more by what it gives', async () => {
+    const ada = await make.user({ permissions: ['view_group'] })
+    expect(await post(ada, path, { name })).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    const { pk } = await make.group()
+    expect(await patch(ada, `${path}${pk}/`, { name })).toMatchObject({ status: 403 })
+    const bea = await make.user({ permissions: ['add_group', 'change_group'] })
+    expect((await post(bea, path, { name })).status).toBe(201)
+    expect((await patch(bea, `${path}${pk}/`, { attributes: { a: 1 } })).status).toBe(200)
+    const flagged = await patch(bea, `${path}${bea.group}/`, { is_superuser: true })
+    expect(flagged).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    expect(JSON.stringify(flagged.json)).toContain('enable_group_superuser')
+    expect((await post(bea, path, { name: `${name} 2`, users: [bea.pk] })).status).toBe(403)
+  })
+
+  test('nobody without a token', async () => {
+    expect((await post(there.as('x'), path, { name })).status).toBe(401)
+  })
+})
+
+describe('what is wrong is told by member, all at once', () => {
+  test('on create', async () => {
+    await post(there.admin, path, { name })
+    const bad = { name, is_superuser: 1, parent: 'x', users: ['a'], roles: null, attributes: [], nam: 1 }
+    const { status, json } = await post(there.admin, path, bad)
+    expect(status).toBe(400)
+    expect(json).toEqual({
+      code: 'invalid',
+      name: [`"${name}" is taken by group "${name}".`],
+      is_superuser: ['Must be true or false.'],
+      parent: ['Must be a UUID.'],
+      users: { 0: ['Must be a whole number.'] },
+      roles: ['Must be a list.'],
+      attributes: ['Must be an object.'],
+      nam: ['Unknown member. Did you mean name?'],
+    })
+  })
+
+  test('a circle, and what cannot be kept', async () => {
+    const top = await make.group()
+    const low = await make.group({ parent: top.pk })
+    const bad = `{"parent": "${low.pk}", "attributes": {"a": "\\u0000"}}`
+    const { status, json } = await patch(there.admin, `${path}${top.pk}/`, bad)
+    expect(status).toBe(400)
+    expect(json).toMatchObject({
+      parent: [expect.stringContaining('circle')],
+      attributes: { a: [expect.stringContaining('NUL')] },
+    })
+  })
+
+  test('what is not there', async () => {
+    expect((await patch(there.admin, `${path}${randomUUID()}/`, { name })).status).toBe(404)
+    expect((await patch(there.admin, `${path}no-uuid/`, { name })).status).toBe(404)
+  })
+})
+
+test('what is done as another is told of both', async () => {
+  const root = await make.user({ superuser: true })
+  const bea = await make.user({ permissions: ['add_group'] })
+  const asBea = { 'impersonate-user': bea.username }
+  expect((await post(root, path, { name }, { ...asBea, 'x-request-id': name.replace(' ', '-') })).status).toBe(201)
+  expect((await post(root, path, { name: `${name} 2`, is_superuser: true }, asBea)).status).toBe(403)
+  const rows = await there.db.prisma.auditRow.findMany({ where: { requestId: name.replace(' ', '-') } })
+  expect(rows).toMatchObject([
+    { action: 'create', actorPk: bea.pk, actorName: bea.username, realPk: root.pk, realName: root.username },
+  ])
+})
+
+test('a thousand moves against each other never close a circle', async () => {
+  const [a, b] = [(await make.group()).pk, (await make.group()).pk]
+  for (let round = 0; round < 500; round += 1) {
+    const moves = await Promise.all([
+      patch(there.admin, `${path}${a}/`, { parent: b }),
+      patch(there.admin, `${path}${b}/`, { parent: a }),
+    ])
+    expect(moves.map(({ status }) => status).sort()).toEqual([200, 400])
+    await there.db.prisma.group.updateMany({ where: { pk: { in: [a, b] } }, data: { parentPk: null } })
+  }
+}, 60_000)
+
+test('the last superuser keeps his group', async () => {
+  const group = await there.db.prisma.group.findUniqueOrThrow({ where: { name: 'gatewright Admins' } })
+  await there.db.prisma.group.updateMany({ where: { pk: { not: group.pk } }, data: { isSuperuser: false } })
+  for (const [member, value] of [
+    ['is_superuser', false],
+    ['users', []],
+  ] as const) {
+    const { status, json } = await patch(there.admin, `${path}${group.pk}/`, { [member]: value })
+    expect([status, json]).toEqual([400, { code: 'invalid', [member]: ['Would leave no active superuser.'] }])
+  }
+})

@@ -1,0 +1,116 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { transaction } from '../../../src/db/client.ts'
+import { type Statement, sql } from '../../../src/db/sql.ts'
+import { groupView } from '../../../src/views/group.ts'
+import { userView } from '../../../src/views/user.ts'
+import { type Installation, installation } from '../../support/installation.ts'
+import { column, type Listed, read, refusal } from './listing.ts'
+
+/** Lists of more rows than fit in a test's head. */
+
+let on: Installation
+const users: Listed = { path: '/api/v3/core/users/', by: () => on.admin, view: userView.schema }
+const groups: Listed = { path: '/api/v3/core/groups/', by: () => on.admin, view: groupView.schema }
+
+/** More than the list sorts by itself. */
+const many = 26_000
+const everybody = '6f7e0000-0000-4000-8000-000000009001'
+
+/** More than one who shares a connection may ask for. */
+const load = (statement: Statement) => transaction(on.db, (tx) => tx.query(statement))
+
+beforeAll(async () => {
+  on = await installation({ workers: 'none' })
+  await load(sql`
+    INSERT INTO users (uuid, username, name, is_active, last_login)
+    SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), 'name ' || i % 7, i % 10 <> 0, now() - make_interval(mins => i / 100)
+    FROM generate_series(1, ${many}::integer) i`)
+  await load(sql`INSERT INTO groups (pk, name) VALUES (${everybody}, 'everybody')`)
+  await on.db.query(
+    sql`INSERT INTO memberships SELECT ${everybody}, pk FROM users WHERE username LIKE 'user%' LIMIT 20000`,
+  )
+})
+
+describe('a search that matches very many', () => {
+  const orders = ['username', 'name,-username', '-last_login', 'is_active,-last_login']
+  const expected = async (condition: string, ordering: string) => {
+    const order = { username: 'username', 'name,-username': 'name, username DESC' }[ordering]
+    const sorted =
+      order ?? { '-last_login': 'last_login DESC, pk DESC' }[ordering] ?? 'is_active, last_login DESC, pk DESC'
+    const { rows } = await on.db.pool.query<{ pk: number }>(
+      `SELECT pk FROM users WHERE ${condition} ORDER BY ${sorted}`,
+    )
+    return rows.map(({ pk }) => pk)
+  }
+
+  test.each(orders)('has the same pages, ordered by %s', async (ordering) => {
+    for (const [narrowing, condition] of [
+      [{ search: 'user' }, "username LIKE 'user%'"],
+      [{ is_active: true }, 'is_active'],
+      [{}, 'true'],
+    ] as const) {
+      const whole = await expected(condition, ordering)
+      const pages = Math.ceil(whole.length / 100)
+      for (const page of [1, 2, Math.floor(pages / 2), Math.floor(pages / 2) + 1, pages - 1, pages]) {
+        const asked = { ...narrowing, ordering, page, page_size: 100 }
+        const { pagination, results } = await read(users, asked)
+        expect(pagination).toMatchObject({ count: whole.length, total_pages: pages })
+        expect(results.map(({ pk }) => pk)).toEqual(whole.slice((page - 1) * 100, page * 100))
+      }
+    }
+  })
+})
+
+describe('a group of 20 000', () => {
+  test('is answered without keeping others waiting, with users and without', async () => {
+    const delay = monitorEventLoopDelay({ resolution: 1 })
+    const longestMs = async (url: string) => {
+      delay.enable()
+      await setTimeout(20)
+      delay.reset()
+      const { text } = await on.admin.send({ method: 'GET', url })
+      delay.disable()
+      expect(text.length).toBeGreaterThan(100_000)
+      return delay.max / 1e6
+    }
+    for (const include_users of [true, false]) {
+      const url = `${groups.path}?include_users=${include_users}`
+      // The least of a few: others on this machine keep it waiting too.
+      const waits = [await longestMs(url), await longestMs(url), await longestMs(url)]
+      expect(Math.min(...waits)).toBeLessThan(50)
+    }
+  })
+
+  test('has every member once, in order', async () => {
+    const [group] = (await read(groups, { name: 'everybody' })).results
+    const shown = groupView.schema.parse(group).users_obj?.map(({ pk }) => pk) ?? []
+    expect(shown).toEqual(group?.users)
+    expect(new Set(shown).size).toBe(20_000)
+    expect(shown.toSorted((a, b) => a - b)).toEqual(shown)
+  })
+
+  test('is narrowed to by any of them', async () => {
+    expect(await column(groups, 'name', { members_by_username: 'user00001' })).toEqual(['everybody'])
+    expect((await read(users, { groups_by_name: 'everybody' })).pagination.count).toBe(20_000)
+  })
+})
+
+test('a page of groups with too many members together is refused, and a single group is not', async () => {
+  await load(sql`
+    INSERT INTO groups (pk, name) SELECT gen_random_uuid(), 'big ' || i FROM generate_series(1, 10) i`)
+  await load(sql`
+    INSERT INTO memberships SELECT g.pk, u.pk FROM groups g, users u WHERE g.name LIKE 'big %' AND u.username LIKE 'user%'`)
+  expect(await refusal(groups, '?search=big')).toEqual({
+    status: 400,
+    json: {
+      page_size: [
+        'These 10 groups have 260000 members, more than 250000: ask for fewer groups at a time, or send include_users=false.',
+      ],
+      code: 'invalid',
+    },
+  })
+  expect(await column(groups, 'name', { search: 'big', include_users: false })).toHaveLength(10)
+  expect(await column(groups, 'name', { search: 'big', page_size: 1 })).toEqual(['big 1'])
+})

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '../../src/db/sql.ts'
+import { permissionNames } from '../../src/models/index.ts'
+import { me as schema } from '../../src/views/me.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** GET /api/v3/core/users/me/, and acting as somebody else, which it shows. */
+
+const path = '/api/v3/core/users/me/'
+
+let on: Installation
+beforeAll(async () => {
+  on = await installation()
+})
+
+const read = async (asker: Installation['admin'], as?: string) => {
+  const answer = await asker.get(path, { headers: as === undefined ? {} : { 'impersonate-user': as } })
+  expect(answer.status, answer.text).toBe(200)
+  return schema.strict().parse(answer.json)
+}
+
+test('the admin sees himself, with every permission there is', async () => {
+  const { user, ...rest } = await read(on.admin)
+  expect(rest).toEqual({})
+  expect(user).toMatchObject({ pk: 1, username: 'admin', name: 'Administrator', is_active: true, is_superuser: true })
+  expect(user).toMatchObject({ email: '', type: 'internal', settings: {} })
+  expect(user.groups).toEqual([{ name: 'gatewright Admins', pk: '6f7e0000-0000-4000-8000-000000000501' }])
+  expect(user.system_permissions).toEqual(permissionNames(on.engine.registry))
+  const [installed] = await on.db.query<{ id: string }>(sql`SELECT id FROM installation`)
+  expect(user.uid).toBe(createHash('sha256').update(`1-${installed?.id}`).digest('hex'))
+  expect(user.avatar).toMatch(/^data:image\/svg\+xml;base64,/)
+})
+
+test('groups above count: their roles, their flag and their settings, the nearer name not before the later', async () => {
+  const top = await on.make.group({ roles: [(await on.make.role(['view_user'])).pk] })
+  const middle = await on.make.group({ parent: top.pk })
+  const someone = await on.make.user({ permissions: ['view_group'], groups: [middle.pk] })
+  const settings = (pk: string, name: string, value: unknown) =>
+    on.db.query(
+      sql`UPDATE groups SET name = ${name}, attributes = ${JSON.stringify({ settings: value, other: 1 })}::jsonb WHERE pk = ${pk}`,
+    )
+  await settings(top.pk, 'me b', { theme: { dark: true, size: 1 }, order: 'b' })
+  await settings(middle.pk, 'me a', { theme: { size: 2 }, order: 'a', mine: 'group' })
+  await settings(someone.group, 'me c', 'no object')
+  await on.db.query(
+    sql`UPDATE users SET attributes = '{"settings": {"mine": "user"}, "avatar": "https://example.com/me.png"}' WHERE pk = ${someone.pk}`,
+  )
+  const { user } = await read(someone)
+  expect(user.groups.map(({ name }) => name)).toEqual(['me a', 'me b', 'me c'])
+  expect(user.settings).toEqual({ theme: { dark: true, size: 1 }, order: 'b', mine: 'user' })
+  expect(user.system_permissions).toEqual(['view_group', 'view_user'])
+  expect(user).toMatchObject({ is_superuser: false, avatar: 'https://example.com/me.png' })
+})
+
+test.for(['http://example.com/a.png', 'javascript:alert(1)', 'https://', 7])(
+  'an avatar at %s is not passed on',
+  async (avatar) => {
+    const someone = await on.make.user()
+    const attributes = JSON.stringify({ avatar })
+    await on.db.query(sql`UPDATE users SET attributes = ${attributes}::jsonb WHERE pk = ${someone.pk}`)
+    expect((await read(someone)).user.avatar).toMatch(/^data:image/)
+  },
+)
+
+test('there is nothing to ask for', async () => {
+  expect((await on.admin.get(`${path}?page=1`)).json).toEqual({ page: ['Unknown parameter.'], code: 'invalid' })
+})
+
+describe('Impersonate-User', () => {
+  test('shows both', async () => {
+    const someone = await on.make.user({ permissions: ['view_user'] })
+    const { user, original } = await read(on.admin, someone.username)
+    expect(user).toMatchObject({ pk: someone.pk, is_superuser: false, system_permissions: ['view_user'] })
+    expect(original).toMatchObject({ pk: 1, username: 'admin', is_superuser: true })
+  })
+
+  test('gives the rights of the other, and no more', async () => {
+    const someone = await on.make.user()
+    const answer = await on.admin.get('/api/v3/core/users/', { headers: { 'impersonate-user': someone.username } })
+    expect(answer.status).toBe(403)
+  })
+
+  test('needs the permission, and does not tell others who is there', async () => {
+    const someone = await on.make.user()
+    for (const name of [someone.username, 'nobody']) {
+      const answer = await someone.get(path, { headers: { 'impersonate-user': name } })
+      expect(answer).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    }
+  })
+
+  test('leads to a superuser only from one', async () => {
+    const supporter = await on.make.user({ permissions: ['impersonate'] })
+    expect(await supporter.get(path, { headers: { 'impersonate-user': 'admin' } })).toMatchObject({ status: 403 })
+    const other = await on.make.user()
+    expect((await read(supporter, other.username)).original?.pk).toBe(supporter.pk)
+  })
+
+  test.for(['nobody', '', 'x'.repeat(200), 'ümläut'])('of nobody, %s, is a fault', async (name) => {
+    const answer = await on.admin.get(path, { headers: { 'impersonate-user': name } })
+    expect(answer.status).toBe(400)
+    expect(answer.json).toEqual({ 'Impersonate-User': ['There is no active user of this name.'], code: 'invalid' })
+  })
+
+  test('finds a name beyond Latin-1, sent as UTF-8', async () => {
+    const someone = await on.make.user()
+    await on.db.query(sql`UPDATE users SET username = 'žofie' WHERE pk = ${someone.pk}`)
+    expect((await read(on.admin, Buffer.from('žofie').toString('latin1'))).user.pk).toBe(someone.pk)
+  })
+
+  test('is in the audit row of what was applied, with both names', async () => {
+    const deployer = await on.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
+    const body = await named('radius', 'impersonated')
+    const answer = await on.admin.put('/api/v3/core/transactional/applications/', body, {
+      headers: { 'impersonate-user': deployer.username },
+    })
+    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+    const [row] = await on.db.query(
+      sql`SELECT actor_pk, actor_name, real_pk, real_name FROM audit_rows ORDER BY pk DESC LIMIT 1`,
+    )
+    expect(row).toEqual({ actor_pk: deployer.pk, actor_name: deployer.username, real_pk: 1, real_name: 'admin' })
+  })
+})

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import type { InjectOptions } from 'fastify'
+import { beforeAll, expect, test } from 'vitest'
+import type { Known } from '../support/arbitrary.ts'
+import { applyPath } from '../support/asker.ts'
+import { onCi } from '../support/environment.ts'
+import { type Body, example, type Installation, installation, kinds } from '../support/installation.ts'
+import { type Description, type Operation, readDescription } from '../support/openapi.ts'
+import { randomRequests, type Tokens } from '../support/random-request.ts'
+
+/** At least so many of each operation, and so many at a time, as by several clients. */
+const requests = onCi ? 2_000 : 300
+const atOnce = 12
+
+let service: Installation
+let api: Description
+let known: Known
+let tokens: Tokens
+
+beforeAll(async () => {
+  service = await installation()
+  api = await readDescription(service.app)
+  const examples = await Promise.all(kinds.map((kind) => example(kind)))
+  const [group, role] = [await service.make.group(), await service.make.role(['view_user'])]
+  const user = await service.make.user({ permissions: ['view_group'], groups: [group.pk] })
+  await service.admin.put(applyPath, examples[0])
+  const [run] = await service.db.prisma.run.findMany()
+  const identifiers = Array.from({ length: 20 }, (_, index) => `token-${index}`)
+  const headers = { 'content-type': 'application/json' }
+  for (const identifier of identifiers)
+    await service.admin.send({ method: 'POST', url: '/api/v3/core/tokens/', headers, payload: { identifier } })
+  tokens = { admin: await service.make.token(1), other: user.token }
+  known = new Map<string, unknown[]>([
+    ...membersOf(examples),
+    ...Object.entries({
+      id: [run?.id],
+      group_uuid: [group.pk],
+      groups_by_pk: [group.pk],
+      identifier: [...identifiers, 'another'],
+      'Impersonate-User': [user.username],
+      members_by_pk: [[1, user.pk], 1],
+      ordering: ['name,-pk', '-pk', 'pk'],
+      page: [1, 2],
+      parent: [null, group.pk],
+      provider: [null],
+      roles: [[], [role.pk]],
+      user: [1],
+      users: [[], [user.pk]],
+      expires: ['2099-01-01T00:00:00Z', null],
+      attributes: [{ a: { b: 1 } }, '{"a": {"b": 1}}'],
+      managed: [null],
+      backchannel_providers: [[]],
+    }),
+  ])
+})
+
+/** What the shipped submissions have under each name. */
+function membersOf(examples: readonly Body[]): Map<string, unknown[]> {
+  const found = new Map<string, unknown[]>()
+  for (const [name, value] of examples.flatMap(({ app, provider }) => [app, provider]).flatMap(Object.entries))
+    if (name !== 'name') found.set(name, [...(found.get(name) ?? []), value])
+  return found
+}
+
+test('whatever any operation is sent, the answer is no fault of ours, and as described', {
+  timeout: 300_000,
+}, async () => {
+  const requestOf = randomRequests(api, known, tokens)
+  const tally = new Map<string, Map<number, number>>()
+
+  /** @returns what is wrong with the answer */
+  async function ask(operation: Operation, request: InjectOptions): Promise<unknown[]> {
+    const { statusCode: status, headers, body } = await service.app.inject(request)
+    const counts = tally.get(operation.operationId) ?? new Map<number, number>()
+    tally.set(operation.operationId, counts.set(status, (counts.get(status) ?? 0) + 1))
+    const faults = api.judge(operation, { status, headers, text: body })
+    return status >= 500 || faults.length > 0 ? [{ request, status, faults, body }] : []
+  }
+
+  for (const operation of api.operations) {
+    const some = fc.array(requestOf(operation), { minLength: 1, maxLength: atOnce, size: 'max' })
+    const property = fc.asyncProperty(some, async (all) => {
+      expect((await Promise.all(all.map((request) => ask(operation, request)))).flat()).toEqual([])
+    })
+    // On average an array is half as long as it may be.
+    await fc.assert(property, { numRuns: Math.ceil((2 * requests) / atOnce) })
+  }
+
+  // Requests that are all refused, or all fine, would show nothing.
+  for (const [id, counts] of tally) {
+    const served = [200, 201, 410].reduce((sum, status) => sum + (counts.get(status) ?? 0), 0)
+    const told = `${id}: ${JSON.stringify([...counts])}`
+    expect.soft(served, told).toBeGreaterThan(requests / 100)
+    expect.soft(counts.get(400) ?? 0, told).toBeGreaterThan(requests / 100)
+  }
+  expect(tally.size).toBe(api.operations.length)
+  expect(service.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([])
+})

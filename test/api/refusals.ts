@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { counts } from '../support/contents.ts'
+import { type Installation, type Kind, named } from '../support/installation.ts'
+
+/** Submissions with many faults, and the one answer that names all of them. */
+
+export type Wrong = {
+  kind: Kind
+  /** What application and provider are called; default: a name that is free. */
+  name?: string
+  app?: Record<string, unknown>
+  provider?: Record<string, unknown>
+  /** Members beside `app` and `provider`, or in their place. */
+  others?: Record<string, unknown>
+}
+
+/** Sends the example of a kind with these members, and sees that nothing is written. */
+export async function refusal(there: Installation, { kind, name = 'new', app = {}, provider = {}, others }: Wrong) {
+  const body = await named(kind, name, { app, provider })
+  const before = await counts(there.db)
+  const { status, json } = await there.admin.put(applyPath, raw({ ...body, ...others }))
+  expect(await counts(there.db)).toEqual(before)
+  return { status, json }
+}
+
+/** What JSON says and JavaScript would not write. */
+const raw = (body: unknown) =>
+  JSON.stringify(body)
+    .replaceAll('"PROTO"', '"__proto__"')
+    .replaceAll('"HUGE"', '1e400')
+    .replaceAll('"-HUGE"', '-1e400')
+
+/** @param there asked when the tests run */
+export function testRefusals(
+  there: () => Installation,
+  cases: Readonly<Record<string, Wrong & { says: object }>>,
+): void {
+  test.each(Object.entries(cases))('%s', async (_, { says, ...wrong }) => {
+    expect(await refusal(there(), wrong)).toEqual({ status: 400, json: { ...says, code: 'invalid' } })
+  })
+}
+
+/** A key of nothing. */
+export const none = '6f7e0000-0000-4000-8000-00000000ffff'
+
+export const required = ['This member is required.']
+export const noFlow = [`There is no flow with the key ${none}.`]
+export const noKeyPair = [`There is no certificatekeypair with the key ${none}.`]
+export const notBoolean = 'Must be true or false.'
+export const oneOf = expect.stringMatching(/^Must be one of: /)
+export const whenDomain = ['May not be empty when mode is forward_domain.']
+export const nameOfScim = ['"scim-there" is the name of a provider scim: choose another.']

@@ -1,0 +1,289 @@
+import { randomUUID } from 'node:crypto'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { catalogue } from '../../src/errors.ts'
+import { permissionNames } from '../../src/models/index.ts'
+import { type Answer, applyPath } from '../support/asker.ts'
+import { example, type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { type Content, type Description, type Operation, readDescription, schemaPath } from '../support/openapi.ts'
+
+/** The operations of the contract, by their number there. */
+const contract = [
+  'authenticators_admin_totp_list',
+  'authenticators_totp_list',
+  'core_transactional_applications_update',
+  'core_user_consent_list',
+  'core_tokens_partial_update',
+  'core_groups_partial_update',
+  'core_users_list',
+  'core_groups_list',
+  'core_tokens_create',
+  'core_groups_create',
+  'core_users_me_retrieve',
+]
+let service: Installation
+let api: Description
+/** Authenticated, and permitted nothing. */
+let nobody: Made
+
+beforeAll(async () => {
+  service = await installation()
+  api = await readDescription(service.app)
+  nobody = await service.make.user()
+})
+
+describe('the document', () => {
+  test('is valid OpenAPI 3.1', async () => {
+    expect(api.document.openapi).toBe('3.1.0')
+    expect(await new Validator().validate(structuredClone(api.document))).toEqual({ valid: true })
+  })
+
+  test('has every operation of the contract', () => {
+    expect(api.operations.map(({ operationId }) => operationId)).toEqual(expect.arrayContaining(contract))
+  })
+
+  test('is the same text each time, and for another start of the same', async () => {
+    const other = await installation({ workers: 'none' })
+    const [first, again, elsewhere] = await Promise.all(
+      [service, service, other].map(({ app }) => app.inject({ url: schemaPath })),
+    )
+    expect(again?.body).toBe(first?.body)
+    expect(elsewhere?.body).toBe(first?.body)
+    expect(Object.keys(api.document.paths)).toEqual(Object.keys(api.document.paths).sort())
+  })
+
+  test('names each operation once, and tells what it is for, where it belongs and who may call it', () => {
+    const ids = api.operations.map(({ operationId }) => operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    const known = ['authenticated', 'superuser', ...permissionNames(service.engine.registry)]
+    for (const { operationId, summary, description, tags, 'x-permission': needed } of api.operations) {
+      expect.soft(operationId).toMatch(/^[a-z][a-z_]+$/)
+      expect.soft(summary, operationId).toMatch(/^[A-Z].*[^.]$/)
+      expect.soft(tags, operationId).toHaveLength(1)
+      expect.soft(known, operationId).toEqual(expect.arrayContaining([...needed]))
+      for (const name of needed.filter((each) => each !== 'authenticated' && each !== 'superuser'))
+        expect.soft(description, operationId).toContain(`\`${name}\``)
+    }
+  })
+
+  test('says of each operation how it refuses', () => {
+    for (const { operationId, responses, requestBody, parameters } of api.operations) {
+      const expected = ['400', '401', '403', '500', '503']
+      if (requestBody !== undefined) expected.push('413', '415')
+      if (parameters.some((each) => each.in === 'path' || each.name === 'page')) expected.push('404')
+      expect.soft(Object.keys(responses), operationId).toEqual(expect.arrayContaining(expected))
+      for (const status of Object.keys(responses).filter((each) => Number(each) >= 400))
+        expect.soft(Object.values(catalogue), operationId).toContain(Number(status))
+    }
+  })
+
+  test('has only examples that fit their schemas', () => {
+    const shown: [string, Content][] = api.operations.flatMap(({ operationId, requestBody, responses }) =>
+      [requestBody, ...Object.values(responses)].flatMap((each) =>
+        Object.values(each?.content ?? {}).map((content): [string, Content] => [operationId, content]),
+      ),
+    )
+    for (const [id, { schema, example, examples = {} }] of shown) {
+      const values = [example, ...Object.values(examples).map(({ value }) => value)].filter(
+        (each) => each !== undefined,
+      )
+      for (const value of values)
+        expect.soft(api.faultsOf(schema, value), `${id}: ${JSON.stringify(value)}`).toEqual([])
+    }
+    for (const [name, schema] of Object.entries(api.document.components.schemas))
+      for (const value of [schema.examples ?? []].flat()) expect.soft(api.faultsOf(schema, value), name).toEqual([])
+    expect(shown.filter(([, { examples }]) => Object.keys(examples ?? {}).length === 9)).toHaveLength(1)
+  })
+
+  test('describes what may be written as the engine takes it', async () => {
+    const { schemas } = api.document.components
+    expect(schemas.Oauth2Provider).toMatchObject({
+      required: ['name', 'authorization_flow'],
+      additionalProperties: false,
+      properties: {
+        client_secret: { type: 'string', writeOnly: true, maxLength: 255 },
+        sub_mode: { default: 'hashed_user_id', enum: expect.arrayContaining(['user_upn']) },
+        component: { readOnly: true },
+      },
+    })
+    expect(schemas.ChangeGroup).not.toHaveProperty('required')
+    expect(schemas.CreateGroup).toMatchObject({ required: ['name'] })
+    expect(JSON.stringify(schemas.ChangeGroup)).not.toContain('"default"')
+    const put = find('core_transactional_applications_update')
+    expect(put.requestBody?.content['application/json']?.schema.oneOf).toHaveLength(9)
+  })
+})
+
+const find = (id: string): Operation => {
+  const found = api.operations.find(({ operationId }) => operationId === id)
+  if (found === undefined) throw new Error(`there is no operation ${id}`)
+  return found
+}
+
+/** The path with values in the places of its parameters. */
+const pathOf = ({ path }: Operation, values: readonly string[] = []) => {
+  const left = [...values]
+  return path.replace(/\{\w+\}/g, () => left.shift() ?? randomUUID())
+}
+
+type Sent = { body?: unknown; values?: string[]; query?: string }
+
+const blueprint = {
+  version: 1,
+  metadata: { name: 'one group' },
+  entries: [{ model: 'service_core.group', identifiers: { name: 'of a blueprint' } }],
+}
+
+/** What an operation is asked so that it succeeds; a list and the like need nothing. */
+const successes: Readonly<Record<string, () => Promise<Sent>>> = {
+  blueprints_update: async () => ({ body: blueprint }),
+  blueprints_runs_retrieve: async () => {
+    const { headers } = await service.admin.put(applyPath, await example('ldap'))
+    return { values: [headers['content-location']?.split('/').at(-2) ?? ''] }
+  },
+  core_groups_create: async () => {
+    const [member, role] = [await service.make.user(), await service.make.role(['view_user'])]
+    return { body: { name: randomUUID(), users: [member.pk], roles: [role.pk], attributes: { a: { b: [null, 1] } } } }
+  },
+  core_groups_partial_update: async () => ({ values: [(await service.make.group()).pk], body: { users: [nobody.pk] } }),
+  core_tokens_create: async () => ({ body: { identifier: randomUUID() } }),
+  core_tokens_partial_update: async () => ({ values: [await newToken()], body: { description: 'changed' } }),
+  core_tokens_view_key_retrieve: async () => ({ values: [await newToken()] }),
+  core_transactional_applications_update: async () => ({ body: await example('oauth2') }),
+}
+
+async function newToken(): Promise<string> {
+  const identifier = randomUUID()
+  const { status } = await send(find('core_tokens_create'), { body: { identifier } })
+  expect(status).toBe(201)
+  return identifier
+}
+
+const send = (operation: Operation, { body, values, query = '' }: Sent, as = service.admin): Promise<Answer> =>
+  as.send({
+    method: operation.method as 'GET',
+    url: `${pathOf(operation, values)}${query}`,
+    ...(body !== undefined && { payload: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+  })
+
+describe('every answer is as described', () => {
+  test('successes', async () => {
+    for (const operation of api.operations) {
+      const { operationId, method, responses } = operation
+      const sent = await successes[operationId]?.()
+      const answer = await send(operation, sent ?? {})
+      expect.soft(answer.status, `${operationId}: ${answer.text}`).toBe(method === 'POST' ? 201 : 200)
+      expect.soft(Object.keys(responses)[0], operationId).toBe(String(answer.status))
+      expect.soft(api.judge(operation, answer), operationId).toEqual([])
+    }
+  })
+
+  test('lists, with rows and without, of all that they can show', async () => {
+    const parent = await service.make.group({ superuser: true })
+    const child = await service.make.group({ parent: parent.pk, roles: [(await service.make.role([])).pk] })
+    await service.make.user({ groups: [child.pk] })
+    for (const kind of ['saml', 'scim'] as const) await service.admin.put(applyPath, await named(kind, `list-${kind}`))
+    for (const operation of api.operations.filter(({ operationId }) => operationId.endsWith('_list'))) {
+      const include = operation.parameters
+        .filter(({ name }) => name.startsWith('include_'))
+        .map(({ name }) => `&${name}=false`)
+      for (const query of [
+        '?page_size=1000',
+        '?page_size=1',
+        '?search=nothing-is-called-so',
+        ...include.map((each) => `?page_size=7${each}`),
+      ])
+        expect
+          .soft(api.judge(operation, await send(operation, { query })), `${operation.operationId}${query}`)
+          .toEqual([])
+    }
+  })
+
+  /** The status that a request gets of each operation that describes it. */
+  const refusals: Readonly<Record<number, (operation: Operation) => Promise<Answer>>> = {
+    400: (operation) => send(operation, { query: '?pgae=1&pgae=2', ...(operation.requestBody && { body: {} }) }),
+    401: (operation) => send(operation, {}, service.as('gw_a_wrong')),
+    404: (operation) =>
+      send(operation, {
+        query: operation.operationId.endsWith('_list') ? '?page=900000' : '',
+        ...(operation.requestBody && { body: {} }),
+      }),
+    413: (operation) => send(operation, { body: { text: 'x'.repeat(3_000_000) } }),
+    415: ({ method, ...rest }) =>
+      service.admin.send({
+        method: method as 'PUT',
+        url: pathOf({ method, ...rest }),
+        payload: 'a=b',
+        headers: { 'content-type': 'text/plain' },
+      }),
+  }
+
+  test.each(Object.entries(refusals))('%s', async (status, ask) => {
+    const described = api.operations.filter(({ responses }) => responses[status] !== undefined)
+    expect(described.length).toBeGreaterThan(1)
+    for (const operation of described) {
+      const answer = await ask(operation)
+      expect.soft(answer.status, `${operation.operationId}: ${answer.text}`).toBe(Number(status))
+      expect.soft(api.judge(operation, answer), operation.operationId).toEqual([])
+    }
+  })
+
+  test('403, for who lacks the permission', async () => {
+    for (const operation of api.operations) {
+      const isOpen = operation['x-permission'].includes('authenticated')
+      const headers = isOpen ? { 'impersonate-user': 'admin' } : {}
+      const { method } = operation
+      const answer = await nobody.send({ method: method as 'GET', url: pathOf(operation), headers })
+      expect.soft(answer.status, operation.operationId).toBe(403)
+      expect.soft(api.judge(operation, answer), operation.operationId).toEqual([])
+    }
+  })
+
+  test('bodies with faults at every depth, and none at all', async () => {
+    const wrong = [
+      { code: [1], parent: {}, users: ['x'], app: { slug: '!' }, provider: { redirect_uris: [{}] } },
+      [],
+      null,
+      'text',
+    ]
+    for (const operation of api.operations.filter(({ requestBody }) => requestBody !== undefined)) {
+      for (const body of wrong) {
+        const answer = await send(operation, { body })
+        expect.soft([400, 404], operation.operationId).toContain(answer.status)
+        expect.soft(api.judge(operation, answer), operation.operationId).toEqual([])
+      }
+      const { method } = operation
+      const headers = { 'content-type': 'application/json' }
+      const empty = await service.admin.send({ method: method as 'PUT', url: pathOf(operation), headers, payload: '{' })
+      expect.soft(api.judge(operation, empty), operation.operationId).toEqual([])
+    }
+  })
+
+  test('412, a key that is gone, an outcome that is not known and one that is certainly nothing', async () => {
+    const put = find('core_transactional_applications_update')
+    const body = await named('radius', 'conditions')
+    await service.admin.put(applyPath, body)
+    const taken = await service.admin.put(applyPath, body, { ifNoneMatch: '*' })
+    expect(taken.status).toBe(412)
+    expect(api.judge(put, taken)).toEqual([])
+
+    const identifier = await newToken()
+    const view = find('core_tokens_view_key_retrieve')
+    const [, gone] = [await send(view, { values: [identifier] }), await send(view, { values: [identifier] })]
+    expect(gone.status).toBe(410)
+    expect(api.judge(view, gone)).toEqual([])
+
+    const unattended = await installation({ workers: 'none', applyWaitMs: 100 })
+    const waited = await unattended.admin.put(applyPath, body)
+    expect(waited.status).toBe(503)
+    expect(api.judge(put, waited)).toEqual([])
+  })
+})
+
+test('who may read it: anyone, and it hides what is for operators', async () => {
+  const answer = await service.app.inject({ url: schemaPath })
+  expect(answer.statusCode).toBe(200)
+  expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
+  expect(Object.keys(api.document.paths).filter((path) => !path.startsWith('/api/v3/'))).toEqual([])
+})

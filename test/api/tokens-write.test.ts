@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { reconcile } from '../../src/blueprint/run/reconcile.ts'
+import { sql } from '../../src/db/sql.ts'
+import { everything } from '../support/contents.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import type { Made, Make } from '../support/make.ts'
+import { sender } from './sending.ts'
+
+let there: Installation
+let make: Make
+let identifier: string
+beforeAll(async () => {
+  there = await installation({ workers: 'none' })
+  make = there.make
+})
+beforeEach(() => {
+  identifier = randomUUID()
+})
+
+const path = '/api/v3/core/tokens/'
+const { post, patch } = sender()
+const keyOf = (who: Made | Installation['admin'], name = identifier) => who.get(`${path}${name}/view_key/`)
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+
+test('a token is made for the caller and answered without its secret', async () => {
+  const ada = await make.user()
+  const { status, json, text } = await post(ada, path, { identifier, description: 'CI' })
+  expect(status).toBe(201)
+  expect(json).toEqual({
+    pk: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    managed: null,
+    identifier,
+    intent: 'api',
+    user: ada.pk,
+    user_obj: expect.objectContaining({ pk: ada.pk, username: ada.username }),
+    description: 'CI',
+    expires: expect.stringMatching(/^20\d\d-.*Z$/),
+    expiring: true,
+  })
+  const { expires } = json as { expires: string }
+  expect(Date.parse(expires) - Date.now()).toBeGreaterThan(29.9 * 86_400_000)
+  expect(text).not.toContain('gw_')
+})
+
+describe('its key', () => {
+  test('is viewed once, by its owner, and works; then it is gone', async () => {
+    const ada = await make.user()
+    await post(ada, path, { identifier })
+    const { status, json, headers } = await keyOf(ada)
+    expect(status).toBe(200)
+    expect(headers['cache-control']).toBe('no-store')
+    const { key } = json as { key: string }
+    expect(key).toMatch(/^gw_a_[0-9A-Za-z]{36}$/)
+    expect((await there.as(key).get('/api/v3/core/users/me/')).json).toMatchObject({ user: { pk: ada.pk } })
+    expect(await keyOf(ada)).toMatchObject({ status: 410, json: { code: 'key_gone' } })
+    expect(await everything(there.db)).not.toContain(key)
+    expect(there.log.join('')).not.toContain(key)
+    const audited = await there.db.prisma.auditRow.findMany({ where: { action: 'view_key', actorPk: ada.pk } })
+    expect(audited).toHaveLength(1)
+    expect(audited[0]?.changes).toMatchObject([{ model: 'service_core.token', action: 'view_key', members: [] }])
+  })
+
+  test('of two who ask at once, one has it', async () => {
+    const ada = await make.user()
+    await post(ada, path, { identifier })
+    const statuses = (await Promise.all(Array.from({ length: 8 }, () => keyOf(ada)))).map(({ status }) => status)
+    expect(statuses.sort()).toEqual([200, ...Array.from({ length: 7 }, () => 410)])
+  })
+
+  test('is nobody else’s but by view_token_key and all rights of its owner', async () => {
+    const ada = await make.user({ permissions: ['view_user'] })
+    await post(ada, path, { identifier })
+    expect(await keyOf(await make.user())).toMatchObject({ status: 404, json: { code: 'not_found' } })
+    expect((await keyOf(await make.user({ permissions: ['view_token_key'] }))).status).toBe(404)
+    expect((await keyOf(await make.user({ permissions: ['view_token_key', 'view_user'] }))).status).toBe(200)
+  })
+
+  test('of a superuser is not shown to whoever is none', async () => {
+    const root = await make.user({ superuser: true })
+    await post(root, path, { identifier })
+    expect((await keyOf(await make.user({ permissions: ['view_token_key'] }))).status).toBe(404)
+    expect((await keyOf(there.admin)).status).toBe(200)
+  })
+
+  test('is gone after a day, viewed or not, and then not even kept', async () => {
+    const ada = await make.user()
+    await post(ada, path, { identifier })
+    await there.db.query(
+      sql`UPDATE tokens SET created_at = now() - interval '24 hours 1 second' WHERE identifier = ${identifier}`,
+    )
+    expect((await keyOf(ada)).status).toBe(410)
+    await reconcile(there.db, { ring: there.ring, standsInLine: async () => false }, there.worker.log)
+    const { sealedKey } = await there.db.prisma.token.findUniqueOrThrow({ where: { identifier } })
+    expect(sealedKey).toBeNull()
+  })
+
+  test('of no token', async () => {
+    expect((await keyOf(there.admin)).status).toBe(404)
+    expect((await keyOf(there.admin, 'no%20such')).status).toBe(404)
+  })
+})
+
+describe('a change', () => {
+  test('touches what was sent, and resets nothing', async () => {
+    const ada = await make.user()
+    const made = await post(ada, path, { identifier, intent: 'app_password', description: 'd', expires: inDays(9) })
+    const { status, json } = await patch(ada, `${path}${identifier}/`, { description: 'e' })
+    expect([status, json]).toEqual([200, { ...(made.json as object), description: 'e' }])
+    const renamed = await patch(ada, `${path}${identifier}/`, { ...(json as object), identifier: `${identifier}-2` })
+    expect(renamed.json).toEqual({ ...(json as object), identifier: `${identifier}-2` })
+    expect((await patch(ada, `${path}${identifier}/`, {})).status).toBe(404)
+  })
+
+  test('of a foreign token needs change_token: without it there is no such token', async () => {
+    const ada = await make.user()
+    await post(ada, path, { identifier })
+    const bob = await make.user()
+    const hidden = await patch(bob, `${path}${identifier}/`, { description: 'x' })
+    const missing = await patch(bob, `${path}${randomUUID()}/`, { description: 'x' })
+    expect(hidden.status).toBe(404)
+    expect(hidden.json).toEqual(missing.json)
+    const cyd = await make.user({ permissions: ['change_token'] })
+    expect((await patch(cyd, `${path}${identifier}/`, { description: 'x' })).status).toBe(200)
+  })
+
+  test('never moves it to another user (CVE-2024-37905)', async () => {
+    const ada = await make.user({ permissions: ['change_token', 'add_token'] })
+    const root = await make.user({ superuser: true })
+    await post(ada, path, { identifier })
+    const { status, json } = await patch(ada, `${path}${identifier}/`, { user: root.pk })
+    expect([status, json]).toEqual([
+      400,
+      { code: 'invalid', user: ['A token stays with its user: leave this member out.'] },
+    ])
+    expect(await there.db.prisma.token.findUnique({ where: { identifier } })).toMatchObject({ userPk: ada.pk })
+  })
+})
+
+describe('what is not the caller’s to say', () => {
+  test.each([
+    [{ user: 'root' }, 403, 'add_token'],
+    [{ intent: 'recovery' }, 403, 'only a superuser'],
+    [{ intent: 'verification' }, 403, 'only a superuser'],
+    [{ expiring: false }, 403, 'only a superuser'],
+    [{ managed: 'x' }, 400, 'Only a superuser may set this member.'],
+    [{ expires: inDays(366) }, 400, 'Must be at most 365 days ahead.'],
+  ] as const)('%j: %i', async (sent, expected, words) => {
+    const root = await make.user({ superuser: true })
+    const ada = await make.user()
+    const body = { identifier, ...sent, ...('user' in sent && { user: root.pk }) }
+    const { status, text } = await post(ada, path, body)
+    expect([status, text]).toEqual([expected, expect.stringContaining(words)])
+    expect(await there.db.prisma.token.count({ where: { identifier } })).toBe(0)
+    expect((await post(there.admin, path, body)).status).toBe(201)
+  })
+})
+
+describe('what is wrong is told by member', () => {
+  test('all at once', async () => {
+    await post(there.admin, path, { identifier, managed: `m-${identifier}` })
+    const bad = {
+      ...{ identifier, managed: `m-${identifier}`, intent: 'x', user: 9_999_999, expires: 'soon' },
+      ...{ expiring: 1, description: null, key: 'chosen' },
+    }
+    const { status, json } = await post(there.admin, path, bad)
+    expect(status).toBe(400)
+    expect(json).toEqual({
+      code: 'invalid',
+      identifier: [`"${identifier}" is taken by token "${identifier}".`],
+      managed: [`"m-${identifier}" is taken by token "${identifier}".`],
+      intent: ['Must be one of: verification, api, recovery, app_password.'],
+      user: ['There is no user with the key 9999999.'],
+      expires: ['Must be a date and time such as 2027-01-31T12:00:00Z.'],
+      expiring: ['Must be true or false.'],
+      description: ['Must be text.'],
+      key: ['Unknown member.'],
+    })
+  })
+
+  test('a user that cannot be one, to whoever may make none for others too', async () => {
+    const { status, json } = await post(await make.user(), path, { identifier, user: 'me' })
+    expect([status, json]).toEqual([400, { code: 'invalid', user: ['Must be a whole number.'] }])
+  })
+
+  test.each(['', 'a b', 'é', 'x'.repeat(256), 'a\n'])('an identifier %j', async (bad) => {
+    const { status, json } = await post(there.admin, path, { identifier: bad })
+    expect([status, json]).toEqual([400, { code: 'invalid', identifier: [expect.any(String)] }])
+  })
+
+  test.each(['9999-12-31T23:59:59-14:00', '0000-01-01T00:00:00Z', '+010000-01-01T00:00:00Z', '2027-02-30T00:00:00Z'])(
+    'an expiry %s',
+    async (expires) => {
+      const { status, json } = await post(there.admin, path, { identifier, expires })
+      expect([status, json]).toEqual([400, { code: 'invalid', expires: [expect.any(String)] }])
+    },
+  )
+
+  test('an identifier that is taken, on a change', async () => {
+    await post(there.admin, path, { identifier })
+    await post(there.admin, path, { identifier: `${identifier}-2` })
+    const { status, json } = await patch(there.admin, `${path}${identifier}/`, { identifier: `${identifier}-2` })
+    const taken = `"${identifier}-2" is taken by token "${identifier}-2".`
+    expect([status, json]).toEqual([400, { code: 'invalid', identifier: [taken] }])
+  })
+})

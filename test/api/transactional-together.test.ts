@@ -1,0 +1,66 @@
+import { beforeAll, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Body, type Installation, installation, kinds, named } from '../support/installation.ts'
+import { none } from './refusals.ts'
+
+/** What is told of each wrong member by itself is told of all of them together, word for word. */
+
+let there: Installation
+beforeAll(async () => {
+  there = await installation({ workers: 'none' })
+})
+
+type Part = 'app' | 'provider'
+type Wrong = { part: Part; member: string; value: unknown; said: unknown }
+
+/** Something each member refuses: as a number, text, object, list or key. */
+const values = [5.5, 'a\0b\ud800', { x: '\0' }, [5.5, null], none, [none, 'x', none.replace('ffff', 'fffe')]]
+
+type Told = Partial<Record<Part, Record<string, unknown>>>
+
+/** With one fault of its own, so that nothing is ever applied: what a member takes is only asked about here. */
+async function ask(body: Body): Promise<Told> {
+  const { status, json } = await there.admin.put(applyPath, { ...body, extra: 1 })
+  const { extra, code, ...told } = json as Record<string, unknown>
+  expect({ status, extra, code }).toEqual({ status: 400, extra: ['Unknown member.'], code: 'invalid' })
+  return told
+}
+
+const wrongIn = (body: Body, { part, member, value }: Omit<Wrong, 'said'>): Body => ({
+  ...body,
+  [part]: { ...body[part], [member]: value },
+})
+
+/** Each member of both with each value that it refuses, and what is then said of it, and of nothing else. */
+async function wrongOneByOne(body: Body): Promise<Wrong[]> {
+  const models = { app: 'service_core.application', provider: body.provider_model }
+  const all = (['app', 'provider'] as const).flatMap((part) => {
+    const members = [...(there.engine.registry.byName(models[part])?.members.keys() ?? [])]
+    return members.flatMap((member) => values.map((value) => ({ part, member, value })))
+  })
+  const wrong: Wrong[] = []
+  while (all.length > 0) {
+    const batch = all.splice(0, 24)
+    const answers = await Promise.all(batch.map((each) => ask(wrongIn(body, each))))
+    for (const [index, each] of batch.entries()) {
+      const told = answers[index] ?? {}
+      if (Object.keys(told).length === 0) continue
+      const said = told[each.part]?.[each.member]
+      expect(told).toEqual({ [each.part]: { [each.member]: said } })
+      wrong.push({ ...each, said })
+    }
+  }
+  return wrong
+}
+
+test.each(kinds)('every member of %s wrong at once', { timeout: 60_000 }, async (kind) => {
+  const body = await named(kind, 'together')
+  const byMember = Map.groupBy(await wrongOneByOne(body), ({ part, member }) => `${part}.${member}`)
+  expect(byMember.size).toBeGreaterThan(15)
+  for (const round of values.keys()) {
+    const chosen = [...byMember.values()].flatMap((each) => each[round % each.length] ?? [])
+    const expected: Required<Told> = { app: {}, provider: {} }
+    for (const { part, member, said } of chosen) expected[part][member] = said
+    expect(await ask(chosen.reduce(wrongIn, body))).toEqual(expected)
+  }
+})

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '../../src/db/sql.ts'
+import type { Actor } from '../../src/permissions.ts'
+import { type Bench, bench } from './engine.ts'
+import { absent, groupEntry, type People, people, roleEntry, userEntry } from './people.ts'
+
+/** Users, roles and devices. */
+
+let there: Bench
+let crowd: People
+beforeAll(async () => {
+  there = await bench()
+  crowd = people(there)
+})
+
+const writer = ['add_user', 'change_user', 'delete_user'] as const
+const superuserToo = 'that user has superuser rights, and the caller has not'
+
+describe("a user's groups", () => {
+  test('need add_user_to_group to join; leaving does not', async () => {
+    const group = await crowd.group()
+    const ada = await crowd.user({ permissions: writer })
+    await crowd.refused(ada, userEntry(ada.pk, { groups: [ada.own, group] }), 'the permission add_user_to_group')
+    await crowd.refused(ada, userEntry(null, { groups: [group] }), 'the permission add_user_to_group')
+    const bea = await crowd.user({ permissions: [...writer, 'add_user_to_group'] })
+    await crowd.allowed(bea, userEntry(bea.pk, { groups: [bea.own, group] }))
+    await crowd.allowed(bea, userEntry(null, { groups: [group] }))
+    await crowd.allowed(bea, userEntry(bea.pk, { groups: [bea.own] }))
+  })
+
+  test('are joined only with rights that the caller holds', async () => {
+    const ada = await crowd.user({ permissions: [...writer, 'add_user_to_group'] })
+    const root = await crowd.group({ superuser: true })
+    const cases = [
+      [root, 'the group has superuser rights'],
+      [await crowd.group({ parent: root }), 'the group has superuser rights'],
+      [await crowd.group({ permissions: ['view_group'] }), 'the group has the permission view_group'],
+      [await crowd.group({ parent: await crowd.group({ permissions: ['view_group'] }) }), 'the permission view_group'],
+    ] as const
+    for (const [group, why] of cases) {
+      await crowd.refused(ada, userEntry(ada.pk, { groups: [ada.own, group] }), why)
+      await crowd.refused(ada, userEntry(null, { groups: [group] }), why)
+    }
+  })
+})
+
+describe('somebody with more rights than the caller', () => {
+  test('is not renamed, given another address, deactivated or deleted', async () => {
+    const ada = await crowd.user({ permissions: writer })
+    const root = await crowd.user({ superuser: true })
+    const bob = await crowd.user({ permissions: ['view_group'] })
+    for (const change of [{ username: randomUUID() }, { email: 'ada@example.com' }, { is_active: false }]) {
+      await crowd.refused(ada, userEntry(root.pk, change), superuserToo)
+      await crowd.refused(ada, userEntry(bob.pk, change), 'that user has the permission view_group')
+    }
+    await crowd.refused(ada, absent(userEntry(root.pk)), superuserToo)
+    await crowd.allowed(ada, userEntry(root.pk, { name: 'Root' }))
+  })
+
+  test('is not let in again (CVE-2025-53942: deactivated users)', async () => {
+    const ada = await crowd.user({ permissions: writer })
+    const root = await crowd.user({ superuser: true, active: false })
+    await crowd.refused(ada, userEntry(root.pk, { is_active: true }), superuserToo)
+    const [{ username } = { username: '' }] = await there.db.query<{ username: string }>(
+      sql`SELECT username FROM users WHERE pk = ${root.pk}`,
+    )
+    const byName = { model: 'service_core.user', identifiers: { username }, attrs: { is_active: true } }
+    await crowd.refused(ada, byName, superuserToo)
+    await crowd.allowed(await crowd.user({ superuser: true }), byName)
+  })
+
+  test('the same rights, or fewer, are no obstacle, nor is it oneself', async () => {
+    const ada = await crowd.user({ permissions: [...writer, 'view_group'] })
+    const bob = await crowd.user({ permissions: ['view_group'] })
+    await crowd.allowed(ada, userEntry(bob.pk, { email: 'bob@example.com', is_active: false }))
+    await crowd.allowed(ada, absent(userEntry(bob.pk)))
+    await crowd.allowed(ada, userEntry(ada.pk, { email: 'ada@example.com' }))
+  })
+})
+
+test('an admin that a blueprint makes again is nobody (GHSA-rjvp-29xq-f62w)', async () => {
+  const ada = await crowd.user({ permissions: writer })
+  const admin = { model: 'service_core.user', identifiers: { username: 'admin' } }
+  await crowd.refused(ada, { ...admin, state: 'absent' }, superuserToo)
+  const [{ pk } = { pk: 0 }] = await there.db.query<{ pk: number }>(sql`SELECT pk FROM users WHERE username = 'admin'`)
+  const root = await crowd.user({ superuser: true })
+  await there.apply([{ ...admin, state: 'absent' }], root)
+  await crowd.allowed(ada, { ...admin, attrs: { email: 'admin@example.com' } })
+  const again = await there.db.prisma.user.findUniqueOrThrow({
+    where: { username: 'admin' },
+    include: { memberships: true, tokens: true },
+  })
+  expect(again).toMatchObject({ memberships: [], tokens: [] })
+  expect(again.pk).not.toBe(pk)
+})
+
+describe("a role's permissions", () => {
+  const maker = ['add_role', 'change_role'] as const
+
+  test('grow only by what the caller holds', async () => {
+    const role = await crowd.role([])
+    const ada = await crowd.user({ permissions: [...maker, 'assign_role', 'view_user'] })
+    const why = 'the role has the permission view_group, and the caller has not'
+    await crowd.refused(ada, roleEntry(role, { permissions: ['view_user', 'view_group'] }), why)
+    await crowd.refused(ada, roleEntry(null, { permissions: ['view_group'] }), why)
+    await crowd.allowed(ada, roleEntry(role, { permissions: ['view_user'] }))
+    await crowd.allowed(ada, roleEntry(null, { permissions: ['view_user'] }))
+  })
+
+  test('that a role gets later are handed to all who have it: that needs assign_role', async () => {
+    const ada = await crowd.user({ permissions: [...maker, 'view_user'] })
+    const role = await crowd.role(['view_group'])
+    await crowd.refused(ada, roleEntry(role, { permissions: ['view_user'] }), 'the permission assign_role')
+    await crowd.allowed(ada, roleEntry(role, { permissions: [] }))
+  })
+})
+
+describe('a TOTP device', () => {
+  const keeper = ['add_totpdevice', 'change_totpdevice', 'delete_totpdevice'] as const
+  const device = (user: number, attrs: Record<string, unknown> = {}) => ({
+    model: 'service_stages_totp.totpdevice',
+    identifiers: { name: 'phone', user },
+    attrs,
+  })
+
+  test('of somebody with more rights is not made, changed or taken away', async () => {
+    const ada = await crowd.user({ permissions: keeper })
+    const root = await crowd.user({ superuser: true })
+    const why = 'its user has superuser rights, and the caller has not'
+    await crowd.refused(ada, device(root.pk), why)
+    await there.apply([device(root.pk)])
+    await crowd.refused(ada, device(root.pk, { key: 'ABCDEFGHIJKLMNOP' }), why)
+    await crowd.refused(ada, absent(device(root.pk)), why)
+    await crowd.allowed(ada, device(ada.pk))
+    await crowd.refused(ada, device(ada.pk, { user: root.pk }), why)
+  })
+})
+
+describe('acting as another', () => {
+  test('hands on only what both hold: it would stay when he acts as himself again', async () => {
+    const permissions = ['change_group', 'add_user_to_group', 'view_user']
+    const bob = await crowd.user({ permissions })
+    const ada = await crowd.user({ permissions: ['impersonate'] })
+    const asBob: Actor = { ...bob, impersonator: ada }
+    const group = await crowd.group({ permissions: ['view_user'] })
+    const join = groupEntry(group, { users: [ada.pk] })
+    await crowd.refused(asBob, join, 'the group has the permission view_user, and the caller has not')
+    const root = await crowd.user({ superuser: true })
+    await crowd.allowed({ ...bob, impersonator: root }, join)
+  })
+})
+
+test('rights that were taken away since the caller was let in no longer count', async () => {
+  const ada = await crowd.user({ permissions: ['change_group', 'add_user_to_group', 'view_user'] })
+  const group = await crowd.group({ permissions: ['view_user'] })
+  await there.db.query(sql`DELETE FROM memberships WHERE user_pk = ${ada.pk}`)
+  const why = 'the group has the permission view_user, and the caller has not'
+  await crowd.refused(ada, groupEntry(group, { users: [ada.pk] }), why)
+})

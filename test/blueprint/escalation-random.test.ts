@@ -1,0 +1,124 @@
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import type { Entry } from '../../src/blueprint/document.ts'
+import { Refusal } from '../../src/blueprint/refusal.ts'
+import { sql } from '../../src/db/sql.ts'
+import { actorOfUser } from '../../src/models/actor.ts'
+import { type Bench, bench } from './engine.ts'
+import { absent, groupEntry, type People, people, roleEntry, userEntry } from './people.ts'
+
+/**
+ * Anything that delegates can do, in any order, against an oracle that works out from scratch who may do what: nobody
+ * ends up with more than the delegates held between them at the start, and never becomes a superuser.
+ */
+
+let there: Bench
+let crowd: People
+beforeAll(async () => {
+  there = await bench()
+  crowd = people(there)
+})
+
+const powers = [
+  ...['add_group', 'change_group', 'delete_group', 'add_user', 'change_user', 'delete_user', 'add_role', 'change_role'],
+  ...['delete_role', 'assign_role', 'add_user_to_group', 'enable_group_superuser', 'disable_group_superuser'],
+]
+/** What they lack, each of which some group or role has. */
+const treasures = ['view_user', 'view_group', 'view_token', 'impersonate']
+
+/** Who may do what, by walking up from each membership: nothing of what the product keeps or asks is used. */
+async function oracle(): Promise<Map<number, Set<string>>> {
+  const rows = await there.db.query<{ user: number; permission: string }>(sql`
+    WITH RECURSIVE chain AS (
+      SELECT m.user_pk, m.group_pk FROM memberships m
+      UNION SELECT c.user_pk, g.parent FROM chain c JOIN groups g ON g.pk = c.group_pk WHERE g.parent IS NOT NULL
+    )
+    SELECT c.user_pk AS "user", p AS permission FROM chain c JOIN group_roles gr ON gr.group_pk = c.group_pk
+      JOIN roles r ON r.pk = gr.role_pk, unnest(r.permissions) p
+    UNION SELECT c.user_pk, 'everything' FROM chain c JOIN groups g ON g.pk = c.group_pk WHERE g.is_superuser`)
+  const rights = new Map<number, Set<string>>()
+  for (const { user, permission } of rows) rights.set(user, (rights.get(user) ?? new Set()).add(permission))
+  return rights
+}
+
+type World = { users: number[]; delegates: number[]; groups: string[]; roles: string[] }
+
+async function world(): Promise<World> {
+  const top = await crowd.group({ superuser: true, permissions: ['view_token'] })
+  const rich = await crowd.group({ permissions: ['view_user', 'impersonate'] })
+  const groups = [top, rich]
+  for (const parent of [top, rich, rich, undefined, undefined, undefined])
+    groups.push(await crowd.group(parent === undefined ? {} : { parent }))
+  const roles = [
+    await crowd.role(['view_group']),
+    await crowd.role(['view_user']),
+    await crowd.role(['assign_role']),
+    await crowd.role([]),
+  ]
+  const delegates = [await crowd.user({ permissions: powers }), await crowd.user({ permissions: powers.slice(0, 10) })]
+  const others = [await crowd.user(), await crowd.user({ superuser: true }), await crowd.user({ active: false })]
+  groups.push(...delegates.map(({ own }) => own), ...others.map(({ own }) => own))
+  const everybody = [...delegates, ...others]
+  return { groups, roles, delegates: delegates.map(({ pk }) => pk), users: everybody.map(({ pk }) => pk) }
+}
+
+type Pick = <Item>(from: readonly Item[]) => Item
+
+/** One thing that somebody may try. */
+function attempt({ users, groups, roles }: World, pick: Pick, some: Pick): Partial<Entry> {
+  const [group, user, role] = [pick(groups), pick(users), pick(roles)]
+  const tries: (() => Partial<Entry>)[] = [
+    () => groupEntry(group, { is_superuser: some([true, false]) }),
+    () => groupEntry(group, { parent: some([null, ...groups]) }),
+    () => groupEntry(group, { users: [user, some(users)].filter((pk, index, all) => all.indexOf(pk) === index) }),
+    () => groupEntry(group, { roles: [role] }),
+    () => groupEntry(group, { is_superuser: some([true, false]), parent: some(groups), users: [user] }),
+    () => groupEntry(null, { parent: some([null, ...groups]), users: some([[], [user]]), roles: some([[], [role]]) }),
+    () => userEntry(user, { groups: [group, some(groups)].filter((pk, index, all) => all.indexOf(pk) === index) }),
+    () => userEntry(null, { groups: [group] }),
+    () => userEntry(user, { is_active: some([true, false]) }),
+    () =>
+      roleEntry(role, { permissions: [some([...treasures, ...powers]), ...some([[], ['assign_role']])].slice(0, 1) }),
+    () => roleEntry(role, { permissions: some([[], treasures]) }),
+    () => absent(some([groupEntry(group), userEntry(user), roleEntry(role)])),
+  ]
+  return pick(tries)()
+}
+
+test("nobody's rights grow beyond what the delegates held, whatever they do in which order", async () => {
+  let done = 0
+  const sequence = fc.array(fc.tuple(...Array.from({ length: 6 }, () => fc.nat(9_999))), {
+    minLength: 15,
+    maxLength: 25,
+  })
+  await fc.assert(
+    fc.asyncProperty(sequence, async (steps) => {
+      const made = await world()
+      const before = await oracle()
+      const ceiling = new Set(made.delegates.flatMap((pk) => [...(before.get(pk) ?? [])]))
+      for (const [who = 0, ...dice] of steps) {
+        let die = 0
+        const pick: Pick = (from) => {
+          die += 1
+          const [picked] = from.slice((dice[die % dice.length] ?? 0) % from.length)
+          if (picked === undefined) expect.fail('nothing to pick from')
+          return picked
+        }
+        const actor = await actorOfUser(there.db, { pk: made.delegates[who % made.delegates.length] ?? 0 })
+        if (actor === null) continue
+        const entry = attempt(made, pick, pick)
+        const outcome = await there.apply([entry], actor).catch((error: unknown) => error)
+        if (!(outcome instanceof Refusal)) {
+          expect(outcome).not.toBeInstanceOf(Error)
+          done += 1
+        }
+        for (const [user, rights] of await oracle()) {
+          const more = [...rights].filter((right) => !before.get(user)?.has(right) && !ceiling.has(right))
+          expect(more, `user ${user} after ${JSON.stringify(entry)} by ${actor.pk}`).toEqual([])
+        }
+      }
+    }),
+    { numRuns: 40 },
+  )
+  expect(done).toBeGreaterThan(40)
+}, 120_000)

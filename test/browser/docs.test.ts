@@ -1,0 +1,76 @@
+import type { Browser, Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { openBrowser, visit } from '../support/browser.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { needs } from '../support/needs.ts'
+import { type Description, readDescription } from '../support/openapi.ts'
+
+describe.runIf(needs('chromium'))('the API described for people, in Chromium', () => {
+  let service: Installation
+  let api: Description
+  let browser: Browser
+  let origin: string
+
+  beforeAll(async () => {
+    service = await installation()
+    api = await readDescription(service.app)
+    origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    browser = await openBrowser()
+  })
+
+  /** A visitor of the page, and all that went wrong for him: foreign hosts, broken policies, failed requests, errors. */
+  async function open(path = '/docs/') {
+    const visitor = await visit(browser, origin)
+    const { page } = visitor
+    const failed: string[] = []
+    page.on('requestfailed', (request) => failed.push(request.url()))
+    page.on('response', (response) => response.status() >= 400 && failed.push(`${response.status()} ${response.url()}`))
+    page.on('console', (message) => message.type() === 'error' && failed.push(message.text()))
+    await page.goto(path)
+    await page.locator('.opblock').first().waitFor()
+    return { page, wrong: () => [...visitor.faults, ...failed] }
+  }
+
+  const operationIn = (page: Page, id: string) => page.locator(`.opblock[id$="${id}"]`)
+
+  test('shows every operation and asks nobody else', async () => {
+    const { page, wrong } = await open()
+    expect(await page.title()).toBe('Gatewright API')
+    expect(await page.locator('.opblock').count()).toBe(api.operations.length)
+    for (const { operationId, path } of api.operations) {
+      const shown = await operationIn(page, operationId).locator('.opblock-summary-path').innerText()
+      expect(shown.replace(/\u200b/g, '')).toBe(path)
+    }
+    expect(wrong()).toEqual([])
+  })
+
+  test('opens each of them, with what may be sent, what is answered and who may call it', async () => {
+    const { page, wrong } = await open()
+    for (const { operationId, responses, 'x-permission': needed } of api.operations) {
+      const operation = operationIn(page, operationId)
+      await operation.locator('.opblock-summary-control').click()
+      await operation.locator('tr.response').first().waitFor()
+      expect(await operation.locator('tr.response').count()).toBe(Object.keys(responses).length)
+      expect(await operation.locator('.opblock-description').innerText()).toContain(needed[0])
+      expect(await operation.locator('.highlight-code, .example').first().isVisible()).toBe(true)
+      await operation.locator('.opblock-summary-control').click()
+    }
+    expect(wrong()).toEqual([])
+  })
+
+  test('sends a request, with the token that it was given', async () => {
+    const { page, wrong } = await open('/docs')
+    await page.getByRole('button', { name: 'Authorize' }).click()
+    await page.locator('#auth-bearer-value, [aria-label="auth-bearer-value"]').fill((await service.make.user()).token)
+    await page.getByRole('button', { name: 'Apply credentials' }).click()
+    await page.getByRole('button', { name: 'Close' }).click()
+    const operation = operationIn(page, 'core_users_me_retrieve')
+    await operation.locator('.opblock-summary-control').click()
+    await operation.getByRole('button', { name: 'Try it out' }).click()
+    const answered = page.waitForResponse((response) => response.url() === `${origin}/api/v3/core/users/me/`)
+    await operation.getByRole('button', { name: 'Execute' }).click()
+    expect((await answered).status()).toBe(200)
+    await operation.locator('.live-responses-table').getByText('system_permissions').first().waitFor()
+    expect(wrong()).toEqual([])
+  })
+})

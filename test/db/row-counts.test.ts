@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import { type Db, type Tx, transaction } from '../../src/db/client.ts'
+import { addUp } from '../../src/db/row-counts.ts'
+import { sql, unprepared } from '../../src/db/sql.ts'
+import { freshDatabase } from '../support/database.ts'
+import { installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+let db: Db
+beforeAll(async () => {
+  ;({ db } = await freshDatabase({ max: 8 }))
+})
+
+const tables = ['users', 'groups', 'totp_devices', 'user_consents'] as const
+
+/** What is kept, and what counting finds, of each listed table, at one moment. */
+async function sizes(): Promise<{ kept: unknown; counted: unknown }> {
+  const counted = tables.map((table) => `'${table}', (SELECT count(*) FROM ${table})`).join(', ')
+  const kept = tables
+    .map((table) => `'${table}', coalesce((SELECT sum(rows) FROM row_counts WHERE table_name = '${table}'), 0)`)
+    .join(', ')
+  const text = `SELECT jsonb_build_object(${kept}) AS kept, jsonb_build_object(${counted}) AS counted`
+  const [row] = await db.query<{ kept: unknown; counted: unknown }>(unprepared(text, []))
+  return row ?? { kept: null, counted: undefined }
+}
+
+async function expectExact(): Promise<void> {
+  const { kept, counted } = await sizes()
+  expect(kept).toEqual(counted)
+}
+
+const rowsKept = async () => (await db.query(sql`SELECT pk FROM row_counts`)).length
+
+/** What may happen to a listed table: many rows or none at once, their owners' deletion, all of it, nothing after all. */
+const changes: Record<string, (tx: Tx, count: number) => Promise<unknown>> = {
+  users: (tx, count) =>
+    tx.query(
+      sql`INSERT INTO users (uuid, username) SELECT gen_random_uuid(), gen_random_uuid() FROM generate_series(1, ${count}::integer)`,
+    ),
+  'users that are there already': (tx, count) =>
+    tx.query(sql`
+      INSERT INTO users (uuid, username) SELECT gen_random_uuid(), 'the same ' || i FROM generate_series(1, ${count}::integer) i
+      ON CONFLICT (username) DO UPDATE SET name = 'again'`),
+  groups: (tx, count) =>
+    tx.query(
+      sql`INSERT INTO groups (pk, name) SELECT gen_random_uuid(), gen_random_uuid() FROM generate_series(1, ${count}::integer)`,
+    ),
+  devices: (tx, count) =>
+    tx.query(sql`
+      INSERT INTO totp_devices (uuid, user_pk, name, sealed_key)
+      SELECT gen_random_uuid(), pk, 'phone', 'x' FROM users ORDER BY pk LIMIT ${count}::integer`),
+  consents: (tx, count) =>
+    tx.query(sql`
+      INSERT INTO user_consents (user_pk, application_pk, permissions)
+      SELECT u.pk, a.pk, gen_random_uuid() FROM users u, applications a ORDER BY u.pk LIMIT ${count}::integer`),
+  'deleted users, with what is theirs': (tx, count) =>
+    tx.query(sql`DELETE FROM users WHERE pk IN (SELECT pk FROM users ORDER BY random() LIMIT ${count}::integer)`),
+  'deleted devices': (tx, count) =>
+    tx.query(sql`DELETE FROM totp_devices WHERE pk IN (SELECT pk FROM totp_devices LIMIT ${count}::integer)`),
+  'emptied tables': (tx) => tx.query(sql`TRUNCATE totp_devices, user_consents`),
+  'emptied users': (tx) => tx.query(sql`TRUNCATE users CASCADE`),
+  'nothing new': (tx) => tx.query(sql`UPDATE users SET name = 'x'`),
+}
+
+test('sizes are exact whatever happens, and however often they are added up', async () => {
+  await db.query(sql`INSERT INTO applications (pk, name, slug) VALUES (${randomUUID()}, 'wiki', 'wiki')`)
+  const step = fc.record({
+    change: fc.constantFrom(...Object.keys(changes)),
+    count: fc.integer({ min: 0, max: 20 }),
+    isRolledBack: fc.boolean(),
+    isAddedUp: fc.boolean(),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      for (const { change, count, isRolledBack, isAddedUp } of steps) {
+        await transaction(db, async (tx) => {
+          await changes[change]?.(tx, count)
+          if (isRolledBack) throw new Error('not after all')
+        }).catch((error: Error) => expect(error.message).toBe('not after all'))
+        if (isAddedUp) await Promise.all([addUp(db, 3), addUp(db, 3)])
+        await expectExact()
+      }
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('a size is exact at each moment while many write and several add up', async () => {
+  let writing = true
+  const write = async () => {
+    for (let round = 0; round < 60; round += 1)
+      await transaction(db, async (tx) => {
+        await changes.users?.(tx, 1 + (round % 3))
+        await changes['deleted users, with what is theirs']?.(tx, round % 2)
+      }).catch((error: unknown) => {
+        // Two that delete the same users crosswise: one of them did nothing.
+        expect(error).toMatchObject({ code: '40P01' })
+      })
+  }
+  const add = async () => {
+    while (writing) {
+      await addUp(db, 2)
+      await expectExact()
+    }
+  }
+  const adders = Promise.all([add(), add()])
+  await Promise.all([write(), write(), write()])
+  writing = false
+  await adders
+  await expectExact()
+  await addUp(db, 0)
+  expect(await rowsKept()).toBeLessThanOrEqual(tables.length)
+})
+
+test('who empties a table waits for whoever adds up, and the sum goes too', async () => {
+  await transaction(db, (tx) => changes.users?.(tx, 5) ?? Promise.resolve())
+  const emptied = await transaction(db, async (adder) => {
+    await adder.query(sql`SELECT pg_advisory_xact_lock('"row_counts"'::regclass::oid::bigint)`)
+    await adder.query(sql`
+      WITH gone AS (DELETE FROM row_counts WHERE table_name = 'users' RETURNING rows)
+      INSERT INTO row_counts (table_name, rows) SELECT 'users', sum(rows) FROM gone`)
+    const emptying = transaction(db, (tx) => tx.query(sql`TRUNCATE users CASCADE`))
+    const waits = sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'TRUNCATE%'`
+    await until(async () => (await db.query(waits)).length === 1, { what: 'TRUNCATE to wait' })
+    return { emptying }
+  })
+  await emptied.emptying
+  await expectExact()
+})
+
+test('few rows are left as they are', async () => {
+  await transaction(db, (tx) => tx.query(sql`TRUNCATE users CASCADE`))
+  await addUp(db, 0)
+  const before = await rowsKept()
+  for (let count = 0; count < 3; count += 1) await transaction(db, (tx) => changes.users?.(tx, 1) ?? Promise.resolve())
+  await addUp(db, 3)
+  expect(await rowsKept()).toBe(before + 3)
+  await addUp(db, 2)
+  expect(await rowsKept()).toBe(before + 1)
+})
+
+test('a worker adds them up by itself', async () => {
+  const on = await installation()
+  const kept = () => on.db.query(sql`SELECT pk FROM row_counts WHERE table_name = 'groups'`)
+  for (let count = 0; count <= 200; count += 1)
+    await on.db.query(sql`INSERT INTO groups (pk, name) VALUES (gen_random_uuid(), gen_random_uuid())`)
+  await until(async () => (await kept()).length < 100, { what: 'the rows to be added up' })
+  const [size] = await on.db.query<{ size: number }>(
+    sql`SELECT sum(rows) AS size FROM row_counts WHERE table_name = 'groups'`,
+  )
+  expect(Number(size?.size)).toBe(await on.db.prisma.group.count())
+})

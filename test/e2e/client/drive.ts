@@ -1,0 +1,130 @@
+import createClient from 'openapi-fetch'
+import type { components, paths } from './api.ts'
+
+/**
+ * `drive URL TOKEN`: a stranger's program, written against generated types alone. It asks every operation, and prints
+ * each answer's method, path and status. What it sends and reads is checked by the compiler.
+ */
+
+type Schemas = components['schemas']
+
+const [baseUrl = '', token = ''] = process.argv.slice(2)
+const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } })
+const asked: string[] = []
+client.use({
+  onResponse: ({ request, response, schemaPath }) => {
+    asked.push(`${request.method} ${schemaPath} ${response.status}`)
+  },
+})
+
+type Result<Body> = { data?: Body; error?: unknown; response: Response }
+
+async function must<Body>(asking: Promise<Result<Body>>): Promise<Body> {
+  const { data, error, response } = await asking
+  if (data === undefined) throw new Error(`${response.url} answered ${response.status}: ${JSON.stringify(error)}`)
+  return data
+}
+
+function hold(what: string, is: boolean): void {
+  if (!is) throw new Error(`Not so: ${what}`)
+}
+
+const stamp = Date.now().toString(36)
+
+async function groupsAndUsers(): Promise<void> {
+  const { user } = await must(client.GET('/api/v3/core/users/me/'))
+  hold('the first admin is a superuser', user.is_superuser && user.system_permissions.includes('add_group'))
+  const parent = await must(client.POST('/api/v3/core/groups/', { body: { name: `parent ${stamp}` } }))
+  const made: Schemas['Group'] = await must(
+    client.POST('/api/v3/core/groups/', { body: { name: `child ${stamp}`, parent: parent.pk, attributes: { a: 1 } } }),
+  )
+  hold('a parent has its name', made.parent_name === parent.name && made.users_obj?.length === 0)
+  const path = { group_uuid: made.pk }
+  const changed = await must(
+    client.PATCH('/api/v3/core/groups/{group_uuid}/', { params: { path }, body: { users: [user.pk] } }),
+  )
+  hold('its member is shown', changed.users_obj?.[0]?.username === user.username && changed.attributes.a === 1)
+  const query = { members_by_pk: [user.pk], include_users: false, ordering: '-name', page_size: 5 }
+  const groups = await must(client.GET('/api/v3/core/groups/', { params: { query } }))
+  hold(
+    'the list knows the member',
+    groups.results.some(({ pk, users_obj }) => pk === made.pk && users_obj === null),
+  )
+  const users = await must(
+    client.GET('/api/v3/core/users/', {
+      params: { query: { groups_by_pk: [made.pk], type: ['internal'], is_active: true } },
+    }),
+  )
+  hold(
+    'one user is in it',
+    users.pagination.count === 1 && users.results[0]?.groups_obj?.some(({ pk }) => pk === made.pk) === true,
+  )
+}
+
+async function tokens(): Promise<void> {
+  const identifier = `token-${stamp}`
+  const made = await must(client.POST('/api/v3/core/tokens/', { body: { identifier, description: 'first' } }))
+  hold('it is for the interface', made.intent === 'api' && made.user_obj.pk === made.user && made.expires !== null)
+  const params = { path: { identifier } }
+  const changed = await must(
+    client.PATCH('/api/v3/core/tokens/{identifier}/', { params, body: { description: 'second' } }),
+  )
+  hold('only what was sent has changed', changed.description === 'second' && changed.expires === made.expires)
+  const { key } = await must(client.GET('/api/v3/core/tokens/{identifier}/view_key/', { params }))
+  hold('a key is a text', key.startsWith('gw_a_'))
+  const { error } = await client.GET('/api/v3/core/tokens/{identifier}/view_key/', { params })
+  hold('it is shown once', error !== undefined && error.code === 'key_gone')
+}
+
+async function applications(): Promise<string> {
+  const slug = `wiki-${stamp}`
+  const body: Schemas['Oauth2Submission'] = {
+    app: { name: 'Wiki', slug },
+    provider_model: 'service_providers_oauth2.oauth2provider',
+    provider: {
+      name: slug,
+      authorization_flow: '6f7e0000-0000-4000-8000-000000000102',
+      redirect_uris: [{ matching_mode: 'strict', url: 'https://wiki.example.com/callback' }],
+    },
+  }
+  const put = '/api/v3/core/transactional/applications/'
+  const { data, response } = await client.PUT(put, { body })
+  hold('it was applied', data !== undefined && 'applied' in data && data.applied && data.logs.length === 2)
+  const again = await client.PUT(put, { body, params: { header: { 'If-None-Match': '*' } } })
+  hold('it is created once', again.error !== undefined && again.error.code === 'precondition_failed')
+  const [id = ''] = response.headers.get('Content-Location')?.match(/[-0-9a-f]{36}/) ?? []
+  const run = await must(client.GET('/api/v3/blueprints/runs/{id}/', { params: { path: { id } } }))
+  hold(
+    'its run is done, and shows what was made up',
+    run.state === 'done' && 'client_secret' in (run.generated.provider ?? {}),
+  )
+  const { error } = await client.PUT(put, { body: { ...body, app: { name: '', slug: '!' } } })
+  hold('faults are named', error !== undefined && 'app' in error && error.code === 'invalid')
+  return slug
+}
+
+async function devicesAndConsents(slug: string): Promise<void> {
+  const { user } = await must(client.GET('/api/v3/core/users/me/'))
+  const entries = [
+    { model: 'service_stages_totp.totpdevice', identifiers: { name: `phone ${stamp}`, user: user.pk } },
+    { model: 'service_core.application', id: 'wiki', identifiers: { slug } },
+  ]
+  const blueprint = { version: 1, metadata: { name: 'a device' }, entries }
+  const answer = await must(client.PUT('/api/v3/blueprints/', { body: blueprint }))
+  hold('the device is there', 'applied' in answer && answer.applied)
+  const query = { name: `phone ${stamp}` }
+  for (const path of ['/api/v3/authenticators/totp/', '/api/v3/authenticators/admin/totp/'] as const) {
+    const { results } = await must(client.GET(path, { params: { query } }))
+    hold(`${path} shows it`, results.length === 1 && results[0]?.name === query.name)
+  }
+  const consents = await must(client.GET('/api/v3/core/user_consent/', { params: { query: { user: user.pk } } }))
+  hold(
+    'nobody has consented to it',
+    consents.results.every(({ application }) => application.slug !== slug),
+  )
+}
+
+await groupsAndUsers()
+await tokens()
+await devicesAndConsents(await applications())
+process.stdout.write(`${JSON.stringify(asked)}\n`)

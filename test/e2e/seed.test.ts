@@ -1,0 +1,31 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { atEnd } from '../support/at-end.ts'
+import { freePort } from '../support/free-port.ts'
+import { run } from '../support/processes.ts'
+
+test('beside a running start, the seed finds its database, and its API takes the token that is shown', async () => {
+  const top = mkdtempSync(join(tmpdir(), 'gatewright-seeded-'))
+  // PostgreSQL's own user must be able to enter, should the tests run as root.
+  chmodSync(top, 0o711)
+  atEnd(() => rmSync(top, { recursive: true, force: true }))
+  const port = String(await freePort())
+  const env = { DATA_DIR: join(top, 'data'), PORT: port }
+  const server = run('src/standalone.ts', { env })
+  await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
+
+  const seeding = run('src/cli/seed.ts', { args: ['--users', '100'], env })
+  expect(await seeding.exited).toEqual({ code: 0, signal: null })
+  const [, token = ''] = await seeding.line(/its token, for a year: (\S+)/)
+  const runs = `http://127.0.0.1:${port}/api/v3/blueprints/runs/00000000-0000-4000-8000-000000000000/`
+  const status = async (bearer: string) =>
+    (await fetch(runs, { headers: { authorization: `Bearer ${bearer}` } })).status
+  expect([await status(token), await status(`${token}x`)]).toEqual([404, 401])
+  await server.stop()
+
+  const late = run('src/cli/seed.ts', { env })
+  expect((await late.exited).code).toBe(1)
+  expect(late.output()).toContain('Nothing runs on DATA_DIR')
+}, 90_000)

@@ -1,0 +1,81 @@
+import { createServer } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { atEnd } from '../support/at-end.ts'
+import { freshDatabase } from '../support/database.ts'
+import { freePort } from '../support/free-port.ts'
+import { needs } from '../support/needs.ts'
+import { run } from '../support/processes.ts'
+import { freshRedis, ownRedis } from '../support/redis.ts'
+
+/** The API and the worker as processes of their own: what the operator can mend is said in sentences. */
+
+const programs = ['src/server.ts', 'workers/blueprint.ts']
+const SECRET_KEY = 'a secret key for tests, 32 or more'
+
+/** All that a program says that refuses to start. */
+async function refusal(program: string, env: Record<string, string>): Promise<string> {
+  const started = run(program, { env })
+  expect(await started.exited).toEqual({ code: 1, signal: null })
+  return started.output()
+}
+
+describe.each(programs)('%s', (program) => {
+  test('names every fault of its settings at once', async () => {
+    const env = { PORT: 'x', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://x', SECRET_KEY: 'short' }
+    expect(await refusal(program, env)).toBe(`The settings are not valid:
+  LOG_LEVEL is "loud": it takes one of fatal, error, warn, info, debug, trace, silent.
+  PORT is "x": it takes a whole number from 1 to 65535.
+  DATABASE_URL is not a URL that starts with postgresql:// or postgres://.
+  SECRET_KEY is too short: it takes 32 characters or more.
+`)
+  })
+
+  test.each([{}, { SECRET_KEY }])('says what it needs beside %j', async (env: Record<string, string>) => {
+    expect(await refusal(program, env)).toBe(`The settings are not valid:
+  DATABASE_URL is required, and SECRET_KEY with it; npm start brings its own.
+`)
+  })
+
+  test('says that the database is away', async () => {
+    const env = { DATABASE_URL: `postgresql://127.0.0.1:${await freePort()}/gatewright`, SECRET_KEY }
+    expect(await refusal(program, env)).toBe('The database is away. Try again shortly. (ECONNREFUSED)\n')
+  })
+
+  test('says that the database refuses it', async () => {
+    const { url } = await freshDatabase()
+    const env = { DATABASE_URL: new URL('nowhere', url).href, SECRET_KEY }
+    expect(await refusal(program, env)).toBe(
+      'The database of DATABASE_URL refuses: database "nowhere" does not exist.\n',
+    )
+  })
+})
+
+describe.runIf(needs('redis-server')).each(programs)('%s with Redis', (program) => {
+  test('says in its log that it keeps nothing on disk, and starts', async () => {
+    const { url } = await freshDatabase()
+    const PORT = String(await freePort())
+    const started = run(program, { env: { DATABASE_URL: url, SECRET_KEY, REDIS_URL: await freshRedis(), PORT } })
+    await started.line(/"level":40.*"msg":"Redis keeps no append-only file/)
+    await started.line(/"msg":"(serving|worker ready)"/)
+    expect(await started.stop()).toEqual({ code: 0, signal: null })
+  })
+
+  test('says that it throws keys away', async () => {
+    const redis = await ownRedis({ flags: ['--maxmemory-policy', 'allkeys-lru'] })
+    const { url } = await freshDatabase()
+    expect(await refusal(program, { DATABASE_URL: url, SECRET_KEY, REDIS_URL: redis.url })).toBe(
+      'Redis evicts keys (maxmemory-policy allkeys-lru): set it to noeviction, or jobs get lost.\n',
+    )
+  })
+})
+test('src/server.ts says that its port is taken, and has not touched the database by then', async () => {
+  const other = createServer()
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  atEnd(() => void other.close())
+  const address = other.address()
+  const PORT = String(typeof address === 'object' ? address?.port : '')
+  const env = { DATABASE_URL: 'postgresql://127.0.0.1:1/none', SECRET_KEY, PORT }
+  expect(await refusal('src/server.ts', env)).toBe(
+    `Port ${PORT} on 127.0.0.1 is taken by another program: stop that one, or choose another port with PORT=<number>.\n`,
+  )
+})

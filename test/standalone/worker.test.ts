@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { freshDatabase } from '../support/database.ts'
+import { run } from '../support/processes.ts'
+
+test.each([
+  ['files', 'EMFILE'],
+  ['program', 'ENOENT'],
+])(
+  'a worker that died, and cannot be started for want of %s, is started later',
+  {
+    timeout: 30_000,
+  },
+  async (want, code) => {
+    const { url } = await freshDatabase()
+    const env = { DATABASE_URL: url, SECRET_KEY: 'a secret key for tests, 32 or more' }
+    const supervisor = run('test/standalone/supervised.ts', { args: [want], env })
+    const [, first] = await supervisor.line(/"pid":(\d+).*"msg":"worker ready"/)
+
+    supervisor.signal('SIGUSR2')
+    await supervisor.line(/^starved/)
+    process.kill(Number(first), 'SIGKILL')
+    await supervisor.line(/^The worker ended \(SIGKILL\); it is started again in 0\.2 s\.$/)
+    // The same back-off as for every death.
+    await supervisor.line(
+      new RegExp(`^The worker could not be started \\(${code}\\); it is started again in 0\\.4 s\\.$`),
+    )
+    await supervisor.line(
+      new RegExp(`^The worker could not be started \\(${code}\\); it is started again in 0\\.8 s\\.$`),
+    )
+
+    supervisor.signal('SIGUSR2')
+    const [, second] = await supervisor.line(new RegExp(`"pid":(?!${first}\\b)(\\d+).*"msg":"worker ready"`))
+    expect(Number(second)).toBeGreaterThan(0)
+    expect(await supervisor.stop()).toEqual({ code: 0, signal: null })
+  },
+)
+
+test('a worker that cannot be started at all is no start', { timeout: 30_000 }, async () => {
+  const env = { DATABASE_URL: 'postgresql://127.0.0.1:1/none', SECRET_KEY: 'a secret key for tests, 32 or more' }
+  const supervisor = run('test/standalone/supervised.ts', { args: ['files'], env })
+  expect(await supervisor.exited).toMatchObject({ code: 1 })
+  const away = 'The database is away. Try again shortly. (ECONNREFUSED)'
+  expect(supervisor.output()).toContain(
+    `The worker does not start: it ended (exit code 1). Its last words:\n${away}\n${away}\n${away}\n`,
+  )
+})

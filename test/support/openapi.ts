@@ -1,0 +1,126 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { Api } from '../../src/http/api.ts'
+
+/** The API's own description, as a stranger reads it: asked for over HTTP, and believed. */
+
+export type Json = Readonly<Record<string, unknown>>
+export type Content = {
+  readonly schema: Json
+  readonly example?: unknown
+  readonly examples?: Record<string, { value: unknown }>
+}
+export type Answered = {
+  readonly description: string
+  readonly headers: Json
+  readonly content: Record<string, Content>
+}
+export type Parameter = {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required?: boolean
+  readonly schema: Json
+}
+type Written = {
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly tags: readonly string[]
+  readonly 'x-permission': readonly string[]
+  readonly parameters?: readonly (Parameter | { $ref: string })[]
+  readonly requestBody?: { readonly content: Record<string, Content> }
+  readonly responses: Record<string, Answered | { $ref: string }>
+}
+export type Document = {
+  readonly openapi: string
+  readonly paths: Record<string, Record<string, Written>>
+  readonly components: { readonly schemas: Record<string, Json>; readonly responses: Record<string, Answered> }
+}
+
+export type Operation = Omit<Written, 'parameters' | 'responses'> & {
+  /** `GET` */
+  readonly method: string
+  /** `/api/v3/core/groups/{group_uuid}/` */
+  readonly path: string
+  readonly parameters: readonly Parameter[]
+  readonly responses: Record<string, Answered>
+}
+
+/** What was asked, and what came back. */
+export type Exchange = {
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly headers: Json
+  readonly text: string
+}
+
+export type Description = {
+  readonly document: Document
+  readonly operations: readonly Operation[]
+  /** What an example or a body breaks of its schema; empty: nothing. */
+  faultsOf(schema: Json, value: unknown): string[]
+  /** What an answer has that the description does not say. */
+  judge(operation: Operation, answer: Pick<Exchange, 'status' | 'headers' | 'text'>): string[]
+}
+
+export const schemaPath = '/api/v3/schema/'
+
+export async function readDescription(app: Api): Promise<Description> {
+  const { body, statusCode } = await app.inject({ url: schemaPath })
+  if (statusCode !== 200) throw new Error(`${schemaPath} answers ${statusCode}: ${body}`)
+  return describe(JSON.parse(body))
+}
+
+export function describe(document: Document): Description {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, written]) => resolved(document, method.toUpperCase(), path, written)),
+  )
+  const faultsOf = judgeBy(document)
+  return {
+    document,
+    operations,
+    faultsOf,
+    judge: (operation, { status, headers, text }) => {
+      const answered = operation.responses[status]
+      if (answered === undefined) return [`${status} is not described: ${text.slice(0, 300)}`]
+      const missing = Object.keys(answered.headers).filter((name) => headers[name.toLowerCase()] === undefined)
+      const faults = missing.map((name) => `${status} has no header ${name}`)
+      const [type = ''] = String(headers['content-type']).split(';')
+      const content = answered.content[type]
+      if (content === undefined) return [...faults, `${status} is not described as ${type}`]
+      return [...faults, ...faultsOf(content.schema, JSON.parse(text)).map((fault) => `${status}: ${fault}`)]
+    },
+  }
+}
+
+function resolved(document: Document, method: string, path: string, written: Written): Operation {
+  const look = <Target>(found: Target | { $ref: string }): Target => {
+    if (typeof found !== 'object' || found === null || !('$ref' in found)) return found as Target
+    const [, ...steps] = found.$ref.split('/')
+    return steps.reduce<unknown>((node, step) => (node as Json)[step], document) as Target
+  }
+  const { parameters = [], responses, ...rest } = written
+  return {
+    ...rest,
+    method,
+    path,
+    parameters: parameters.map((each) => look<Parameter>(each)),
+    responses: Object.fromEntries(Object.entries(responses).map(([status, each]) => [status, look<Answered>(each)])),
+  }
+}
+
+/** JSON Schema 2020-12, with formats; what OpenAPI adds to it (`example`, `xml`, ...) is not asked. */
+function judgeBy({ components }: Document): Description['faultsOf'] {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
+  addFormats.default(ajv)
+  const compiled = new Map<Json, ValidateFunction>()
+  return (schema, value) => {
+    const validate = compiled.get(schema) ?? ajv.compile({ ...schema, components })
+    compiled.set(schema, validate)
+    if (validate(value)) return []
+    return (validate.errors ?? []).map(
+      ({ instancePath, message, params }) => `${instancePath || '/'} ${message} ${JSON.stringify(params)}`,
+    )
+  }
+}
