@@ -5,7 +5,6 @@ import { blueprintRoutes } from './api/blueprints.ts'
 import { consentRoutes } from './api/consents.ts'
 import { dashboardRoutes } from './api/dashboard.ts'
 import { docsRoutes } from './api/docs.ts'
-import { groupListRoutes } from './api/group-list.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
 import { meRoutes } from './api/me.ts'
@@ -91,7 +90,6 @@ export function buildApp({ submitter, queue }: Deps): Api {
       runRoutes(api, db, engine)
       userRoutes(api, db)
       meRoutes(api, db, engine.registry)
-      groupListRoutes(api, db)
       groupRoutes(api, db, engine)
       tokenRoutes(api, db, engine)
       consentRoutes(api, db, engine.registry)

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import type { Engine } from '../blueprint/inspect.ts'
 import { findToken, viewKey } from '../blueprint/token-key.ts'
 import { writable } from '../blueprint/writable.ts'
-import { write } from '../blueprint/write.ts'
-import { type Db, reading } from '../db/client.ts'
-import { Problem } from '../errors.ts'
+import { type Write, write } from '../blueprint/write.ts'
+import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import type { Actor } from '../permissions.ts'
 import { readOne } from '../views/rows.ts'
@@ -27,11 +26,8 @@ const params = z.object({
 const full: View['schema'] = tokenView.schema
 
 export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
-  async function answer(pk: string | number): Promise<Row> {
-    const token = await reading(db, (q) => readOne(q, tokenView, pk))
-    if (token === undefined) throw new Problem('not_found', 'It was saved, and then deleted by somebody else.')
-    return token
-  }
+  const save = (actor: Actor, request: Omit<Write, 'model'>): Promise<Row> =>
+    write(db, engine, actor, { model, ...request }, (tx, pk) => readOne(tx, tokenView, pk))
 
   app.post(
     '/core/tokens/',
@@ -45,8 +41,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     },
     async ({ actor, body, textFaults, id: requestId }, reply) => {
       const members = ownUnlessSaid(actor, body)
-      const pk = await write(db, engine, actor, { model, mode: { create: true }, members, textFaults, requestId })
-      return reply.code(201).send(await answer(pk))
+      return reply.code(201).send(await save(actor, { mode: { create: true }, members, textFaults, requestId }))
     },
   )
 
@@ -62,8 +57,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     },
     async ({ params: { identifier }, actor, body: members, textFaults, id: requestId }, reply) => {
       const { pk } = await findToken(db, actor, identifier, 'change_token')
-      const mode = { change: pk }
-      return reply.send(await answer(await write(db, engine, actor, { model, mode, members, textFaults, requestId })))
+      return reply.send(await save(actor, { mode: { change: pk }, members, textFaults, requestId }))
     },
   )
 

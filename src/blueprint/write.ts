@@ -31,15 +31,21 @@ const maxTries = 5
  * Writes one row in a transaction of its own, with its audit row, by the same steps as a blueprint's entry: what holds
  * there holds here.
  *
- * @returns the key of the row
+ * @param read what to answer of the row, read before the commit: whoever gets no answer knows that nothing is certain
  * @throws {Problem} `permission_denied`, `invalid` naming all members that are wrong, `not_found` for a change of
  *   nothing, `unavailable`
  */
-export async function write(db: Db, engine: Engine, actor: Actor, request: Write): Promise<string | number> {
+export async function write<Answer>(
+  db: Db,
+  engine: Engine,
+  actor: Actor,
+  request: Write,
+  read: (tx: Tx, key: string | number) => Promise<Answer>,
+): Promise<Answer> {
   const plan = planOf(engine, request)
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await transaction(db, (tx) => attemptOnce(tx, engine, actor, request, plan))
+      return await transaction(db, async (tx) => read(tx, await attemptOnce(tx, engine, actor, request, plan)))
     } catch (error) {
       // Somebody else took the name, or what was referred to, in between: another look tells the member.
       const isTold = error instanceof Refusal || isCollision(error)

@@ -33,8 +33,9 @@ export const distinctValues = (rows: readonly Row[], column: string): (string | 
   ...new Set(rows.map((row) => row[column] as string | number)),
 ]
 
-/** Reads one row, completed; undefined when it is not there. */
-export async function readOne(q: Queryable, view: View, key: string | number): Promise<Row | undefined> {
+/** Reads one row that is there, completed. */
+export async function readOne(q: Queryable, view: View, key: string | number): Promise<Row> {
   const [one] = await view.complete(q, await rowsByKey(q, view, [key]), true)
+  if (one === undefined) throw new Error(`${view.table} has no row ${key}`)
   return one
 }

@@ -89,12 +89,13 @@ describe('groups that move at the same time', () => {
     for (let round = 0; round < 40; round += 1) {
       const [a, b, c] = [await crowd.group(), await crowd.group(), await crowd.group()]
       const move = (group: string, parent: string) =>
-        write(there.db, there.engine, system, {
-          model: 'service_core.group',
-          mode: { change: group },
-          members: { parent },
-          requestId: 'r',
-        })
+        write(
+          there.db,
+          there.engine,
+          system,
+          { model: 'service_core.group', mode: { change: group }, members: { parent }, requestId: 'r' },
+          async () => 'moved',
+        )
       const outcomes = await Promise.allSettled([move(a, b), move(b, c), move(c, a)])
       const losers = outcomes.filter((outcome) => outcome.status === 'rejected')
       expect(losers).toHaveLength(1)

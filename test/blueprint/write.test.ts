@@ -23,10 +23,24 @@ beforeEach(() => {
 })
 
 const model = 'service_core.group'
+const keyOf = async (_: unknown, key: string | number) => key
+
 const create = (members: unknown, actor: Actor = system, more: Partial<Write> = {}) =>
-  write(there.db, there.engine, actor, { model, mode: { create: true }, members, requestId: `r-${name}`, ...more })
+  write(
+    there.db,
+    there.engine,
+    actor,
+    { model, mode: { create: true }, members, requestId: `r-${name}`, ...more },
+    keyOf,
+  )
 const change = (key: string | number, members: unknown, actor: Actor = system, more: Partial<Write> = {}) =>
-  write(there.db, there.engine, actor, { model, mode: { change: key }, members, requestId: `r-${name}`, ...more })
+  write(
+    there.db,
+    there.engine,
+    actor,
+    { model, mode: { change: key }, members, requestId: `r-${name}`, ...more },
+    keyOf,
+  )
 
 const audited = () =>
   there.db.prisma.auditRow.findMany({ where: { requestId: `r-${name}` }, omit: { pk: true, at: true } })
