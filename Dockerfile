@@ -19,8 +19,9 @@ COPY --from=build /app/src/db/generated ./src/db/generated
 COPY package.json ./
 COPY prisma ./prisma
 COPY blueprints ./blueprints
+COPY examples ./examples
 COPY src ./src
 COPY workers ./workers
 USER node
 EXPOSE 9000
-CMD ["node", "src/server.ts"]
+CMD ["node", "--max-semi-space-size=8", "src/server.ts"]

@@ -59,7 +59,9 @@ export async function openStand(server: Database, backend: BackendKind, nodeOpti
     ...(redis !== undefined && { REDIS_URL: redis.url }),
   }
   const url = `http://127.0.0.1:${port}`
-  const api = run('src/server.ts', { env })
+  // As package.json, Dockerfile and docker-compose.yml start it.
+  const apiOptions = { NODE_OPTIONS: `--max-semi-space-size=8 ${nodeOptions}` }
+  const api = run('src/server.ts', { env: { ...env, ...apiOptions } })
   await answers(`${url}/-/health/live/`, api)
   const worker = run('workers/blueprint.ts', { env })
   await answers(`${url}/-/health/ready/`, worker)

@@ -16,6 +16,7 @@ import {
 } from 'js-yaml'
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
+import { filledLine } from '../models/fields.ts'
 import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
 
 const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
@@ -54,7 +55,7 @@ const members = z.record(z.string(), z.unknown())
 
 const documentSchema = z.strictObject({
   version: z.literal(1),
-  metadata: z.strictObject({ name: z.string().min(1).max(255) }),
+  metadata: z.strictObject({ name: filledLine(255) }),
   entries: z
     .array(
       z.strictObject({

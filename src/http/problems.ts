@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import pg from 'pg'
 import { CommitUnknown } from '../db/client.ts'
 import { databaseProblem } from '../db/failures.ts'
-import { catalogue, Problem } from '../errors.ts'
+import { catalogue, type FieldErrors, Problem } from '../errors.ts'
 import { bodyLimits } from './body.ts'
 
 /** The one place that turns an error into an answer. */
@@ -71,12 +71,15 @@ export function bodyOf(
   if (status !== 400) return { detail: message, code }
   if (fields === undefined) return { non_field_errors: [message], code }
   const { code: member, non_field_errors: whole, ...others } = fields
-  if (member === undefined) return { ...fields, code }
-  return {
-    ...others,
-    non_field_errors: [...[whole ?? []].flat(), `code: ${[member].flat().map(String).join(' ')}`],
-    code,
-  }
+  const told = [...(Array.isArray(whole) ? whole : sentences('non_field_errors', whole)), ...sentences('code', member)]
+  return { ...others, ...(told.length > 0 && { non_field_errors: told }), code }
+}
+
+/** The faults of a member whose name the answer itself has another use for. */
+function sentences(name: string, found: string[] | FieldErrors | undefined): string[] {
+  if (found === undefined) return []
+  if (Array.isArray(found)) return [`${name}: ${found.join(' ')}`]
+  return Object.entries(found).flatMap(([inner, each]) => sentences(`${name}.${inner}`, each))
 }
 
 /** Which methods a path takes, for 405: Fastify only knows that none of its routes matched. */

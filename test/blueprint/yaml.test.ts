@@ -156,6 +156,8 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 }))
 const id = text.filter((one) => one !== '' && one.length <= 255)
+/** It names the job and the run's row, so that it must be storable. */
+const title = id.filter((one) => one.trim() !== '' && !one.includes('\0') && one.isWellFormed())
 const reference = fc.oneof(
   id.map((one) => new KeyOf(one)),
   fc
@@ -179,7 +181,7 @@ const entry = fc.record(
 const blueprints: fc.Arbitrary<Blueprint> = fc.record(
   {
     version: fc.constant(1 as const),
-    metadata: fc.record({ name: id }, { noNullPrototype: true }),
+    metadata: fc.record({ name: title }, { noNullPrototype: true }),
     entries: fc.array(entry, { minLength: 1, maxLength: 4 }),
   },
   { noNullPrototype: true },

@@ -44,7 +44,9 @@ describe.runIf(needs('chromium'))('the API described for people, in Chromium', (
     expect(wrong()).toEqual([])
   })
 
-  test('opens each of them, with what may be sent, what is answered and who may call it', async () => {
+  test('opens each of them, with what may be sent, what is answered and who may call it', {
+    timeout: 60_000,
+  }, async () => {
     const { page, wrong } = await open()
     for (const { operationId, responses, 'x-permission': needed } of api.operations) {
       const operation = operationIn(page, operationId)
