@@ -71,6 +71,14 @@ export class Faults {
     this.list.push({ path, message })
   }
 
+  /** Tells this of a member, and nothing else that is known of it by now. */
+  instead(path: FieldPath, message: string): void {
+    const place = JSON.stringify(path.map(String))
+    const others = this.list.filter((fault) => JSON.stringify(fault.path.map(String)) !== place)
+    this.list.splice(0, this.list.length, ...others)
+    this.add(path, message)
+  }
+
   get any(): boolean {
     return this.list.length > 0
   }

@@ -40,5 +40,9 @@ export const system: Actor = { pk: null, username: 'gatewright', isSuperuser: tr
 export const allows = (actor: Actor, permission: Permission): boolean =>
   actor.isSuperuser || actor.permissions.has(permission)
 
+/** Whether somebody may act as another: as a superuser only a superuser may. */
+export const mayActAs = (real: Actor, effective: Actor): boolean =>
+  allows(real, 'impersonate') && (real.isSuperuser || !effective.isSuperuser)
+
 /** What a route asks of its caller: `anyone` needs no token, `authenticated` any valid one, else one of the named. */
 export type Access = 'anyone' | 'authenticated' | 'superuser' | Permission | readonly Permission[]

@@ -11,6 +11,9 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /**
  * A new token's secret: `gw_<intent letter>_`, 30 random base62 characters and 6 of their CRC32, so that a scanner can
  * tell a real one from a look-alike. Only its SHA-256 is stored (decisions.md 4).
+ *
+ * The letter tells what the token was made for. A later change of the intent leaves it: whoever holds the secret keeps
+ * it, and what it opens is decided by the row alone.
  */
 export function newSecret(intent: TokenIntent): string {
   const random = randomText(30)

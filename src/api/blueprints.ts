@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { blueprintBody, blueprintText } from '../blueprint/blueprint-body.ts'
 import { check } from '../blueprint/check.ts'
 import { compile } from '../blueprint/compile.ts'
 import { documentLimits } from '../blueprint/document.ts'
@@ -18,12 +19,13 @@ import { countApply, type Metrics } from '../http/metrics.ts'
 const bytes = documentLimits.bytes
 
 export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
+  const document = { ...applyDocument, body: () => blueprintBody(submitter.engine.registry), text: blueprintText }
   app.register(async (scope: Api) => {
     acceptYaml(scope, { bytes })
     scope.put(
       '/blueprints/',
       {
-        config: { permission: 'superuser', document: applyDocument },
+        config: { permission: 'superuser', document },
         schema: {
           summary: 'Apply a blueprint',
           querystring: applyQuery,

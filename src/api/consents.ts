@@ -15,9 +15,9 @@ export function consentRoutes(app: Api, db: Db, { kinds }: Registry): void {
     view: userConsentView(kinds),
     search: ['c.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})'],
     order: {
-      application: { sql: 'c.application_pk' },
+      application: { sql: 'c.application_pk', by: 'its uuid' },
       expires: { sql: 'c.expires' },
-      user: { sql: 'c.user_pk' },
+      user: { sql: 'c.user_pk', by: 'its pk' },
       pk: { sql: 'c.pk', unique: true },
     },
     defaultOrder: 'application,expires',

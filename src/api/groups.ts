@@ -16,6 +16,20 @@ import type { Row, View } from '../views/view.ts'
 
 const model = 'service_core.group'
 
+/** What `escalation-rules.ts` asks, as the description tells it. */
+const toGrant = [
+  { permission: 'add_user_to_group', when: 'to add members, with all that the group hands to them' },
+  { permission: 'assign_role', when: 'to give or take roles; given ones with all that is in them' },
+  { permission: 'enable_group_superuser', when: 'to set `is_superuser`, or to put it below a group that has it' },
+] as const
+const toChange = [
+  {
+    permission: 'disable_group_superuser',
+    when: 'to unset `is_superuser`, or to take it from below a group that has it',
+  },
+  { permission: 'superuser', when: 'to make superusers of members that it has' },
+] as const
+
 /** Answers are what the view makes of rows: nothing is validated on the way out. */
 const full: View['schema'] = groupView.schema
 
@@ -66,7 +80,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'add_group',
         tellsTextFaults: true,
-        document: { body: () => writable(engine.registry, model, 'create') },
+        document: { body: () => writable(engine.registry, model, 'create'), alsoNeeds: toGrant },
       },
       schema: { summary: 'Create a group', body: z.unknown(), response: { 201: full } },
     },
@@ -81,7 +95,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'change_group',
         tellsTextFaults: true,
-        document: { body: () => writable(engine.registry, model, 'change') },
+        document: { body: () => writable(engine.registry, model, 'change'), alsoNeeds: [...toGrant, ...toChange] },
       },
       schema: {
         summary: 'Change a group',

@@ -41,21 +41,22 @@ export function runRoutes(app: Api, db: Db, engine: Engine): void {
       const own = found?.submitterPk === actor.pk
       if (found === undefined || !(own || actor.isSuperuser)) throw new Problem('not_found', 'There is no such run.')
       reply.header('Cache-Control', 'no-store')
-      return toWire(found, own)
+      const { impersonator } = actor
+      return toWire(found, own && (impersonator === undefined || impersonator.pk === found.impersonatorPk))
     },
   )
 }
 
 const time = (at: Date | null) => at?.toISOString() ?? null
 
-/** Values that the service made up are for the one who submitted. */
+/** Values that the service made up are for the one who submitted, and for nobody who only acts as him. */
 function toWire(
-  { submitterPk, requestId, createdAt, startedAt, finishedAt, generated, ...view }: RunView,
-  own: boolean,
+  { submitterPk, impersonatorPk: _, requestId, createdAt, startedAt, finishedAt, generated, ...view }: RunView,
+  isForHim: boolean,
 ): z.infer<typeof run> {
   return {
     ...view,
-    generated: own ? generated : {},
+    generated: isForHim ? generated : {},
     submitter: submitterPk,
     request_id: requestId,
     created_at: createdAt.toISOString(),

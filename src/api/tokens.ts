@@ -22,6 +22,20 @@ const params = z.object({
     .regex(/^[-a-zA-Z0-9_]+$/),
 })
 
+/** What `escalation-rules.ts` and `token-key.ts` ask, as the description tells it. */
+const alsoHeld = 'all of whose rights the caller must hold, too'
+const toMake = [{ permission: 'add_token', when: `for another user, ${alsoHeld}` }] as const
+const toChange = [
+  { permission: 'change_token', when: `for another user's; its intent and expiry only if it is one ${alsoHeld}` },
+] as const
+const toView = [
+  { permission: 'view_token_key', when: `for that of another user, ${alsoHeld}, and for whoever acts as the owner` },
+] as const
+const forPowers = {
+  permission: 'superuser',
+  when: 'for a token that is managed, does not expire or lives longer than TOKEN_MAX_DAYS, and for the intents verification and recovery',
+} as const
+
 /** Answers are what the view makes of rows: nothing is validated on the way out. */
 const full: View['schema'] = tokenView.schema
 
@@ -35,7 +49,10 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'authenticated',
         tellsTextFaults: true,
-        document: { body: () => writable(engine.registry, model, 'create') },
+        document: {
+          body: () => writable(engine.registry, model, 'create'),
+          alsoNeeds: [...toMake, forPowers],
+        },
       },
       schema: { summary: 'Create a token', body: z.unknown(), response: { 201: full } },
     },
@@ -51,7 +68,10 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'authenticated',
         tellsTextFaults: true,
-        document: { body: () => writable(engine.registry, model, 'change') },
+        document: {
+          body: () => writable(engine.registry, model, 'change'),
+          alsoNeeds: [...toChange, forPowers],
+        },
       },
       schema: { summary: 'Change a token', params, body: z.unknown(), response: { 200: full } },
     },
@@ -64,7 +84,9 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
   app.get(
     '/core/tokens/:identifier/view_key/',
     {
-      config: { permission: 'authenticated', document: { codes: ['key_gone'] } },
+      // It would take the one view, and show nothing.
+      exposeHeadRoute: false,
+      config: { permission: 'authenticated', document: { codes: ['key_gone'], alsoNeeds: toView } },
       schema: { summary: "View a new token's key, once", params, response: { 200: z.object({ key: z.string() }) } },
     },
     async ({ params: { identifier }, actor, id: requestId }, reply) => {

@@ -13,9 +13,7 @@ import { countApply, type Metrics } from '../http/metrics.ts'
 const description = `Converts both to a blueprint, validates it, and applies it in one transaction: all of it, or nothing.
 
 The same again answers \`unchanged\` and writes nothing. Of what exists already, members that are not sent stay as they
-are; then only the slug and the provider's name are required.
-
-Needs, besides, \`add_<kind>provider\` or \`change_<kind>provider\`, by what the provider turns out to need.`
+are; then only the slug and the provider's name are required.`
 
 export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
   const { registry } = submitter.engine
@@ -23,6 +21,10 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
     ...applyDocument,
     body: () => submission(registry),
     examples: () => submissionExamples(registry),
+    alsoNeeds: [...registry.kinds.values()].map(({ resource, provider: { verboseName } }) => ({
+      permission: [`add_${resource}`, `change_${resource}`] as const,
+      when: `for the provider, by whether it is there already: ${verboseName}`,
+    })),
   }
   app.put(
     '/core/transactional/applications/',

@@ -1,8 +1,9 @@
 import type { Tx } from '../db/client.ts'
+import { stillActing } from '../models/actor.ts'
 import type { Actor } from '../permissions.ts'
 import { lookAhead } from './ahead.ts'
 import type { Plan } from './compile.ts'
-import { forbidden, superuserFaults } from './escalation.ts'
+import { decidesRights, forbidden, superuserFaults } from './escalation.ts'
 import { type Engine, type Finding, inspect, verbOf } from './inspect.ts'
 import { type Change, changeOf, lock, perform } from './perform.ts'
 import { faultLines, Refusal } from './refusal.ts'
@@ -33,12 +34,16 @@ export async function apply(
   tx: Tx,
   engine: Engine,
   plan: Plan,
-  actor: Actor,
+  submitter: Actor,
   conditions: Conditions,
 ): Promise<ApplyResult> {
   if (plan.faults.any) throw new Refusal('invalid', faultLines(plan.faults))
   lock(tx, plan.steps)
-  const looks = await lookAhead(tx, engine.registry, plan.steps, { draw: true })
+  // Those for whom he waited to decide about rights may have decided about his.
+  const acting = submitter.pk !== null && plan.steps.some(decidesRights) ? stillActing(tx, submitter) : submitter
+  const [looks, actor] = await Promise.all([lookAhead(tx, engine.registry, plan.steps, { draw: true }), acting])
+  if (actor === null)
+    throw new Refusal('permission_denied', [`rolled back: ${submitter.username} may no longer do this, or is gone`])
   const keys: Keys = new Map()
   const logs: string[] = []
   const changes: Change[] = []

@@ -31,6 +31,9 @@ export type Judge = {
   superuser(what: string): Obstacle
 }
 
+/** `instead` is for members that the caller may not set: what else is wrong with them is not his to know. */
+export type Tell = { readonly report: Report; readonly instead: Report }
+
 export type Rule = {
   /** Members whose change decides what anybody may do. */
   readonly decides: readonly string[]
@@ -38,7 +41,7 @@ export type Rule = {
   readonly takesAway: readonly string[]
   /** What must be known; null when nothing of this turn is about rights. */
   asks(turn: Turn): RightsQuestion | null
-  obstacles(turn: Turn, judge: Judge, report: Report): Iterable<Obstacle>
+  obstacles(turn: Turn, judge: Judge, tell: Tell): Iterable<Obstacle>
 }
 
 const uuids = (value: unknown): string[] => keysOf(value).filter((key) => typeof key === 'string')
@@ -57,12 +60,13 @@ function linksOf(turn: Turn) {
   const [parentWas] = uuids(before?.parent)
   const [parentIs] = uuids(after.parent)
   const rolesWere = uuids(before?.roles)
+  const rolesAre = new Set(uuids(after.roles))
   return {
     ...{ parentWas, parentIs },
     isMoved: action !== 'delete' && parentWas !== parentIs,
     isTurned: action !== 'delete' && (before?.is_superuser === true) !== (after.is_superuser === true),
     roles: added(uuids, 'roles', turn),
-    losesRoles: rolesWere.some((role) => !uuids(after.roles).includes(role)),
+    losesRoles: rolesWere.some((role) => !rolesAre.has(role)),
     users: added(numbers, 'users', turn),
   }
 }
@@ -81,7 +85,7 @@ const group: Rule = {
     const parents = [parentWas, parentIs].filter((key) => key !== undefined)
     return { groups: parents, roles: uuids(after.roles), below, parent: isMoved ? parentIs : undefined }
   },
-  *obstacles(turn, { facts, may, within, superuser }, report) {
+  *obstacles(turn, { facts, may, within, superuser }, { report }) {
     const { action, pk, before, after } = turn
     if (action === 'delete') {
       if (facts.group(pk).superuser) yield may('disable_group_superuser')
@@ -155,7 +159,7 @@ const token: Rule = {
     if (caller.isSuperuser || action === 'delete' || !powers.some((name) => differs(name, turn))) return null
     return { users: numbers(after.user) }
   },
-  *obstacles(turn, { facts, within, superuser }, report) {
+  *obstacles(turn, { facts, within, superuser }, { report, instead }) {
     const { after, caller, tokenMaxDays } = turn
     const { intent, user: owner, expires, expiring, managed } = after
     if (owner !== caller.pk || caller.isImpersonating) yield within(facts.user(owner), 'its user')
@@ -163,7 +167,7 @@ const token: Rule = {
       yield superuser(`make it a ${intent} token`)
     if (differs('expiring', turn) && expiring === false) yield superuser('make a token that does not expire')
     if (differs('managed', turn) && (managed !== null || turn.action === 'update'))
-      report(['managed'], 'Only a superuser may set this member.')
+      instead(['managed'], 'Only a superuser may set this member.')
     const latest = facts.now.getTime() + tokenMaxDays * dayMs
     if (differs('expires', turn) && typeof expires === 'string' && Date.parse(expires) > latest)
       report(['expires'], `Must be at most ${tokenMaxDays} days ahead.`)
@@ -176,7 +180,8 @@ const device: Rule = {
   takesAway: [],
   asks({ before, after, caller }) {
     const owners = [...numbers(before?.user), ...numbers(after.user)]
-    return caller.isSuperuser || owners.every((owner) => owner === caller.pk) ? null : { users: owners }
+    const isOwn = !caller.isImpersonating && owners.every((owner) => owner === caller.pk)
+    return caller.isSuperuser || isOwn ? null : { users: owners }
   },
   *obstacles({ before, after }, { facts, within }) {
     for (const owner of [...numbers(before?.user), ...numbers(after.user)]) yield within(facts.user(owner), 'its user')

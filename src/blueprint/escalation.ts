@@ -1,9 +1,8 @@
 import type { Queryable, Tx } from '../db/client.ts'
 import { Faults, type FieldPath } from '../errors.ts'
-import type { Report } from '../models/define.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Step } from './compile.ts'
-import { type Judge, type Obstacle, type Rule, rules, type Turn } from './escalation-rules.ts'
+import { type Judge, type Obstacle, type Rule, rules, type Tell, type Turn } from './escalation-rules.ts'
 import { type Engine, type Finding, lacking } from './inspect.ts'
 import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rights.ts'
 import { unpack } from './rows.ts'
@@ -28,8 +27,11 @@ export async function forbidden(q: Queryable, engine: Engine, actor: Actor, find
   const own = actor.pk === null ? [] : [actor.pk]
   const facts = await askRights(q, { ...question, users: [...(question.users ?? []), ...own] })
   const { faults, step } = finding
-  const report: Report = (at, message) => faults.add([...step.path, ...at], message)
-  for (const obstacle of rule.obstacles(turn, judgeFor(actor, facts), report)) if (obstacle !== null) return obstacle
+  const tell: Tell = {
+    report: (at, message) => faults.add([...step.path, ...at], message),
+    instead: (at, message) => faults.instead([...step.path, ...at], message),
+  }
+  for (const obstacle of rule.obstacles(turn, judgeFor(actor, facts), tell)) if (obstacle !== null) return obstacle
   return null
 }
 

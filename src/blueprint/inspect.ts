@@ -102,11 +102,12 @@ function refuseForeign(
 function checkReferences({ model, path }: Step, seen: Look, sent: ReadonlyMap<string, unknown>, faults: Faults): void {
   for (const [name, value] of sent) {
     const reference = model.members.get(name)?.reference
-    const missing = seen.missing[reference?.family ?? '']
-    if (reference === undefined || missing === undefined || missing.length === 0) continue
+    // Looked up, not looked for: ten thousand keys that are not there must not take long.
+    const missing = new Set<unknown>(seen.missing[reference?.family ?? ''])
+    if (reference === undefined || missing.size === 0) continue
     const keys: unknown[] = Array.isArray(value) ? value : [value]
     for (const [index, key] of keys.entries()) {
-      if (missing.some((each) => each === key))
+      if (missing.has(key))
         faults.add(
           [...path, name, ...(Array.isArray(value) ? [index] : [])],
           `There is no ${reference.family} with the key ${key}.`,
@@ -122,7 +123,10 @@ function checkUnique({ model, path }: Step, seen: Look, row: Row | undefined, fa
       const reference = model.members.get(name)?.reference
       const held =
         reference === undefined ? `${JSON.stringify(value)} is taken by` : `The ${reference.family} ${value} belongs to`
-      faults.add([...path, name], `${held} ${model.noun} ${JSON.stringify(label)}.`)
+      // What has an owner is named to nobody who did not name it himself: it may be another's.
+      const isToldByName = model.owner === undefined || label === value
+      const holder = isToldByName ? `${model.noun} ${JSON.stringify(label)}` : `another ${model.noun}`
+      faults.add([...path, name], `${held} ${holder}.`)
     }
   }
 }
@@ -158,10 +162,18 @@ export function permissionFor({ action, step }: Finding): Permission | null {
 /** What a person is told that he may not do: finding all as it should be is an update with nothing to write. */
 export const verbOf = ({ action }: Finding): string => (action === 'unchanged' ? 'update' : action)
 
-/** @returns the permission that the actor lacks for this finding, if any */
+/**
+ * What is somebody's own stays when nobody acts as him any longer: whoever does needs the permission himself, own or not.
+ *
+ * @returns the permission that the actor lacks for this finding, if any
+ */
 export function lacking(actor: Actor, finding: Finding): Permission | null {
   const needed = permissionFor(finding)
-  return needed === null || allows(actor, needed) || isOwn(actor, finding) ? null : needed
+  if (needed === null) return null
+  const { impersonator } = actor
+  const isBorrowed = finding.step.model.owner !== undefined && impersonator !== undefined
+  if (isBorrowed && !allows(impersonator, needed)) return needed
+  return allows(actor, needed) || isOwn(actor, finding) ? null : needed
 }
 
 /**

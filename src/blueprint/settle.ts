@@ -53,7 +53,8 @@ export async function settle(
 /** A link is a set; everything else is compared as it stands. */
 function isSame({ place }: Member, stored: unknown, sent: unknown): boolean {
   if (place.in === 'link' && Array.isArray(stored) && Array.isArray(sent)) {
-    return stored.length === sent.length && stored.every((key) => sent.includes(key))
+    const keys = new Set<unknown>(sent)
+    return stored.length === sent.length && stored.every((key) => keys.has(key))
   }
   return isDeepStrictEqual(stored, sent) || isDeepStrictEqual(stored, asStored(sent))
 }

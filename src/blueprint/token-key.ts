@@ -32,7 +32,7 @@ const hidden = () => new Problem('not_found', 'There is no such token.')
  * Tells a new token's secret, once, and within a day of its making; afterwards nobody knows it but who was told.
  *
  * @throws {Problem} `not_found` for who may not see it: the owner may, and whoever has `view_token_key` and all rights
- *   of the owner; `key_gone` afterwards
+ *   of the owner; `permission_denied` for whoever acts as the owner without that; `key_gone` afterwards
  */
 export function viewKey(
   db: Db,
@@ -43,6 +43,9 @@ export function viewKey(
 ): Promise<string> {
   return transaction(db, async (tx) => {
     const token = await findToken(tx, actor, identifier, 'view_token_key')
+    const { impersonator } = actor
+    if (impersonator !== undefined && !allows(impersonator, 'view_token_key'))
+      throw new Problem('permission_denied', 'You act as another, and lack the permission view_token_key yourself.')
     if (!(await mayPassFor(tx, actor, token.user))) throw hidden()
     const key = await takeKey(tx, keyring, token.pk)
     audit(

@@ -2,6 +2,7 @@ import { CommitUnknown, type Db, type Tx, transaction } from '../db/client.ts'
 import { isCollision, lonelyProblem } from '../db/failures.ts'
 import { Faults, Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
+import { actorOfUser, stillActing } from '../models/actor.ts'
 import type { Actor } from '../permissions.ts'
 import { audit } from './audit.ts'
 import { refuseActor } from './check.ts'
@@ -70,14 +71,17 @@ function planOf({ registry }: Engine, { model, mode, members }: Write): Plan {
 async function attemptOnce(
   tx: Tx,
   engine: Engine,
-  actor: Actor,
+  caller: Actor,
   { mode, textFaults, requestId }: Write,
   plan: Plan,
 ): Promise<string | number> {
   const [step] = plan.steps
   if (step === undefined) throw new Error(`there is no such model: ${JSON.stringify(plan.faults.tree())}`)
   lock(tx, plan.steps)
-  const finding = await inspect(tx, engine, step, new Map())
+  // Sent together, run in order: what the caller may do is read after the lock was granted.
+  const acting = caller.pk === null ? caller : stillActing(tx, caller)
+  const [still, finding] = await Promise.all([acting, inspect(tx, engine, step, new Map())])
+  const actor = still ?? (await refuseGone(tx, caller))
   if ('change' in mode && finding.row === undefined) throw nothingThere(step)
   refuseActor(finding, await forbidden(tx, engine, actor, finding))
   new Faults().include([textFaults ?? new Faults(), plan.faults, finding.faults]).throwIfAny()
@@ -88,6 +92,13 @@ async function attemptOnce(
   const change = changeOf(finding, key)
   if (change !== undefined) audit(tx, actor, change.action, [change], requestId)
   return key
+}
+
+async function refuseGone(tx: Tx, { username, impersonator }: Actor): Promise<never> {
+  const realPk = impersonator?.pk ?? null
+  if (realPk !== null && (await actorOfUser(tx, { pk: realPk })) !== null)
+    throw new Problem('permission_denied', `You may no longer act as ${username}.`)
+  throw new Problem('not_authenticated', 'The user of this access token is gone, or no longer active.')
 }
 
 const nothingThere = ({ model }: Step) => new Problem('not_found', `There is no such ${model.noun}.`)

@@ -53,22 +53,31 @@ export function print(blueprint: Blueprint): string {
 
 const members = z.record(z.string(), z.unknown())
 
-const documentSchema = z.strictObject({
-  version: z.literal(1),
-  metadata: z.strictObject({ name: filledLine(255) }),
-  entries: z
-    .array(
-      z.strictObject({
-        model: z.string(),
-        id: z.string().min(1).max(255).exactOptional(),
-        state: z.enum(entryStates).default('present'),
-        identifiers: members,
-        attrs: members.default({}),
-      }),
-    )
-    .min(1)
-    .max(documentLimits.entries),
-})
+/** The form of a blueprint. @param model what an entry's `model` may be */
+export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
+  z.strictObject({
+    version: z.literal(1),
+    metadata: z.strictObject({ name: filledLine(255) }),
+    entries: z
+      .array(
+        z.strictObject({
+          model,
+          id: z.string().min(1).max(255).exactOptional().meta({ description: 'What later entries call it.' }),
+          state: z.enum(entryStates).default('present').meta({
+            description:
+              '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted.',
+          }),
+          identifiers: members.meta({ description: 'Members that find the row.' }),
+          attrs: members
+            .default({})
+            .meta({ description: 'The other members, as they shall be; what is not listed stays as it is.' }),
+        }),
+      )
+      .min(1)
+      .max(documentLimits.entries),
+  })
+
+const documentSchema = blueprintForm(z.string())
 
 /**
  * Reads a blueprint's YAML text. Anchors, aliases, merge keys and foreign tags are refused: what a document says

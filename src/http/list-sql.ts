@@ -6,7 +6,12 @@ import { type Filter, likeLiterally } from './filters.ts'
 /** The statements of a list. Values are parameters, always; everything else comes from the declaration. */
 
 /** A column that rows are ordered by. `unique`: no two rows have the same. */
-export type Order = { readonly sql: string; readonly unique?: true }
+export type Order = {
+  readonly sql: string
+  readonly unique?: true
+  /** What of it is compared, where the name does not say so: `its uuid`. */
+  readonly by?: string
+}
 
 /** Which rows a list has, and in which orders. */
 export type Listed = {

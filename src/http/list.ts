@@ -3,11 +3,11 @@ import type { Db, Queryable } from '../db/client.ts'
 import { reading } from '../db/client.ts'
 import { Faults, Problem } from '../errors.ts'
 import { type Access, type Actor, allows } from '../permissions.ts'
-import { rowsInOrder } from '../views/rows.ts'
+import { isLate, rowsInOrder } from '../views/rows.ts'
 import type { Row } from '../views/view.ts'
 import type { Api } from './api.ts'
 import { type Filter, queryBoolean } from './filters.ts'
-import { pageText } from './json.ts'
+import { type PageWriter, pageText } from './json.ts'
 import {
   type Asked,
   type Found,
@@ -44,13 +44,16 @@ export function list(app: Api, db: Db, spec: ListSpec): void {
     querystring: parameters,
     response: { 200: envelopeOf(spec.view.schema) },
   }
-  app.get(spec.path, { config: { permission: spec.permission }, schema }, async ({ query, actor }, reply) => {
+  const config = { permission: spec.permission, document: { alsoNeeds: alsoNeedsOf(spec) } }
+  app.get(spec.path, { config, schema }, async ({ query, actor }, reply) => {
     const asked = askedOf(spec, query, actor)
-    const { pagination, results } = await reading(db, (q) => page(q, spec, asked, isIncluded(spec, query)))
     reply.type('application/json; charset=utf-8')
-    return pageText(pagination, results)
+    return pageText((page) => writePage(page, db, spec, asked, isIncluded(spec, query)))
   })
 }
+
+const alsoNeedsOf = ({ own }: ListSpec) =>
+  own?.unless === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]
 
 function parametersOf({ filters, include, order, defaultOrder }: ListSpec) {
   return z.strictObject({
@@ -81,10 +84,21 @@ function askedOf({ filters, own, defaultOrder }: ListSpec, query: Query, actor: 
   }
 }
 
-async function page(q: Queryable, spec: ListSpec, asked: Asked, related: boolean) {
-  const { count, rows } = await (isNarrowed(spec, asked) ? narrowedRows : allRows)(q, spec, asked)
-  const pagination = toEnvelope(asked, count)
-  return { pagination, results: await spec.view.complete(q, await rows(), related) }
+/** Of a long page some rows are completed and written, then the next; the transaction ends with what is read last. */
+async function writePage(page: PageWriter, db: Db, spec: ListSpec, asked: Asked, related: boolean): Promise<void> {
+  const { view } = spec
+  const read = await reading(db, async (q) => {
+    const { count, rows } = await (isNarrowed(spec, asked) ? narrowedRows : allRows)(q, spec, asked)
+    page.begin(toEnvelope(asked, count))
+    const found = await rows()
+    const parts = view.cut?.(found, related) ?? [found]
+    for (const part of parts.slice(0, -1)) await page.add(await view.complete(q, part, related))
+    const last = await view.complete(q, parts.at(-1) ?? [], related)
+    if (!last.some(isLate)) return last
+    await page.add(last)
+    return []
+  })
+  await page.add(read)
 }
 
 /** `rows` is asked for once the page is known to be there. */

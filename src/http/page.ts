@@ -47,9 +47,11 @@ export const pageParameters = (order: Readonly<Record<string, Order>>, defaultOr
     })
     .optional()
     .meta({
-      description: `A comma list of ${Object.keys(order).join(', ')}; \`-\` before one: descending. Default: ${defaultOrder}.`,
+      description: `A comma list of ${Object.entries(order).map(toTold).join(', ')}; \`-\` before one: descending. Default: ${defaultOrder}. Texts are in the order of the database's collation: with the embedded database by code point.`,
     }),
 })
+
+const toTold = ([name, { by }]: [string, Order]): string => (by === undefined ? name : `${name} (by ${by})`)
 
 function toTerms(text: string, context: z.RefinementCtx): string[] {
   const terms = text.split(/\s+/u).filter((term) => term !== '')

@@ -1,7 +1,7 @@
 import type { Queryable } from '../db/client.ts'
 import { statement } from '../db/sql.ts'
 import { sha256 } from '../ids.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, mayActAs } from '../permissions.ts'
 
 /**
  * Who acts, with what he may do right now. Flags and roles flow down from ancestors: a member of a group has those of
@@ -55,6 +55,21 @@ export async function actorOfUser(
     'pk' in user ? statement(byUser('pk'), [user.pk]) : statement(byUser('username'), [user.username]),
   )
   return toActor(row)
+}
+
+/** Somebody by his key, and who really acts. */
+type Acting = { readonly pk: number | null; readonly impersonator?: { readonly pk: number | null } | undefined }
+
+/**
+ * Who acts, as both are by now: while he waited, others may have taken his rights.
+ *
+ * @returns null when the user or whoever acts as him is gone or inactive, or may no longer act as him
+ */
+export async function stillActing(q: Queryable, { pk, impersonator }: Acting): Promise<Actor | null> {
+  const read = (key: number | null) => (key === null ? null : actorOfUser(q, { pk: key }))
+  if (impersonator === undefined) return read(pk)
+  const [effective, real] = await Promise.all([read(pk), read(impersonator.pk)])
+  return effective !== null && real !== null && mayActAs(real, effective) ? { ...effective, impersonator: real } : null
 }
 
 const ofSession = (column: 'pk' | 'key_hash') => `SELECT t.pk AS "tokenPk", ${actor}

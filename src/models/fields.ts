@@ -7,7 +7,7 @@ import { redirectUri } from './urls.ts'
 /** Building blocks of model schemas. Messages are sentences for the person who wrote the value. */
 
 /** Characters; indexed texts stay far below PostgreSQL's 2 704-byte index row even at four bytes each. */
-export const textLimits = { name: 255, line: 2_000, text: 100_000 } as const
+export const textLimits = { name: 255, line: 2_000, text: 100_000, attributes: 16_384 } as const
 
 /** Entries of a list. */
 export const listLimits = { keys: 500, members: 10_000 } as const
@@ -70,7 +70,14 @@ export const integerReferences = (family: string, max: number = listLimits.keys)
   distinct(z.array(integerReference(family)).max(max))
 
 function distinct<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<Item> {
-  return list.refine((items) => new Set(items).size === items.length, 'Must not hold a key twice.')
+  const isSound = (item: unknown) => list.element.safeParse(item).success
+  const isDistinct = (items: readonly unknown[]) => {
+    if (new Set(items).size === items.length) return true
+    const sound = items.filter(isSound)
+    return new Set(sound).size === sound.length
+  }
+  // It is told beside what is wrong with single keys.
+  return list.refine(isDistinct, { error: 'Must not hold a key twice.', when: ({ value }) => Array.isArray(value) })
 }
 
 /** Marks a member as a secret: sealed at rest, masked everywhere else. */
@@ -86,11 +93,10 @@ export function madeUp<Schema extends z.ZodType>(schema: Schema, makeUp: () => s
 }
 
 /** A free-form JSON object. */
-export const jsonObject = () =>
+export const jsonObject = (max: number = textLimits.text) =>
   z.record(z.string(), z.unknown()).superRefine((value, context) => {
-    const isLong = () => JSON.stringify(value).length > textLimits.text
-    const fault =
-      storableJson(value) ?? (isLong() ? `Must be at most ${textLimits.text} characters as JSON.` : undefined)
+    const isLong = () => JSON.stringify(value).length > max
+    const fault = storableJson(value) ?? (isLong() ? `Must be at most ${max} characters as JSON.` : undefined)
     if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
   })
 

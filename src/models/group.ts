@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { integerReferences, jsonObject, listLimits, name, reference, references } from './fields.ts'
+import { integerReferences, jsonObject, listLimits, name, reference, references, textLimits } from './fields.ts'
 
 export default defineModel({
   name: 'service_core.group',
@@ -15,7 +15,7 @@ export default defineModel({
     parent: reference('group').nullable().default(null),
     users: integerReferences('user', listLimits.members).default([]),
     roles: references('role').default([]),
-    attributes: jsonObject().default({}),
+    attributes: jsonObject(textLimits.attributes).default({}),
   }),
   links: {
     users: { table: 'memberships', own: 'group_pk', other: 'user_pk' },

@@ -20,6 +20,8 @@ function derive(values: Values, { before, now, tokenMaxDays }: Moment, report: R
   else if (isSent && Date.parse(expires) <= now.getTime()) report(['expires'], 'Must be in the future.')
   if (expiring === false) return { ...values, expires: null }
   if (expires !== null) return values
+  if (typeof before?.expires === 'string')
+    report(['expires'], 'A token that expires needs a time: leave this member out to keep the one it has.')
   return { ...values, expires: new Date(now.getTime() + Math.min(defaultDays, tokenMaxDays) * dayMs).toISOString() }
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { jsonObject, line, oneOf, references, text } from './fields.ts'
+import { jsonObject, line, oneOf, references, text, textLimits } from './fields.ts'
 import { blankOr, email, path, username } from './syntax.ts'
 
 const types = ['external', 'internal', 'internal_service_account', 'service_account'] as const
@@ -17,7 +17,7 @@ export default defineModel({
     name: line(255).default(''),
     email: text(blankOr(email), 254).default(''),
     is_active: z.boolean().default(true),
-    attributes: jsonObject().default({}),
+    attributes: jsonObject(textLimits.attributes).default({}),
     path: text(path, 255).default('users'),
     type: oneOf(types).default('internal'),
     groups: references('group').default([]),

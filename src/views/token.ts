@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { jsonOf } from './json-text.ts'
 import { byKey, rowsByKey } from './rows.ts'
 import { userView } from './user.ts'
 import type { Row, View } from './view.ts'
@@ -28,6 +29,6 @@ export const tokenView = {
   complete: async (q, rows: readonly Row[]) => {
     const owners = await rowsByKey(q, userView, [...new Set(rows.map((row) => Number(row.user)))])
     const users = byKey(await userView.complete(q, owners, true))
-    return rows.map((row) => ({ ...row, user_obj: users.get(row.user) }))
+    return rows.map((row) => ({ ...row, user_obj: jsonOf(users.get(row.user) ?? {}) }))
   },
 } satisfies View

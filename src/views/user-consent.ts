@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Registry } from '../models/index.ts'
 import { application, applicationView, launchUrlFor } from './application.ts'
+import { jsonOf } from './json-text.ts'
 import { byKey, distinctValues, rowsByKey } from './rows.ts'
 import { userView } from './user.ts'
 import type { View } from './view.ts'
@@ -38,7 +39,11 @@ export function userConsentView(kinds: Registry['kinds']) {
       return rows.map((row) => {
         const user = userOf.get(row.user) ?? {}
         const allowed = applicationOf.get(row.application)
-        return { ...row, user, application: { ...allowed, launch_url: launchUrlFor(user, allowed?.launch_url) } }
+        return {
+          ...row,
+          user: jsonOf(user),
+          application: { ...allowed, launch_url: launchUrlFor(user, allowed?.launch_url) },
+        }
       })
     },
   } satisfies View

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { avatarOf } from './avatar.ts'
 import { groupSummaries, groupSummary } from './group-summary.ts'
+import { JsonText, jsonList } from './json-text.ts'
 import { distinctKeys } from './rows.ts'
 import type { Row, View } from './view.ts'
 
@@ -43,18 +44,36 @@ export const userView = {
   alias: 'u',
   columns: `u.pk, u.username, u.name, u.is_active, u.last_login, ${isSuperuser} AS is_superuser,
     ARRAY(SELECT m.group_pk FROM memberships m WHERE m.user_pk = u.pk ORDER BY m.group_pk) AS groups,
-    u.email, u.attributes, ${uid} AS uid, u.path, u.type, u.uuid`,
+    u.email, u.attributes -> 'avatar' AS avatar, u.attributes::text AS attributes, ${uid} AS uid, u.path, u.type, u.uuid`,
   joins: '',
   schema,
+  cut: (rows, related) => (related ? cutByGroups(rows) : [rows]),
   complete: async (q, rows: readonly Row[], related) => {
     const groups = related ? await groupSummaries(q, distinctKeys(rows, 'groups')) : null
     return rows.map((row) => ({
       ...row,
-      avatar: avatarOf(String(row.name) || String(row.username), row.attributes),
-      groups_obj:
-        groups === null
-          ? null
-          : (row.groups as string[]).map((key) => groups.get(key)).filter((group) => group !== undefined),
+      avatar: avatarOf(String(row.name) || String(row.username), { avatar: row.avatar }),
+      attributes: new JsonText([String(row.attributes)]),
+      groups_obj: groups === null ? null : jsonList(groupsOf(row).flatMap((key) => groups.get(key) ?? [])),
     }))
   },
 } satisfies View
+
+const groupsOf = (row: Row) => row.groups as string[]
+
+/** Groups whose summaries are held together, with all their attributes. */
+const mostGroups = 2_000
+
+function cutByGroups(rows: readonly Row[]): Row[][] {
+  const parts: Row[][] = []
+  let seen = new Set<string>()
+  for (const row of rows) {
+    const more = groupsOf(row).filter((key) => !seen.has(key))
+    const isFull = seen.size + more.length > mostGroups
+    if (isFull) seen = new Set(groupsOf(row))
+    else for (const key of more) seen.add(key)
+    if (isFull || parts.length === 0) parts.push([row])
+    else parts.at(-1)?.push(row)
+  }
+  return parts
+}

@@ -6,7 +6,8 @@ export type Row = Readonly<Record<string, unknown>>
 
 /**
  * What a resource looks like to whoever reads it. A view reads its rows by one statement and completes all of them by
- * a fixed number more, so that a page costs the same number of statements whatever its size.
+ * a fixed number more, so that a page costs the same number of statements whatever its size; only what would be too
+ * much to hold is read a part at a time.
  */
 export type View = {
   readonly table: string
@@ -18,6 +19,8 @@ export type View = {
   readonly joins: string
   /** One result, as it is answered. */
   readonly schema: z.ZodObject
+  /** The rows in order, cut into parts of which each can be held when it is completed. Without it they all can. */
+  cut?(rows: readonly Row[], related: boolean): readonly (readonly Row[])[]
   /**
    * @param rows of `columns`, in the order in which they are answered
    * @param related whether to read the objects that the caller may leave out, such as `groups_obj`

@@ -112,6 +112,19 @@ describe('values that the service made up', () => {
     expect(foreign.text).not.toContain(own.generated.provider?.client_secret)
   })
 
+  test('are not for whoever only acts as the submitter', async () => {
+    const path = await submitted(await withoutSecrets('made-up-for-him'))
+    const supporter = await there.make.user({ permissions: ['impersonate'] })
+    const acting = { headers: { 'impersonate-user': submitter.username } }
+    const foreign = await supporter.get(path, acting)
+    expect([foreign.status, seen(foreign).generated]).toEqual([200, {}])
+    const submission = await supporter.put(applyPath, await withoutSecrets('made-up-by-him'), acting)
+    const his = await supporter.get(submission.headers['content-location'] ?? '', acting)
+    expect(seen(his).generated).toMatchObject({ provider: { client_secret: expect.stringMatching(/^\w{128}$/) } })
+    const other = await there.make.user({ permissions: ['impersonate'] })
+    expect(seen(await other.get(submission.headers['content-location'] ?? '', acting)).generated).toEqual({})
+  })
+
   test('can be read twice, and not after they expired', async () => {
     const path = await submitted(await withoutSecrets('expiring'))
     const [first, second] = [await submitter.get(path), await submitter.get(path)]

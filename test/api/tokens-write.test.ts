@@ -61,6 +61,14 @@ describe('its key', () => {
     expect(audited[0]?.changes).toMatchObject([{ model: 'service_core.token', action: 'view_key', members: [] }])
   })
 
+  test('is not taken away by whoever asks without wanting to see it', async () => {
+    const ada = await make.user()
+    await post(ada, path, { identifier })
+    const asked = await ada.send({ method: 'HEAD', url: `${path}${identifier}/view_key/` })
+    expect([asked.status, asked.headers.allow]).toEqual([405, 'GET'])
+    expect((await keyOf(ada)).status).toBe(200)
+  })
+
   test('of two who ask at once, one has it', async () => {
     const ada = await make.user()
     await post(ada, path, { identifier })
@@ -74,6 +82,22 @@ describe('its key', () => {
     expect(await keyOf(await make.user())).toMatchObject({ status: 404, json: { code: 'not_found' } })
     expect((await keyOf(await make.user({ permissions: ['view_token_key'] }))).status).toBe(404)
     expect((await keyOf(await make.user({ permissions: ['view_token_key', 'view_user'] }))).status).toBe(200)
+  })
+
+  test('is not the impersonator’s by `impersonate` alone, nor is a token of his making', async () => {
+    const bob = await make.user()
+    const acting = { headers: { 'impersonate-user': bob.username } }
+    const ada = await make.user({ permissions: ['impersonate'] })
+    const made = await post(ada, path, { identifier }, { 'impersonate-user': bob.username })
+    expect(made).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    expect(await there.db.prisma.token.count({ where: { identifier } })).toBe(0)
+    await post(bob, path, { identifier })
+    const url = `${path}${identifier}/view_key/`
+    expect(await ada.get(url, acting)).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    const changed = await patch(ada, `${path}${identifier}/`, { intent: 'app_password' }, acting.headers)
+    expect(changed).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    const cyd = await make.user({ permissions: ['impersonate', 'view_token_key'] })
+    expect((await cyd.get(url, acting)).status).toBe(200)
   })
 
   test('of a superuser is not shown to whoever is none', async () => {
@@ -124,6 +148,19 @@ describe('a change', () => {
     expect((await patch(cyd, `${path}${identifier}/`, { description: 'x' })).status).toBe(200)
   })
 
+  test('of the intent opens and closes the API to its key, whose letter stays as it was made', async () => {
+    const ada = await make.user()
+    await post(ada, path, { identifier, intent: 'app_password' })
+    const { key } = (await keyOf(ada)).json as { key: string }
+    expect(key).toMatch(/^gw_p_/)
+    const enter = async () => (await there.as(key).get('/api/v3/core/users/me/')).status
+    expect(await enter()).toBe(401)
+    await patch(ada, `${path}${identifier}/`, { intent: 'api' })
+    expect(await enter()).toBe(200)
+    await patch(ada, `${path}${identifier}/`, { intent: 'app_password' })
+    expect(await enter()).toBe(401)
+  })
+
   test('never moves it to another user (CVE-2024-37905)', async () => {
     const ada = await make.user({ permissions: ['change_token', 'add_token'] })
     const root = await make.user({ superuser: true })
@@ -156,6 +193,15 @@ describe('what is not the caller’s to say', () => {
   })
 })
 
+test('what is taken in a member that he may not set is not the caller’s to know', async () => {
+  await post(there.admin, path, { identifier, managed: `m-${identifier}` })
+  const { status, json } = await post(await make.user(), path, {
+    identifier: `${identifier}-2`,
+    managed: `m-${identifier}`,
+  })
+  expect([status, json]).toEqual([400, { code: 'invalid', managed: ['Only a superuser may set this member.'] }])
+})
+
 describe('what is wrong is told by member', () => {
   test('all at once', async () => {
     await post(there.admin, path, { identifier, managed: `m-${identifier}` })
@@ -168,7 +214,7 @@ describe('what is wrong is told by member', () => {
     expect(json).toEqual({
       code: 'invalid',
       identifier: [`"${identifier}" is taken by token "${identifier}".`],
-      managed: [`"m-${identifier}" is taken by token "${identifier}".`],
+      managed: [`"m-${identifier}" is taken by another token.`],
       intent: ['Must be one of: verification, api, recovery, app_password.'],
       user: ['There is no user with the key 9999999.'],
       expires: ['Must be a date and time such as 2027-01-31T12:00:00Z.'],

@@ -154,7 +154,9 @@ describe('acting as another', () => {
 test('rights that were taken away since the caller was let in no longer count', async () => {
   const ada = await crowd.user({ permissions: ['change_group', 'add_user_to_group', 'view_user'] })
   const group = await crowd.group({ permissions: ['view_user'] })
-  await there.db.query(sql`DELETE FROM memberships WHERE user_pk = ${ada.pk}`)
+  await there.db.query(sql`
+    UPDATE roles SET permissions = array_remove(permissions, 'view_user')
+    WHERE pk IN (SELECT role_pk FROM group_roles WHERE group_pk = ${ada.own})`)
   const why = 'the group has the permission view_user, and the caller has not'
   await crowd.refused(ada, groupEntry(group, { users: [ada.pk] }), why)
 })

@@ -2,14 +2,18 @@ import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import type { Entry } from '../../src/blueprint/document.ts'
 import { Refusal } from '../../src/blueprint/refusal.ts'
+import { viewKey } from '../../src/blueprint/token-key.ts'
 import { sql } from '../../src/db/sql.ts'
-import { actorOfUser } from '../../src/models/actor.ts'
+import { Problem } from '../../src/errors.ts'
+import { stillActing } from '../../src/models/actor.ts'
+import type { Actor } from '../../src/permissions.ts'
 import { type Bench, bench } from './engine.ts'
-import { absent, groupEntry, type People, people, roleEntry, userEntry } from './people.ts'
+import { absent, groupEntry, type People, people, roleEntry, tokenEntry, userEntry } from './people.ts'
 
 /**
  * Anything that delegates can do, in any order, against an oracle that works out from scratch who may do what: nobody
- * ends up with more than the delegates held between them at the start, and never becomes a superuser.
+ * ends up with more than the delegates held between them at the start, and never becomes a superuser. Whoever was told
+ * the key of a token may do what its user may, and was it by a permission of his own, whomever he acted as.
  */
 
 let there: Bench
@@ -24,7 +28,7 @@ const powers = [
   ...['delete_role', 'assign_role', 'add_user_to_group', 'enable_group_superuser', 'disable_group_superuser'],
 ]
 /** What they lack, each of which some group or role has. */
-const treasures = ['view_user', 'view_group', 'view_token', 'impersonate']
+const treasures = ['view_user', 'view_group', 'view_token', 'view_role']
 
 /** Who may do what, by walking up from each membership: nothing of what the product keeps or asks is used. */
 async function oracle(): Promise<Map<number, Set<string>>> {
@@ -41,11 +45,12 @@ async function oracle(): Promise<Map<number, Set<string>>> {
   return rights
 }
 
-type World = { users: number[]; delegates: number[]; groups: string[]; roles: string[] }
+type Token = { identifier: string; user: number }
+type World = { users: number[]; delegates: number[]; groups: string[]; roles: string[]; tokens: Token[] }
 
 async function world(): Promise<World> {
   const top = await crowd.group({ superuser: true, permissions: ['view_token'] })
-  const rich = await crowd.group({ permissions: ['view_user', 'impersonate'] })
+  const rich = await crowd.group({ permissions: ['view_user', 'view_role'] })
   const groups = [top, rich]
   for (const parent of [top, rich, rich, undefined, undefined, undefined])
     groups.push(await crowd.group(parent === undefined ? {} : { parent }))
@@ -55,12 +60,22 @@ async function world(): Promise<World> {
     await crowd.role(['assign_role']),
     await crowd.role([]),
   ]
-  const delegates = [await crowd.user({ permissions: powers }), await crowd.user({ permissions: powers.slice(0, 10) })]
+  // Of what tokens take, one has this and the other that.
+  const delegates = [
+    await crowd.user({ permissions: [...powers, 'impersonate', 'view_token_key'] }),
+    await crowd.user({ permissions: [...powers.slice(0, 10), 'impersonate', 'add_token'] }),
+  ]
   const others = [await crowd.user(), await crowd.user({ superuser: true }), await crowd.user({ active: false })]
   groups.push(...delegates.map(({ own }) => own), ...others.map(({ own }) => own))
   const everybody = [...delegates, ...others]
-  return { groups, roles, delegates: delegates.map(({ pk }) => pk), users: everybody.map(({ pk }) => pk) }
+  const users = everybody.map(({ pk }) => pk)
+  const entries = users.map((user) => tokenEntry(null, { user }))
+  await there.apply(entries)
+  const tokens = entries.map((entry, index) => ({ identifier: nameOf(entry), user: users[index] ?? 0 }))
+  return { groups, roles, users, tokens, delegates: delegates.map(({ pk }) => pk) }
 }
+
+const nameOf = ({ identifiers }: Partial<Entry>) => String(identifiers?.identifier)
 
 type Pick = <Item>(from: readonly Item[]) => Item
 
@@ -85,9 +100,33 @@ function attempt({ users, groups, roles }: World, pick: Pick, some: Pick): Parti
   return pick(tries)()
 }
 
+const realOf = ({ pk, impersonator }: Actor) => impersonator?.pk ?? pk ?? 0
+
+/** @returns whose key the actor was told; undefined when he was refused, or only made a token */
+async function tryToken({ users, tokens }: World, actor: Actor, pick: Pick): Promise<Token | undefined> {
+  const held = (await oracle()).get(realOf(actor)) ?? new Set()
+  const isForeign = (user: number) => actor.impersonator !== undefined || user !== realOf(actor)
+  const user = pick([actor.pk ?? 0, ...users])
+  const entry = tokenEntry(null, { user })
+  const outcome = await there.apply([entry], actor).catch((error: unknown) => error)
+  if (!(outcome instanceof Refusal)) {
+    expect(outcome).not.toBeInstanceOf(Error)
+    if (isForeign(user)) expect(held).toContain('add_token')
+    tokens.push({ identifier: nameOf(entry), user })
+  }
+  const token = pick([...tokens].reverse())
+  const key = await viewKey(there.db, there.engine, actor, token.identifier, 'r').catch((error: unknown) => error)
+  if (typeof key !== 'string') {
+    expect(key).toBeInstanceOf(Problem)
+    return undefined
+  }
+  if (isForeign(token.user)) expect(held).toContain('view_token_key')
+  return token
+}
+
 test("nobody's rights grow beyond what the delegates held, whatever they do in which order", async () => {
-  let done = 0
-  const sequence = fc.array(fc.tuple(...Array.from({ length: 6 }, () => fc.nat(9_999))), {
+  const count = { done: 0, acting: 0, told: 0 }
+  const sequence = fc.array(fc.tuple(...Array.from({ length: 8 }, () => fc.nat(9_999))), {
     minLength: 15,
     maxLength: 25,
   })
@@ -96,7 +135,8 @@ test("nobody's rights grow beyond what the delegates held, whatever they do in w
       const made = await world()
       const before = await oracle()
       const ceiling = new Set(made.delegates.flatMap((pk) => [...(before.get(pk) ?? [])]))
-      for (const [who = 0, ...dice] of steps) {
+      const told: { by: number; user: number }[] = []
+      for (const dice of steps) {
         let die = 0
         const pick: Pick = (from) => {
           die += 1
@@ -104,21 +144,34 @@ test("nobody's rights grow beyond what the delegates held, whatever they do in w
           if (picked === undefined) expect.fail('nothing to pick from')
           return picked
         }
-        const actor = await actorOfUser(there.db, { pk: made.delegates[who % made.delegates.length] ?? 0 })
+        const pk = pick(made.delegates)
+        const actor = await stillActing(there.db, pick([{ pk }, { pk: pick(made.users), impersonator: { pk } }]))
         if (actor === null) continue
+        if (actor.impersonator !== undefined) count.acting += 1
+        const what = pick(['entry', 'entry', 'token'])
         const entry = attempt(made, pick, pick)
-        const outcome = await there.apply([entry], actor).catch((error: unknown) => error)
-        if (!(outcome instanceof Refusal)) {
-          expect(outcome).not.toBeInstanceOf(Error)
-          done += 1
+        if (what === 'token') {
+          const token = await tryToken(made, actor, pick)
+          if (token !== undefined) told.push({ by: realOf(actor), user: token.user })
+        } else {
+          const outcome = await there.apply([entry], actor).catch((error: unknown) => error)
+          if (!(outcome instanceof Refusal)) {
+            expect(outcome).not.toBeInstanceOf(Error)
+            count.done += 1
+          }
         }
-        for (const [user, rights] of await oracle()) {
+        const after = await oracle()
+        const passing = told.map(({ by, user }) => [by, after.get(user) ?? new Set<string>()] as const)
+        for (const [user, rights] of [...after, ...passing]) {
           const more = [...rights].filter((right) => !before.get(user)?.has(right) && !ceiling.has(right))
-          expect(more, `user ${user} after ${JSON.stringify(entry)} by ${actor.pk}`).toEqual([])
+          expect(more, `user ${user} after ${JSON.stringify(entry)} by ${pk} as ${actor.pk}`).toEqual([])
         }
       }
+      count.told += told.length
     }),
     { numRuns: 40 },
   )
-  expect(done).toBeGreaterThan(40)
+  expect(count.done, JSON.stringify(count)).toBeGreaterThan(40)
+  expect(count.acting, JSON.stringify(count)).toBeGreaterThan(40)
+  expect(count.told, JSON.stringify(count)).toBeGreaterThan(5)
 }, 120_000)

@@ -88,9 +88,25 @@ describe('whose it is', () => {
     await crowd.allowed(ada, tokenEntry(mine, { user: ada.pk, description: 'the same' }))
   })
 
+  test('somebody who acts as another has nothing of his own: he needs the permission himself', async () => {
+    const bob = await crowd.user()
+    const as = async (...permissions: string[]): Promise<Actor> => ({
+      ...bob,
+      impersonator: await crowd.user({ permissions: ['impersonate', ...permissions] }),
+    })
+    const entry = tokenEntry(null, { user: bob.pk })
+    const changed = { ...entry, attrs: { description: 'x' } }
+    await crowd.refused(await as(), entry, 'the permission add_token is missing')
+    await crowd.allowed(await as('add_token'), entry)
+    await crowd.refused(await as('add_token'), changed, 'the permission change_token is missing')
+    await crowd.allowed(await as('change_token'), changed)
+    await crowd.refused(await as('add_token'), absent(entry), 'the permission delete_token is missing')
+    await crowd.allowed(await as('delete_token'), absent(entry))
+  })
+
   test('somebody who acts as another makes no token with more rights than his own', async () => {
     const bob = await crowd.user({ permissions: ['view_user'] })
-    const ada = await crowd.user({ permissions: ['impersonate'] })
+    const ada = await crowd.user({ permissions: ['impersonate', 'add_token'] })
     const asBob: Actor = { ...bob, impersonator: ada }
     const why = 'its user has the permission view_user, and the caller has not'
     await crowd.refused(asBob, tokenEntry(null, { user: bob.pk }), why)
@@ -151,6 +167,18 @@ describe('when it expires', () => {
     await crowd.faulty(root, of({ expires: inDays(-0.01) }), 'expires', 'Must be in the future.')
     const nowhere = 'A token that does not expire has no such time.'
     await crowd.faulty(root, of({ expires: inDays(1), expiring: false }), 'expires', nowhere)
+  })
+
+  test('taken away, it is not made up anew behind the caller’s back', async () => {
+    const root = await crowd.user({ superuser: true })
+    const pk = await made(root.pk, { expires: inDays(300) })
+    const before = await token(pk)
+    const needed = 'A token that expires needs a time: leave this member out to keep the one it has.'
+    await crowd.faulty(root, tokenEntry(pk, { expires: null }), 'expires', needed)
+    await crowd.faulty(root, tokenEntry(pk, { expires: null, expiring: true }), 'expires', needed)
+    expect(await token(pk)).toEqual(before)
+    await crowd.allowed(root, tokenEntry(pk, { expires: null, expiring: false }))
+    await crowd.allowed(root, tokenEntry(pk, { expires: null, expiring: true }))
   })
 
   test('a change resets nothing, of an expired one neither', async () => {

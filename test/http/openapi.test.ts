@@ -66,6 +66,44 @@ test('names each operation once, and tells what it is for, where it belongs and 
   }
 })
 
+test('names what an operation needs for some of what it does', () => {
+  const known = ['superuser', ...permissionNames(service.engine.registry)]
+  for (const { operationId, description, 'x-also-needs': needs = [] } of api.operations)
+    for (const { permission, when } of needs) {
+      expect.soft(known, operationId).toEqual(expect.arrayContaining([...permission]))
+      expect.soft(when, operationId).toMatch(/^(for|to) .*[^.]$/)
+      for (const name of permission) expect.soft(description, operationId).toContain(`\`${name}\``)
+      expect.soft(description, operationId).toContain(when)
+    }
+  const namesOf = (id: string) => find(id)['x-also-needs']?.flatMap(({ permission }) => permission)
+  expect(namesOf('core_tokens_create')).toEqual(['add_token', 'superuser'])
+  expect(namesOf('core_tokens_partial_update')).toEqual(['change_token', 'superuser'])
+  expect(namesOf('core_tokens_view_key_retrieve')).toEqual(['view_token_key'])
+  expect(namesOf('core_user_consent_list')).toEqual(['view_userconsent'])
+  expect(find('core_user_consent_list').description).toContain("`view_userconsent`: to see others' rows")
+  expect(namesOf('core_groups_create')).toEqual(['add_user_to_group', 'assign_role', 'enable_group_superuser'])
+  expect(namesOf('core_groups_partial_update')).toEqual([
+    'add_user_to_group',
+    'assign_role',
+    'enable_group_superuser',
+    'disable_group_superuser',
+    'superuser',
+  ])
+  const kinds = namesOf('core_transactional_applications_update')
+  expect(kinds).toHaveLength(18)
+  expect(kinds).toEqual(expect.arrayContaining(['add_oauth2provider', 'change_oauth2provider']))
+  for (const id of ['core_users_list', 'core_users_me_retrieve', 'authenticators_totp_list'])
+    expect.soft(namesOf(id), id).toBeUndefined()
+})
+
+test('tells of acting as somebody else wherever there is somebody', () => {
+  const { parameters } = api.document.components
+  expect(Object.keys(parameters)).toEqual(['Impersonate-User'])
+  expect(parameters['Impersonate-User']).toMatchObject({ in: 'header', 'x-permission': ['impersonate'] })
+  for (const { operationId, parameters: taken } of api.operations)
+    expect.soft(taken, operationId).toContainEqual(parameters['Impersonate-User'])
+})
+
 test('says of each operation how it refuses', () => {
   for (const { operationId, responses, requestBody, parameters } of api.operations) {
     const expected = ['400', '401', '403', '500', '503']
@@ -108,4 +146,56 @@ test('describes what may be written as the engine takes it', async () => {
   expect(JSON.stringify(schemas.ChangeGroup)).not.toContain('"default"')
   const put = find('core_transactional_applications_update')
   expect(put.requestBody?.content['application/json']?.schema.oneOf).toHaveLength(9)
+})
+
+test('describes a blueprint in both of its languages', async () => {
+  const { requestBody } = find('blueprints_update')
+  expect(Object.keys(requestBody?.content ?? {})).toEqual(['application/json', 'application/yaml'])
+  const { Blueprint } = api.document.components.schemas
+  expect(Blueprint).toMatchObject({
+    required: ['version', 'metadata', 'entries'],
+    additionalProperties: false,
+    properties: {
+      version: { const: 1 },
+      metadata: { required: ['name'], properties: { name: { type: 'string', minLength: 1, maxLength: 255 } } },
+      entries: {
+        minItems: 1,
+        maxItems: 1_000,
+        items: {
+          required: ['model', 'identifiers'],
+          properties: {
+            model: { enum: service.engine.registry.models.map(({ name }) => name) },
+            id: { type: 'string' },
+            state: { default: 'present', enum: ['present', 'created', 'must_created', 'absent'] },
+            identifiers: { type: 'object' },
+            attrs: { type: 'object' },
+          },
+        },
+      },
+    },
+  })
+  expect(requestBody?.content['application/json']?.schema).toEqual({ $ref: '#/components/schemas/Blueprint' })
+})
+
+test('its blueprint is one that is applied, in both of its languages', async () => {
+  const applying = await installation()
+  const { content } = find('blueprints_update').requestBody ?? { content: {} }
+  for (const [type, { example }] of Object.entries(content)) {
+    const payload = typeof example === 'string' ? example : JSON.stringify(example)
+    const answer = await applying.admin.send({
+      method: 'PUT',
+      url: '/api/v3/blueprints/',
+      headers: { 'content-type': type },
+      payload,
+    })
+    expect(answer, `${type}: ${answer.text}`).toMatchObject({ status: 200, json: { applied: true } })
+  }
+  expect(String(content['application/yaml']?.example)).toContain('!KeyOf')
+})
+
+test('says by what texts and keys are ordered', () => {
+  const orderOf = (id: string) => find(id).parameters.find(({ name }) => name === 'ordering')?.description
+  for (const id of ['core_users_list', 'core_groups_list', 'core_user_consent_list'])
+    expect.soft(orderOf(id), id).toMatch(/code point/)
+  expect(orderOf('core_user_consent_list')).toContain('application (by its uuid)')
 })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import application from '../../src/models/application.ts'
 import type { Model } from '../../src/models/define.ts'
 import flow from '../../src/models/flow.ts'
@@ -224,4 +225,11 @@ testMembers(role, [
 
 test('a role stores its permissions as a list of texts', () => {
   expect(memberOf(role, 'permissions').place).toEqual({ in: 'column', column: 'permissions', json: false })
+})
+
+test.each([group, user])('attributes of a $noun are bounded: lists show them again and again', ({ attrs }) => {
+  const attributes = z.record(z.string(), z.unknown()).pipe(attrs.shape.attributes)
+  const sized = (length: number) => attributes.safeParse({ a: 'x'.repeat(length - '{"a":""}'.length) })
+  expect(sized(16_384).success).toBe(true)
+  expect(sized(16_385).error?.issues).toMatchObject([{ message: 'Must be at most 16384 characters as JSON.' }])
 })

@@ -9,9 +9,18 @@ export type Make = {
   /** A user with a token, who holds these permissions through a group and role of his own. */
   user(options?: { permissions?: string[]; superuser?: boolean; isActive?: boolean; groups?: string[] }): Promise<Made>
   role(permissions: string[]): Promise<{ pk: string; name: string }>
-  group(options?: { roles?: string[]; superuser?: boolean; parent?: string }): Promise<{ pk: string; name: string }>
+  group(options?: {
+    name?: string
+    roles?: string[]
+    superuser?: boolean
+    parent?: string
+    users?: number[]
+  }): Promise<{ pk: string; name: string }>
   /** @returns the secret to send */
-  token(userPk: number, options?: { intent?: TokenIntent; expires?: Date }): Promise<string>
+  token(
+    userPk: number,
+    options?: { identifier?: string; intent?: TokenIntent; expires?: Date; managed?: string },
+  ): Promise<string>
 }
 
 export type Made = Asker & {
@@ -27,27 +36,35 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
   const role: Make['role'] = (permissions) =>
     prisma.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions } })
 
-  const group: Make['group'] = ({ roles = [], superuser = false, parent } = {}) =>
+  const group: Make['group'] = ({
+    name = `group ${randomUUID()}`,
+    roles = [],
+    superuser = false,
+    parent,
+    users = [],
+  } = {}) =>
     prisma.group.create({
       data: {
         pk: uuid7(),
-        name: `group ${randomUUID()}`,
+        name,
         isSuperuser: superuser,
         parentPk: parent ?? null,
         roles: { create: roles.map((rolePk) => ({ rolePk })) },
+        memberships: { create: users.map((userPk) => ({ userPk })) },
       },
     })
 
-  const token: Make['token'] = async (userPk, { intent = 'api', expires } = {}) => {
+  const token: Make['token'] = async (userPk, { identifier = randomUUID(), intent = 'api', expires, managed } = {}) => {
     const secret = newSecret(intent)
     const expiry = { expiring: expires !== undefined, expires: expires ?? null }
     await prisma.token.create({
       data: {
         pk: uuid7(),
-        identifier: randomUUID(),
+        identifier,
         intent,
         userPk,
         keyHash: new Uint8Array(sha256(secret)),
+        managed: managed ?? null,
         ...expiry,
       },
     })

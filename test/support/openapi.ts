@@ -19,6 +19,7 @@ export type Parameter = {
   readonly name: string
   readonly in: 'path' | 'query' | 'header'
   readonly required?: boolean
+  readonly description?: string
   readonly schema: Json
 }
 type Written = {
@@ -27,6 +28,7 @@ type Written = {
   readonly description: string
   readonly tags: readonly string[]
   readonly 'x-permission': readonly string[]
+  readonly 'x-also-needs'?: readonly { readonly permission: readonly string[]; readonly when: string }[]
   readonly parameters?: readonly (Parameter | { $ref: string })[]
   readonly requestBody?: { readonly content: Record<string, Content> }
   readonly responses: Record<string, Answered | { $ref: string }>
@@ -34,7 +36,11 @@ type Written = {
 export type Document = {
   readonly openapi: string
   readonly paths: Record<string, Record<string, Written>>
-  readonly components: { readonly schemas: Record<string, Json>; readonly responses: Record<string, Answered> }
+  readonly components: {
+    readonly schemas: Record<string, Json>
+    readonly responses: Record<string, Answered>
+    readonly parameters: Record<string, Parameter>
+  }
 }
 
 export type Operation = Omit<Written, 'parameters' | 'responses'> & {

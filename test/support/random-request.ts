@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import type { InjectOptions } from 'fastify'
-import { isJson, type Known, mutated, odd, preferring, type Values, valuesOf } from './arbitrary.ts'
+import { type Known, mutated, odd, preferring, type Values, valuesOf } from './arbitrary.ts'
 import type { Description, Operation, Parameter } from './openapi.ts'
 
 /** Requests as the description has them, most of them wrong in some place. */
@@ -82,18 +82,11 @@ function headersOf({ parameters, requestBody }: Operation, valueFor: ValueFor, {
 function bodyOf({ requestBody }: Operation, values: Values): fc.Arbitrary<string | undefined> {
   const content = requestBody?.content['application/json']
   if (content === undefined) return fc.constant(undefined)
-  const shipped = Object.values(content.examples ?? {}).map(({ value }) => value)
-  const isDescribed = isJson(content.schema) && Object.keys(content.schema).length > 0
-  const whole = [...(isDescribed ? [values(content.schema)] : []), ...shipped.map((value) => fc.constant(value))]
-  const right = mutated(whole.length === 0 ? fc.constant(blueprint) : fc.oneof(...whole))
+  const shown = [content.example, ...Object.values(content.examples ?? {}).map(({ value }) => value)]
+  const shipped = shown.filter((value) => value !== undefined).map((value) => fc.constant(value))
+  const right = mutated(fc.oneof(values(content.schema), ...shipped))
   const body = right.map((value) => JSON.stringify(value) ?? '')
   const cutOff = fc.tuple(body, fc.nat(200)).map(([all, length]) => all.slice(0, length))
   const others = fc.constantFrom('', '[]', 'null', '{"a":1e999}', '[[[', '"\ud800"')
   return fc.oneof({ weight: 20, arbitrary: body }, cutOff, others)
-}
-
-const blueprint = {
-  version: 1,
-  metadata: { name: 'one group' },
-  entries: [{ model: 'service_core.group', identifiers: { name: 'of a blueprint' }, attrs: { attributes: { a: 1 } } }],
 }

@@ -5,7 +5,7 @@ import type { Engine } from '../inspect.ts'
 import { mask } from '../mask.ts'
 import { parse, print } from '../yaml.ts'
 import { live, type RunState } from './life.ts'
-import { sealedColumn } from './record.ts'
+import { impersonatorOf, sealedColumn } from './record.ts'
 
 /** A run as people read it: secrets masked. */
 export type RunView = {
@@ -13,6 +13,8 @@ export type RunView = {
   state: RunState
   title: string
   submitterPk: number | null
+  /** Who really submitted it, when he did so as somebody else. */
+  impersonatorPk: number | null
   requestId: string
   applied: boolean | null
   reason: string | null
@@ -53,6 +55,7 @@ export async function readRun(db: Db, { registry, keyring }: Engine, id: string)
   const readable = generated !== null && generatedUntil !== null && generatedUntil > new Date()
   return {
     ...{ id: key, title, submitterPk, requestId, applied, reason, logs, rings, createdAt, startedAt, finishedAt },
+    impersonatorPk: impersonatorOf(found)?.pk ?? null,
     state: state === 'queued' && (await isLocked(db, id)) ? live({ state, rings }, 'lock').state : state,
     blueprint: print(mask(parse(keyring.open(blueprint, sealedColumn(key, 'blueprint'))), registry)),
     generated: readable

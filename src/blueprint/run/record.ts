@@ -104,7 +104,7 @@ const impersonatorSchema = z.object({
 })
 
 /** Who really submitted it, when he did so as somebody else. */
-export const impersonatorOf = (run: LockedRun): { pk: number; username: string } | undefined =>
+export const impersonatorOf = (run: { readonly options: unknown }): { pk: number; username: string } | undefined =>
   impersonatorSchema.parse(run.options).impersonator
 
 const cancelled = (rings: number): RunState => live({ state: 'queued', rings }, 'cancel').state

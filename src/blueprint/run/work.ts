@@ -3,8 +3,8 @@ import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
 import { Problem } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
-import { actorOfRun, actorOfUser } from '../../models/actor.ts'
-import { type Actor, allows } from '../../permissions.ts'
+import { actorOfRun, stillActing } from '../../models/actor.ts'
+import type { Actor } from '../../permissions.ts'
 import { type ApplyResult, apply } from '../apply.ts'
 import { compile } from '../compile.ts'
 import type { Engine } from '../inspect.ts'
@@ -76,7 +76,7 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
     if (run === undefined) return 'gone'
     const running = live(run, 'lock')
     if (running === run) return 'duplicate'
-    const result = await applyRun(tx, engine, run, await stillActing(tx, run, actor))
+    const result = await applyRun(tx, engine, run, await submitterOf(tx, run, actor))
     finish(tx, run, {
       state: live(running, 'finish').state,
       applied: true,
@@ -101,12 +101,9 @@ async function applyRun(tx: Tx, engine: Engine, run: LockedRun, actor: Actor | n
 }
 
 /** Whoever acts as somebody else must still be allowed to when it is done. @returns null otherwise */
-async function stillActing(tx: Tx, run: LockedRun, actor: Actor | null): Promise<Actor | null> {
+async function submitterOf(tx: Tx, run: LockedRun, actor: Actor | null): Promise<Actor | null> {
   const impersonator = impersonatorOf(run)
-  if (impersonator === undefined || actor === null) return actor
-  const real = await actorOfUser(tx, impersonator)
-  const mayStill = real !== null && allows(real, 'impersonate') && (real.isSuperuser || !actor.isSuperuser)
-  return mayStill ? { ...actor, impersonator: real } : null
+  return impersonator === undefined ? actor : stillActing(tx, { pk: run.submitterPk, impersonator })
 }
 
 function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: ApplyResult): { generated: string | null } {

@@ -54,7 +54,8 @@ and consents around it.
 - Lists come in pages: \`page\`, \`page_size\` (at most 1000), \`ordering\` (a comma list, \`-\` for descending), \`search\`
   (all words must match). \`count\` is exact.
 - A path with another method is a 405, with \`Allow\`.
-- \`x-permission\` names what an operation needs: one of the permissions listed, or \`authenticated\`, \`superuser\`.`
+- \`x-permission\` names what an operation needs: one of the permissions listed, or \`authenticated\`, \`superuser\`.
+  \`x-also-needs\` names what it needs besides for some of what it does.`
 
 const tags = [
   { name: 'authenticators', description: 'Devices that prove who somebody is.' },
@@ -68,6 +69,7 @@ const parameters = {
     in: 'header',
     description:
       'The username of whom to act as: needs the permission `impersonate`, and for a superuser to be one. What is written is recorded under both names.',
+    'x-permission': ['impersonate'],
     schema: { type: 'string', maxLength: 150 },
   },
 }

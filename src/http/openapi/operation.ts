@@ -2,9 +2,9 @@ import { STATUS_CODES } from 'node:http'
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
 import { catalogue, type ProblemCode } from '../../errors.ts'
-import type { Access } from '../../permissions.ts'
 import { exampleOf, isJson } from './example.ts'
 import { type Components, type Json, toJsonSchema } from './json-schema.ts'
+import { type Need, sentencesOf, toAlsoNeeds } from './needs.ts'
 import { headersNamed, nameOf } from './problems.ts'
 
 declare module 'fastify' {
@@ -25,6 +25,10 @@ export type Documented = {
   readonly body?: () => z.ZodType
   /** Bodies that it takes, by name. */
   readonly examples?: () => Json
+  /** A body that it takes as text, in a language other than JSON. */
+  readonly text?: () => string
+  /** What it needs beside its permission, by what is asked of it. */
+  readonly alsoNeeds?: readonly Need[]
 }
 
 /** A route as it was registered. `mediaTypes`: what its body may be. */
@@ -48,6 +52,7 @@ const verbs: Readonly<Record<string, string>> = {
 export function toOperation({ options, mediaTypes }: Route, prefix: string, components: Components): Operation {
   const { schema = {}, config = {} } = options
   const { document = {}, permission = 'anyone' } = config
+  const { alsoNeeds = [] } = document
   const method = [options.method].flat()[0] ?? ''
   const names = options.url
     .slice(prefix.length)
@@ -82,9 +87,12 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
         .join('_')
         .replace(/[^\w]/g, '_'),
       summary: schema.summary,
-      description: [schema.description, sentenceOf(permission)].filter((text) => text !== undefined).join('\n\n'),
+      description: [schema.description, sentencesOf(permission, alsoNeeds)]
+        .filter((text) => text !== undefined)
+        .join('\n\n'),
       tags: [names[0]],
       'x-permission': [permission].flat(),
+      ...(alsoNeeds.length > 0 && { 'x-also-needs': toAlsoNeeds(alsoNeeds) }),
       ...(permission === 'anyone' && { security: [] }),
       ...(parameters.length > 0 && { parameters }),
       ...(body instanceof z.core.$ZodType && { requestBody: requestBody(body, mediaTypes, document, components) }),
@@ -94,19 +102,6 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
       },
     },
   }
-}
-
-function sentenceOf(permission: Access): string {
-  switch (permission) {
-    case 'anyone':
-      return 'Anyone may call it, without a token.'
-    case 'authenticated':
-      return 'Any authenticated user may call it.'
-    case 'superuser':
-      return 'Only superusers may call it.'
-  }
-  const names = [permission].flat().map((name) => `\`${name}\``)
-  return `Needs the permission ${names.join(' or ')}.`
 }
 
 function parametersIn(place: 'path' | 'query' | 'header', schema: unknown, components: Components): Json[] {
@@ -149,7 +144,7 @@ function successes(
 function requestBody(
   body: z.core.$ZodType,
   mediaTypes: readonly string[],
-  { examples }: Documented,
+  { examples, text }: Documented,
   components: Components,
 ): Json {
   const schema = toJsonSchema(body, 'input', components)
@@ -157,7 +152,9 @@ function requestBody(
   const example = exampleOf(schema, components)
   const shown = Object.keys(named).length > 0 ? { examples: named } : { ...(example !== undefined && { example }) }
   const content = mediaTypes.map((type) =>
-    type === 'application/json' ? [type, { schema, ...shown }] : [type, { schema: { type: 'string' } }],
+    type === 'application/json'
+      ? [type, { schema, ...shown }]
+      : [type, { schema: { type: 'string' }, ...(text && { example: text() }) }],
   )
   return { required: true, content: Object.fromEntries(content) }
 }

@@ -105,12 +105,18 @@ async function applications(): Promise<string> {
 
 async function devicesAndConsents(slug: string): Promise<void> {
   const { user } = await must(client.GET('/api/v3/core/users/me/'))
-  const entries = [
-    { model: 'service_stages_totp.totpdevice', identifiers: { name: `phone ${stamp}`, user: user.pk } },
-    { model: 'service_core.application', id: 'wiki', identifiers: { slug } },
-  ]
-  const blueprint = { version: 1, metadata: { name: 'a device' }, entries }
-  const answer = await must(client.PUT('/api/v3/blueprints/', { body: blueprint }))
+  const answer = await must(
+    client.PUT('/api/v3/blueprints/', {
+      body: {
+        version: 1,
+        metadata: { name: 'a device' },
+        entries: [
+          { model: 'service_stages_totp.totpdevice', identifiers: { name: `phone ${stamp}`, user: user.pk } },
+          { model: 'service_core.application', id: 'wiki', identifiers: { slug } },
+        ],
+      },
+    }),
+  )
   hold('the device is there', 'applied' in answer && answer.applied)
   const query = { name: `phone ${stamp}` }
   for (const path of ['/api/v3/authenticators/totp/', '/api/v3/authenticators/admin/totp/'] as const) {

@@ -1,0 +1,56 @@
+import { performance } from 'node:perf_hooks'
+import { beforeAll, expect, test } from 'vitest'
+import { write } from '../../src/blueprint/write.ts'
+import { uuid7 } from '../../src/ids.ts'
+import { system } from '../../src/permissions.ts'
+import { type Bench, bench } from './engine.ts'
+
+/** Bodies with many faults: all are counted, and nobody else waits for that. */
+
+let there: Bench
+beforeAll(async () => {
+  there = await bench()
+})
+
+const create = (members: Record<string, unknown>) =>
+  write(
+    there.db,
+    there.engine,
+    system,
+    { model: 'service_core.group', mode: { create: true }, members: { name: uuid7(), ...members }, requestId: 'r' },
+    async () => 'written',
+  )
+
+test('a key that stands twice is told beside keys that are none and keys of nobody', async () => {
+  await expect(create({ users: [1, 1, 'a', 999_999] })).rejects.toMatchObject({
+    code: 'invalid',
+    fields: {
+      users: {
+        non_field_errors: ['Must not hold a key twice.'],
+        2: ['Must be a whole number.'],
+        3: ['There is no user with the key 999999.'],
+      },
+    },
+  })
+  await expect(create({ users: ['a', 'a', 1] })).rejects.toMatchObject({
+    fields: { users: { 0: ['Must be a whole number.'], 1: ['Must be a whole number.'] } },
+  })
+  await expect(create({ users: 'a' })).rejects.toMatchObject({ fields: { users: ['Must be a list.'] } })
+})
+
+test('ten thousand keys of nobody do not keep others waiting', async () => {
+  const own = async (count: number) => {
+    const users = Array.from({ length: count }, (_, index) => 1_000_000 + index)
+    const from = performance.eventLoopUtilization()
+    const refused = create({ users })
+    await expect(refused).rejects.toMatchObject({ code: 'invalid' })
+    return performance.eventLoopUtilization(from).active
+  }
+  const [few, many] = [[await own(1_000)], [await own(9_990)]]
+  for (let round = 0; round < 9; round += 1) {
+    few.push(await own(1_000))
+    many.push(await own(9_990))
+  }
+  // Ten times as many cost at most about ten times as much; each looked for among all cost twenty times.
+  expect(Math.min(...many), `${few} ms, ${many} ms`).toBeLessThan(25 * Math.min(...few))
+})
