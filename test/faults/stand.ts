@@ -55,6 +55,8 @@ export async function openStand(
     DATABASE_URL: databaseUrl,
     SECRET_KEY: randomBytes(32).toString('base64url'),
     BOOTSTRAP_TOKEN: token,
+    // As many runs at once on every machine.
+    WORKER_CONCURRENCY: '8',
     APPLY_WAIT_MS: String(applyWaitMs),
     LOG_LEVEL: 'info',
     PORT: String(port),

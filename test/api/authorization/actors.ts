@@ -1,0 +1,103 @@
+import { permissionNames } from '../../../src/models/index.ts'
+import { newSecret, tokenIntents } from '../../../src/token-secret.ts'
+import { type Asker, askAs } from '../../support/asker.ts'
+import type { Installation } from '../../support/installation.ts'
+import type { Made } from '../../support/make.ts'
+
+/** Whoever asks: with a token of his own, perhaps as somebody else. */
+export type Actor = {
+  /** As the table has it, and which permission he lacks where he lacks one. */
+  readonly name: string
+  readonly token: string | null
+  /** Whose objects are his own: whom he acts as, or whom his token would be. */
+  readonly self: Made
+  readonly asker: Asker
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export type Cast = {
+  /** The actors of a column, where these permissions are needed. */
+  actors(column: string, needs: readonly string[]): Promise<readonly Actor[]>
+  readonly columns: readonly string[]
+  /** The names of those whose token is none. */
+  readonly nobodies: readonly string[]
+}
+
+const dayMs = 86_400_000
+
+/** Makes actors when they are first asked for; who holds the same is the same. */
+export function castFor({ app, make, engine }: Installation): Cast {
+  const all: readonly string[] = permissionNames(engine.registry)
+  const people = new Map<string, Promise<Made>>()
+  const once = (key: string, made: () => Promise<Made>): Promise<Made> => {
+    const there = people.get(key) ?? made()
+    people.set(key, there)
+    return there
+  }
+  const holder = (who: string, permissions: readonly string[]) =>
+    once(`${who} ${[...permissions].sort()}`, () => make.user({ permissions: [...permissions] }))
+  const superuser = () => once('super', () => make.user({ superuser: true }))
+  const support = () => holder('support', ['impersonate'])
+
+  const actor = (name: string, real: Pick<Made, 'token'>, self: Made, token: string | null = real.token): Actor => ({
+    ...{ name, token, self, asker: askAs(app, token) },
+    headers: self === real ? {} : { 'impersonate-user': self.username },
+  })
+
+  /** Their tokens are a superuser's: nothing but the token is in their way. */
+  const nobody = async (name: string, tokenOf: (owner: Made) => Promise<string | null>): Promise<Actor> => {
+    const owner = await once(name, () => make.user({ superuser: true, isActive: name !== 'inactive owner' }))
+    return actor(name, owner, owner, await tokenOf(owner))
+  }
+  const expired = { expires: new Date(Date.now() - 1_000) }
+  const wrong = tokenIntents.filter((intent) => intent !== 'api')
+  const nobodies: Record<string, (owner: Made) => Promise<string | null>> = {
+    'no token': async () => null,
+    'malformed token': async ({ token }) => `${token} ${token}`,
+    'unknown token': async () => newSecret('api'),
+    'expired token': ({ pk }) => make.token(pk, expired),
+    'inactive owner': async ({ token }) => token,
+    ...Object.fromEntries(
+      wrong.map((intent) => [
+        intent,
+        ({ pk }: Made) => make.token(pk, { intent, expires: new Date(Date.now() + dayMs) }),
+      ]),
+    ),
+  }
+
+  const columns: Record<string, (needs: readonly string[]) => Promise<Actor[]>> = {
+    nobody: async () => Promise.all(Object.entries(nobodies).map(([name, tokenOf]) => nobody(name, tokenOf))),
+    plain: async () => [await alone('plain', holder('plain', []))],
+    exact: async (needs) => [await alone('exact', holder('exact', needs))],
+    'but one': (needs) =>
+      Promise.all(
+        needs.map((lack) =>
+          alone(
+            `but one: ${lack}`,
+            holder(
+              'but one',
+              all.filter((permission) => permission !== lack),
+            ),
+          ),
+        ),
+      ),
+    every: async () => [await alone('every', holder('every', all))],
+    super: async () => [await alone('super', superuser())],
+    'super as plain': async () => [actor('super as plain', await superuser(), await holder('plain', []))],
+    'super as exact': async (needs) => [actor('super as exact', await superuser(), await holder('exact', needs))],
+    'support as exact': async (needs) => [actor('support as exact', await support(), await holder('exact', needs))],
+    'deputy as exact': async (needs) => [
+      actor('deputy as exact', await holder('deputy', ['impersonate', ...needs]), await holder('exact', needs)),
+    ],
+    'support as super': async () => [actor('support as super', await support(), await superuser())],
+    'plain as exact': async (needs) => [
+      actor('plain as exact', await holder('plain', []), await holder('exact', needs)),
+    ],
+  }
+  const alone = async (name: string, made: Promise<Made>) => actor(name, await made, await made)
+  return {
+    actors: (column, needs) => columns[column]?.(needs) ?? Promise.reject(new Error(`nobody is ${column}`)),
+    columns: Object.keys(columns),
+    nobodies: Object.keys(nobodies),
+  }
+}

@@ -1,0 +1,110 @@
+import { sql } from '../../../src/db/sql.ts'
+import { type Answer, applyPath } from '../../support/asker.ts'
+import { example, type Installation, type Kind, kinds } from '../../support/installation.ts'
+import { told } from './answers.ts'
+import type { Prepare, Tell } from './trial.ts'
+
+/** Submissions: the smallest that is valid, and one member more. */
+
+type Values = Readonly<Record<string, unknown>>
+
+const keyPair = '6f7e0000-0000-4000-8000-000000000301'
+
+/** Members that the shipped examples do not have. */
+const others: Partial<Record<Kind, Values>> = {
+  directory_sync_b: { filter_group: '6f7e0000-0000-4000-8000-000000000502' },
+  oauth2: { encryption_key: keyPair, jwks_sources: [] },
+  proxy: { certificate: keyPair, cookie_domain: 'example.com', jwks_sources: [] },
+  saml: { verification_kp: keyPair, encryption_kp: keyPair },
+  workspace_sync_a: { scopes: 'https://example.com/scope' },
+}
+
+/** What a member makes necessary beside it. */
+const companions: Readonly<Record<string, readonly string[]>> = {
+  basic_auth_enabled: ['basic_auth_password_attribute', 'basic_auth_user_attribute'],
+}
+
+const appValues: Values = {
+  backchannel_providers: [],
+  open_in_new_tab: true,
+  meta_launch_url: 'https://example.com/',
+  meta_description: 'Described',
+  meta_publisher: 'Published',
+  policy_engine_mode: 'all',
+  group: 'Grouped',
+}
+
+let count = 0
+const fresh = () => {
+  count += 1
+  return `matrix-${count}`
+}
+
+/** One application with its provider, of each kind, that is there. */
+export type Present = ReadonlyMap<string, { readonly name: string; readonly pk: number; readonly values: Values }>
+
+export async function present(there: Installation): Promise<Present> {
+  const made = kinds.map(async (kind) => {
+    const { provider } = await example(kind)
+    const values = { property_mappings: [], ...provider, ...others[kind] }
+    const name = `there-${kind}`
+    const body = bodyOf(there, kind, { name, values, app: { name, slug: name }, members: [] })
+    const answer = await there.admin.put(applyPath, body)
+    if (answer.status !== 200) throw new Error(answer.text)
+    const { pk } = await there.db.prisma.provider.findUniqueOrThrow({ where: { name } })
+    return [kind, { name, pk, values }] as const
+  })
+  return new Map(await Promise.all(made))
+}
+
+function bodyOf(
+  { engine }: Installation,
+  kind: string,
+  sent: { name: string; values: Values; app: Values; members: readonly string[]; isThere?: boolean },
+) {
+  const { name, values, app, members, isThere = false } = sent
+  const model = engine.registry.kinds.get(kind)
+  if (model === undefined) throw new Error(`there is no kind ${kind}`)
+  const required = [...model.members.values()]
+    .filter((member) => member.required && !isThere)
+    .map((member) => member.name)
+  const unique: Values = { name, client_id: `client-${name}` }
+  const listed = [...required, ...(kind === 'proxy' && !isThere ? ['internal_host'] : []), ...members]
+  const provider = Object.fromEntries(['name', ...listed].map((member) => [member, memberOf(member, unique, values)]))
+  return { app, provider_model: model.name, provider }
+}
+
+function memberOf(member: string, unique: Values, values: Values): unknown {
+  const value = member === 'name' || values[member] === undefined ? unique[member] : values[member]
+  if (value === undefined) throw new Error(`it is not said what ${member} is`)
+  return member === 'client_id' ? unique.client_id : value
+}
+
+/** @returns how to ask for a row, whose value is a kind */
+export const submitted =
+  (there: Installation, known: Present): Prepare =>
+  async ({ whose, member, value: kind }) => {
+    const old = known.get(kind)
+    if (old === undefined) throw new Error(`nothing of ${kind} is there`)
+    const [part, name = ''] = member.split('.')
+    const [newApp, newProvider] = [/^new( application)?$/.test(whose), /^new( provider)?$/.test(whose)]
+    const provider = newProvider ? fresh() : old.name
+    const slug = newApp ? fresh() : old.name
+    // A provider belongs to one application: it is made free for a new one.
+    if (whose !== 'new')
+      await there.db.query(sql`
+        UPDATE applications SET provider_pk = CASE WHEN slug = ${old.name} AND NOT ${newApp} THEN ${old.pk}::integer END
+        WHERE provider_pk = ${old.pk} OR slug = ${old.name}`)
+    const values: Values = { ...appValues, name: 'Named', slug, provider: newProvider ? null : old.pk }
+    const app = { slug, ...(newApp && { name: slug }), ...(part === 'app' && { [name]: values[name] }) }
+    const members = part === 'provider' ? [name, ...(companions[name] ?? [])] : []
+    const body = bodyOf(there, kind, { name: provider, values: old.values, app, members, isThere: !newProvider })
+    return { method: 'PUT', url: applyPath, body }
+  }
+
+/** 200 is not enough. */
+export const toldApplied: Tell = (answer, row, ask) =>
+  answer.status === 200 && !isApplied(answer) ? `200, but not applied: ${answer.text}` : told(answer, row, ask)
+
+const isApplied = ({ json }: Answer): boolean =>
+  typeof json === 'object' && json !== null && 'applied' in json && json.applied === true

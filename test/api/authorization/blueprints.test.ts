@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, test } from 'vitest'
+import { example, type Installation, installation, kinds } from '../../support/installation.ts'
+import { toldApplied } from './apply-cases.ts'
+import { rowsOf } from './matrix.ts'
+import { type Stage, stage } from './trial.ts'
+
+let there: Installation
+let on: Stage
+beforeAll(async () => {
+  there = await installation()
+  on = stage(there, toldApplied)
+})
+
+type Values = Readonly<Record<string, unknown>>
+
+/** An entry of each model that is no provider: what finds it, and what is written. */
+const plain: Readonly<Record<string, (user: number) => readonly [identifiers: Values, attrs?: Values]>> = {
+  'service_rbac.role': () => [{ name: randomUUID() }, { permissions: ['view_user'] }],
+  'service_flows.flow': () => [{ slug: slug() }, { name: 'Flow', designation: 'recovery' }],
+  'service_mappings.propertymapping': () => [{ name: randomUUID(), kind: 'saml' }, { expression: 'return {}' }],
+  'service_crypto.certificatekeypair': () => [{ name: randomUUID() }],
+  'service_core.group': () => [{ name: randomUUID() }, { is_superuser: true }],
+  'service_core.user': () => [{ username: randomUUID() }, { groups: ['6f7e0000-0000-4000-8000-000000000501'] }],
+  'service_core.token': (user) => [{ identifier: randomUUID() }, { user }],
+  'service_stages_totp.totpdevice': (user) => [{ user, name: randomUUID() }],
+  'service_core.application': () => [{ slug: slug() }, { name: 'Application' }],
+  'service_core.userconsent': (user) => [{ user, application }, { permissions: randomUUID() }],
+}
+
+const slug = () => randomUUID()
+const application = '01a1fd66-0000-7000-8000-000000000001'
+
+async function entryOf(model: string, user: number) {
+  const made = plain[model]?.(user)
+  const kind = kinds.find((each) => model === `service_providers_${each}.${each}provider`)
+  if (made !== undefined) return { model, identifiers: made[0], attrs: made[1] ?? {} }
+  if (kind === undefined) throw new Error(`it is not said what an entry of ${model} is`)
+  const { name: _, ...attrs } = (await example(kind)).provider
+  const unique = 'client_id' in attrs ? { client_id: randomUUID() } : {}
+  return { model, identifiers: { name: randomUUID() }, attrs: { ...attrs, ...unique } }
+}
+
+beforeAll(async () => {
+  await there.db.prisma.application.create({ data: { pk: application, name: 'Consented', slug: 'consented' } })
+})
+
+describe('who may apply blueprints', async () => {
+  test.each(await rowsOf('PUT /api/v3/blueprints/'))('%s', (_, row) =>
+    on.try(row, async ({ value }, { self }) => {
+      const entries = [await entryOf(value, self.pk)]
+      const body = { version: 1, metadata: { name: 'matrix' }, entries }
+      return { method: 'PUT', url: '/api/v3/blueprints/', body }
+    }),
+  )
+})

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { uuid7 } from '../../../src/ids.ts'
+import { type Answer, applyPath } from '../../support/asker.ts'
+import { type Installation, installation, named } from '../../support/installation.ts'
+import type { Made } from '../../support/make.ts'
+import type { Actor } from './actors.ts'
+import { type Row, rowsOf } from './matrix.ts'
+import { type Stage, stage } from './trial.ts'
+
+/** What is read: by GET, and by HEAD, which is told the same without its body. */
+
+let there: Installation
+let on: Stage
+let atTheDoor: Stage
+let other: Made
+let run: string
+beforeAll(async () => {
+  there = await installation()
+  on = stage(there)
+  // Not being ready is an answer, too.
+  atTheDoor = stage(there, ({ status, text }) => (status < 300 || status === 503 ? 'in' : `${status} ${text}`))
+  other = await there.make.user()
+  await there.admin.put(applyPath, await named('radius', 'matrix'))
+  const found = await there.db.prisma.run.findFirstOrThrow()
+  run = found.id
+  await owns(other)
+})
+
+/** A confirmed device and a consent, both named after whose they are. */
+async function owns({ pk }: Made): Promise<void> {
+  const name = `of ${pk}`
+  const { prisma } = there.db
+  if ((await prisma.totpDevice.count({ where: { name } })) > 0) return
+  await prisma.totpDevice.create({ data: { uuid: randomUUID(), userPk: pk, name, sealedKey: 'sealed' } })
+  const { pk: applicationPk } = await prisma.application.findFirstOrThrow()
+  await prisma.userConsent.create({ data: { userPk: pk, applicationPk, permissions: name } })
+}
+
+/** Whose objects an answer shows: his own alone, or the other's too. */
+const shows =
+  ({ self }: Actor) =>
+  ({ text, json }: Answer): string => {
+    const has = (user: Made) => text.includes(`"of ${user.pk}"`)
+    if (typeof json === 'object' && json !== null && 'user' in json) return isWho(json.user, self) ? 'own' : 'wrong'
+    if (!has(self)) return 'not even his own'
+    return has(other) ? 'all' : 'own'
+  }
+
+const isWho = (user: unknown, { pk }: Made): boolean =>
+  typeof user === 'object' && user !== null && 'pk' in user && user.pk === pk
+
+const methods = ['GET', 'HEAD']
+const pathOf = ({ operation }: Row) => operation.replace(/^GET /, '')
+
+describe.each(methods)('%s of lists and of oneself', async (method) => {
+  const rows = await rowsOf('GET /api/v3/core/user', 'GET /api/v3/core/groups/', 'GET /api/v3/authenticators/')
+  test.each(rows)('%s', async (_, row) => {
+    const says = Object.values(row.cells).some((cell) => cell.includes(' '))
+    await on.try(without(row, method), async (_row, actor) => {
+      await owns(actor.self)
+      const query = pathOf(row).endsWith('/me/') ? '' : '?page_size=1000'
+      return { method, url: `${pathOf(row)}${query}`, ...(says && { shows: shows(actor) }) }
+    })
+  })
+})
+
+/** HEAD shows nobody's objects. */
+const without = (row: Row, method: string): Row =>
+  method === 'GET'
+    ? row
+    : {
+        ...row,
+        cells: Object.fromEntries(
+          Object.entries(row.cells).map(([column, cell]) => [column, cell.replace(/ \w+/, '')]),
+        ),
+      }
+
+describe.each(methods)('%s of a run', async (method) => {
+  test.each(await rowsOf('GET /api/v3/blueprints/runs/'))('%s', (_, row) =>
+    on.try(row, async (_row, { self }) => {
+      const submitted = row.whose === 'own' ? await ownRun(self) : run
+      const key = { 'not there': randomUUID(), 'no uuid': 'no-uuid' }[row.whose] ?? submitted
+      const path = (id: string) => pathOf(row).replace(':id', id)
+      return { method, url: path(key), ...(row.whose !== 'no uuid' && { missing: path(uuid7()) }) }
+    }),
+  )
+})
+
+/** His own run, made once: submitted by the admin, and handed over, because not everybody may submit one. */
+const runs = new Map<number, string>()
+async function ownRun({ pk }: Made): Promise<string> {
+  const requestId = `own-${pk}`
+  const known = runs.get(pk)
+  if (known !== undefined) return known
+  const headers = { 'x-request-id': requestId }
+  await there.admin.put(applyPath, await named('radius', 'matrix'), { headers })
+  const { id } = await there.db.prisma.run.update({
+    where: { id: (await there.db.prisma.run.findFirstOrThrow({ where: { requestId } })).id },
+    data: { submitterPk: pk },
+  })
+  runs.set(pk, id)
+  return id
+}
+
+describe.each(methods)('%s of what is open', async (method) => {
+  const rows = await rowsOf('GET /-/', 'GET /docs/', 'GET /api/v3/schema/')
+  test.each(rows)('%s', (_, row) => atTheDoor.try(row, async () => ({ method, url: pathOf(row) })))
+})
+
+test('who reads a run that is not his is not told what was made up in it', async () => {
+  const made = await there.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
+  const body = await named('radius', 'matrix-generated', { provider: { shared_secret: undefined } })
+  const applied = await made.put(applyPath, body)
+  const url = String(applied.headers['content-location'])
+  const generated = (answer: Answer) =>
+    typeof answer.json === 'object' && answer.json !== null && 'generated' in answer.json && answer.json.generated
+  expect(generated(await made.get(url))).toMatchObject({ provider: { shared_secret: expect.any(String) } })
+  expect(generated(await there.admin.get(url))).toEqual({})
+})

@@ -1,0 +1,26 @@
+import { beforeAll, describe, test } from 'vitest'
+import { type Installation, installation } from '../../support/installation.ts'
+import { rowsOf } from './matrix.ts'
+import { changed, created, type Owners, owners, viewed } from './token-cases.ts'
+import { type Stage, stage } from './trial.ts'
+
+let there: Installation
+let on: Stage
+let crowd: Owners
+beforeAll(async () => {
+  there = await installation({ workers: 'none' })
+  on = stage(there)
+  crowd = await owners(there)
+})
+
+describe('who may create tokens', async () => {
+  test.each(await rowsOf('POST /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, created(crowd)))
+})
+
+describe('who may change tokens', async () => {
+  test.each(await rowsOf('PATCH /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, changed(there, crowd)))
+})
+
+describe('who may view a key', async () => {
+  test.each(await rowsOf('GET /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, viewed(there, crowd)))
+})
