@@ -167,6 +167,9 @@ async function openPostgres(url: string): Promise<Backend> {
     application_name: name,
     keepAlive: true,
     connectionTimeoutMillis: 900,
+    // A doorbell that a crash of PostgreSQL takes away is rung again, and one that comes back finds its run finished:
+    // neither is worth waiting for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
+    options: '-c synchronous_commit=off -c jit=off',
   })
   return {
     kind: 'postgres',
