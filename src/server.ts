@@ -91,10 +91,12 @@ async function main(): Promise<void> {
   await checkPort(config.port, config.host)
   const log = logger('api', config.logLevel)
   const server = await startServer(config)
+  // Before it says so: whoever reads it may stop it at once.
+  const stopped = untilStopped(log)
   log.info({ url: server.url }, 'serving')
   if (server.firstToken !== null)
     log.warn({ firstAccess: server.firstToken }, 'the first access token: shown once, keep it')
-  await untilStopped(log)
+  await stopped
   await server.close()
   process.exit(0)
 }

@@ -45,9 +45,11 @@ async function main(): Promise<void> {
   const keep = () => keepCanary(queue).catch((error: unknown) => log.warn({ err: error }, 'no canary yet'))
   await keep()
   const canary = setInterval(keep, 4_000)
+  // Before it says so: whoever reads it may stop it at once.
+  const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
 
-  await untilStopped(log)
+  await stopped
   clearInterval(canary)
   await closeInTime(consumer, closeWithinMs.worker)
   await reconciler.stop()
