@@ -7,9 +7,9 @@ import { logger } from '../src/log.ts'
 import { loadRegistry } from '../src/models/index.ts'
 import { untilStopped } from '../src/process.ts'
 import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
-import { applyQueue, canaryName } from '../src/queue/define.ts'
-import { doorbell, keepCanary } from '../src/queue/doorbell.ts'
-import { beat } from '../src/queue/heartbeat.ts'
+import { startConsumer } from '../src/queue/consumer.ts'
+import { applyQueue } from '../src/queue/define.ts'
+import { doorbell, startCanary } from '../src/queue/doorbell.ts'
 import { runProgram } from '../src/start-error.ts'
 
 /** The worker's process: takes doorbells from the queue and works on their runs, a few at a time. */
@@ -27,30 +27,19 @@ async function main(): Promise<void> {
   const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
   const worker = { db, engine, log, runSecretsHours: config.runSecretsHours }
 
-  const consumer = backend.openWorker(
-    applyQueue,
-    async (job) => {
-      if (job.name !== canaryName) return work(worker, job.data.run)
-      await beat(db)
-      return 'consumed'
-    },
-    { concurrency: config.workerConcurrency },
-  )
-  await consumer.waitUntilReady()
+  const consumer = await startConsumer(backend, db, config.workerConcurrency, (run) => work(worker, run))
   const queue = backend.openQueue(applyQueue)
   // A first connection to PostgreSQL that fails is never tried again: better not to start.
   await queue.waitUntilReady()
   // First of all what a worker that died has left behind: somebody waits for it.
   const reconciler = startReconciler(db, doorbell(queue), log)
-  const keep = () => keepCanary(queue).catch((error: unknown) => log.warn({ err: error }, 'no canary yet'))
-  await keep()
-  const canary = setInterval(keep, 4_000)
+  const canary = await startCanary(queue, log)
   // Before it says so: whoever reads it may stop it at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
 
   await stopped
-  clearInterval(canary)
+  canary.stop()
   await closeInTime(consumer, closeWithinMs.worker)
   await reconciler.stop()
   await closeInTime(queue, closeWithinMs.other)

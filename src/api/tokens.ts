@@ -5,6 +5,7 @@ import { writable } from '../blueprint/writable.ts'
 import { type Write, write } from '../blueprint/write.ts'
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
+import { isObject } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
 import { readOne } from '../views/rows.ts'
 import { tokenView } from '../views/token.ts'
@@ -96,5 +97,4 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
   )
 }
 
-const ownUnlessSaid = (actor: Actor, body: unknown): unknown =>
-  typeof body === 'object' && body !== null && !Array.isArray(body) ? { user: actor.pk, ...body } : body
+const ownUnlessSaid = (actor: Actor, body: unknown): unknown => (isObject(body) ? { user: actor.pk, ...body } : body)

@@ -2,7 +2,8 @@ import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../http/filters.ts'
 import { list } from '../http/list.ts'
-import { isSuperuser, userTypes, userView } from '../views/user.ts'
+import { userTypes } from '../models/user.ts'
+import { isSuperuser, userView } from '../views/user.ts'
 
 /** GET /api/v3/core/users/ */
 

@@ -1,5 +1,6 @@
 import type { Queryable, Tx } from '../db/client.ts'
 import { sql, statement } from '../db/sql.ts'
+import { gatheredRights, rightsOfUser } from '../models/actor.ts'
 
 /** Who has which rights, as the database knows it: everything that a judgement of one entry needs, in one statement. */
 
@@ -27,18 +28,14 @@ export type RightsFacts = {
 
 const none: Rights = { superuser: false, permissions: [] }
 
-const gathered = `coalesce(bool_or(g.is_superuser), false) AS superuser, coalesce(array_agg(DISTINCT p) FILTER (WHERE p IS NOT NULL), '{}') AS permissions`
-const above = `JOIN groups g ON g.pk = a.ancestor_pk LEFT JOIN group_roles gr ON gr.group_pk = g.pk
-  LEFT JOIN roles r ON r.pk = gr.role_pk LEFT JOIN unnest(r.permissions) p ON true`
-const ofGroup = `SELECT ${gathered} FROM group_ancestors a ${above} WHERE a.group_pk = k`
-const ofUser = `SELECT ${gathered} FROM users u JOIN memberships m ON m.user_pk = u.pk JOIN group_ancestors a ON a.group_pk = m.group_pk ${above} WHERE u.pk = k`
+const ofGroup = `SELECT ${gatheredRights.columns} FROM group_ancestors a ${gatheredRights.joins} WHERE a.group_pk = k`
 const each = (keys: string, rights: string) =>
   `(SELECT coalesce(jsonb_object_agg(k::text, to_jsonb(rights)), '{}') FROM unnest(${keys}) k, LATERAL (${rights}) rights)`
 
 const text = `SELECT now(),
   ${each('$1::uuid[]', ofGroup)} AS groups,
   ${each('$2::uuid[]', 'SELECT false AS superuser, r.permissions FROM roles r WHERE r.pk = k')} AS roles,
-  ${each('$3::integer[]', ofUser)} AS users,
+  ${each('$3::integer[]', rightsOfUser('k'))} AS users,
   EXISTS (SELECT FROM group_ancestors a JOIN memberships m ON m.group_pk = a.group_pk WHERE a.ancestor_pk = $4::uuid) AS "hasMembers",
   EXISTS (SELECT FROM group_ancestors a WHERE a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle"`
 

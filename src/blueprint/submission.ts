@@ -1,4 +1,5 @@
 import { Faults } from '../errors.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
 import { unknownName } from '../messages.ts'
 import type { Registry } from '../models/index.ts'
 import type { ProviderModel } from '../models/provider.ts'
@@ -14,8 +15,6 @@ const applicationModel = 'service_core.application'
 
 /** The ids of the two entries: also the members under which their faults are told. */
 const ids = { provider: 'provider', app: 'app' } as const
-
-type Sent = Readonly<Record<string, unknown>>
 
 export type Submission = {
   readonly blueprint: Blueprint
@@ -81,7 +80,7 @@ export function toBlueprint(
   }
 }
 
-function envelope(body: unknown, faults: Faults): Sent {
+function envelope(body: unknown, faults: Faults): JsonObject {
   if (!isObject(body)) {
     faults.add([], 'Must be an object with app, provider_model and provider.')
     return {}
@@ -97,9 +96,7 @@ function envelope(body: unknown, faults: Faults): Sent {
   return body
 }
 
-function toEntry(id: string, model: string, identifier: string, sent: Sent): Entry {
+function toEntry(id: string, model: string, identifier: string, sent: JsonObject): Entry {
   const { [identifier]: named, ...attrs } = sent
   return { model, id, state: 'present', identifiers: named === undefined ? {} : { [identifier]: named }, attrs }
 }
-
-const isObject = (value: unknown): value is Sent => typeof value === 'object' && value !== null && !Array.isArray(value)

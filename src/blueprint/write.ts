@@ -2,6 +2,7 @@ import { CommitUnknown, type Db, type Tx, transaction } from '../db/client.ts'
 import { isCollision, lonelyProblem } from '../db/failures.ts'
 import { Faults, Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
+import { isObject } from '../json-object.ts'
 import { actorOfUser, stillActing } from '../models/actor.ts'
 import type { Actor } from '../permissions.ts'
 import { audit } from './audit.ts'
@@ -9,6 +10,7 @@ import { refuseActor } from './check.ts'
 import { compile, type Plan, type Step } from './compile.ts'
 import { forbidden, superuserFaults } from './escalation.ts'
 import { type Engine, inspect } from './inspect.ts'
+import { pauseBeforeRetry } from './pause.ts'
 import { changeOf, lock, perform } from './perform.ts'
 import { Refusal } from './refusal.ts'
 
@@ -52,16 +54,15 @@ export async function write<Answer>(
       const isTold = error instanceof Refusal || isCollision(error)
       if (!isTold) throw asProblem(error)
       if (attempt === maxTries) throw busy(error)
-      await pause(attempt)
+      await pauseBeforeRetry(attempt, 5)
     }
   }
 }
 
 function planOf({ registry }: Engine, { model, mode, members }: Write): Plan {
   const faults = new Faults()
-  const isObject = typeof members === 'object' && members !== null && !Array.isArray(members)
-  if (!isObject) faults.add([], 'Must be an object.')
-  const attrs = isObject ? { ...members } : {}
+  const attrs = isObject(members) ? members : {}
+  if (attrs !== members) faults.add([], 'Must be an object.')
   const identifiers = { pk: 'create' in mode ? uuid7() : mode.change }
   const entry = { model, state: 'present', identifiers, attrs } as const
   const plan = compile({ version: 1, metadata: { name: model }, entries: [entry] }, registry, () => [])
@@ -102,9 +103,6 @@ async function refuseGone(tx: Tx, { username, impersonator }: Actor): Promise<ne
 }
 
 const nothingThere = ({ model }: Step) => new Problem('not_found', `There is no such ${model.noun}.`)
-
-const pause = (attempt: number) =>
-  new Promise((resolve) => setTimeout(resolve, 10 * attempt ** 2 * (0.5 + Math.random())))
 
 const busy = (cause: unknown) =>
   new Problem('unavailable', 'Others are writing the same. Nothing was changed; try again shortly.', {

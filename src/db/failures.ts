@@ -82,7 +82,7 @@ export const isCollision = (error: unknown): boolean => ['40001', '40P01'].inclu
 
 /** Another try may well succeed: serialization failure, deadlock, lock timeout, or a lost connection. */
 export const isTransient = (error: unknown): boolean =>
-  isConnectionLost(error) || ['40001', '40P01', '55P03'].includes(failureCode(error) ?? '')
+  isConnectionLost(error) || isCollision(error) || failureCode(error) === '55P03'
 
 /** A unique or foreign-key constraint that was broken, by its name in the migration; else undefined. */
 export function brokenConstraint(

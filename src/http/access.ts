@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/client.ts'
 import { Faults, Problem } from '../errors.ts'
 import { actorByToken, actorOfUser } from '../models/actor.ts'
-import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
+import { type Access, type Actor, allows, mayActAs, type Permission } from '../permissions.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -75,8 +75,7 @@ async function impersonate(db: Db, real: Actor, username: string | string[] | un
     faults.add(['Impersonate-User'], 'There is no active user of this name.')
     throw new Problem('invalid', 'The request is not valid.', { fields: faults.tree() })
   }
-  if (effective.isSuperuser && !real.isSuperuser)
-    throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
+  if (!mayActAs(real, effective)) throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
   return { ...effective, impersonator: real }
 }
 

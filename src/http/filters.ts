@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from '../json-object.ts'
 import { storable, storableJson } from '../models/syntax.ts'
 
 /** What a list may be narrowed by: each filter is a query parameter and the condition that it means. */
@@ -154,7 +155,7 @@ function faultOf(members: readonly [string, unknown][] | undefined): string | un
 function membersOf(text: string): [string, unknown][] | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : undefined
+    return isObject(value) ? Object.entries(value) : undefined
   } catch {
     // Said by the caller, in words.
     return undefined

@@ -15,17 +15,23 @@ const toActor = (row: ActorRow | undefined): Actor | null =>
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
 
-/** Flags and permissions of user `u`, from his groups and all groups above them. */
-const rights = `LATERAL (
-  SELECT coalesce(bool_or(g.is_superuser), false) AS superuser, coalesce(array_agg(DISTINCT p) FILTER (WHERE p IS NOT NULL), '{}') AS permissions
-  FROM memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk JOIN groups g ON g.pk = a.ancestor_pk
-    LEFT JOIN group_roles gr ON gr.group_pk = g.pk LEFT JOIN roles r ON r.pk = gr.role_pk LEFT JOIN unnest(r.permissions) p ON true
-  WHERE m.user_pk = u.pk
-) rights`
+/** Flags and permissions that flow from all groups `a.ancestor_pk`, as columns and where they come from. */
+export const gatheredRights = {
+  columns: `coalesce(bool_or(g.is_superuser), false) AS superuser, coalesce(array_agg(DISTINCT p) FILTER (WHERE p IS NOT NULL), '{}') AS permissions`,
+  joins: `JOIN groups g ON g.pk = a.ancestor_pk LEFT JOIN group_roles gr ON gr.group_pk = g.pk
+    LEFT JOIN roles r ON r.pk = gr.role_pk LEFT JOIN unnest(r.permissions) p ON true`,
+} as const
+
+/** Those of one user, from his groups and all groups above them. @param user his key, in SQL */
+export const rightsOfUser = (user: string): string => `SELECT ${gatheredRights.columns}
+  FROM memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk ${gatheredRights.joins} WHERE m.user_pk = ${user}`
+
+const rights = `LATERAL (${rightsOfUser('u.pk')}) rights`
 const actor = 'u.pk, u.username, rights.superuser, rights.permissions'
 
-const byToken = `SELECT ${actor} FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
-  WHERE t.key_hash = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
+const byToken = (column: 'pk' | 'key_hash') => `SELECT t.pk AS "tokenPk", ${actor}
+  FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
+  WHERE t.${column} = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
 const ofRun = `SELECT ${actor} FROM runs r JOIN users u ON u.pk = r.submitter_pk, ${rights} WHERE r.id = $1 AND u.is_active`
 
 /**
@@ -33,8 +39,8 @@ const ofRun = `SELECT ${actor} FROM runs r JOIN users u ON u.pk = r.submitter_pk
  * @returns null for a missing, expired or wrong-intent token and for an inactive owner alike: no oracle
  */
 export async function actorByToken(q: Queryable, secret: string): Promise<Actor | null> {
-  const [row] = await q.query<ActorRow>(statement(byToken, [sha256(secret)]))
-  return toActor(row)
+  const found = await actorOfSession(q, { secret })
+  return found === null ? null : found.actor
 }
 
 /** The submitter of a run, as he is now. @returns null when the user is gone or inactive */
@@ -72,10 +78,6 @@ export async function stillActing(q: Queryable, { pk, impersonator }: Acting): P
   return effective !== null && real !== null && mayActAs(real, effective) ? { ...effective, impersonator: real } : null
 }
 
-const ofSession = (column: 'pk' | 'key_hash') => `SELECT t.pk AS "tokenPk", ${actor}
-  FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
-  WHERE t.${column} = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
-
 /**
  * @param token by its secret at login, by its key afterwards
  * @returns null as soon as the token would no longer authenticate
@@ -85,9 +87,7 @@ export async function actorOfSession(
   token: { readonly secret: string } | { readonly pk: string },
 ): Promise<{ actor: Actor; tokenPk: string } | null> {
   const [row] = await q.query<ActorRow & { tokenPk: string }>(
-    'secret' in token
-      ? statement(ofSession('key_hash'), [sha256(token.secret)])
-      : statement(ofSession('pk'), [token.pk]),
+    'secret' in token ? statement(byToken('key_hash'), [sha256(token.secret)]) : statement(byToken('pk'), [token.pk]),
   )
   const found = toActor(row)
   return found === null || row === undefined ? null : { actor: found, tokenPk: row.tokenPk }

@@ -4,6 +4,8 @@ import { integerReference, integerReferences, line, name, oneOf, slug, text } fr
 import { blankOr } from './syntax.ts'
 import { launchUrl } from './urls.ts'
 
+export const policyEngineModes = ['all', 'any'] as const
+
 export default defineModel({
   name: 'service_core.application',
   noun: 'application',
@@ -20,7 +22,7 @@ export default defineModel({
     meta_launch_url: text(blankOr(launchUrl)).default(''),
     meta_description: line(10_000).default(''),
     meta_publisher: line().default(''),
-    policy_engine_mode: oneOf(['all', 'any']).default('any'),
+    policy_engine_mode: oneOf(policyEngineModes).default('any'),
     group: line(255).default(''),
   }),
   columns: { provider: 'provider_pk', group: 'group_name' },

@@ -3,7 +3,8 @@ import { defineModel } from './define.ts'
 import { jsonObject, line, oneOf, references, text, textLimits } from './fields.ts'
 import { blankOr, email, path, username } from './syntax.ts'
 
-const types = ['external', 'internal', 'internal_service_account', 'service_account'] as const
+export const userTypes = ['external', 'internal', 'internal_service_account', 'service_account'] as const
+export type UserType = (typeof userTypes)[number]
 
 export default defineModel({
   name: 'service_core.user',
@@ -19,7 +20,7 @@ export default defineModel({
     is_active: z.boolean().default(true),
     attributes: jsonObject(textLimits.attributes).default({}),
     path: text(path, 255).default('users'),
-    type: oneOf(types).default('internal'),
+    type: oneOf(userTypes).default('internal'),
     groups: references('group').default([]),
   }),
   links: { groups: { table: 'memberships', own: 'user_pk', other: 'group_pk' } },

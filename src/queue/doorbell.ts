@@ -1,5 +1,6 @@
 import { ErrorCode, type JobState } from 'bullmq'
 import { Problem } from '../errors.ts'
+import type { Logger } from '../log.ts'
 import type { ApplyQueue } from './backend.ts'
 import { canaryName, jobId } from './define.ts'
 
@@ -49,6 +50,14 @@ export async function keepCanary(queue: ApplyQueue): Promise<void> {
   const template = { name: canaryName, data: { run: '' }, opts: { removeOnComplete: true, removeOnFail: true } }
   const kept = queue.upsertJobScheduler(canaryName, { every: canaryEveryMs }, template)
   await within(kept.catch(ignoreKeptByAnother))
+}
+
+/** Keeps the canary for as long as this process lives: a queue that was wiped gets it back. */
+export async function startCanary(queue: ApplyQueue, log: Logger): Promise<{ stop(): void }> {
+  const keep = () => keepCanary(queue).catch((error: unknown) => log.warn({ err: error }, 'no canary yet'))
+  await keep()
+  const timer = setInterval(keep, 2 * canaryEveryMs)
+  return { stop: () => clearInterval(timer) }
 }
 
 /** Two processes keep it at once, and this one came second: the jobs are there. */

@@ -1,3 +1,4 @@
+import type { UserType } from '../models/user.ts'
 import { type Organisation, workplace } from './organisation.ts'
 import { type Random, stream } from './random.ts'
 import type { Row } from './table.ts'
@@ -15,13 +16,11 @@ export const special = {
   count: 10,
 } as const
 
-type Kind = 'external' | 'internal' | 'internal_service_account' | 'service_account'
-
 export type Person = {
   readonly username: string
   readonly name: string
   readonly firstName: string
-  readonly kind: Kind
+  readonly kind: UserType
   readonly isActive: boolean
   readonly createdAt: Date
   /** What else is to be said of him is drawn from here. */
@@ -58,7 +57,7 @@ export type People = ReturnType<typeof people>
 const nameOf = (number: number): string | undefined =>
   number === special.reader ? 'reader' : number === special.member ? 'member' : undefined
 
-function kindOf(number: number, random: Random): Kind {
+function kindOf(number: number, random: Random): UserType {
   if (number === special.reader) return 'service_account'
   if (number < special.count) return 'internal'
   const share = random.fraction()

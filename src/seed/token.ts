@@ -1,10 +1,7 @@
 import { createHmac } from 'node:crypto'
-import { crc32 } from 'node:zlib'
 import type { Keyring } from '../db/seal.ts'
-import type { TokenIntent } from '../token-secret.ts'
-
-const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const letters: Readonly<Record<TokenIntent, string>> = { verification: 'v', api: 'a', recovery: 'r', app_password: 'p' }
+import { base62 } from '../ids.ts'
+import { randomLength, secretOf, type TokenIntent } from '../token-secret.ts'
 
 export type SeededSecrets = (identifier: string, intent?: TokenIntent) => string
 
@@ -20,18 +17,6 @@ export function seededSecrets(keyring: Pick<Keyring, 'derive'>): SeededSecrets {
   const key = keyring.derive('seeded tokens')
   return (identifier, intent = 'api') => {
     const digest = createHmac('sha512', key).update(identifier).digest()
-    const random = [...digest.subarray(0, 30)].map((byte) => base62[byte % 62]).join('')
-    return `gw_${letters[intent]}_${random}${checksum(random)}`
+    return secretOf(intent, [...digest.subarray(0, randomLength)].map((byte) => base62[byte % 62]).join(''))
   }
-}
-
-/** Six base62 digits of the CRC32, as every token ends in. */
-function checksum(text: string): string {
-  let rest = crc32(text)
-  let digits = ''
-  for (let place = 0; place < 6; place += 1) {
-    digits = `${base62[rest % 62]}${digits}`
-    rest = Math.floor(rest / 62)
-  }
-  return digits
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { policyEngineModes } from '../models/application.ts'
 import type { Registry } from '../models/index.ts'
 import { launchUrlMembers } from '../models/urls.ts'
 import { type ProviderRow, providerRows, providerSummary, toProviderSummary } from './provider.ts'
@@ -20,7 +21,7 @@ export const application = z.object({
   meta_icon: z.string().nullable(),
   meta_description: z.string(),
   meta_publisher: z.string(),
-  policy_engine_mode: z.enum(['all', 'any']),
+  policy_engine_mode: z.enum(policyEngineModes),
   group: z.string(),
 })
 

@@ -2,9 +2,11 @@ import { z } from 'zod'
 import type { Queryable } from '../db/client.ts'
 import { statement } from '../db/sql.ts'
 import { Problem } from '../errors.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
+import { type UserType, userTypes } from '../models/user.ts'
 import type { Actor, Permission } from '../permissions.ts'
 import { avatarOf } from './avatar.ts'
-import { uid, userTypes } from './user.ts'
+import { uid } from './user.ts'
 
 /** Whoever asks, as he sees himself: with the groups he is in, those above them, and what all of them give him. */
 
@@ -36,7 +38,7 @@ type Found = {
   email: string
   attributes: unknown
   uid: string
-  type: (typeof userTypes)[number]
+  type: UserType
   groups: { name: string; pk: string; attributes: unknown }[]
 }
 
@@ -76,18 +78,15 @@ function toCurrentUser(row: Found, { isSuperuser, permissions }: Actor, all: rea
 }
 
 /** `settings` of all attributes in order; of two that set the same, the later one wins. */
-function settingsOf(attributes: readonly unknown[]): Record<string, unknown> {
+function settingsOf(attributes: readonly unknown[]): JsonObject {
   return attributes
     .map((each) => (isObject(each) ? each.settings : undefined))
     .filter(isObject)
-    .reduce<Record<string, unknown>>(merge, {})
+    .reduce<JsonObject>(merge, {})
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Bounded by the depth that attributes may have. */
-function merge(into: Readonly<Record<string, unknown>>, from: Readonly<Record<string, unknown>>) {
+function merge(into: JsonObject, from: JsonObject): JsonObject {
   const merged = new Map(Object.entries(into))
   for (const [name, value] of Object.entries(from)) {
     const before = merged.get(name)

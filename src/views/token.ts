@@ -1,12 +1,11 @@
 import { z } from 'zod'
+import { tokenIntents } from '../token-secret.ts'
 import { jsonOf } from './json-text.ts'
 import { byKey, rowsByKey } from './rows.ts'
 import { userView } from './user.ts'
 import type { Row, View } from './view.ts'
 
 /** A token, without its secret. */
-
-export const tokenIntents = ['verification', 'api', 'recovery', 'app_password'] as const
 
 const schema = z.object({
   pk: z.guid(),

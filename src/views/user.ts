@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { userTypes } from '../models/user.ts'
 import { avatarOf } from './avatar.ts'
 import { groupSummaries, groupSummary } from './group-summary.ts'
 import { JsonText, jsonList } from './json-text.ts'
@@ -16,8 +17,6 @@ export const isSuperuser = `EXISTS (SELECT FROM memberships m WHERE m.user_pk = 
 
 /** `<pk>-<installation id>`, digested: the same user of another installation is somebody else. */
 export const uid = `encode(sha256(convert_to(u.pk || '-' || (SELECT i.id FROM installation i), 'UTF8')), 'hex')`
-
-export const userTypes = ['external', 'internal', 'internal_service_account', 'service_account'] as const
 
 const schema = z.object({
   pk: z.int(),

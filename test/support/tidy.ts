@@ -34,7 +34,7 @@ const edges = (files: Files, folder: RegExp) =>
 
 /** From the ground up; a file imports its own layer and those before it. */
 const layers = [
-  [/^src\/(config|errors|ids|kept-secret|log|messages|permissions|process|start-error|token-secret)\.ts$/],
+  [/^src\/(config|errors|ids|json-object|kept-secret|log|messages|permissions|process|start-error|token-secret)\.ts$/],
   [/^src\/db\//],
   [/^src\/models\//],
   [/^src\/views\//],

@@ -8,6 +8,7 @@ import { cancel, type Run, readFinished, runChannel } from './record.ts'
  * Waiting for a run. The answer always comes from its row; what wakes the waiter is whichever comes first: NOTIFY from
  * the worker's transaction, the queue's own event, or a look of ours, because each of the other two gets lost at times.
  */
+
 /** A finished run; or taken back, and certainly not applied; or nobody can say. */
 export type Collected = Run | 'cancelled' | 'unknown'
 
@@ -30,8 +31,8 @@ export type Waiter = {
 /** Milliseconds between looks at one run: quick at first, then calm. */
 const lookAfterMs = [50, 100, 200, 400, 800, 1_000] as const
 const tickMs = 50
-/** How long a cancel waits for a worker that has the run. */
 const untaken = 'not applied: no worker took it in time'
+/** How long a cancel waits for a worker that has the run. */
 const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500, idleMs: 4_000 }
 
 type Pending = { woken: boolean; looks: number; lookAt: number; settle: (run: Run | undefined) => void }
@@ -106,7 +107,7 @@ export async function cancelOrCollect(db: Db, id: string, cancel: (tx: Tx) => Pr
     // Neither queued, which the cancel would have seen, nor finished: a crash of PostgreSQL took the row away.
     return run ?? 'cancelled'
   } catch (error) {
-    if (isTransient(error) || isConnectionLost(error)) return 'unknown'
+    if (isTransient(error)) return 'unknown'
     throw error
   }
 }

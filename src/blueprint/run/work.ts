@@ -8,6 +8,7 @@ import type { Actor } from '../../permissions.ts'
 import { type ApplyResult, apply } from '../apply.ts'
 import { compile } from '../compile.ts'
 import type { Engine } from '../inspect.ts'
+import { pauseBeforeRetry } from '../pause.ts'
 import { Refusal } from '../refusal.ts'
 import { parse } from '../yaml.ts'
 import { live, type RunEvent, type RunState } from './life.ts'
@@ -55,14 +56,10 @@ export async function work(worker: Worker, id: string): Promise<Outcome> {
       }
       if (attempt === maxTries) throw error
       worker.log.warn({ run: id, attempt, err: error }, 'trying the run again')
-      await pause(attempt)
+      await pauseBeforeRetry(attempt, 20)
     }
   }
 }
-
-/** 20, 80, 180 ms, each with as much again of chance, so that two that collided do not collide again. */
-const pause = (attempt: number) =>
-  new Promise((resolve) => setTimeout(resolve, 20 * attempt ** 2 * (1 + Math.random())))
 
 async function isFinishedNow(db: Db, id: string): Promise<boolean> {
   const runs = await readFinished(db, [id]).catch(() => [])

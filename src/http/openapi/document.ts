@@ -1,11 +1,11 @@
 import manifest from '../../../package.json' with { type: 'json' }
-import type { Json } from './json-schema.ts'
+import type { JsonObject } from '../../json-object.ts'
 import { nameSchemas } from './names.ts'
 import { type Operation, type Route, toOperation } from './operation.ts'
 import { nameOf, problemResponse } from './problems.ts'
 
 /** The description of these routes, in an order of its own. @param prefix below which they are */
-export function toDocument(routes: readonly Route[], prefix: string): Json {
+export function toDocument(routes: readonly Route[], prefix: string): JsonObject {
   nameSchemas()
   const components = new Map<string, unknown>()
   const operations = routes.map((route) => toOperation(route, prefix, components)).sort(byPath)

@@ -1,4 +1,5 @@
-import type { Components, Json } from './json-schema.ts'
+import { isObject, type JsonObject } from '../../json-object.ts'
+import type { Components } from './json-schema.ts'
 
 /** Values that fit a format, where a schema brings no example of its own. */
 const ofFormat: Readonly<Record<string, string>> = {
@@ -8,20 +9,20 @@ const ofFormat: Readonly<Record<string, string>> = {
 }
 
 /** An example made of those that the parts of a schema bring. */
-export function exampleOf(schema: Json, components: Components): unknown {
+export function exampleOf(schema: JsonObject, components: Components): unknown {
   const { examples, default: initial, const: only, enum: choices, anyOf, oneOf, type, format } = schema
   if (typeof schema.$ref === 'string') {
     const named = components.get(schema.$ref.replace('#/components/schemas/', ''))
-    return isJson(named) ? exampleOf(named, components) : undefined
+    return isObject(named) ? exampleOf(named, components) : undefined
   }
   for (const value of [first(examples), only, first(choices), initial]) if (value !== undefined) return value
   const variant = first(anyOf) ?? first(oneOf)
-  if (isJson(variant)) return exampleOf(variant, components)
+  if (isObject(variant)) return exampleOf(variant, components)
   switch (Array.isArray(type) ? type[0] : type) {
     case 'object':
       return ofMembers(schema, components)
     case 'array':
-      return isJson(schema.items) ? [exampleOf(schema.items, components)] : []
+      return isObject(schema.items) ? [exampleOf(schema.items, components)] : []
     case 'string':
       return ofFormat[String(format)] ?? 'text'
     case 'integer':
@@ -34,16 +35,13 @@ export function exampleOf(schema: Json, components: Components): unknown {
   }
 }
 
-function ofMembers({ properties }: Json, components: Components): Json {
-  if (!isJson(properties)) return {}
+function ofMembers({ properties }: JsonObject, components: Components): JsonObject {
+  if (!isObject(properties)) return {}
   const members = Object.entries(properties).map(([name, member]) => [
     name,
-    isJson(member) && member.readOnly !== true ? exampleOf(member, components) : undefined,
+    isObject(member) && member.readOnly !== true ? exampleOf(member, components) : undefined,
   ])
   return Object.fromEntries(members.filter(([, value]) => value !== undefined))
 }
 
 const first = (values: unknown): unknown => (Array.isArray(values) ? values[0] : undefined)
-
-export const isJson = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
+import type { JsonObject } from '../../json-object.ts'
 import { queryBoolean } from '../filters.ts'
 import { bodyExamples } from './names.ts'
-
-export type Json = Readonly<Record<string, unknown>>
 
 /** What schemas of the document refer to, by name. */
 export type Components = Map<string, unknown>
@@ -16,7 +15,7 @@ type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSche
  *
  * @throws when two different schemas have one name
  */
-export function toJsonSchema(schema: z.core.$ZodType, io: Direction, components: Components): Json {
+export function toJsonSchema(schema: z.core.$ZodType, io: Direction, components: Components): JsonObject {
   const { $schema, $defs = {}, ...converted } = convert(schema, io)
   for (const [name, found] of Object.entries($defs)) {
     const example = bodyExamples[name]
@@ -31,7 +30,7 @@ export function toJsonSchema(schema: z.core.$ZodType, io: Direction, components:
 const convert = (schema: z.core.$ZodType, io: Direction) =>
   z.toJSONSchema(schema, { io, unrepresentable: 'any', override: (node) => mend(node, io) })
 
-const relocated = (schema: object): Json =>
+const relocated = (schema: object): JsonObject =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'))
 
 /** zod tells what comes in literally; a query string's texts are told as what they are read to. */

@@ -2,8 +2,9 @@ import { STATUS_CODES } from 'node:http'
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
 import { catalogue, type ProblemCode } from '../../errors.ts'
-import { exampleOf, isJson } from './example.ts'
-import { type Components, type Json, toJsonSchema } from './json-schema.ts'
+import { isObject, type JsonObject } from '../../json-object.ts'
+import { exampleOf } from './example.ts'
+import { type Components, toJsonSchema } from './json-schema.ts'
 import { type Need, sentencesOf, toAlsoNeeds } from './needs.ts'
 import { headersNamed, nameOf } from './problems.ts'
 
@@ -24,7 +25,7 @@ export type Documented = {
   readonly answerHeaders?: readonly string[]
   readonly body?: () => z.ZodType
   /** Bodies that it takes, by name. */
-  readonly examples?: () => Json
+  readonly examples?: () => JsonObject
   /** A body that it takes as text, in a language other than JSON. */
   readonly text?: () => string
   /** What it needs beside its permission, by what is asked of it. */
@@ -38,7 +39,7 @@ export type Operation = {
   readonly path: string
   readonly method: string
   readonly statuses: readonly number[]
-  readonly operation: Json
+  readonly operation: JsonObject
 }
 
 const verbs: Readonly<Record<string, string>> = {
@@ -60,7 +61,7 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
     .filter((part) => part !== '')
   const responses = successes(schema.response, document, components)
   const isPaged = Object.values(responses).some(
-    ({ schema: { properties } }) => isJson(properties) && 'pagination' in properties,
+    ({ schema: { properties } }) => isObject(properties) && 'pagination' in properties,
   )
   const parameters = [
     ...parametersIn('path', schema.params, components),
@@ -104,12 +105,12 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
   }
 }
 
-function parametersIn(place: 'path' | 'query' | 'header', schema: unknown, components: Components): Json[] {
+function parametersIn(place: 'path' | 'query' | 'header', schema: unknown, components: Components): JsonObject[] {
   if (!(schema instanceof z.core.$ZodType)) return []
   const { properties, required } = toJsonSchema(schema, 'input', components)
-  if (!isJson(properties)) return []
+  if (!isObject(properties)) return []
   const parameters = Object.entries(properties).map(([name, found]) => {
-    const { description, ...value } = isJson(found) ? found : {}
+    const { description, ...value } = isObject(found) ? found : {}
     const isRequired = place === 'path' || (Array.isArray(required) && required.includes(name))
     return {
       name,
@@ -122,14 +123,14 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: unknown, compo
   return parameters.sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-type Success = { readonly schema: Json; readonly response: Json }
+type Success = { readonly schema: JsonObject; readonly response: JsonObject }
 
 function successes(
   response: unknown,
   { answerHeaders = [] }: Documented,
   components: Components,
 ): Record<string, Success> {
-  const declared = Object.entries(isJson(response) ? response : {})
+  const declared = Object.entries(isObject(response) ? response : {})
   return Object.fromEntries(
     declared.flatMap(([status, found]) => {
       if (!(found instanceof z.core.$ZodType)) return []
@@ -146,7 +147,7 @@ function requestBody(
   mediaTypes: readonly string[],
   { examples, text }: Documented,
   components: Components,
-): Json {
+): JsonObject {
   const schema = toJsonSchema(body, 'input', components)
   const named = examples?.() ?? {}
   const example = exampleOf(schema, components)

@@ -1,9 +1,10 @@
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import { catalogue, type ProblemCode } from '../../errors.ts'
+import type { JsonObject } from '../../json-object.ts'
 import { bodyLimits } from '../body.ts'
 import { bodyOf } from '../problems.ts'
-import { type Components, type Json, toJsonSchema } from './json-schema.ts'
+import { type Components, toJsonSchema } from './json-schema.ts'
 
 /** The answers that refuse, as the catalogue of codes has them. */
 
@@ -79,7 +80,7 @@ const headersOf: Readonly<Record<number, readonly string[]>> = {
 }
 
 /** What an answer of this status is, for `components.responses`. */
-export function problemResponse(status: number, components: Components): Json {
+export function problemResponse(status: number, components: Components): JsonObject {
   const codes = codesOf(status)
   const schema = toJsonSchema(bodySchema(status), 'output', components)
   const examples = codes.map((code) => {
@@ -94,5 +95,5 @@ export function problemResponse(status: number, components: Components): Json {
   }
 }
 
-export const headersNamed = (...names: string[]): Json =>
+export const headersNamed = (...names: string[]): JsonObject =>
   Object.fromEntries(['X-Request-Id', ...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]))
