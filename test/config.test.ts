@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../src/config.ts'
+import { freshFolder } from './support/folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'gatewright-config-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = freshFolder()
 
 function file(name: string, text: string): string {
   const path = join(folder, name)

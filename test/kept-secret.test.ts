@@ -1,13 +1,11 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { keepSecret } from '../src/kept-secret.ts'
 import { StartError } from '../src/start-error.ts'
-import { atEnd } from './support/at-end.ts'
+import { freshFolder } from './support/folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'gatewright-secrets-'))
-atEnd(() => rmSync(folder, { recursive: true }))
+const folder = freshFolder()
 
 let count = 0
 /** The name of a file that holds this, or is not there. */

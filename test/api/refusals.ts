@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
-import { type Installation, type Kind, named } from '../support/installation.ts'
+import { type Installation, installation, type Kind, named } from '../support/installation.ts'
 
 /** Submissions with many faults, and the one answer that names all of them. */
 
@@ -22,6 +22,16 @@ export async function refusal(there: Installation, { kind, name = 'new', app = {
   const { status, json } = await there.admin.put(applyPath, raw({ ...body, ...others }))
   expect(await counts(there.db)).toEqual(before)
   return { status, json }
+}
+
+/** An installation in which these examples are there already: `scim-there` and so on. */
+export async function installationWith(...kinds: Kind[]): Promise<Installation> {
+  const there = await installation()
+  for (const kind of kinds) {
+    const answer = await there.admin.put(applyPath, await named(kind, `${kind}-there`))
+    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+  }
+  return there
 }
 
 /** What JSON says and JavaScript would not write. */

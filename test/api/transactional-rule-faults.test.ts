@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect } from 'vitest'
-import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import type { Installation } from '../support/installation.ts'
 import {
+  installationWith,
   nameOfScim,
   noFlow,
   noKeyPair,
@@ -17,11 +17,7 @@ import {
 
 let there: Installation
 beforeAll(async () => {
-  there = await installation()
-  for (const kind of ['scim', 'proxy', 'saml'] as const) {
-    const answer = await there.admin.put(applyPath, await named(kind, `${kind}-there`))
-    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
-  }
+  there = await installationWith('scim', 'proxy', 'saml')
 })
 
 const whenTrue = ['May not be empty when basic_auth_enabled is true.']

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
+import { type Installation, named } from '../support/installation.ts'
 import {
+  installationWith,
   nameOfScim,
   noFlow,
   noKeyPair,
@@ -18,11 +19,7 @@ import {
 
 let there: Installation
 beforeAll(async () => {
-  there = await installation()
-  for (const kind of ['scim'] as const) {
-    const answer = await there.admin.put(applyPath, await named(kind, `${kind}-there`))
-    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
-  }
+  there = await installationWith('scim')
 })
 
 const nul = 'May not hold the NUL character.'

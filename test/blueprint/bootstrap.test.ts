@@ -1,18 +1,13 @@
 import { expect, test } from 'vitest'
 import { bootstrap } from '../../src/bootstrap.ts'
 import { type Db, transaction } from '../../src/db/client.ts'
-import { keyring } from '../../src/db/seal.ts'
 import { sql } from '../../src/db/sql.ts'
 import { actorByToken } from '../../src/models/actor.ts'
-import { loadRegistry } from '../../src/models/index.ts'
 import { counts, versions } from '../support/contents.ts'
 import { freshDatabase } from '../support/database.ts'
+import { loadEngine } from '../support/engine.ts'
 
-const engine = {
-  registry: await loadRegistry(),
-  keyring: keyring('a secret key for tests, 32 or more'),
-  tokenMaxDays: 365,
-}
+const engine = await loadEngine()
 const start = (db: Db, token: string | null = null) => bootstrap(db, engine, token)
 
 test('the first start brings what the product ships, an admin and his token', async () => {

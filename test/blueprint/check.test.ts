@@ -1,21 +1,16 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { KeyOf } from '../../src/blueprint/document.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { counts, versions } from '../support/contents.ts'
-import { application, type Bench, bench, flow, oauth2, scim } from './engine.ts'
+import { application, bench, flow, oauth2, scim } from './engine.ts'
 
 /** What the API asks before it queues; the worker asks the same again, so each claim is made of both. */
 
-let there: Bench
-let row = 0
+const there = await bench()
 let name: string
-
-beforeAll(async () => {
-  there = await bench()
-})
 beforeEach(() => {
-  row += 1
-  name = `row-${row}`
+  name = randomUUID()
 })
 
 const holder = (...permissions: string[]): Actor => ({

@@ -1,4 +1,5 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, expect, test } from 'vitest'
 import { apply } from '../../src/blueprint/apply.ts'
 import { compile } from '../../src/blueprint/compile.ts'
 import type { Entry } from '../../src/blueprint/document.ts'
@@ -6,19 +7,14 @@ import { Find, KeyOf } from '../../src/blueprint/document.ts'
 import { type Tx, transaction } from '../../src/db/client.ts'
 import { system } from '../../src/permissions.ts'
 import { versions } from '../support/contents.ts'
-import { application, type Bench, bench, oauth2 } from './engine.ts'
+import { application, bench, oauth2 } from './engine.ts'
 
 /** Rows that hang on users: what a document says of them twice, it says once. */
 
-let there: Bench
-let row = 0
+const there = await bench()
 let name: string
-beforeAll(async () => {
-  there = await bench()
-})
 beforeEach(() => {
-  row += 1
-  name = `row-${row}`
+  name = randomUUID()
 })
 
 const document = (): Partial<Entry>[] => [

@@ -6,10 +6,9 @@ import type { Engine } from '../../src/blueprint/inspect.ts'
 import { Refusal } from '../../src/blueprint/refusal.ts'
 import { bootstrap } from '../../src/bootstrap.ts'
 import { type Db, transaction } from '../../src/db/client.ts'
-import { keyring } from '../../src/db/seal.ts'
-import { loadRegistry } from '../../src/models/index.ts'
 import { type Actor, system } from '../../src/permissions.ts'
 import { freshDatabase } from '../support/database.ts'
+import { adminToken, loadEngine } from '../support/engine.ts'
 
 /** The blueprint engine on a bootstrapped database, without API, queue or run. */
 export type Bench = {
@@ -26,12 +25,8 @@ export type Bench = {
 
 export async function bench(): Promise<Bench> {
   const { db, url } = await freshDatabase()
-  const engine = {
-    registry: await loadRegistry(),
-    keyring: keyring('a secret key for tests, 32 or more'),
-    tokenMaxDays: 365,
-  }
-  await bootstrap(db, engine, 'the-token-of-the-first-admin')
+  const engine = await loadEngine()
+  await bootstrap(db, engine, adminToken)
   const planOf = (entries: readonly Partial<Entry>[]) =>
     compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)
   const all = { createOnly: false, expectedKeys: {} }

@@ -1,16 +1,12 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { KeyOf } from '../../src/blueprint/document.ts'
-import { type Bench, bench } from './engine.ts'
-import { absent, groupEntry, type People, people } from './people.ts'
+import { bench } from './engine.ts'
+import { absent, groupEntry, people } from './people.ts'
 
 /** Groups: whoever adds a link of the chain through which rights flow holds all that flows through it. */
 
-let there: Bench
-let crowd: People
-beforeAll(async () => {
-  there = await bench()
-  crowd = people(there)
-})
+const there = await bench()
+const crowd = people(there)
 
 const writer = ['add_group', 'change_group', 'delete_group'] as const
 

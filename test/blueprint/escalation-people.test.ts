@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { sql } from '../../src/db/sql.ts'
 import type { Actor } from '../../src/permissions.ts'
-import { type Bench, bench } from './engine.ts'
-import { absent, groupEntry, type People, people, roleEntry, userEntry } from './people.ts'
+import { bench } from './engine.ts'
+import { absent, groupEntry, people, roleEntry, userEntry } from './people.ts'
 
 /** Users, roles and devices. */
 
-let there: Bench
-let crowd: People
-beforeAll(async () => {
-  there = await bench()
-  crowd = people(there)
-})
+const there = await bench()
+const crowd = people(there)
 
 const writer = ['add_user', 'change_user', 'delete_user'] as const
 const superuserToo = 'that user has superuser rights, and the caller has not'

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Entry } from '../../src/blueprint/document.ts'
 import { Refusal } from '../../src/blueprint/refusal.ts'
 import { viewKey } from '../../src/blueprint/token-key.ts'
@@ -7,8 +7,8 @@ import { sql } from '../../src/db/sql.ts'
 import { Problem } from '../../src/errors.ts'
 import { stillActing } from '../../src/models/actor.ts'
 import type { Actor } from '../../src/permissions.ts'
-import { type Bench, bench } from './engine.ts'
-import { absent, groupEntry, type People, people, roleEntry, tokenEntry, userEntry } from './people.ts'
+import { bench } from './engine.ts'
+import { absent, groupEntry, people, roleEntry, tokenEntry, userEntry } from './people.ts'
 
 /**
  * Anything that delegates can do, in any order, against an oracle that works out from scratch who may do what: nobody
@@ -16,12 +16,8 @@ import { absent, groupEntry, type People, people, roleEntry, tokenEntry, userEnt
  * the key of a token may do what its user may, and was it by a permission of his own, whomever he acted as.
  */
 
-let there: Bench
-let crowd: People
-beforeAll(async () => {
-  there = await bench()
-  crowd = people(there)
-})
+const there = await bench()
+const crowd = people(there)
 
 const powers = [
   ...['add_group', 'change_group', 'delete_group', 'add_user', 'change_user', 'delete_user', 'add_role', 'change_role'],

@@ -1,17 +1,13 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { sql } from '../../src/db/sql.ts'
 import { sha256 } from '../../src/ids.ts'
 import { actorByToken } from '../../src/models/actor.ts'
 import type { Actor } from '../../src/permissions.ts'
-import { type Bench, bench } from './engine.ts'
-import { absent, type People, people, tokenEntry } from './people.ts'
+import { bench } from './engine.ts'
+import { absent, people, tokenEntry } from './people.ts'
 
-let there: Bench
-let crowd: People
-beforeAll(async () => {
-  there = await bench()
-  crowd = people(there)
-})
+const there = await bench()
+const crowd = people(there)
 
 async function made(user: number, attrs: Record<string, unknown> = {}): Promise<string> {
   const { changes } = await there.apply([tokenEntry(null, { user, ...attrs })])

@@ -1,22 +1,18 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { Entry } from '../../src/blueprint/document.ts'
 import { write } from '../../src/blueprint/write.ts'
 import { transaction } from '../../src/db/client.ts'
 import { sql } from '../../src/db/sql.ts'
 import { Problem } from '../../src/errors.ts'
 import { system } from '../../src/permissions.ts'
-import { type Bench, bench } from './engine.ts'
-import { absent, groupEntry, type People, people, type Somebody, userEntry } from './people.ts'
+import { bench } from './engine.ts'
+import { absent, groupEntry, people, type Somebody, userEntry } from './people.ts'
 
 /** The last active superuser is not lost, by whatever path, whoever asks, and whoever asks at the same time. */
 
-let there: Bench
-let crowd: People
+const there = await bench()
+const crowd = people(there)
 let root: Somebody
-beforeAll(async () => {
-  there = await bench()
-  crowd = people(there)
-})
 beforeEach(async () => {
   await there.db.query(sql`UPDATE groups SET is_superuser = false`)
   root = await crowd.user({ superuser: true })

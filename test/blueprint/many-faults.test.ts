@@ -1,16 +1,13 @@
 import { performance } from 'node:perf_hooks'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { write } from '../../src/blueprint/write.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { system } from '../../src/permissions.ts'
-import { type Bench, bench } from './engine.ts'
+import { bench } from './engine.ts'
 
 /** Bodies with many faults: all are counted, and nobody else waits for that. */
 
-let there: Bench
-beforeAll(async () => {
-  there = await bench()
-})
+const there = await bench()
 
 const create = (members: Record<string, unknown>) =>
   write(

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { lock } from '../../src/blueprint/perform.ts'
 import { lockRights } from '../../src/blueprint/rights.ts'
 import { write } from '../../src/blueprint/write.ts'
@@ -7,19 +7,15 @@ import { sql } from '../../src/db/sql.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { versions } from '../support/contents.ts'
 import { until } from '../support/until.ts'
-import { type Bench, bench } from './engine.ts'
-import { groupEntry, type People, people, type Somebody } from './people.ts'
+import { bench } from './engine.ts'
+import { groupEntry, people, type Somebody } from './people.ts'
 
 /** Whoever waits for others who decide about rights is judged by what they left him, not by what he came with. */
 
-let there: Bench
-let crowd: People
+const there = await bench()
+const crowd = people(there)
 let jonas: Somebody
 let bob: Somebody
-beforeAll(async () => {
-  there = await bench()
-  crowd = people(there)
-})
 beforeEach(async () => {
   jonas = await crowd.user({ superuser: true })
   bob = await crowd.user()

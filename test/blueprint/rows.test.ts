@@ -1,18 +1,13 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { sql } from '../../src/db/sql.ts'
 import { versions } from '../support/contents.ts'
 import { application, type Bench, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
-let there: Bench
-let row = 0
+const there = await bench()
 let name: string
-
-beforeAll(async () => {
-  there = await bench()
-})
 beforeEach(() => {
-  row += 1
-  name = `row-${row}`
+  name = randomUUID()
 })
 
 const provider = async () => {

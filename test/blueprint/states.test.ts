@@ -1,19 +1,14 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/blueprint/document.ts'
 import { counts, versions } from '../support/contents.ts'
-import { application, type Bench, bench, flow, oauth2, scim, shipped } from './engine.ts'
+import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
-let there: Bench
-let row = 0
+const there = await bench()
 /** A name that no other test of this file uses. */
 let name: string
-
-beforeAll(async () => {
-  there = await bench()
-})
 beforeEach(() => {
-  row += 1
-  name = `row-${row}`
+  name = randomUUID()
 })
 
 const stored = (slug: string) => there.db.prisma.flow.findUnique({ where: { slug } })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Write, write } from '../../src/blueprint/write.ts'
 import { transaction } from '../../src/db/client.ts'
 import { sql } from '../../src/db/sql.ts'
@@ -8,16 +8,12 @@ import { uuid7 } from '../../src/ids.ts'
 import { type Actor, system } from '../../src/permissions.ts'
 import { versions } from '../support/contents.ts'
 import { until } from '../support/until.ts'
-import { type Bench, bench } from './engine.ts'
-import { type People, people } from './people.ts'
+import { bench } from './engine.ts'
+import { people } from './people.ts'
 
-let there: Bench
-let crowd: People
+const there = await bench()
+const crowd = people(there)
 let name: string
-beforeAll(async () => {
-  there = await bench()
-  crowd = people(there)
-})
 beforeEach(() => {
   name = randomUUID()
 })

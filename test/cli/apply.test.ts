@@ -1,22 +1,20 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { atEnd } from '../support/at-end.ts'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Installation, installation } from '../support/installation.ts'
 import { run } from '../support/processes.ts'
 
 /** `npm run apply -- FILE.yaml`, as a process, against a server that listens. */
 
+const folder = freshFolder()
 let on: Installation
-let folder: string
 let address: string
 beforeAll(async () => {
   on = await installation()
   address = await on.app.listen({ port: 0, host: '127.0.0.1' })
-  folder = mkdtempSync(join(tmpdir(), 'gatewright-apply-'))
-  atEnd(() => rmSync(folder, { recursive: true, force: true }))
 })
 
 async function apply(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; said: string }> {
@@ -31,7 +29,7 @@ function file(name: string, text: string): string {
   return path
 }
 
-const token = { GATEWRIGHT_TOKEN: 'the-token-of-the-first-admin' }
+const token = { GATEWRIGHT_TOKEN: adminToken }
 const group = (name: string, attrs = '') =>
   `version: 1\nmetadata: { name: ${name} }\nentries:\n  - { model: service_core.group, identifiers: { name: ${name} }${attrs} }\n`
 

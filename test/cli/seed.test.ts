@@ -1,21 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { bootstrap } from '../../src/bootstrap.ts'
 import { grouped, progressBar } from '../../src/cli/progress.ts'
-import { keyring } from '../../src/db/seal.ts'
-import { loadRegistry } from '../../src/models/index.ts'
-import { atEnd } from '../support/at-end.ts'
 import { counts } from '../support/contents.ts'
 import { freshDatabase } from '../support/database.ts'
+import { adminToken, loadEngine, secretKey } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { run } from '../support/processes.ts'
 
-const secretKey = 'a secret key for tests, 32 or more'
-const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: 365 }
-const empty = mkdtempSync(join(tmpdir(), 'gatewright-seed-'))
-atEnd(() => rmSync(empty, { recursive: true }))
+const engine = await loadEngine()
+const empty = freshFolder()
 
 async function said(args: string[], env: Record<string, string> = {}) {
   const command = run('src/cli/seed.ts', { args, env: { DATA_DIR: empty, ...env } })
@@ -58,7 +52,7 @@ test('a database that nothing was started on, or under another key, is refused a
   const { url, db } = await freshDatabase()
   const refusal = await said(['--database', url], { SECRET_KEY: secretKey })
   expect(refusal).toMatchObject({ code: 1, output: expect.stringContaining('start it once first') })
-  await bootstrap(db, engine, 'the-token-of-the-first-admin')
+  await bootstrap(db, engine, adminToken)
   const before = await counts(db)
   const other = await said(['--database', url], { SECRET_KEY: 'another secret key, 32 characters or more' })
   expect(other).toMatchObject({
@@ -70,7 +64,7 @@ test('a database that nothing was started on, or under another key, is refused a
 
 test('a run without a terminal says each table in a line, and a second one that all is there', async () => {
   const { url, db } = await freshDatabase()
-  await bootstrap(db, engine, 'the-token-of-the-first-admin')
+  await bootstrap(db, engine, adminToken)
   const env = { DATABASE_URL: url, SECRET_KEY: secretKey }
   const first = await said(['--users', '1200', '--seed', '9'], env)
   expect(first.code).toBe(0)

@@ -2,7 +2,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -10,22 +9,14 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { clusterFolder } from '../../src/db/embedded/account.ts'
 import { type Embedded, startEmbedded } from '../../src/db/embedded.ts'
 import { StartError } from '../../src/start-error.ts'
 import { atEnd } from '../support/at-end.ts'
+import { freshFolder } from '../support/folder.ts'
 import { within } from '../support/template.ts'
-
-/** An empty folder that PostgreSQL's own user may enter, should the tests run as root. */
-function openFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatewright-embedded-'))
-  chmodSync(folder, 0o711)
-  atEnd(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
 
 async function start(dataDir: string): Promise<Embedded> {
   const server = await startEmbedded(dataDir, (_, work) => work())
@@ -34,7 +25,7 @@ async function start(dataDir: string): Promise<Embedded> {
 }
 
 /** One cluster that has been used, for the tests that need no more than its files. */
-const dataDir = openFolder()
+const dataDir = freshFolder()
 const cluster = join(dataDir, 'postgres')
 
 test('the first start makes a database, and the second finds its data', async () => {
@@ -59,14 +50,14 @@ test('only whoever knows the password, which only the owner may read, gets in', 
 })
 
 test('what a start that was killed while making its database has left is removed', async () => {
-  const folder = openFolder()
+  const folder = freshFolder()
   mkdirSync(join(folder, 'postgres.unfinished-abc', 'cluster', 'base'), { recursive: true })
   await (await start(folder)).stop()
   expect(readdirSync(folder).sort()).toEqual(['postgres', 'postgres-password', 'postgres.log'])
 })
 
 test('a folder that is no whole cluster is refused and left as it is', async () => {
-  const folder = openFolder()
+  const folder = freshFolder()
   mkdirSync(join(folder, 'postgres', 'base'), { recursive: true })
   writeFileSync(join(folder, 'postgres', 'PG_VERSION'), '18\n')
   await expect(start(folder)).rejects.toThrow(/not a whole PostgreSQL data folder/)
@@ -117,7 +108,7 @@ test('what PostgreSQL itself complains about is told', async () => {
 })
 
 test("below a folder that PostgreSQL's user may not enter, root's data is elsewhere and found again", async () => {
-  const closed = openFolder()
+  const closed = freshFolder()
   chmodSync(closed, 0o700)
   const folder = join(closed, 'data')
   mkdirSync(folder)

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
@@ -10,6 +9,7 @@ import { isMigrated, MigrationError, migrate } from '../../src/db/migrate.ts'
 import { migrationNames, migrationsList, noFilter } from '../../src/db/migrations.ts'
 import { loadSchemaEngine } from '../../src/db/schema-engine.ts'
 import { atEnd } from '../support/at-end.ts'
+import { freshFolder } from '../support/folder.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
@@ -28,8 +28,7 @@ async function emptyDatabase(): Promise<string> {
 
 /** A folder of migrations of the test's own; write into it again to change them. */
 function folderOf(migrations: Record<string, string>): { url: URL; write(migrations: Record<string, string>): void } {
-  const folder = mkdtempSync(join(tmpdir(), 'gatewright-migrations-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
+  const folder = freshFolder()
   const write = (given: Record<string, string>) => {
     for (const [name, text] of Object.entries(given)) {
       mkdirSync(join(folder, name), { recursive: true })

@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { atEnd } from '../support/at-end.ts'
+import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Document, describe as describeDocument, schemaPath } from '../support/openapi.ts'
 import { type Exit, run } from '../support/processes.ts'
@@ -13,10 +12,7 @@ import { type Exit, run } from '../support/processes.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const execute = promisify(execFile)
 
-const top = mkdtempSync(join(tmpdir(), 'gatewright-client-'))
-// PostgreSQL's own user must be able to enter, should the tests run as root.
-chmodSync(top, 0o711)
-atEnd(() => rmSync(top, { recursive: true, force: true }))
+const top = freshFolder()
 
 type Service = { readonly url: string; readonly token: string; stop(): Promise<Exit> }
 

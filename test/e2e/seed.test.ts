@@ -1,18 +1,12 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { atEnd } from '../support/at-end.ts'
+import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { run } from '../support/processes.ts'
 
 test('beside a running start, the seed finds its database, and its API takes the token that is shown', async () => {
-  const top = mkdtempSync(join(tmpdir(), 'gatewright-seeded-'))
-  // PostgreSQL's own user must be able to enter, should the tests run as root.
-  chmodSync(top, 0o711)
-  atEnd(() => rmSync(top, { recursive: true, force: true }))
   const port = String(await freePort())
-  const env = { DATA_DIR: join(top, 'data'), PORT: port }
+  const env = { DATA_DIR: join(freshFolder(), 'data'), PORT: port }
   const server = run('src/standalone.ts', { env })
   await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
 

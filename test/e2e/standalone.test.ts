@@ -1,17 +1,15 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { atEnd } from '../support/at-end.ts'
+import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Running, run } from '../support/processes.ts'
 import { within } from '../support/template.ts'
 import { isAlive, until } from '../support/until.ts'
 
 /** The tests below are one installation's life, in order: each finds what the one before has left. */
-const top = mkdtempSync(join(tmpdir(), 'gatewright-standalone-'))
-// PostgreSQL's own user must be able to enter, should the tests run as root.
-chmodSync(top, 0o711)
+const top = freshFolder()
 const dataDir = join(top, 'data')
 let port = 0
 
@@ -23,7 +21,6 @@ atEnd(async () => {
   const pid = postgresPid()
   if (pid !== null && isAlive(pid)) process.kill(pid, 'SIGQUIT')
   await until(() => pid === null || !runs(pid), { what: 'PostgreSQL to end' })
-  rmSync(top, { recursive: true, force: true })
 })
 
 const start = (env: Record<string, string> = {}) =>

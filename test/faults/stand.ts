@@ -3,6 +3,7 @@ import { describe, onTestFinished } from 'vitest'
 import { connect, type Db } from '../../src/db/client.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freePort } from '../support/free-port.ts'
+import type { QueueKind } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type Running, run } from '../support/processes.ts'
@@ -13,8 +14,6 @@ import { until } from '../support/until.ts'
 import type { Target } from './clients.ts'
 
 /** An installation to be mistreated: real servers of its own, API and workers as processes of their own. */
-
-export type QueueKind = 'redis' | 'postgres'
 
 /** The same tests on both places that a queue can live in. */
 export function onBothQueues(tests: (kind: QueueKind) => void): void {

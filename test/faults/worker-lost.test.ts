@@ -3,11 +3,11 @@ import { beforeAll, expect, test } from 'vitest'
 import { lockKey } from '../../src/blueprint/perform.ts'
 import { openBackend } from '../../src/queue/backend.ts'
 import { applyQueue } from '../../src/queue/define.ts'
+import { proxyTo } from '../support/proxy.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, quantile, type Sent } from './clients.ts'
-import { holdBack } from './held-back.ts'
 import { onBothQueues, openStand, type Stand, untilWorkersWaitForLocks } from './stand.ts'
 import { seeded, supervise } from './supervisor.ts'
 
@@ -51,12 +51,13 @@ onBothQueues((kind) => {
   }, async () => {
     // The job's return value is what the worker sends to the queue when it acknowledges.
     const target = stand.redis?.url ?? stand.databaseUrl
-    const proxy = await holdBack(target, '"applied"')
+    const proxy = await proxyTo(target)
+    const heldBack = proxy.holdBack('"applied"')
     const first = await stand.startWorker(stand.redis === null ? { DATABASE_URL: proxy.url } : { REDIS_URL: proxy.url })
     const sent = await put(stand, 'acknowledged-never')
     log.push(sent)
     expect(sent).toMatchObject({ status: 200, outcome: 'applied' })
-    await proxy.heldBack
+    await heldBack
     await first.kill()
 
     const second = await stand.startWorker()

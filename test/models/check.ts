@@ -120,6 +120,17 @@ export function testKind(model: ProviderModel, expected: Expected): void {
 /** Some key; what it names is looked up elsewhere. */
 export const key = '6f7e0000-0000-4000-8000-000000000301'
 
+/** Everything that a flow may be for. */
+export const designations = [
+  'authentication',
+  'authorization',
+  'enrollment',
+  'invalidation',
+  'recovery',
+  'stage_configuration',
+  'unenrollment',
+] as const
+
 const notUuid = [
   ['not-a-uuid', 'Must be a UUID.'],
   [7, 'Must be'],

@@ -7,7 +7,17 @@ import group from '../../src/models/group.ts'
 import { loadRegistry } from '../../src/models/index.ts'
 import propertyMapping from '../../src/models/property-mapping.ts'
 import user from '../../src/models/user.ts'
-import { booleanRow, choiceRow, keysRow, memberOf, type Row, referenceRow, testMembers, textRow } from './check.ts'
+import {
+  booleanRow,
+  choiceRow,
+  designations,
+  keysRow,
+  memberOf,
+  type Row,
+  referenceRow,
+  testMembers,
+  textRow,
+} from './check.ts'
 
 const registry = await loadRegistry()
 const role = registry.byName('service_rbac.role') ?? expect.fail('there is no role')
@@ -107,16 +117,7 @@ testMembers(flow, [
   textRow('name', 255, { filled: true }),
   slugRow,
   textRow('title', 2_000),
-  choiceRow(
-    'designation',
-    'authentication',
-    'authorization',
-    'enrollment',
-    'invalidation',
-    'recovery',
-    'stage_configuration',
-    'unenrollment',
-  ),
+  choiceRow('designation', ...designations),
 ])
 
 testMembers(propertyMapping, [

@@ -1,27 +1,18 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineModel, type ModelDeclaration } from '../../src/models/define.ts'
 import { name, reference } from '../../src/models/fields.ts'
 import { buildRegistry, loadKinds, loadRegistry, permissionNames } from '../../src/models/index.ts'
+import { freshFolder } from '../support/folder.ts'
+import { kinds } from '../support/installation.ts'
 
 const registry = await loadRegistry()
 
 test('all nine kinds are found, each under its file name', () => {
-  expect([...registry.kinds.keys()]).toEqual([
-    'directory_sync_b',
-    'ldap',
-    'oauth2',
-    'proxy',
-    'rac',
-    'radius',
-    'saml',
-    'scim',
-    'workspace_sync_a',
-  ])
+  expect([...registry.kinds.keys()]).toEqual(kinds)
   expect(registry.providerModels).toContain('service_providers_oauth2.oauth2provider')
   for (const model of registry.models) expect(registry.byName(model.name)).toBe(model)
   expect(registry.byName('service_core.nothing')).toBeUndefined()
@@ -91,8 +82,7 @@ export default defineProvider({ kind: '${kind}', verboseName: 'Probe Provider', 
 `
 
 async function folderWith(files: Readonly<Record<string, string>>): Promise<URL> {
-  const folder = await mkdtemp(join(tmpdir(), 'kinds-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
+  const folder = freshFolder()
   for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text)
   return pathToFileURL(`${folder}/`)
 }

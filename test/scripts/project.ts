@@ -1,8 +1,7 @@
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { atEnd } from '../support/at-end.ts'
+import { freshFolder } from '../support/folder.ts'
 
 /** A fresh checkout in a folder of its own, as far as the install script looks, and an npm that asks no registry. */
 export type Project = {
@@ -34,8 +33,7 @@ if (args[0] === 'ci') {
 const prisma = "require('node:fs').appendFileSync('calls', 'prisma ' + process.argv[2] + '\\n')"
 
 export function makeProject(): Project {
-  const root = mkdtempSync(join(tmpdir(), 'gatewright-install-'))
-  atEnd(() => rmSync(root, { recursive: true, force: true }))
+  const root = freshFolder()
   const place = (path: string) => join(root, path)
   const write = (path: string, text: string) => {
     mkdirSync(dirname(place(path)), { recursive: true })

@@ -5,10 +5,10 @@ import { type Seeded, seed } from '../../src/seed/seed.ts'
 import { seededSecrets } from '../../src/seed/token.ts'
 import { applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
+import { secretKey } from '../support/engine.ts'
 import { type Body, example, type Installation, installation, kinds } from '../support/installation.ts'
 
 const size = { users: 500, groups: 80, applications: 20 }
-const secretKey = 'a secret key for tests, 32 or more'
 const silent = { begin: () => {}, progress: () => {}, end: () => {} }
 
 let house: Installation

@@ -8,15 +8,14 @@ import { startWaiter } from '../../src/blueprint/run/wait.ts'
 import { type Worker, work } from '../../src/blueprint/run/work.ts'
 import { bootstrap } from '../../src/bootstrap.ts'
 import type { Db } from '../../src/db/client.ts'
-import { keyring } from '../../src/db/seal.ts'
 import type { Api } from '../../src/http/api.ts'
-import { loadRegistry } from '../../src/models/index.ts'
 import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
 import { applyQueue, runOfJob } from '../../src/queue/define.ts'
 import { doorbell } from '../../src/queue/doorbell.ts'
 import { type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
+import { adminToken, loadEngine } from './engine.ts'
 import { type Make, makers } from './make.ts'
 import { freshRedis } from './redis.ts'
 import { until } from './until.ts'
@@ -54,8 +53,6 @@ type Options = {
   runSecretsHours?: number
 }
 
-const adminToken = 'the-token-of-the-first-admin'
-
 /** Call it in `beforeAll` or in a test; all of it is closed at the end of the file. */
 export async function installation({
   queue: kind = 'postgres',
@@ -67,11 +64,7 @@ export async function installation({
   const redisUrl = kind === 'redis' ? await freshRedis() : null
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
-  const engine = {
-    registry: await loadRegistry(),
-    keyring: keyring('a secret key for tests, 32 or more'),
-    tokenMaxDays: 365,
-  }
+  const engine = await loadEngine()
   await bootstrap(db, engine, adminToken)
 
   const backend = await openBackend({ redisUrl, databaseUrl: url })

@@ -12,6 +12,13 @@ export type Proxy = {
    * the client never learns.
    */
   loseAnswerTo(text: string): void
+  /**
+   * Passes on nothing more that a client says once it says something that holds `text`: the server never hears it, and
+   * the client waits.
+   *
+   * @returns resolves when that was said
+   */
+  holdBack(text: string): Promise<void>
   /** false: new connections are refused, by being closed at once. */
   accept(yes: boolean): void
   /** true: nothing is passed on any more, and nothing is closed, as if the server had frozen; false: all of it is. */
@@ -23,6 +30,7 @@ export async function proxyTo(target: string): Promise<Proxy> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   let losing: string | undefined
+  let holding: { text: string; resolve(): void } | undefined
   let accepting = true
   let frozen = false
 
@@ -30,6 +38,7 @@ export async function proxyTo(target: string): Promise<Proxy> {
     if (!accepting) return void client.destroy()
     const upstream = connect(Number(port), hostname)
     let lost = false
+    let mute = false
     const cutBoth = () => {
       client.destroy()
       upstream.destroy()
@@ -48,7 +57,9 @@ export async function proxyTo(target: string): Promise<Proxy> {
         losing = undefined
         lost = true
       }
-      upstream.write(chunk)
+      if (holding !== undefined) mute ||= chunk.includes(holding.text)
+      if (mute) holding?.resolve()
+      else upstream.write(chunk)
     })
     upstream.on('data', (chunk) => (lost ? cutBoth() : void client.write(chunk)))
     if (frozen) for (const socket of [client, upstream]) socket.pause()
@@ -71,6 +82,11 @@ export async function proxyTo(target: string): Promise<Proxy> {
     cut,
     loseAnswerTo: (text) => {
       losing = text
+    },
+    holdBack: (text) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      holding = { text, resolve }
+      return promise
     },
     accept: (yes) => {
       accepting = yes

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { atEnd } from './at-end.ts'
+import { freshFolder } from './folder.ts'
 import { isAlive, until } from './until.ts'
 
 /** A shell that waits for its input, which never comes. */
@@ -37,9 +37,7 @@ test('who has ended is not alive, even while nobody has collected it', async () 
 })
 
 test('a name that looks like a state is only a name', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'gatewright-name-'))
-  atEnd(() => rmSync(folder, { recursive: true }))
-  const program = join(folder, 'x) Z (')
+  const program = join(freshFolder(), 'x) Z (')
   symlinkSync('/bin/sh', program)
   expect(isAlive(shell(program, 'read -r _').pid ?? 0)).toBe(true)
 })

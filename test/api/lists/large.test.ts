@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
 import { transaction } from '../../../src/db/client.ts'
 import { type Statement, sql } from '../../../src/db/sql.ts'
+import { adminToken } from '../../support/engine.ts'
 import { type Installation, installation } from '../../support/installation.ts'
 import { until } from '../../support/until.ts'
 
@@ -36,7 +37,7 @@ beforeAll(async () => {
 })
 
 async function ask(path: string): Promise<IncomingMessage> {
-  const request = get(`${origin}/api/v3${path}`, { headers: { Authorization: `Bearer the-token-of-the-first-admin` } })
+  const request = get(`${origin}/api/v3${path}`, { headers: { Authorization: `Bearer ${adminToken}` } })
   const [answer]: IncomingMessage[] = await once(request, 'response')
   if (answer === undefined) throw new Error('a response without an answer')
   expect(answer.statusCode).toBe(200)
@@ -56,7 +57,7 @@ const wide = '/core/groups/?search=wide'
 async function threeReceive(path: string): Promise<number[]> {
   const script = `
     const one = async () => {
-      const answer = await fetch(process.argv[1], { headers: { Authorization: 'Bearer the-token-of-the-first-admin' } })
+      const answer = await fetch(process.argv[1], { headers: { Authorization: 'Bearer ${adminToken}' } })
       let length = 0
       for await (const piece of answer.body) length += piece.length
       return length

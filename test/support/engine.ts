@@ -1,0 +1,13 @@
+import type { Engine } from '../../src/blueprint/inspect.ts'
+import { keyring } from '../../src/db/seal.ts'
+import { loadRegistry } from '../../src/models/index.ts'
+
+export const secretKey = 'a secret key for tests, 32 or more'
+/** The token of the first admin, where the database was bootstrapped with it. */
+export const adminToken = 'the-token-of-the-first-admin'
+
+export const loadEngine = async (): Promise<Engine> => ({
+  registry: await loadRegistry(),
+  keyring: keyring(secretKey),
+  tokenMaxDays: 365,
+})
