@@ -24,4 +24,4 @@ COPY src ./src
 COPY workers ./workers
 USER node
 EXPOSE 9000
-CMD ["node", "--max-semi-space-size=8", "src/server.ts"]
+CMD ["node", "--expose-gc", "src/server.ts"]

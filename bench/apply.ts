@@ -76,7 +76,8 @@ async function measureBackend(
     const floor = (prefix: string, load: Load) =>
       measureIn('floor.ts', { database: stand.database, prefix, like: 'warm-up-1', ...load } satisfies FloorTask)
     say('warming up')
-    await apply('warm-up', { clients, seconds: 4 })
+    // So long V8 goes on compiling what it sees often.
+    await apply('warm-up', { clients, seconds: 12 })
     say('one client')
     const one = await apply('one', { clients: 1, seconds })
     say(`${clients} clients`)

@@ -1,4 +1,4 @@
-import { Agent, request } from 'node:http'
+import { openConnection } from './connection.ts'
 import { type Load, measure } from './measure.ts'
 import { submission } from './submission.ts'
 
@@ -7,33 +7,19 @@ import { submission } from './submission.ts'
 export type LoadTask = Load & { readonly url: string; readonly token: string; readonly prefix: string }
 
 const { url, token, prefix, ...load }: LoadTask = JSON.parse(process.argv[2] ?? '')
-const agent = new Agent({ keepAlive: true, maxSockets: load.clients, scheduling: 'fifo' })
 const mark = 'name-to-replace'
 const parts = submission(mark).split(mark)
-const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+const head = `PUT /api/v3/core/transactional/applications/ HTTP/1.1\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n`
+const connections = await Promise.all(Array.from({ length: load.clients }, () => openConnection(new URL(url))))
+const free = [...connections]
 
-const put = (name: string) =>
-  new Promise<void>((resolve, reject) => {
-    const body = Buffer.from(parts.join(name))
-    const target = `${url}/api/v3/core/transactional/applications/`
-    const sent = request(
-      target,
-      { method: 'PUT', agent, headers: { ...headers, 'content-length': body.length } },
-      (answer) => {
-        let text = ''
-        answer.setEncoding('utf8')
-        answer.on('data', (chunk: string) => {
-          text += chunk
-        })
-        answer.on('end', () => {
-          if (answer.statusCode === 200 && text.startsWith('{"applied":true')) resolve()
-          else reject(new Error(`${answer.statusCode} ${text.slice(0, 300)}`))
-        })
-      },
-    )
-    sent.on('error', reject)
-    sent.end(body)
-  })
+async function put(name: string): Promise<void> {
+  const connection = free.pop()
+  if (connection === undefined) throw new Error('there are more clients than connections')
+  const { status, body } = await connection.send(head, Buffer.from(parts.join(name)))
+  free.push(connection)
+  if (status !== 200 || !body.startsWith('{"applied":true')) throw new Error(`${status} ${body.slice(0, 300)}`)
+}
 
 console.log(JSON.stringify(await measure(load, (number) => put(`${prefix}-${number}`))))
-agent.destroy()
+for (const connection of connections) connection.close()

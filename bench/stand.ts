@@ -35,7 +35,8 @@ export type Database = {
 /** @param given an existing server's URL, else one is started */
 export async function openDatabase(given: string | undefined): Promise<Database> {
   const own = given === undefined ? await startPostgres({ durable: true }) : undefined
-  const url = given ?? own?.url() ?? ''
+  // As that of `npm start` is reached.
+  const url = given ?? (own === undefined ? '' : `${own.url()}?host=${encodeURIComponent(own.folder)}`)
   const settings = `SELECT 'PostgreSQL ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
     || ', synchronous_commit ' || current_setting('synchronous_commit') AS version`
   const { rows } = await within(url, (client) => client.query<{ version: string }>(settings))
@@ -60,7 +61,7 @@ export async function openStand(server: Database, backend: BackendKind, nodeOpti
   }
   const url = `http://127.0.0.1:${port}`
   // As package.json, Dockerfile and docker-compose.yml start it.
-  const apiOptions = { NODE_OPTIONS: `--max-semi-space-size=8 ${nodeOptions}` }
+  const apiOptions = { NODE_OPTIONS: `--expose-gc ${nodeOptions}` }
   const api = run('src/server.ts', { env: { ...env, ...apiOptions } })
   await answers(`${url}/-/health/live/`, api)
   const worker = run('workers/blueprint.ts', { env })

@@ -8,7 +8,7 @@ import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
 import { logger } from './log.ts'
 import { loadRegistry } from './models/index.ts'
-import { untilStopped } from './process.ts'
+import { collectGarbage, untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue, runOfJob } from './queue/define.ts'
 import { ring } from './queue/doorbell.ts'
@@ -67,6 +67,8 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       ring: (run, number) => ring(queue, run, number),
     },
   })
+  await app.ready()
+  collectGarbage()
   const url = await app.listen({ port: config.port, host: config.host })
   return {
     url,

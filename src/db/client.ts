@@ -97,14 +97,19 @@ const planOnce = '-c plan_cache_mode=force_generic_plan -c jit=off'
 
 async function alone<Row>(lanes: Lanes, statement: Statement): Promise<Row[]> {
   try {
-    return await lanes.use((client) => send<Row>(client, statement))
+    return await lanes.use((client) => send<Row>(client, statement, setImmediate))
   } catch (error) {
     throw lonelyProblem(error)
   }
 }
 
-async function send<Row>(client: pg.Client | pg.PoolClient, { name, text, values }: Statement): Promise<Row[]> {
-  sendTogether(client)
+async function send<Row>(
+  client: pg.Client | pg.PoolClient,
+  { name, text, values }: Statement,
+  // Behind the microtasks: what follows without waiting for an answer, such as the COMMIT, is part of it.
+  later: (write: () => void) => void = process.nextTick,
+): Promise<Row[]> {
+  sendTogether(client, later)
   const result = await client.query({ ...(name !== undefined && { name }), text, values: [...values] })
   return result.rows as Row[]
 }
@@ -185,7 +190,7 @@ function open(client: pg.PoolClient, begin: string): { tx: Tx; settled: () => Pr
     answer.catch(() => {})
     sent.push(answer)
   }
-  sendTogether(client)
+  sendTogether(client, process.nextTick)
   keep(client.query(begin))
   const tx: Tx = {
     transaction: true,

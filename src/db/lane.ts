@@ -1,9 +1,9 @@
 import type pg from 'pg'
 
 /**
- * Connections that statements share: each is sent at once, behind those that others are still waiting for, and what is
- * sent in one turn of the event loop leaves in one write. Answers come in the order sent. For short statements that
- * stand for themselves; whoever needs a transaction, or may wait for a lock, takes a connection of his own
+ * Connections that statements share: each is sent behind those that others are still waiting for, and what is sent in
+ * one turn of the event loop leaves in one write. Answers come in the order sent. For short statements that stand for
+ * themselves; whoever needs a transaction, or may wait for a lock, takes a connection of his own
  * (docs/adr/0008-statements-share-round-trips.md).
  */
 export type Lanes = {
@@ -17,27 +17,44 @@ export type Lanes = {
  * @param count connections at most, each opened when it is first needed, and again after it was lost
  */
 export function openLanes(make: () => pg.Client, count: number): Lanes {
-  const lanes = Array.from({ length: count }, () => openLane(make))
-  let turn = 0
+  const first = openLane(make)
+  const lanes = [first, ...Array.from({ length: count - 1 }, () => openLane(make))]
   return {
     use: async (work) => {
-      turn = (turn + 1) % lanes.length
-      const lane = lanes[turn] ?? openLane(make)
+      // All on one, as a rule: what is sent together costs less, for both ends. Not behind what takes long, though.
+      const lane = first.silentMs() < patienceMs ? first : lanes.reduce(quicker)
       const client = await lane.client()
+      lane.asks()
       try {
         return await work(client)
       } catch (error) {
         if (isUnanswered(error)) giveUp(client)
         throw error
+      } finally {
+        lane.answers()
       }
     },
     close: async () => void (await Promise.all(lanes.map((lane) => lane.close()))),
   }
 }
 
-type Lane = { client(): Promise<pg.Client>; close(): Promise<void> }
+/** Of a lane that has answered nothing for so long, while it is asked something, others do not expect an answer soon. */
+const patienceMs = 20
+
+type Lane = {
+  client(): Promise<pg.Client>
+  asks(): void
+  answers(): void
+  /** For how long somebody waits without that anything is answered. */
+  silentMs(): number
+  close(): Promise<void>
+}
+
+const quicker = (one: Lane, other: Lane): Lane => (other.silentMs() < one.silentMs() ? other : one)
 
 function openLane(make: () => pg.Client): Lane {
+  let waiting = 0
+  let heardAt = 0
   let current: Promise<pg.Client> | undefined
   function open(): Promise<pg.Client> {
     const client = make()
@@ -56,6 +73,15 @@ function openLane(make: () => pg.Client): Lane {
       current ??= open()
       return current
     },
+    asks: () => {
+      if (waiting === 0) heardAt = performance.now()
+      waiting += 1
+    },
+    answers: () => {
+      waiting -= 1
+      heardAt = performance.now()
+    },
+    silentMs: () => (waiting === 0 ? 0 : performance.now() - heardAt),
     close: async () => {
       const client = await current?.catch(() => undefined)
       current = undefined
@@ -69,10 +95,12 @@ const isUnanswered = (error: unknown) => error instanceof Error && error.message
 
 const giveUp = ({ connection: { stream } }: pg.Client) => stream.destroy()
 
-/** What is sent on a connection in one turn of the event loop leaves in one write. Call it before sending. */
-export function sendTogether({ connection: { stream } }: pg.Client | pg.PoolClient): void {
+/** What is sent on a connection from now on leaves in one write. Call it before sending. @param later when it leaves */
+export function sendTogether(
+  { connection: { stream } }: pg.Client | pg.PoolClient,
+  later: (send: () => void) => void,
+): void {
   if (stream.writableCorked > 0) return
   stream.cork()
-  // Behind the microtasks: what follows without waiting for an answer, such as the COMMIT, is part of it.
-  process.nextTick(() => stream.uncork())
+  later(() => stream.uncork())
 }

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/client.ts'
 import { Faults, Problem } from '../errors.ts'
@@ -31,10 +32,11 @@ export function guardRoutes(app: FastifyInstance, db: Db): void {
       .map(({ method, url }) => `${method} ${url}`)
     if (open.length > 0) throw new Error(`routes without a permission do not start: ${open.join(', ')}`)
   })
+  const actorOf = actorsByToken(db)
   app.addHook('onRequest', async (request) => {
     const { permission } = request.routeOptions.config
     if (permission === 'anyone' || request.is404) return
-    request.actor = await impersonate(db, await authenticate(db, request), request.headers['impersonate-user'])
+    request.actor = await impersonate(db, await authenticate(actorOf, request), request.headers['impersonate-user'])
     if (permission === undefined || permission === 'authenticated') return
     if (permission === 'superuser') {
       if (!request.actor.isSuperuser) throw new Problem('permission_denied', 'Only a superuser may do this.')
@@ -48,9 +50,26 @@ export function guardRoutes(app: FastifyInstance, db: Db): void {
 export const denied = (needed: readonly Permission[]): Problem =>
   new Problem('permission_denied', `You lack the permission ${needed.join(' or ')}.`)
 
-async function authenticate(db: Db, request: FastifyRequest): Promise<Actor> {
+type ActorOf = (secret: string) => Promise<Actor | null>
+
+/** Requests with one token that are there together are let in by one question: it is asked when all of them are there. */
+function actorsByToken(db: Db): ActorOf {
+  const asked = new Map<string, Promise<Actor | null>>()
+  return (secret) => {
+    const known = asked.get(secret)
+    if (known !== undefined) return known
+    const answer = setImmediate().then(() => {
+      asked.delete(secret)
+      return actorByToken(db, secret)
+    })
+    asked.set(secret, answer)
+    return answer
+  }
+}
+
+async function authenticate(actorOf: ActorOf, request: FastifyRequest): Promise<Actor> {
   const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '') ?? []
-  const actor = secret === undefined || secret.length > maxTokenLength ? null : await actorByToken(db, secret)
+  const actor = secret === undefined || secret.length > maxTokenLength ? null : await actorOf(secret)
   // One text for all: which of the reasons it is would help only a guesser.
   if (actor === null)
     throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')

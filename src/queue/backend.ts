@@ -1,10 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import {
+  type BackendFactory,
   createPostgresBackend,
+  createRedisBackend,
+  type IQueueBackend,
   type Job,
   type PostgresConnectionOptions,
   type PostgresQueueBackend,
   Queue,
   QueueEvents,
+  type RedisQueueBackend,
   runMigrations,
   Worker,
   type WorkerOptions,
@@ -103,7 +108,7 @@ function openRedis(url: string): Backend {
     },
     openWorker: (spec, work, { concurrency }) =>
       quiet(new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
-    openEvents: (spec) => quiet(new QueueEvents(spec.name, { connection: connect(true) })),
+    openEvents: (spec) => quiet(new QueueEvents(spec.name, { connection: connect(true) }, calmRedis)),
     check: () => checkRedis(producer),
     close: async () => {
       for (const connection of connections) connection.disconnect()
@@ -191,13 +196,28 @@ async function openPostgres(url: string): Promise<Backend> {
         ),
       ),
     openEvents: (spec) =>
-      quiet(
-        new QueueEvents(spec.name, { connection: connection('gatewright-queue-events', 2) }, createPostgresBackend),
-      ),
+      quiet(new QueueEvents(spec.name, { connection: connection('gatewright-queue-events', 2) }, calmPostgres)),
     check: async () => [],
     close: async () => {},
   }
 }
+
+/** Milliseconds. A job makes four events, and a worker's NOTIFY is there before the one that matters. */
+const eventsEveryMs = 25
+
+/** Reads events in handfuls: being woken for each of them would cost more than the requests that wait. */
+function calm<Store extends IQueueBackend>(store: Store): Store {
+  const readEvents = store.readEvents.bind(store)
+  store.readEvents = async (...from) => {
+    await delay(eventsEveryMs)
+    return readEvents(...from)
+  }
+  return store
+}
+
+const calmRedis: BackendFactory<RedisQueueBackend> = (...settings) => calm(createRedisBackend(...settings))
+const calmPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (...settings) =>
+  calm(createPostgresBackend(...settings))
 
 /** An 'error' event without a listener ends the process; what it says shows up where a call fails. */
 function quiet<Emitter extends { on(event: 'error', listener: (error: Error) => void): unknown }>(

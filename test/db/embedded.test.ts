@@ -49,6 +49,28 @@ test('only whoever knows the password, which only the owner may read, gets in', 
   await server.stop()
 })
 
+/** How a connection came in: null by a socket in the file system. */
+const addressOf = async (url: string) => {
+  const { rows } = await within(url, (client) => client.query<{ at: string | null }>('SELECT inet_server_addr() AS at'))
+  return rows[0]?.at
+}
+
+test('statements come by a socket beside the data, and by TCP too', async () => {
+  const server = await start(dataDir)
+  const byTcp = new URL(server.url)
+  byTcp.searchParams.delete('host')
+  expect([await addressOf(server.url), await addressOf(byTcp.href)]).toEqual([null, '127.0.0.1'])
+  await server.stop()
+})
+
+test('below a path that is too long for a socket they come by TCP alone', async () => {
+  const long = join(freshFolder(), 'x'.repeat(110))
+  mkdirSync(long)
+  const server = await start(long)
+  expect(await addressOf(server.url)).toBe('127.0.0.1')
+  await server.stop()
+})
+
 test('what a start that was killed while making its database has left is removed', async () => {
   const folder = freshFolder()
   mkdirSync(join(folder, 'postgres.unfinished-abc', 'cluster', 'base'), { recursive: true })

@@ -13,10 +13,10 @@ beforeAll(async () => {
   db = (await freshDatabase()).db
 })
 
-function guarded(permission: Access | undefined, work: () => unknown = () => 'in'): FastifyInstance {
+function guarded(permission: Access | undefined, work: () => unknown = () => 'in', from = db): FastifyInstance {
   const app = Fastify()
   answerProblems(app)
-  guardRoutes(app, db)
+  guardRoutes(app, from)
   app.get('/x', { config: permission === undefined ? {} : { permission } }, async () => work())
   return app
 }
@@ -45,6 +45,41 @@ describe('who comes in', () => {
   test('a superuser, everywhere', async () => {
     const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user({ superuser: true })
     expect(await askAs(guarded('manage_queue'), token).get('/x')).toMatchObject({ status: 200 })
+  })
+})
+
+describe('those who come at the same time with one token', () => {
+  test('are let in by one question', async () => {
+    const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user()
+    let asked = 0
+    const counting: Db = {
+      ...db,
+      query: (statement) => {
+        asked += 1
+        return db.query(statement)
+      },
+    }
+    const app = guarded('authenticated', () => 'in', counting)
+    await app.ready()
+    const answers = await Promise.all(Array.from({ length: 10 }, () => askAs(app, token).get('/x')))
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+    expect(asked).toBe(1)
+    await askAs(app, token).get('/x')
+    expect(asked).toBe(2)
+  })
+
+  test('do not let anybody in who comes when it was taken away', async () => {
+    const app = guarded('authenticated')
+    for (let round = 0; round < 20; round += 1) {
+      const { pk, token } = await makers(db, (secret) => askAs(app, secret)).user()
+      const early = Array.from({ length: 5 }, () => askAs(app, token).get('/x'))
+      const taken = db.pool.query('DELETE FROM tokens WHERE user_pk = $1', [pk])
+      const between = Array.from({ length: 5 }, () => askAs(app, token).get('/x'))
+      await taken
+      const late = await Promise.all(Array.from({ length: 5 }, () => askAs(app, token).get('/x')))
+      expect(late.map(({ status }) => status)).toEqual(Array(5).fill(401))
+      await Promise.all([...early, ...between])
+    }
   })
 })
 

@@ -39,15 +39,26 @@ type Pending = { woken: boolean; looks: number; lookAt: number; settle: (run: Ru
 
 export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   const pending = new Map<string, Pending>()
+  const woken: string[] = []
   const listener = listen(url, log, wake)
 
   /** Both wake-ups come after the commit: the first look sees the result, a second one would see the same. */
-  async function wake(id: string): Promise<void> {
+  function wake(id: string): void {
     const waiter = pending.get(id)
     if (waiter === undefined || waiter.woken) return
     waiter.woken = true
-    await look([id])
-    waiter.woken = false
+    woken.push(id)
+    // Those that come together are read together.
+    if (woken.length === 1) setImmediate(lookAtWoken)
+  }
+
+  async function lookAtWoken(): Promise<void> {
+    const ids = woken.splice(0)
+    await look(ids)
+    for (const id of ids) {
+      const waiter = pending.get(id)
+      if (waiter !== undefined) waiter.woken = false
+    }
   }
 
   async function look(ids: readonly string[]): Promise<void> {
@@ -85,7 +96,7 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   }
 
   return {
-    wake: (id) => void wake(id),
+    wake,
     giveUp: (id) => pending.get(id)?.settle(undefined),
     collect: async (id, budgetMs) =>
       (await wait(id, budgetMs)) ?? (await cancelOrCollect(db, id, (tx) => cancel(tx, id, untaken))),

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { StartError } from '../../start-error.ts'
@@ -28,7 +29,6 @@ export type RunningServer = {
 /** For a small machine; room for the API, the worker and the queue's own connections. */
 const settings = {
   listen_addresses: '127.0.0.1',
-  unix_socket_directories: '',
   max_connections: '150',
   shared_buffers: '128MB',
   max_wal_size: '512MB',
@@ -63,7 +63,11 @@ function launch(
   log: { logFile: string; fresh: boolean },
 ): RunningServer {
   const output = openSync(log.logFile, log.fresh ? 'w' : 'a', 0o600)
-  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const socket = socketFolder(folder)
+  const flags = Object.entries({ ...settings, unix_socket_directories: socket ?? '' }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ])
   const child = spawn(binaries.postgres, ['-D', folder, '-p', String(port), ...flags], {
     ...account,
     ...bareEnvironment,
@@ -78,10 +82,27 @@ function launch(
   process.once('exit', end)
   const ended = once(child, 'close').then(() => void process.off('exit', end))
   return {
-    url: (database) => `postgresql://${superuser}:${password}@127.0.0.1:${port}/${database}?sslmode=disable`,
+    url: (database) => {
+      const byTcp = `postgresql://${superuser}:${password}@127.0.0.1:${port}/${database}?sslmode=disable`
+      return socket === null ? byTcp : `${byTcp}&host=${encodeURIComponent(socket)}`
+    },
     ended,
     stop: () => stop(child, ended),
   }
+}
+
+/** Bytes that a socket's path may have where it may have the fewest. */
+const maxSocketPath = 103
+
+/**
+ * The folder of a Unix socket, through which statements go and come quicker than by TCP: the cluster's own, which nobody
+ * else may enter.
+ *
+ * @returns null where there is none: on Windows, and where the path is too long or is one that a list cannot hold
+ */
+function socketFolder(folder: string): string | null {
+  const path = join(folder, '.s.PGSQL.65535')
+  return process.platform === 'win32' || Buffer.byteLength(path) > maxSocketPath || /[",]/.test(path) ? null : folder
 }
 
 /** Fast: sessions are ended and all is written; then, if that takes too long, a crash that the next start recovers from. */
