@@ -1,4 +1,4 @@
-import { createHash, randomFillSync } from 'node:crypto'
+import { hash, randomFillSync } from 'node:crypto'
 
 const pool = Buffer.alloc(8_192)
 let used = pool.length
@@ -42,4 +42,4 @@ export function randomText(length: number): string {
   return text
 }
 
-export const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+export const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')

@@ -34,13 +34,14 @@ function questionOf(
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
   const referred = new Map<string, (string | number)[]>()
   const claimed = new Map<string, (string | number)[]>()
-  const exclusive = exclusiveLinks(model).map(([{ name }]) => name)
   for (const [name, value] of sent) {
+    const family = model.members.get(name)?.reference?.family
+    const isClaim = model.unique.includes(name) || exclusiveLinks(model).some(([member]) => member.name === name)
+    if (family === undefined && !isClaim) continue
     const keys = keysOf(value)
     if (keys.length === 0) continue
-    const family = model.members.get(name)?.reference?.family
     if (family !== undefined) referred.set(family, [...(referred.get(family) ?? []), ...keys])
-    if (model.unique.includes(name) || exclusive.includes(name)) claimed.set(name, keys)
+    if (isClaim) claimed.set(name, keys)
   }
   return { by: usable ? identifiers : new Map(), referred, claimed }
 }
@@ -65,10 +66,11 @@ export async function lookAhead(
   for (const step of steps.slice(0, maxAhead)) {
     const { model, identifiers } = step
     const plain = new Map([...identifiers, ...step.attrs].filter(([name, value]) => name !== 'pk' && !hasTag(value)))
-    const families = [...plain.keys()].map((name) => model.members.get(name)?.reference?.family)
-    const touched = [model.table, ...families.map((family) => registry.families.get(family ?? '')?.table ?? '')]
+    const isWritten = (name: string) =>
+      written.has(registry.families.get(model.members.get(name)?.reference?.family ?? '')?.table ?? '')
+    const isAffected = written.size > 0 && (written.has(model.table) || [...plain.keys()].some(isWritten))
     const byTag = [...identifiers.values()].some(hasTag)
-    if (!byTag && !touched.some((table) => written.has(table)))
+    if (!byTag && !isAffected)
       asked.set(step, {
         model,
         question: { draw: draw && step.state !== 'absent', ...questionOf(model, identifiers, plain) },

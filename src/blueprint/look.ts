@@ -34,13 +34,7 @@ export type Asked = { readonly model: Model; readonly question: Question }
  * values. Its one row holds the answers in order (docs/adr/0005-one-look-per-entry.md).
  */
 export function look(registry: Registry, asked: readonly Asked[]): Statement {
-  const shape = JSON.stringify(
-    asked.map(({ model, question: { draw, by, referred, claimed } }) => [
-      model.name,
-      draw,
-      ...[by, referred, claimed].map((each) => [...each.keys()]),
-    ]),
-  )
+  const shape = asked.map(shapeOf).join('; ')
   let text = texts.get(shape)
   if (text === undefined) {
     text = lookText(registry, asked)
@@ -53,6 +47,9 @@ export function look(registry: Registry, asked: readonly Asked[]): Statement {
   ])
   return statement(text, values)
 }
+
+const shapeOf = ({ model, question: { draw, by, referred, claimed } }: Asked): string =>
+  `${model.name} ${draw} ${[by, referred, claimed].map((each) => [...each.keys()].join()).join(' ')}`
 
 /** One text for each shape of question: as many as there are ways that documents are written. */
 const texts = new Map<string, string>()

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import type { Tx } from '../db/client.ts'
 import { brokenConstraint } from '../db/failures.ts'
 import { sql } from '../db/sql.ts'
+import { sha256 } from '../ids.ts'
 import type { Step } from './compile.ts'
 import { decidesRights } from './escalation.ts'
 import type { Engine, Finding } from './inspect.ts'
@@ -31,10 +31,9 @@ export function lock(tx: Tx, steps: readonly Step[]): void {
 
 /** @returns a 64-bit key as text */
 export function lockKey(table: string, identifiers: readonly unknown[]): string {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([table, identifiers]))
-    .digest()
-  return digest.readBigInt64BE().toString()
+  return sha256(JSON.stringify([table, identifiers]))
+    .readBigInt64BE()
+    .toString()
 }
 
 /** Sends what the finding says; waits only for a key that nobody drew. @returns the key of the row */

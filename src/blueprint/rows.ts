@@ -17,6 +17,7 @@ export function unpack(model: Model, row: Row, keyring: Keyring): Values {
   const open = (envelope: unknown, column: string) =>
     typeof envelope === 'string' ? opened(keyring.open(envelope, sealedPlace(model, id, column))) : null
   const values: Record<string, unknown> = {}
+  const [settings, secrets] = [object(row.settings), object(row.secrets)]
   for (const { name, place, time } of model.members.values()) {
     switch (place.in) {
       case 'column':
@@ -26,10 +27,10 @@ export function unpack(model: Model, row: Row, keyring: Keyring): Values {
         values[name] = open(row[place.column], place.column)
         break
       case 'settings':
-        values[name] = object(row.settings)[name] ?? null
+        values[name] = settings[name] ?? null
         break
       case 'secrets':
-        values[name] = open(object(row.secrets)[name], `secrets.${name}`)
+        values[name] = open(secrets[name], `secrets.${name}`)
         break
       case 'link':
         values[name] = row[`link:${name}`] ?? []

@@ -24,12 +24,25 @@ export function columnOf(model: Model, name: string): string {
   throw new Error(`${model.name}: ${name} has no column of its own`)
 }
 
-export const linksOf = (model: Model): [Member, Link][] =>
+/** What follows from a declaration alone is worked out once. */
+function onceFor<Result>(work: (model: Model) => Result): (model: Model) => Result {
+  const known = new WeakMap<Model, Result>()
+  return (model) => {
+    const found = known.get(model)
+    if (found !== undefined) return found
+    const made = work(model)
+    known.set(model, made)
+    return made
+  }
+}
+
+export const linksOf = onceFor((model): readonly [Member, Link][] =>
   [...model.members.values()].flatMap((member) =>
     member.place.in === 'link' ? [[member, member.place] as [Member, Link]] : [],
-  )
+  ),
+)
 
-export const exclusiveLinks = (model: Model) => linksOf(model).filter(([, link]) => link.exclusive === true)
+export const exclusiveLinks = onceFor((model) => linksOf(model).filter(([, link]) => link.exclusive === true))
 
 /** All columns that hold something of the model's own. */
 export function columnsOf(model: Model): string[] {
@@ -63,26 +76,42 @@ export type Packed = {
  * @param mirrored rows of the mirror table, by column
  */
 export function insert(model: Model, registry: Registry, packed: Packed, mirrored: readonly Values[]): Statement {
-  const values: unknown[] = []
-  const next = (value: unknown) => `$${values.push(value)}`
-  const columns = [...packed.columns]
-  const slots = columns.map(([, { value, json }]) => next(bound(json, value)))
+  const columns = [...packed.columns.keys()]
+  const texts = insertTexts(model)
+  const shape = columns.join()
+  let text = texts.get(shape)
+  if (text === undefined) {
+    text = insertText(model, registry, columns)
+    texts.set(shape, text)
+  }
+  const values = [...packed.columns.values()].map(({ value, json }) => bound(json, value))
+  for (const [{ name }] of linksOf(model)) values.push(packed.links.get(name) ?? [])
+  if (model.mirror !== undefined) values.push(JSON.stringify(mirrored))
+  return statement(text, values)
+}
+
+/** By columns: a key that the database is to draw is none of them. */
+const insertTexts = onceFor(() => new Map<string, string>())
+
+function insertText(model: Model, registry: Registry, columns: readonly string[]): string {
+  let position = 0
+  const next = () => `$${++position}`
+  const slots = columns.map(next)
   const parts = [
-    `made AS (INSERT INTO ${quoted(model.table)} (${columns.map(([column]) => quoted(column)).join(', ')}) VALUES (${slots.join(', ')}) RETURNING pk)`,
+    `made AS (INSERT INTO ${quoted(model.table)} (${columns.map(quoted).join(', ')}) VALUES (${slots.join(', ')}) RETURNING pk)`,
   ]
   for (const [index, [member, link]] of linksOf(model).entries()) {
-    const others = next(packed.links.get(member.name) ?? [])
     parts.push(
-      `link${index} AS (INSERT INTO ${quoted(link.table)} (${quoted(link.own)}, ${quoted(link.other)}) SELECT made.pk, k FROM made, unnest(${others}::${keyType(registry, member)}[]) k)`,
+      `link${index} AS (INSERT INTO ${quoted(link.table)} (${quoted(link.own)}, ${quoted(link.other)}) SELECT made.pk, k FROM made, unnest(${next()}::${keyType(registry, member)}[]) k)`,
     )
   }
   if (model.mirror !== undefined) {
     const { table, own } = model.mirror
     parts.push(
-      `mirror AS (INSERT INTO ${quoted(table)} (${quoted(own)}, ${mirrorColumns(model)}) SELECT made.pk, ${mirrorColumns(model, 'm')} FROM made, ${mirrorSource(model, next(JSON.stringify(mirrored)))})`,
+      `mirror AS (INSERT INTO ${quoted(table)} (${quoted(own)}, ${mirrorColumns(model)}) SELECT made.pk, ${mirrorColumns(model, 'm')} FROM made, ${mirrorSource(model, next())})`,
     )
   }
-  return statement(`WITH ${parts.join(', ')} SELECT pk FROM made`, values)
+  return `WITH ${parts.join(', ')} SELECT pk FROM made`
 }
 
 function keyType(registry: Registry, { name, reference }: Member): string {

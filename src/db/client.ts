@@ -31,8 +31,11 @@ export interface Db extends Queryable {
   readonly pool: pg.Pool
   /** For reads of many shapes, each planned for its own values: `reading` runs them. */
   readonly readers: pg.Pool
-  /** As `query`, for what writes: should a lock hold it up, it holds up other writes only. */
-  write(statement: Statement): Promise<void>
+  /**
+   * As `query`, for what is written and may be lost in a crash of the server: its commit does not wait for the disk
+   * (docs/adr/0004-recording-does-not-wait-for-the-disk.md). Should a lock hold it up, it holds up no reader.
+   */
+  writeUnflushed(statement: Statement): Promise<void>
   close(): Promise<void>
 }
 
@@ -73,13 +76,14 @@ export function connect(url: string, { applicationName, max }: { applicationName
     options: `${planOnce} ${limits({ ...defaultTimeouts, lockMs: 100 }, '-c ', ' ')}`,
     query_timeout: 950,
   }
-  const [reads, writes] = [openLanes(() => new pg.Client(shared), 2), openLanes(() => new pg.Client(shared), 1)]
+  const unflushed = { ...shared, options: `${shared.options} -c synchronous_commit=off` }
+  const [reads, writes] = [openLanes(() => new pg.Client(shared), 2), openLanes(() => new pg.Client(unflushed), 1)]
   return {
     prisma: new PrismaClient({ adapter: new PrismaPg(pool) }),
     pool,
     readers,
     query: (statement) => alone(reads, statement),
-    write: async (statement) => void (await alone(writes, statement)),
+    writeUnflushed: async (statement) => void (await alone(writes, statement)),
     close: async () => {
       await Promise.all([reads.close(), writes.close(), pool.end(), readers.end()])
     },

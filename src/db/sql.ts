@@ -24,8 +24,16 @@ export const unprepared = (text: string, values: readonly unknown[]): Statement 
 
 /** `` sql`SELECT pk FROM users WHERE username = ${name}` ``: each value is a parameter, never text. */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statement {
-  return statement(
-    strings.reduce((text, part, index) => `${text}$${index}${part}`),
-    values,
-  )
+  let known = tagged.get(strings)
+  if (known === undefined) {
+    known = statement(
+      strings.reduce((text, part, index) => `${text}$${index}${part}`),
+      [],
+    )
+    tagged.set(strings, known)
+  }
+  return { ...known, values }
 }
+
+/** By the place in the source, which is one array however often it is passed. */
+const tagged = new WeakMap<TemplateStringsArray, Statement>()

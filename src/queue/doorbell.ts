@@ -70,7 +70,7 @@ function ignoreKeptByAnother(error: unknown): void {
 async function within<Result>(call: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(reject, ringWithinMs, new Error(`no answer within ${ringWithinMs} ms`))
+    timer = setTimeout(() => reject(new Error(`no answer within ${ringWithinMs} ms`)), ringWithinMs)
   })
   try {
     return await Promise.race([call, late])

@@ -47,12 +47,11 @@ export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): Sea
  * Writes the run's row before anything is queued. The commit does not wait for the disk: a row that a crash of
  * PostgreSQL takes away was not applied either, and the applying transaction flushes all that came before it.
  */
-export async function record(db: Pick<Db, 'write'>, keyring: Keyring, run: NewRun): Promise<void> {
+export async function record(db: Pick<Db, 'writeUnflushed'>, keyring: Keyring, run: NewRun): Promise<void> {
   const { id, title, submitterPk, requestId } = run
-  await db.write(sql`
-    WITH lazily AS (SELECT set_config('synchronous_commit', 'off', true))
+  await db.writeUnflushed(sql`
     INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options)
-    SELECT ${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${optionsOf(run)}::jsonb FROM lazily`)
+    VALUES (${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${optionsOf(run)}::jsonb)`)
 }
 
 const optionsOf = ({ conditions, impersonator }: NewRun) =>

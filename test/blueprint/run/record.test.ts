@@ -35,7 +35,7 @@ test('a record that is not committed yet is waited for, and taken back', async (
   const run = newRun()
   let taken: Promise<boolean> | undefined
   await transaction(on.db, async (tx) => {
-    await record({ write: async (statement) => void (await tx.query(statement)) }, on.engine.keyring, run)
+    await record({ writeUnflushed: async (statement) => void (await tx.query(statement)) }, on.engine.keyring, run)
     taken = takeBack(run)
     const waiting = sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
     await expect.poll(() => on.db.query(waiting)).toHaveLength(1)
