@@ -53,13 +53,14 @@ const maxAhead = 2
  * Looks at entries before their turn, all in one statement: those on which no earlier entry can have an effect other
  * than by its key. Whether a look still holds when that key is known, `suffices` says.
  *
- * @param draw also draw the keys of rows that are not there: only whoever will write them asks for that
+ * @param how `draw` the keys of rows that are not there, too: only whoever will write them asks for that. Whoever is
+ *   `trusting` asks for the rows alone: what they refer to and claim was looked at a moment ago
  */
 export async function lookAhead(
   q: Queryable,
   registry: Registry,
   steps: readonly Step[],
-  { draw }: { draw: boolean },
+  { draw, trusting }: { readonly draw: boolean; readonly trusting: boolean },
 ): Promise<ReadonlyMap<Step, Look>> {
   const asked = new Map<Step, Asked>()
   const written = new Set<string>()
@@ -73,7 +74,10 @@ export async function lookAhead(
     if (!byTag && !isAffected)
       asked.set(step, {
         model,
-        question: { draw: draw && step.state !== 'absent', ...questionOf(model, identifiers, plain) },
+        question: {
+          draw: draw && step.state !== 'absent',
+          ...questionOf(model, identifiers, trusting ? new Map() : plain),
+        },
       })
     written.add(model.table)
   }

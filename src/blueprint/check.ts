@@ -23,7 +23,7 @@ export async function check(
 ): Promise<readonly Finding[]> {
   const keys: Keys = new Map()
   const findings: Finding[] = []
-  const looks = await lookAhead(q, engine.registry, plan.steps, { draw: false })
+  const looks = await lookAhead(q, engine.registry, plan.steps, { draw: false, trusting: false })
   for (const step of plan.steps) {
     const finding = await inspect(q, engine, step, keys, looks.get(step))
     findings.push(finding)

@@ -45,7 +45,7 @@ const maxTries = 4
 export async function work(worker: Worker, id: string): Promise<Outcome> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await attemptOnce(worker, id)
+      return await attemptTwice(worker, id)
     } catch (error) {
       if (error instanceof Refusal) return await finishRefused(worker, id, error)
       if (error instanceof CommitUnknown && (await isFinishedNow(worker.db, id))) return 'applied'
@@ -66,14 +66,31 @@ async function isFinishedNow(db: Db, id: string): Promise<boolean> {
   return runs.length > 0
 }
 
-function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promise<Outcome> {
+/**
+ * What the API has checked a moment ago holds nearly always, so the first attempt does not ask again. Where it did not
+ * hold, a second one finds out all that is wrong, in the same words as the check.
+ */
+async function attemptTwice(worker: Worker, id: string): Promise<Outcome> {
+  try {
+    return await attemptOnce(worker, id, { trusting: true })
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return attemptOnce(worker, id, { trusting: false })
+  }
+}
+
+function attemptOnce(
+  { db, engine, runSecretsHours }: Worker,
+  id: string,
+  how: { readonly trusting: boolean },
+): Promise<Outcome> {
   return transaction(db, async (tx) => {
     // Sent together, run in order: what the actor may do is read after the lock was granted.
     const [run, actor] = await Promise.all([lockRun(tx, id), actorOfRun(tx, id)])
     if (run === undefined) return 'gone'
     const running = live(run, 'lock')
     if (running === run) return 'duplicate'
-    const result = await applyRun(tx, engine, run, await submitterOf(tx, run, actor))
+    const result = await applyRun(tx, engine, run, await submitterOf(tx, run, actor), how)
     finish(tx, run, {
       state: live(running, 'finish').state,
       applied: true,
@@ -88,13 +105,19 @@ function attemptOnce({ db, engine, runSecretsHours }: Worker, id: string): Promi
   })
 }
 
-async function applyRun(tx: Tx, engine: Engine, run: LockedRun, actor: Actor | null): Promise<ApplyResult> {
+async function applyRun(
+  tx: Tx,
+  engine: Engine,
+  run: LockedRun,
+  actor: Actor | null,
+  how: { readonly trusting: boolean },
+): Promise<ApplyResult> {
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
   const text = engine.keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
   const plan = compile(parse(text), engine.registry, (entry, index) =>
     entry.id === undefined ? ['entries', index] : [entry.id],
   )
-  return apply(tx, engine, plan, actor, conditionsOf(run))
+  return apply(tx, engine, plan, actor, conditionsOf(run), how)
 }
 
 /** Whoever acts as somebody else must still be allowed to when it is done. @returns null otherwise */

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { lockKey } from '../../../src/blueprint/perform.ts'
 import { sql } from '../../../src/db/sql.ts'
+import { uuid7 } from '../../../src/ids.ts'
 import { named } from '../../support/installation.ts'
 import { within } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
@@ -71,6 +72,23 @@ describe('refused is not broken', () => {
       reason: 'invalid',
       logs: [expect.stringMatching(/^rolled back: .*There is no group with the key/)],
     })
+    expect([await providers(name), await audits(id)]).toEqual([0, 0])
+  })
+
+  test('all that others took away or took for themselves since the check is told, in the words of the check', async () => {
+    const flow = await there.db.prisma.flow.create({
+      data: { pk: uuid7(), name: 'short-lived', slug: 'short-lived', title: 'Gone', designation: 'authorization' },
+    })
+    const changed = { provider: { authorization_flow: flow.pk, client_id: 'contested' } }
+    const { id, name } = await there.recorded(await named('oauth2', 'too-late', changed))
+    const winner = await there.recorded(await named('oauth2', 'in-time', { provider: { client_id: 'contested' } }))
+    expect(await there.work(winner.id)).toBe('applied')
+    await there.db.prisma.flow.delete({ where: { pk: flow.pk } })
+    expect(await there.work(id)).toBe('refused')
+    expect((await there.run(id)).logs.toSorted()).toEqual([
+      `rolled back: provider.authorization_flow: There is no flow with the key ${flow.pk}.`,
+      `rolled back: provider.client_id: "contested" is taken by provider oauth2 ${JSON.stringify(winner.name)}.`,
+    ])
     expect([await providers(name), await audits(id)]).toEqual([0, 0])
   })
 
