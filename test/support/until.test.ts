@@ -24,8 +24,8 @@ test('a process is alive, and a number that nobody has is not', () => {
 })
 
 test('who has ended is not alive, even while nobody has collected it', async () => {
-  // It becomes another program, which knows of no child.
-  const parent = shell('/bin/sh', "true & echo $!; exec /bin/sh -c 'read -r _'")
+  // It becomes another program, which knows of no child, and does so before the child ends.
+  const parent = shell('/bin/sh', "sleep 0.5 & echo $!; exec /bin/sh -c 'read -r _'")
   const [line] = parent.stdout === null ? [] : await once(parent.stdout, 'data')
   const ended = Number(line)
   // Without /proc there is nobody to ask: it counts until it is collected.
