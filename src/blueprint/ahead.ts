@@ -65,7 +65,7 @@ export async function lookAhead(
   const asked = new Map<Step, Asked>()
   const written = new Set<string>()
   for (const step of steps.slice(0, maxAhead)) {
-    const { model, identifiers } = step
+    const { model, identifiers, state } = step
     const plain = new Map([...identifiers, ...step.attrs].filter(([name, value]) => name !== 'pk' && !hasTag(value)))
     const isWritten = (name: string) =>
       written.has(registry.families.get(model.members.get(name)?.reference?.family ?? '')?.table ?? '')
@@ -75,8 +75,9 @@ export async function lookAhead(
       asked.set(step, {
         model,
         question: {
-          draw: draw && step.state !== 'absent',
-          ...questionOf(model, identifiers, trusting ? new Map() : plain),
+          draw: draw && state !== 'absent',
+          // An entry that may write nothing would trip no constraint.
+          ...questionOf(model, identifiers, trusting && state === 'present' ? new Map() : plain),
         },
       })
     written.add(model.table)

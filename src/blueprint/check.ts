@@ -9,8 +9,8 @@ import { type Engine, type Finding, inspect, verbOf } from './inspect.ts'
 import { type Keys, pending } from './resolve.ts'
 
 /**
- * What the API asks before it queues: the same looks that the worker takes, without writing. Whatever the submitter
- * can mend is told here, all of it at once; the worker looks again, because much can happen in between.
+ * What the API asks before it queues: the same looks that the worker takes before it refuses, without writing. Whatever
+ * the submitter can mend is told here, all of it at once; the worker finds out what has happened in between.
  *
  * @throws {Problem} `permission_denied`, `invalid` or `precondition_failed`
  */

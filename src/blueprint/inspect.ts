@@ -34,7 +34,8 @@ export type Finding = Settled & {
 
 /**
  * Looks at the database and says what one entry would do. Reads only: the API asks before it queues, the worker asks
- * again inside its transaction, and both get the same faults in the same words.
+ * again inside its transaction, and before it refuses it has the same faults in the same words
+ * (docs/adr/0005-one-look-per-entry.md).
  *
  * @param ahead what `lookAhead` saw of this entry already
  */

@@ -85,7 +85,7 @@ export function changeOf({ step, action, changed }: Finding, key: string | numbe
   return { model: step.model.name, key, action, members: action === 'delete' ? [] : changed }
 }
 
-/** A constraint speaks last: what two documents claimed at once, or a row that something still refers to. */
+/** What a constraint says: what two documents claimed at once, or a row that something still refers to. */
 function asRefusal(error: unknown, { step, action, label }: Finding): unknown {
   const broken = brokenConstraint(error)
   if (broken === undefined) return error

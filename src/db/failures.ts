@@ -33,6 +33,8 @@ export function failureCode(error: unknown): string | undefined {
 }
 
 const socketCodes = new Set([
+  // So many wait to be let in at a Unix socket that another cannot: the server has frozen, or is overrun.
+  'EAGAIN',
   'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
@@ -72,7 +74,7 @@ export function didNotHappen(error: unknown): boolean {
   if (code !== undefined)
     return (
       isBusy(cause) ||
-      ['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03', '53300'].includes(code)
+      ['ECONNREFUSED', 'EAGAIN', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '57P03', '53300'].includes(code)
     )
   return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
 }

@@ -23,18 +23,24 @@ export function openLanes(make: () => pg.Client, count: number): Lanes {
     use: async (work) => {
       // All on one, as a rule: what is sent together costs less, for both ends. Not behind what takes long, though.
       const lane = first.silentMs() < patienceMs ? first : lanes.reduce(quicker)
-      const client = await lane.client()
+      // It counts from here on: one that still connects answers nothing either.
       lane.asks()
       try {
-        return await work(client)
-      } catch (error) {
-        if (isUnanswered(error)) giveUp(client)
-        throw error
+        return await workOn(await lane.client(), work)
       } finally {
         lane.answers()
       }
     },
     close: async () => void (await Promise.all(lanes.map((lane) => lane.close()))),
+  }
+}
+
+async function workOn<Result>(client: pg.Client, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  try {
+    return await work(client)
+  } catch (error) {
+    if (isUnanswered(error)) giveUp(client)
+    throw error
   }
 }
 
@@ -45,7 +51,7 @@ type Lane = {
   client(): Promise<pg.Client>
   asks(): void
   answers(): void
-  /** For how long somebody waits without that anything is answered. */
+  /** For how long somebody has waited without anything being answered. */
   silentMs(): number
   close(): Promise<void>
 }

@@ -63,6 +63,14 @@ test('statements come by a socket beside the data, and by TCP too', async () => 
   await server.stop()
 })
 
+test('the socket that a killed server left is not kept', async () => {
+  const left = join(cluster, '.s.PGSQL.1')
+  writeFileSync(left, '')
+  const server = await start(dataDir)
+  expect(existsSync(left)).toBe(false)
+  await server.stop()
+})
+
 test('below a path that is too long for a socket they come by TCP alone', async () => {
   const long = join(freshFolder(), 'x'.repeat(110))
   mkdirSync(long)

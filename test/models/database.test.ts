@@ -8,6 +8,7 @@ import { freshDatabase } from '../support/database.ts'
 let registry: Registry
 let columns: ReadonlyMap<string, ReadonlySet<string>>
 let uniques: ReadonlySet<string>
+let foreignKeys: ReadonlySet<string>
 
 beforeAll(async () => {
   registry = await loadRegistry()
@@ -25,6 +26,11 @@ beforeAll(async () => {
     SELECT c.relname || '.' || a.attname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indnatts = 1`)
   uniques = new Set(indexes.rows.map((row) => row.name))
+  const keys = await db.pool.query<{ name: string }>(`
+    SELECT c.relname || '.' || a.attname || ' -> ' || r.relname AS name FROM pg_constraint k
+    JOIN pg_class c ON c.oid = k.conrelid JOIN pg_class r ON r.oid = k.confrelid
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1] WHERE k.contype = 'f' AND cardinality(k.conkey) = 1`)
+  foreignKeys = new Set(keys.rows.map((row) => row.name))
 })
 
 const columnsOf = (model: Model): string[] => {
@@ -77,7 +83,29 @@ describe('every model', () => {
         return `${model.table}.${place?.in === 'column' ? place.column : name}`
       }),
     )
-    expect(wanted.filter((name) => !uniques.has(name))).toEqual([])
+    const exclusive = registry.models.flatMap((model) =>
+      [...model.members.values()].flatMap(({ place }) =>
+        place.in === 'link' && place.exclusive === true ? [`${place.table}.${place.other}`] : [],
+      ),
+    )
+    expect([...wanted, ...exclusive].filter((name) => !uniques.has(name))).toEqual([])
     expect(wanted).toContain('providers.oauth2_client_id')
+    expect(exclusive).toEqual(['backchannel_providers.provider_pk'])
+  })
+
+  // A worker relies on them: docs/adr/0005-one-look-per-entry.md.
+  test('has a foreign key behind each reference', () => {
+    const wanted = registry.models.flatMap((model) =>
+      [...model.members.values()].flatMap(({ reference, place }) => {
+        const target = registry.families.get(reference?.family ?? '')?.table
+        if (reference === undefined) return []
+        if (place.in === 'column') return [`${model.table}.${place.column} -> ${target}`]
+        if (place.in === 'link') return [`${place.table}.${place.other} -> ${target}`]
+        return [`${model.mirror?.table}.${model.mirror?.columns[reference.family]} -> ${target}`]
+      }),
+    )
+    expect(wanted.filter((name) => !foreignKeys.has(name))).toEqual([])
+    expect(wanted).toContain('provider_references.property_mapping_pk -> property_mappings')
+    expect(wanted).toContain('applications.provider_pk -> providers')
   })
 })

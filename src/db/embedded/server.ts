@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -42,9 +42,11 @@ const readyWithinMs = 120_000
 
 /** Starts the server and waits until it answers. @param logFile what it says goes there */
 export async function startPostgres(cluster: Cluster, logFile: string): Promise<RunningServer> {
+  removeSockets(cluster.folder)
+  let socket = socketFolder(cluster.folder)
   for (let attempt = 1; ; attempt++) {
     const from = existsSync(logFile) ? statSync(logFile).size : 0
-    const server = launch(cluster, await freePort(), { logFile, fresh: from > maxLogBytes })
+    const server = launch(cluster, { port: await freePort(), socket }, { logFile, fresh: from > maxLogBytes })
     if (await answers(server)) return server
     await server.stop()
     const said = readFileSync(logFile)
@@ -52,6 +54,11 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
       .toString('utf8')
     // Between the choice of the port and its use another program may take it.
     if (said.includes('Address already in use') && attempt < 3) continue
+    // Not every file system can hold one: what some virtual machines share with their host cannot.
+    if (said.includes('Unix-domain socket') && socket !== null) {
+      socket = null
+      continue
+    }
     const reasons = said.split('\n').filter((line) => !/^$|LOG: {2}(starting|listening|database system)/.test(line))
     throw new StartError(`PostgreSQL did not start; the end of ${logFile} says why:\n${reasons.slice(-6).join('\n')}`)
   }
@@ -59,11 +66,10 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
 
 function launch(
   { folder, account, binaries, password }: Cluster,
-  port: number,
+  { port, socket }: { readonly port: number; readonly socket: string | null },
   log: { logFile: string; fresh: boolean },
 ): RunningServer {
   const output = openSync(log.logFile, log.fresh ? 'w' : 'a', 0o600)
-  const socket = socketFolder(folder)
   const flags = Object.entries({ ...settings, unix_socket_directories: socket ?? '' }).flatMap(([name, value]) => [
     '-c',
     `${name}=${value}`,
@@ -103,6 +109,11 @@ const maxSocketPath = 103
 function socketFolder(folder: string): string | null {
   const path = join(folder, '.s.PGSQL.65535')
   return process.platform === 'win32' || Buffer.byteLength(path) > maxSocketPath || /[",]/.test(path) ? null : folder
+}
+
+/** Each start has a port of its own, so whoever was killed has left a socket that nobody would use again. */
+function removeSockets(folder: string): void {
+  for (const name of readdirSync(folder)) if (name.startsWith('.s.PGSQL.')) rmSync(join(folder, name))
 }
 
 /** Fast: sessions are ended and all is written; then, if that takes too long, a crash that the next start recovers from. */
