@@ -9,7 +9,8 @@ import { untilStopped } from '../src/process.ts'
 import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
 import { startConsumer } from '../src/queue/consumer.ts'
 import { applyQueue } from '../src/queue/define.ts'
-import { doorbell, startCanary } from '../src/queue/doorbell.ts'
+import { doorbell } from '../src/queue/doorbell.ts'
+import { startUpkeep } from '../src/queue/upkeep.ts'
 import { runProgram } from '../src/start-error.ts'
 
 /** The worker's process: takes doorbells from the queue and works on their runs, a few at a time. */
@@ -20,7 +21,6 @@ async function main(): Promise<void> {
   const config = readServiceConfig()
   const { databaseUrl, secretKey } = config
   const log = logger('worker', config.logLevel)
-
   const db = connect(databaseUrl, { applicationName: 'gatewright-worker', max: config.workerConcurrency + 3 })
   const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)
@@ -33,13 +33,13 @@ async function main(): Promise<void> {
   await queue.waitUntilReady()
   // First of all what a worker that died has left behind: somebody waits for it.
   const reconciler = startReconciler(db, doorbell(queue), log)
-  const canary = await startCanary(queue, log)
+  const upkeep = await startUpkeep(queue, log)
   // Before it says so: whoever reads it may stop it at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
 
   await stopped
-  canary.stop()
+  upkeep.stop()
   await closeInTime(consumer, closeWithinMs.worker)
   await reconciler.stop()
   await closeInTime(queue, closeWithinMs.other)

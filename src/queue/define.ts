@@ -4,6 +4,8 @@ import type { JobsOptions } from 'bullmq'
 export type QueueSpec = {
   readonly name: string
   readonly jobs: JobsOptions
+  /** Finished jobs: so many of each kind, and none that is older, in seconds. */
+  readonly kept: Readonly<Record<'completed' | 'failed', { readonly age: number; readonly count: number }>>
 }
 
 /** The doorbell: a job says which run to look at, and nothing else. No secret can be in it. */
@@ -16,10 +18,12 @@ const day = 86_400
 
 export const applyQueue: QueueSpec = {
   name: 'apply',
+  // The ledger keeps the results; these are what the dashboard shows.
+  kept: { completed: { age: day, count: 1_000 }, failed: { age: 7 * day, count: 5_000 } },
   jobs: {
-    // The ledger keeps the results; these are what the dashboard shows. Never `true`: readers would race with it.
-    removeOnComplete: { age: day, count: 1_000 },
-    removeOnFail: { age: 7 * day, count: 5_000 },
+    // Never as they end: docs/adr/0018-finished-jobs-are-swept.md.
+    removeOnComplete: false,
+    removeOnFail: false,
     // Trying again is the worker's (transient failures) and the reconciler's (lost doorbells), never the queue's.
     attempts: 1,
   },

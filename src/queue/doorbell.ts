@@ -1,8 +1,7 @@
-import { ErrorCode, type JobState } from 'bullmq'
+import type { JobState } from 'bullmq'
 import { Problem } from '../errors.ts'
-import type { Logger } from '../log.ts'
 import type { ApplyQueue } from './backend.ts'
-import { canaryName, jobId } from './define.ts'
+import { jobId } from './define.ts'
 
 /** Milliseconds: a queue that does not answer by then is away. */
 const ringWithinMs = 900
@@ -43,31 +42,8 @@ export const doorbell = (queue: ApplyQueue) => ({
   standsInLine: (run: { readonly id: string }, ringNumber: number) => standsInLine(queue, run, ringNumber),
 })
 
-const canaryEveryMs = 2_000
-
-/** Has the queue make a canary job every other second, however many processes ask for it. */
-export async function keepCanary(queue: ApplyQueue): Promise<void> {
-  const template = { name: canaryName, data: { run: '' }, opts: { removeOnComplete: true, removeOnFail: true } }
-  const kept = queue.upsertJobScheduler(canaryName, { every: canaryEveryMs }, template)
-  await within(kept.catch(ignoreKeptByAnother))
-}
-
-/** Keeps the canary for as long as this process lives: a queue that was wiped gets it back. */
-export async function startCanary(queue: ApplyQueue, log: Logger): Promise<{ stop(): void }> {
-  const keep = () => keepCanary(queue).catch((error: unknown) => log.warn({ err: error }, 'no canary yet'))
-  await keep()
-  const timer = setInterval(keep, 2 * canaryEveryMs)
-  return { stop: () => clearInterval(timer) }
-}
-
-/** Two processes keep it at once, and this one came second: the jobs are there. */
-function ignoreKeptByAnother(error: unknown): void {
-  const isThere = error instanceof Error && 'code' in error && error.code === ErrorCode.SchedulerJobSlotsBusy
-  if (!isThere) throw error
-}
-
 /** Bounds a call to the queue, and calls every failure of it what it is: the queue is away. */
-async function within<Result>(call: Promise<Result>): Promise<Result> {
+export async function within<Result>(call: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no answer within ${ringWithinMs} ms`)), ringWithinMs)

@@ -3,8 +3,9 @@ import type { Db } from '../../src/db/client.ts'
 import { sql } from '../../src/db/sql.ts'
 import { type ApplyQueue, type Backend, openBackend } from '../../src/queue/backend.ts'
 import { applyQueue, canaryName, jobId, runOfJob } from '../../src/queue/define.ts'
-import { keepCanary, ring, standsInLine } from '../../src/queue/doorbell.ts'
+import { ring, standsInLine } from '../../src/queue/doorbell.ts'
 import { beat, sinceConsumptionS } from '../../src/queue/heartbeat.ts'
+import { keepCanary, sweep } from '../../src/queue/upkeep.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
@@ -93,6 +94,22 @@ function claims(redis: () => Promise<string | null>): void {
       { what: 'the job to end' },
     )
     expect(job).toMatchObject({ name: run.title, returnvalue: 'applied' })
+  })
+
+  test('of what was done the newest is kept, and for so long', async () => {
+    const completed = async () => (await queue.getJobs('completed')).map(({ id }) => id)
+    const numbers = [101, 102, 103, 104, 105, 106]
+    for (const number of numbers) {
+      await ring(queue, run, number)
+      await until(async () => (await completed()).includes(jobId(run.id, number)), { what: 'the job to end' })
+    }
+    const failed = applyQueue.kept.failed
+    await sweep(queue)
+    expect(await completed()).toEqual(expect.arrayContaining(numbers.map((number) => jobId(run.id, number))))
+    await Promise.all([1, 2, 3].map(() => sweep(queue, { completed: { age: 1_000, count: 3 }, failed })))
+    expect((await completed()).toSorted()).toEqual(numbers.slice(-3).map((number) => jobId(run.id, number)))
+    await sweep(queue, { completed: { age: 0, count: 1_000 }, failed })
+    expect(await completed()).toEqual([])
   })
 
   test('however many keep the canary, one is made, and it is consumed again and again', {
