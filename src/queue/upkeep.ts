@@ -21,6 +21,7 @@ function ignoreKeptByAnother(error: unknown): void {
   if (!isThere) throw error
 }
 
+const sweepEveryMs = 500
 /** Removed in one call: the store does nothing else meanwhile. */
 const sweptAtOnce = 1_000
 
@@ -40,20 +41,32 @@ export async function startUpkeep(queue: ApplyQueue, log: Logger): Promise<{ sto
   const keep = () => keepCanary(queue).catch((error: unknown) => log.warn({ err: error }, 'no canary yet'))
   await keep()
   const keeping = setInterval(keep, 2 * canaryEveryMs)
-  let sweeping: NodeJS.Timeout
-  const sweepOn = () => {
-    sweeping = setTimeout(async () => {
-      await sweep(queue).catch((error: unknown) => log.warn({ err: error }, 'finished jobs are kept for longer'))
-      sweepOn()
-    }, sweepEveryMs)
-  }
-  sweepOn()
+  const sweeping = startSweeping(queue, log)
   return {
     stop: () => {
       clearInterval(keeping)
-      clearTimeout(sweeping)
+      sweeping.stop()
     },
   }
 }
 
-const sweepEveryMs = 500
+function startSweeping(queue: ApplyQueue, log: Logger): { stop(): void } {
+  let timer: NodeJS.Timeout
+  let isFailing = false
+  async function sweepOnce(): Promise<void> {
+    try {
+      await sweep(queue)
+      isFailing = false
+    } catch (error) {
+      // Told once: while the queue is away, others say so all the time.
+      if (!isFailing) log.warn({ err: error }, 'finished jobs are kept for longer than they should')
+      isFailing = true
+    }
+    next()
+  }
+  function next(): void {
+    timer = setTimeout(sweepOnce, sweepEveryMs)
+  }
+  next()
+  return { stop: () => clearTimeout(timer) }
+}
