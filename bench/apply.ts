@@ -77,7 +77,7 @@ async function measureBackend(
       measureIn('floor.ts', { database: stand.database, prefix, like: 'warm-up-1', ...load } satisfies FloorTask)
     say('warming up')
     // So long V8 goes on compiling what it sees often.
-    await apply('warm-up', { clients, seconds: 20 })
+    await apply('warm-up', { clients, seconds: 40 })
     say('one client')
     const one = await apply('one', { clients: 1, seconds })
     say(`${clients} clients`)
