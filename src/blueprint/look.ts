@@ -35,11 +35,7 @@ export type Asked = { readonly model: Model; readonly question: Question }
  */
 export function look(registry: Registry, asked: readonly Asked[]): Statement {
   const shape = asked.map(shapeOf).join('; ')
-  let text = texts.get(shape)
-  if (text === undefined) {
-    text = lookText(registry, asked)
-    texts.set(shape, text)
-  }
+  const text = texts.getOrInsertComputed(shape, () => lookText(registry, asked))
   const values = asked.flatMap(({ question: { by, referred, claimed } }) => [
     ...by.values(),
     ...referred.values(),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import { uuid7 } from '../ids.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
 import type { Member, Model, Values } from '../models/define.ts'
 import type { Packed, Row } from './statements.ts'
 
@@ -42,8 +43,7 @@ export function unpack(model: Model, row: Row, keyring: Keyring): Values {
   return values
 }
 
-const object = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null ? { ...value } : {}
+const object = (value: unknown): JsonObject => (isObject(value) ? value : {})
 
 /** The database writes a moment as its session has it. */
 const moment = (stored: unknown) => (typeof stored === 'string' ? new Date(stored).toISOString() : null)

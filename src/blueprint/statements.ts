@@ -27,13 +27,7 @@ export function columnOf(model: Model, name: string): string {
 /** What follows from a declaration alone is worked out once. */
 function onceFor<Result>(work: (model: Model) => Result): (model: Model) => Result {
   const known = new WeakMap<Model, Result>()
-  return (model) => {
-    const found = known.get(model)
-    if (found !== undefined) return found
-    const made = work(model)
-    known.set(model, made)
-    return made
-  }
+  return (model) => known.getOrInsertComputed(model, work)
 }
 
 export const linksOf = onceFor((model): readonly [Member, Link][] =>
@@ -77,13 +71,7 @@ export type Packed = {
  */
 export function insert(model: Model, registry: Registry, packed: Packed, mirrored: readonly Values[]): Statement {
   const columns = [...packed.columns.keys()]
-  const texts = insertTexts(model)
-  const shape = columns.join()
-  let text = texts.get(shape)
-  if (text === undefined) {
-    text = insertText(model, registry, columns)
-    texts.set(shape, text)
-  }
+  const text = insertTexts(model).getOrInsertComputed(columns.join(), () => insertText(model, registry, columns))
   const values = [...packed.columns.values()].map(({ value, json }) => bound(json, value))
   for (const [{ name }] of linksOf(model)) values.push(packed.links.get(name) ?? [])
   if (model.mirror !== undefined) values.push(JSON.stringify(mirrored))

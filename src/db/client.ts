@@ -2,7 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { databaseProblem, failureCode, isConnectionLost, lonelyProblem } from './failures.ts'
 import { PrismaClient } from './generated/client.ts'
-import { type Lanes, openLanes, sendTogether } from './lane.ts'
+import { type Lanes, type Later, openLanes, sendTogether } from './lane.ts'
 import { type Statement, sql } from './sql.ts'
 
 /** Anything that runs a statement: the database itself, or one transaction in it. */
@@ -110,8 +110,7 @@ async function alone<Row>(lanes: Lanes, statement: Statement): Promise<Row[]> {
 async function send<Row>(
   client: pg.Client | pg.PoolClient,
   { name, text, values }: Statement,
-  // Behind the microtasks: what follows without waiting for an answer, such as the COMMIT, is part of it.
-  later: (write: () => void) => void = process.nextTick,
+  later?: Later,
 ): Promise<Row[]> {
   sendTogether(client, later)
   const result = await client.query({ ...(name !== undefined && { name }), text, values: [...values] })
@@ -194,7 +193,7 @@ function open(client: pg.PoolClient, begin: string): { tx: Tx; settled: () => Pr
     answer.catch(() => {})
     sent.push(answer)
   }
-  sendTogether(client, process.nextTick)
+  sendTogether(client)
   keep(client.query(begin))
   const tx: Tx = {
     transaction: true,

@@ -101,10 +101,14 @@ const isUnanswered = (error: unknown) => error instanceof Error && error.message
 
 const giveUp = ({ connection: { stream } }: pg.Client) => stream.destroy()
 
-/** What is sent on a connection from now on leaves in one write. Call it before sending. @param later when it leaves */
+/** When what was sent leaves: `process.nextTick`, `setImmediate`. */
+export type Later = (write: () => void) => void
+
+/** What is sent on a connection from now on leaves in one write. Call it before sending. */
 export function sendTogether(
   { connection: { stream } }: pg.Client | pg.PoolClient,
-  later: (send: () => void) => void,
+  // Behind the microtasks: what follows without waiting for an answer, such as the COMMIT, is part of it.
+  later: Later = process.nextTick,
 ): void {
   if (stream.writableCorked > 0) return
   stream.cork()

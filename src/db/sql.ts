@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../ids.ts'
 
 /** A statement with parameters. Under a name it is parsed and planned once per connection, then only bound. */
 export type Statement = {
@@ -9,14 +9,11 @@ export type Statement = {
 
 const names = new Map<string, string>()
 
+const nameOf = (text: string): string => sha256(text).toString('base64url').slice(0, 22)
+
 /** The statement's name is its text's digest, so equal texts share one plan. */
 export function statement(text: string, values: readonly unknown[]): Statement {
-  let name = names.get(text)
-  if (name === undefined) {
-    name = createHash('sha256').update(text).digest('base64url').slice(0, 22)
-    names.set(text, name)
-  }
-  return { name, text, values }
+  return { name: names.getOrInsertComputed(text, nameOf), text, values }
 }
 
 /** For texts of many shapes, which would fill a connection with plans. */
@@ -24,15 +21,12 @@ export const unprepared = (text: string, values: readonly unknown[]): Statement 
 
 /** `` sql`SELECT pk FROM users WHERE username = ${name}` ``: each value is a parameter, never text. */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statement {
-  let known = tagged.get(strings)
-  if (known === undefined) {
-    known = statement(
-      strings.reduce((text, part, index) => `${text}$${index}${part}`),
-      [],
-    )
-    tagged.set(strings, known)
-  }
-  return { ...known, values }
+  return { ...tagged.getOrInsertComputed(strings, toStatement), values }
+}
+
+function toStatement(strings: TemplateStringsArray): Statement {
+  const text = strings.reduce((before, part, index) => `${before}$${index}${part}`)
+  return statement(text, [])
 }
 
 /** By the place in the source, which is one array however often it is passed. */

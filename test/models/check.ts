@@ -120,7 +120,7 @@ export function testKind(model: ProviderModel, expected: Expected): void {
 /** Some key; what it names is looked up elsewhere. */
 export const key = '6f7e0000-0000-4000-8000-000000000301'
 
-/** Everything that a flow may be for. */
+/** Everything that a flow may be for: written out again, because the list of the model is what it is held against. */
 export const designations = [
   'authentication',
   'authorization',
