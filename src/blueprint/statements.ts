@@ -65,41 +65,52 @@ export type Packed = {
 }
 
 /**
- * Inserts a row with its links and mirrored references; answers its `pk`.
+ * Inserts a row with its links and mirrored references. Answers its `pk` when the database draws it, else no row.
  *
  * @param mirrored rows of the mirror table, by column
  */
 export function insert(model: Model, registry: Registry, packed: Packed, mirrored: readonly Values[]): Statement {
   const columns = [...packed.columns.keys()]
-  const text = insertTexts(model).getOrInsertComputed(columns.join(), () => insertText(model, registry, columns))
+  const links = linksOf(model).filter(([{ name }]) => (packed.links.get(name)?.length ?? 0) > 0)
+  const shape = [columns, links.map(([{ name }]) => name), mirrored.length > 0].join('; ')
+  const text = insertTexts(model).getOrInsertComputed(shape, () =>
+    insertText(model, registry, columns, links, mirrored.length > 0),
+  )
   const values = [...packed.columns.values()].map(({ value, json }) => bound(json, value))
-  for (const [{ name }] of linksOf(model)) values.push(packed.links.get(name) ?? [])
-  if (model.mirror !== undefined) values.push(JSON.stringify(mirrored))
+  for (const [{ name }] of links) values.push(packed.links.get(name))
+  if (mirrored.length > 0) values.push(JSON.stringify(mirrored))
   return statement(text, values)
 }
 
-/** By columns: a key that the database is to draw is none of them. */
+/** By what is written. */
 const insertTexts = onceFor(() => new Map<string, string>())
 
-function insertText(model: Model, registry: Registry, columns: readonly string[]): string {
+function insertText(
+  model: Model,
+  registry: Registry,
+  columns: readonly string[],
+  links: readonly [Member, Link][],
+  isMirrored: boolean,
+): string {
   let position = 0
   const next = () => `$${++position}`
   const slots = columns.map(next)
-  const parts = [
-    `made AS (INSERT INTO ${quoted(model.table)} (${columns.map(quoted).join(', ')}) VALUES (${slots.join(', ')}) RETURNING pk)`,
-  ]
-  for (const [index, [member, link]] of linksOf(model).entries()) {
-    parts.push(
-      `link${index} AS (INSERT INTO ${quoted(link.table)} (${quoted(link.own)}, ${quoted(link.other)}) SELECT made.pk, k FROM made, unnest(${next()}::${keyType(registry, member)}[]) k)`,
-    )
-  }
-  if (model.mirror !== undefined) {
+  const made = `INSERT INTO ${quoted(model.table)} (${columns.map(quoted).join(', ')}) VALUES (${slots.join(', ')})`
+  const followers = links.map(
+    ([member, { table, own, other }]) =>
+      `INSERT INTO ${quoted(table)} (${quoted(own)}, ${quoted(other)}) SELECT made.pk, k FROM made, unnest(${next()}::${keyType(registry, member)}[]) k`,
+  )
+  if (model.mirror !== undefined && isMirrored) {
     const { table, own } = model.mirror
-    parts.push(
-      `mirror AS (INSERT INTO ${quoted(table)} (${quoted(own)}, ${mirrorColumns(model)}) SELECT made.pk, ${mirrorColumns(model, 'm')} FROM made, ${mirrorSource(model, next())})`,
+    followers.push(
+      `INSERT INTO ${quoted(table)} (${quoted(own)}, ${mirrorColumns(model)}) SELECT made.pk, ${mirrorColumns(model, 'm')} FROM made, ${mirrorSource(model, next())}`,
     )
   }
-  return `WITH ${parts.join(', ')} SELECT pk FROM made`
+  // Rows that nobody needs are not answered: describing them costs as much as writing some.
+  const last = columns.includes('pk') ? followers.pop() : 'SELECT pk FROM made'
+  if (last === undefined) return made
+  const before = [`made AS (${made} RETURNING pk)`, ...followers.map((text, index) => `also${index} AS (${text})`)]
+  return `WITH ${before.join(', ')} ${last}`
 }
 
 function keyType(registry: Registry, { name, reference }: Member): string {

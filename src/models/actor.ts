@@ -8,9 +8,9 @@ import { type Actor, mayActAs } from '../permissions.ts'
  * it and of all groups above it (decisions.md 3). One statement each; the database's clock judges expiry.
  */
 
-type ActorRow = { pk: number; username: string; superuser: boolean; permissions: string[] }
+export type ActorRow = { pk: number; username: string; superuser: boolean; permissions: string[] }
 
-const toActor = (row: ActorRow | undefined): Actor | null =>
+export const toActor = (row: ActorRow | undefined): Actor | null =>
   row === undefined
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
@@ -32,7 +32,10 @@ const actor = 'u.pk, u.username, rights.superuser, rights.permissions'
 const byToken = (column: 'pk' | 'key_hash') => `SELECT t.pk AS "tokenPk", ${actor}
   FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
   WHERE t.${column} = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
-const ofRun = `SELECT ${actor} FROM runs r JOIN users u ON u.pk = r.submitter_pk, ${rights} WHERE r.id = $1 AND u.is_active`
+
+/** An active user, as the columns of an `ActorRow`. @param value what his column must hold, in SQL */
+export const activeUser = (column: 'pk' | 'username', value: string): string =>
+  `SELECT ${actor} FROM users u, ${rights} WHERE u.${column} = ${value} AND u.is_active`
 
 /**
  * @param secret the bearer token as sent
@@ -43,14 +46,7 @@ export async function actorByToken(q: Queryable, secret: string): Promise<Actor 
   return found === null ? null : found.actor
 }
 
-/** The submitter of a run, as he is now. @returns null when the user is gone or inactive */
-export async function actorOfRun(q: Queryable, run: string): Promise<Actor | null> {
-  const [row] = await q.query<ActorRow>(statement(ofRun, [run]))
-  return toActor(row)
-}
-
-const byUser = (column: 'pk' | 'username') =>
-  `SELECT ${actor} FROM users u, ${rights} WHERE u.${column} = $1 AND u.is_active`
+const [byPk, byUsername] = [activeUser('pk', '$1'), activeUser('username', '$1')]
 
 /** @returns null when the user is not there or not active */
 export async function actorOfUser(
@@ -58,7 +54,7 @@ export async function actorOfUser(
   user: { readonly pk: number } | { readonly username: string },
 ): Promise<Actor | null> {
   const [row] = await q.query<ActorRow>(
-    'pk' in user ? statement(byUser('pk'), [user.pk]) : statement(byUser('username'), [user.username]),
+    'pk' in user ? statement(byPk, [user.pk]) : statement(byUsername, [user.username]),
   )
   return toActor(row)
 }

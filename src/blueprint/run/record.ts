@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Db, Queryable } from '../../db/client.ts'
 import type { Keyring, SealedPlace } from '../../db/seal.ts'
 import { sql, statement } from '../../db/sql.ts'
+import { type ActorRow, activeUser, toActor } from '../../models/actor.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Conditions } from '../apply.ts'
 import { live, type RunState } from './life.ts'
@@ -62,8 +63,7 @@ const optionsOf = ({ conditions, impersonator }: NewRun) =>
 
 const sealed = (keyring: Keyring, { id, blueprint }: NewRun) => keyring.seal(blueprint, sealedColumn(id, 'blueprint'))
 
-const runColumns = 'id, state, title, submitter_pk AS "submitterPk", applied, reason, logs'
-const finishedRun = `SELECT ${runColumns}, extract(epoch FROM started_at - created_at)::float8 AS "waitedS" FROM runs WHERE state <> 'queued'`
+const finishedRun = `SELECT id, state, title, submitter_pk AS "submitterPk", applied, reason, logs, extract(epoch FROM started_at - created_at)::float8 AS "waitedS" FROM runs WHERE state <> 'queued'`
 
 /** Those of the runs that are finished. */
 export function readFinished(q: Queryable, ids: readonly string[]): Promise<Run[]> {
@@ -77,18 +77,36 @@ export function readFinished(q: Queryable, ids: readonly string[]): Promise<Run[
 }
 
 /** What a worker needs of a run that it has locked. */
-export type LockedRun = Omit<Run, 'waitedS'> & {
+export type LockedRun = Pick<Run, 'id' | 'state' | 'submitterPk'> & {
   readonly rings: number
   readonly requestId: string
   readonly blueprint: string
   readonly options: unknown
 }
 
+const lockedColumns = 'id, state, rings, submitter_pk AS "submitterPk", request_id AS "requestId", blueprint, options'
+
 /** Locks the row for the rest of the transaction: the fence between a worker and its replacement. */
 export async function lockRun(q: Queryable, id: string): Promise<LockedRun | undefined> {
-  const text = `SELECT ${runColumns}, rings, request_id AS "requestId", blueprint, options FROM runs WHERE id = $1 FOR UPDATE`
-  const [run] = await q.query<LockedRun>(statement(text, [id]))
+  const [run] = await q.query<LockedRun>(statement(`SELECT ${lockedColumns} FROM runs WHERE id = $1 FOR UPDATE`, [id]))
   return run
+}
+
+const freeRun = `SELECT ${lockedColumns}, submitter.*
+  FROM runs LEFT JOIN LATERAL (${activeUser('pk', 'runs.submitter_pk')}) submitter ON true
+  WHERE id = $1 FOR UPDATE OF runs SKIP LOCKED`
+
+/**
+ * As `lockRun`, for a run that nobody else has, together with its submitter: null when the user is gone or not active.
+ *
+ * @returns undefined when somebody has it, or it is gone
+ */
+export async function lockFreeRun(
+  q: Queryable,
+  id: string,
+): Promise<{ run: LockedRun; submitter: Actor | null } | undefined> {
+  const [row] = await q.query<LockedRun & (ActorRow | { pk: null })>(statement(freeRun, [id]))
+  return row && { run: row, submitter: row.pk === null ? null : toActor(row) }
 }
 
 const conditionsSchema = z.object({

@@ -3,7 +3,7 @@ import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
 import { Problem } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
-import { actorOfRun, stillActing } from '../../models/actor.ts'
+import { stillActing } from '../../models/actor.ts'
 import type { Actor } from '../../permissions.ts'
 import { type ApplyResult, apply } from '../apply.ts'
 import { compile } from '../compile.ts'
@@ -16,6 +16,7 @@ import {
   conditionsOf,
   impersonatorOf,
   type LockedRun,
+  lockFreeRun,
   lockRun,
   readFinished,
   runChannel,
@@ -85,12 +86,12 @@ function attemptOnce(
   how: { readonly trusting: boolean },
 ): Promise<Outcome> {
   return transaction(db, async (tx) => {
-    // Sent together, run in order: what the actor may do is read after the lock was granted.
-    const [run, actor] = await Promise.all([lockRun(tx, id), actorOfRun(tx, id)])
-    if (run === undefined) return 'gone'
+    const taken = await take(tx, id)
+    if (taken === undefined) return 'gone'
+    const { run, actor } = taken
     const running = live(run, 'lock')
     if (running === run) return 'duplicate'
-    const result = await applyRun(tx, engine, run, await submitterOf(tx, run, actor), how)
+    const result = await applyRun(tx, engine, run, actor, how)
     finish(tx, run, {
       state: live(running, 'finish').state,
       applied: true,
@@ -103,6 +104,19 @@ function attemptOnce(
     })
     return 'applied'
   })
+}
+
+type Taken = { readonly run: LockedRun; readonly actor: Actor | null }
+
+/** @returns the run, locked, and its submitter as he is by now: null when he is gone, or may no longer act as another */
+async function take(tx: Tx, id: string): Promise<Taken | undefined> {
+  const free = await lockFreeRun(tx, id)
+  const run = free?.run ?? (await lockRun(tx, id))
+  if (run === undefined) return undefined
+  const impersonator = impersonatorOf(run)
+  // After waiting for the lock, what he may do is read anew.
+  const isKnown = free !== undefined && impersonator === undefined
+  return { run, actor: isKnown ? free.submitter : await stillActing(tx, { pk: run.submitterPk, impersonator }) }
 }
 
 async function applyRun(
@@ -118,12 +132,6 @@ async function applyRun(
     entry.id === undefined ? ['entries', index] : [entry.id],
   )
   return apply(tx, engine, plan, actor, conditionsOf(run), how)
-}
-
-/** Whoever acts as somebody else must still be allowed to when it is done. @returns null otherwise */
-async function submitterOf(tx: Tx, run: LockedRun, actor: Actor | null): Promise<Actor | null> {
-  const impersonator = impersonatorOf(run)
-  return impersonator === undefined ? actor : stillActing(tx, { pk: run.submitterPk, impersonator })
 }
 
 function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: ApplyResult): { generated: string | null } {

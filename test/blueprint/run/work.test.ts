@@ -120,6 +120,24 @@ describe('what passes is waited for, or tried again', () => {
     expect(await working).toBe('applied')
   })
 
+  test('a row that somebody else has locked, and by then its submitter is no longer active', async () => {
+    const { id, name } = await there.recorded()
+    const release = await there.lock(id)
+    const working = there.work(id)
+    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    const setActive = (isActive: boolean) =>
+      there.db.prisma.user.update({ where: { pk: there.adminPk }, data: { isActive } })
+    await setActive(false)
+    try {
+      await release()
+      expect(await working).toBe('refused')
+    } finally {
+      await setActive(true)
+    }
+    expect(await there.run(id)).toMatchObject({ applied: false, reason: 'permission_denied' })
+    expect(await providers(name)).toBe(0)
+  })
+
   test('a slug that somebody else is writing', async () => {
     const { id, name } = await there.recorded()
     const key = lockKey('applications', [name])
