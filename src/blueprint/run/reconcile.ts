@@ -20,6 +20,7 @@ export type Doorbell = {
 const electionKey = 7_201_455_303
 const everyMs = 500
 const batch = 100
+const erasedAtOnce = 1_000
 
 /** Seconds, by the number of rings: asked in SQL, so that runs that are to be patient do not fill the batch. */
 const patience = Array.from({ length: maxRings + 1 }, (_, rings) => patienceS(rings))
@@ -74,18 +75,28 @@ function overdue(db: Db): Promise<Overdue[]> {
       sql`SELECT pg_try_advisory_xact_lock(${electionKey}) AS elected`,
     )
     if (election?.elected !== true) return []
-    await tx.query(
-      sql`UPDATE runs SET generated = NULL, generated_until = NULL WHERE generated IS NOT NULL AND generated_until < now()`,
-    )
-    await tx.query(
-      sql`UPDATE tokens SET sealed_key = NULL WHERE sealed_key IS NOT NULL AND created_at < now() - interval '24 hours'`,
-    )
+    erase(tx)
     // A row that a worker has locked is being worked on: it is skipped, not waited for.
     return tx.query<Overdue>(sql`
       SELECT id, title, rings FROM runs
       WHERE state = 'queued' AND rung_at < now() - make_interval(secs => (${patience}::float8[])[rings + 1])
       ORDER BY rung_at LIMIT ${batch} FOR UPDATE SKIP LOCKED`)
   })
+}
+
+/**
+ * Secrets that may no longer be read, the oldest first and not all that a long silence left at once. In that order the
+ * index is read however little PostgreSQL knows of the table yet.
+ */
+function erase(tx: Tx): void {
+  tx.send(sql`
+    UPDATE runs SET generated = NULL, generated_until = NULL WHERE id IN (
+      SELECT id FROM runs WHERE generated IS NOT NULL AND generated_until < now()
+      ORDER BY generated_until LIMIT ${erasedAtOnce} FOR UPDATE SKIP LOCKED)`)
+  tx.send(sql`
+    UPDATE tokens SET sealed_key = NULL WHERE pk IN (
+      SELECT pk FROM tokens WHERE sealed_key IS NOT NULL AND created_at < now() - interval '24 hours'
+      ORDER BY created_at LIMIT ${erasedAtOnce} FOR UPDATE SKIP LOCKED)`)
 }
 
 /**

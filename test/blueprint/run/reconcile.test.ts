@@ -4,6 +4,7 @@ import { maxRings, patienceS } from '../../../src/blueprint/run/life.ts'
 import { type Doorbell, reconcile, startReconciler } from '../../../src/blueprint/run/reconcile.ts'
 import { runChannel } from '../../../src/blueprint/run/record.ts'
 import { sql } from '../../../src/db/sql.ts'
+import { sha256, uuid7 } from '../../../src/ids.ts'
 import { atEnd } from '../../support/at-end.ts'
 import { until } from '../../support/until.ts'
 import { type Stand, stand } from './stand.ts'
@@ -242,6 +243,37 @@ test('made-up values are thrown away when their time is over, not before', async
   await rings()
   expect(await there.run(over)).toMatchObject({ generated: null, generatedUntil: null })
   expect(await there.run(not)).toMatchObject({ generated: 'v1.sealed' })
+})
+
+test('the secret of a token that nobody has viewed is kept for a day', async () => {
+  const make = (identifier: string, hours: number) =>
+    there.db.prisma.token.create({
+      data: {
+        ...{ pk: uuid7(), identifier, userPk: there.adminPk, sealedKey: 'v1.sealed', expiring: false },
+        keyHash: new Uint8Array(sha256(identifier)),
+        createdAt: new Date(Date.now() - hours * 3_600_000),
+      },
+    })
+  const [old, young] = [await make('old', 24.1), await make('young', 23.9)]
+  await rings()
+  const sealed = async ({ pk }: { pk: string }) =>
+    (await there.db.prisma.token.findUniqueOrThrow({ where: { pk } })).sealedKey
+  expect([await sealed(old), await sealed(young)]).toEqual([null, 'v1.sealed'])
+})
+
+test('what a long silence left is thrown away too, not all at once', async () => {
+  const { adminPk } = there
+  await there.db.query(sql`
+    INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options, state, applied, finished_at, generated, generated_until)
+    SELECT gen_random_uuid(), 'apply long ago', ${adminPk}::integer, 'r', 'v1.sealed', '{}', 'done', true, now(), 'v1.sealed', now() - interval '1 hour'
+    FROM generate_series(1, 2500)`)
+  const left = async () => there.db.prisma.run.count({ where: { title: 'apply long ago', generated: { not: null } } })
+  const counts: number[] = []
+  for (let round = 0; round < 3; round += 1) {
+    await rings()
+    counts.push(await left())
+  }
+  expect(counts).toEqual([1_500, 500, 0])
 })
 
 test('it goes on when a bell cannot be rung, and stops when it is told to', async () => {
