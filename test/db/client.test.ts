@@ -120,6 +120,21 @@ describe('a transaction waits no longer than it may', () => {
   })
 })
 
+test('a statement is prepared once for each connection, unless it is not to be', async () => {
+  const prepared = await transaction(db, async (tx) => {
+    for (const pk of [1, 2, 3]) await tx.query(sql`SELECT ${pk}::integer AS prepared_for_all`)
+    await tx.query(unprepared('SELECT $1::integer AS prepared_for_none', [1]))
+    return tx.query<{ statement: string; runs: number }>(sql`
+      SELECT statement, generic_plans + custom_plans AS runs FROM pg_prepared_statements WHERE statement LIKE '%prepared\\_for\\_%' AND statement NOT LIKE '%LIKE%'`)
+  })
+  expect(prepared).toEqual([{ statement: 'SELECT $1::integer AS prepared_for_all', runs: 3 }])
+})
+
+test('an error tells where the statement was asked for', async () => {
+  const asked = () => db.query(unprepared('SELECT 1 / 0', []))
+  await expect(asked()).rejects.toMatchObject({ stack: expect.stringContaining('client.test.ts') })
+})
+
 describe('a connection that is lost', () => {
   test('in the middle of a transaction is worth another try, which succeeds', async () => {
     const error = await failureOf(
@@ -141,6 +156,8 @@ describe('a connection that is lost', () => {
     const others = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
     const killer = connect(url, { applicationName: 'gatewright-killer', max: 1 })
     await killer.query(others)
+    // Those of the pool and those that statements share: each was told before it was gone.
+    await until(async () => (await killer.query(others)).length === 0, { what: 'the server to have ended them' })
     await until(() => db.pool.totalCount === 0, { what: 'the pool to see that its connections are gone' })
     expect(await now(db)).toBeInstanceOf(Date)
     await killer.close()
