@@ -67,7 +67,8 @@ function judgeFor(actor: Actor, facts: RightsFacts): Judge {
   const within = ({ superuser, permissions }: Rights, who: string): Obstacle => {
     if (all) return null
     if (superuser) return `${who} has superuser rights, and the caller has not`
-    const more = permissions.find((permission) => !holds(permission))
+    // The same one each time.
+    const [more] = permissions.filter((permission) => !holds(permission)).sort()
     return more === undefined ? null : `${who} has the permission ${more}, and the caller has not`
   }
   return {

@@ -60,7 +60,7 @@ function lookText(registry: Registry, asked: readonly Asked[]): string {
     const others = `'missing', jsonb_build_object(${missing.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')})`
     if (!draw || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'fresh', NULL)`
     // OFFSET keeps the rows from being looked for twice. Prisma names a sequence after its table.
-    const drawn = `CASE WHEN s.rows = '[]' THEN nextval('${quoted(`${model.table}_pk_seq`)}') END`
+    const drawn = `CASE WHEN cardinality(s.rows) = 0 THEN nextval('${quoted(`${model.table}_pk_seq`)}') END`
     return `(SELECT jsonb_build_object('rows', s.rows, ${others}, 'fresh', ${drawn}) FROM (SELECT ${rows} AS rows OFFSET 0) s)`
   })
   return `SELECT jsonb_build_array(${looks.join(', ')}) AS looks`
@@ -72,15 +72,15 @@ type Next = () => string
 // as a scan of all of it, and kept when it has grown.
 
 function rowsPart(model: Model, by: readonly string[], next: Next): string {
-  if (by.length === 0) return `'[]'::jsonb`
+  if (by.length === 0) return `'{}'::jsonb[]`
   const where = by.map((name) => `t.${quoted(columnOf(model, name))} = ${next()}`)
   const links = linksOf(model).map(([{ name }, { table, own, other }]) => {
-    const keys = `SELECT coalesce(jsonb_agg(l.${quoted(other)} ORDER BY l.${quoted(other)}), '[]') FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk`
-    return `(${keys}) AS ${quoted(`link:${name}`)}`
+    const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
+    return `ARRAY(${keys}) AS ${quoted(`link:${name}`)}`
   })
   const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
   const rows = `SELECT ${[...columns, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' AND ')} LIMIT 2`
-  return `(SELECT coalesce(jsonb_agg(r), '[]') FROM (${rows}) r)`
+  return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
 }
 
 function missingPart(registry: Registry, name: string, next: Next): string {
@@ -89,7 +89,7 @@ function missingPart(registry: Registry, name: string, next: Next): string {
   const values = family.only?.values.map((value) => `'${value}'`).join(', ')
   const only = family.only === undefined ? '' : ` AND f.${quoted(family.only.column)} IN (${values})`
   const there = `SELECT true FROM ${quoted(family.table)} f WHERE f.pk = k${only} LIMIT 1`
-  return `'${name}', (SELECT coalesce(jsonb_agg(k), '[]') FROM unnest(${next()}::${family.key}[]) k WHERE (${there}) IS NULL)`
+  return `'${name}', ARRAY(SELECT k FROM unnest(${next()}::${family.key}[]) k WHERE (${there}) IS NULL)`
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {
@@ -102,5 +102,5 @@ function takenPart(model: Model, registry: Registry, name: string, next: Next): 
       ? [`t.${quoted(columnOf(model, name))}`, from]
       : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
   const found = `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${value} = k LIMIT 1`
-  return `'${name}', (SELECT coalesce(jsonb_agg(u), '[]') FROM unnest(${next()}::${family?.key ?? 'text'}[]) k, LATERAL (${found}) u)`
+  return `'${name}', ARRAY(SELECT to_jsonb(u) FROM unnest(${next()}::${family?.key ?? 'text'}[]) k, LATERAL (${found}) u)`
 }

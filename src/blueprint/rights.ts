@@ -1,9 +1,10 @@
 import type { Queryable, Tx } from '../db/client.ts'
 import { sql, statement } from '../db/sql.ts'
-import { gatheredRights, rightsOfUser } from '../models/actor.ts'
+import { rightsOfGroup, rightsOfUser } from '../models/actor.ts'
 
 /** Who has which rights, as the database knows it: everything that a judgement of one entry needs, in one statement. */
 
+/** Permissions are in no order. */
 export type Rights = { readonly superuser: boolean; readonly permissions: readonly string[] }
 
 export type RightsQuestion = {
@@ -28,14 +29,13 @@ export type RightsFacts = {
 
 const none: Rights = { superuser: false, permissions: [] }
 
-const ofGroup = `SELECT ${gatheredRights.columns} FROM group_ancestors a ${gatheredRights.joins} WHERE a.group_pk = k`
 const each = (keys: string, rights: string) =>
   `(SELECT coalesce(jsonb_object_agg(k::text, to_jsonb(rights)), '{}') FROM unnest(${keys}) k, LATERAL (${rights}) rights)`
 
 const text = `SELECT now(),
-  ${each('$1::uuid[]', ofGroup)} AS groups,
+  ${each('$1::uuid[]', `SELECT ${rightsOfGroup('k')}`)} AS groups,
   ${each('$2::uuid[]', 'SELECT false AS superuser, r.permissions FROM roles r WHERE r.pk = k')} AS roles,
-  ${each('$3::integer[]', rightsOfUser('k'))} AS users,
+  ${each('$3::integer[]', `SELECT ${rightsOfUser('k')}`)} AS users,
   EXISTS (SELECT FROM group_ancestors a JOIN memberships m ON m.group_pk = a.group_pk WHERE a.ancestor_pk = $4::uuid) AS "hasMembers",
   EXISTS (SELECT FROM group_ancestors a WHERE a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle"`
 

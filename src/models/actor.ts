@@ -15,27 +15,32 @@ export const toActor = (row: ActorRow | undefined): Actor | null =>
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
 
-/** Flags and permissions that flow from all groups `a.ancestor_pk`, as columns and where they come from. */
-export const gatheredRights = {
-  columns: `coalesce(bool_or(g.is_superuser), false) AS superuser, coalesce(array_agg(DISTINCT p) FILTER (WHERE p IS NOT NULL), '{}') AS permissions`,
-  joins: `JOIN groups g ON g.pk = a.ancestor_pk LEFT JOIN group_roles gr ON gr.group_pk = g.pk
-    LEFT JOIN roles r ON r.pk = gr.role_pk LEFT JOIN unnest(r.permissions) p ON true`,
-} as const
+/**
+ * What flows down from groups, as columns: `superuser`, and `permissions` in no order, as often as roles have them.
+ *
+ * @param from where, with `condition`, the groups stand as `a.ancestor_pk`, in SQL
+ */
+const flowing = (from: string, condition: string): string => `
+  EXISTS (SELECT FROM ${from} JOIN groups g ON g.pk = a.ancestor_pk WHERE ${condition} AND g.is_superuser) AS superuser,
+  ARRAY(SELECT p FROM roles r, unnest(r.permissions) p WHERE r.pk IN (
+    SELECT gr.role_pk FROM ${from} JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE ${condition})) AS permissions`
 
-/** Those of one user, from his groups and all groups above them. @param user his key, in SQL */
-export const rightsOfUser = (user: string): string => `SELECT ${gatheredRights.columns}
-  FROM memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk ${gatheredRights.joins} WHERE m.user_pk = ${user}`
+/** From a group and all groups above it. @param group its key, in SQL */
+export const rightsOfGroup = (group: string): string => flowing('group_ancestors a', `a.group_pk = ${group}`)
 
-const rights = `LATERAL (${rightsOfUser('u.pk')}) rights`
-const actor = 'u.pk, u.username, rights.superuser, rights.permissions'
+/** From all groups of a user and those above them. @param user his key, in SQL */
+export const rightsOfUser = (user: string): string =>
+  flowing('memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk', `m.user_pk = ${user}`)
+
+const actor = `u.pk, u.username, ${rightsOfUser('u.pk')}`
 
 const byToken = (column: 'pk' | 'key_hash') => `SELECT t.pk AS "tokenPk", ${actor}
-  FROM tokens t JOIN users u ON u.pk = t.user_pk, ${rights}
+  FROM tokens t JOIN users u ON u.pk = t.user_pk
   WHERE t.${column} = $1 AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
 
 /** An active user, as the columns of an `ActorRow`. @param value what his column must hold, in SQL */
 export const activeUser = (column: 'pk' | 'username', value: string): string =>
-  `SELECT ${actor} FROM users u, ${rights} WHERE u.${column} = ${value} AND u.is_active`
+  `SELECT ${actor} FROM users u WHERE u.${column} = ${value} AND u.is_active`
 
 /**
  * @param secret the bearer token as sent
