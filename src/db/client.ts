@@ -1,5 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
+import { type Announcement, notify, openAnnouncer } from './announce.ts'
 import { databaseProblem, failureCode, isConnectionLost, lonelyProblem } from './failures.ts'
 import { PrismaClient } from './generated/client.ts'
 import { type Lanes, type Later, openLanes, sendTogether } from './lane.ts'
@@ -20,6 +21,11 @@ export interface Tx extends Queryable {
    * @param explain what its failure means, for whoever reads it
    */
   send(statement: Statement, explain?: (error: unknown) => unknown): void
+  /**
+   * Tells whoever listens, right behind the commit, and not as a part of the transaction
+   * (docs/adr/0019-announcements-follow-the-commit.md). It may get lost, or be sent although the commit failed.
+   */
+  announce(one: Announcement): void
 }
 
 /**
@@ -36,6 +42,8 @@ export interface Db extends Queryable {
    * (docs/adr/0004-recording-does-not-wait-for-the-disk.md). Should a lock hold it up, it holds up no reader.
    */
   writeUnflushed(statement: Statement): Promise<void>
+  /** Tells whoever listens, in the background. It may get lost. */
+  announce(one: Announcement): void
   close(): Promise<void>
 }
 
@@ -78,13 +86,16 @@ export function connect(url: string, { applicationName, max }: { applicationName
   }
   const unflushed = { ...shared, options: `${shared.options} -c synchronous_commit=off` }
   const [reads, writes] = [openLanes(() => new pg.Client(shared), 2), openLanes(() => new pg.Client(unflushed), 1)]
+  const announcer = openAnnouncer((statement) => alone(writes, statement))
   return {
     prisma: new PrismaClient({ adapter: new PrismaPg(pool) }),
     pool,
     readers,
     query: (statement) => alone(reads, statement),
     writeUnflushed: async (statement) => void (await alone(writes, statement)),
+    announce: announcer.announce,
     close: async () => {
+      await announcer.close()
       await Promise.all([reads.close(), writes.close(), pool.end(), readers.end()])
     },
   }
@@ -143,13 +154,13 @@ async function run<Row>(client: pg.PoolClient, statement: Statement): Promise<Ro
  * @throws CommitUnknown when the connection was lost while committing: only the database knows the outcome
  */
 export function transaction<Result>(
-  { pool }: Pick<Db, 'pool'>,
+  { pool, announce }: Pick<Db, 'pool' | 'announce'>,
   work: (tx: Tx) => Promise<Result>,
   timeouts: Timeouts = defaultTimeouts,
 ): Promise<Result> {
   // The pool's connections have the default ones.
   const begin = timeouts === defaultTimeouts ? 'BEGIN' : `BEGIN; ${limits(timeouts, 'SET LOCAL ', '; ')}`
-  return enclose(pool, begin, work)
+  return enclose(pool, begin, work, announce)
 }
 
 /** Runs reads that see one moment of the database, however many statements they are. */
@@ -159,7 +170,12 @@ export function reading<Result>({ readers }: Pick<Db, 'readers'>, work: (q: Quer
   })
 }
 
-async function enclose<Result>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+async function enclose<Result>(
+  pool: pg.Pool,
+  begin: string,
+  work: (tx: Tx) => Promise<Result>,
+  announce: (one: Announcement) => void = () => {},
+): Promise<Result> {
   const client = await pool.connect().catch((error: unknown) => {
     throw databaseProblem(error)
   })
@@ -168,10 +184,15 @@ async function enclose<Result>(pool: pg.Pool, begin: string, work: (tx: Tx) => P
     broken = error
   }
   client.on('error', lost)
-  const { tx, settled } = open(client, begin)
+  const { tx, settled, announcements } = open(client, begin)
   try {
     const result = await work(tx)
-    await commit(client, settled())
+    const committed = commit(client, settled())
+    // Without others it leaves together with the COMMIT, which is soonest; with others, together with theirs.
+    const isAlone = pool.totalCount - pool.idleCount === 1
+    if (isAlone) for (const { channel, text } of announcements) send(client, notify(channel, [text])).catch(() => {})
+    await committed
+    if (!isAlone) announcements.forEach(announce)
     return result
   } catch (failure) {
     const error = await rootOf(failure, settled)
@@ -198,8 +219,12 @@ async function rootOf(error: unknown, settled: () => Promise<unknown>): Promise<
 }
 
 /** BEGIN goes out together with the first statement: if it fails, so does everything behind it. */
-function open(client: pg.PoolClient, begin: string): { tx: Tx; settled: () => Promise<unknown> } {
+function open(
+  client: pg.PoolClient,
+  begin: string,
+): { tx: Tx; settled: () => Promise<unknown>; announcements: readonly Announcement[] } {
   const sent: Promise<unknown>[] = []
+  const announcements: Announcement[] = []
   const keep = (answer: Promise<unknown>) => {
     // Whoever commits awaits it; until then a failure is nobody's unhandled rejection.
     answer.catch(() => {})
@@ -214,8 +239,9 @@ function open(client: pg.PoolClient, begin: string): { tx: Tx; settled: () => Pr
       const answer = run(client, statement)
       keep(answer.catch((error: unknown) => Promise.reject(explain(error))))
     },
+    announce: (one) => void announcements.push(one),
   }
-  return { tx, settled: () => Promise.all(sent) }
+  return { tx, settled: () => Promise.all(sent), announcements }
 }
 
 /** The connection was lost while committing: only the database knows whether the transaction is in it. */

@@ -116,7 +116,10 @@ async function settle(db: Db, runs: readonly Judged[], log: Logger): Promise<Jud
       tx,
       runs.filter(({ next }) => next.state === 'failed'),
     )
-    for (const { id } of given) log.error({ run: id, rings: maxRings }, 'a run was given up')
+    for (const { id } of given) {
+      tx.announce({ channel: runChannel, text: id })
+      log.error({ run: id, rings: maxRings }, 'a run was given up')
+    }
     return counted.filter(({ rings, next }) => next.rings > rings)
   })
 }
@@ -142,11 +145,10 @@ async function giveUp(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[
   return tx.query(sql`
     WITH still AS (
       SELECT id FROM runs WHERE id = ANY(${runs.map(({ id }) => id)}::uuid[]) AND state = 'queued' FOR UPDATE SKIP LOCKED
-    ), given AS (
-      UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
-        logs = ARRAY['not applied: rung ' || rings || ' times, and no worker finished it']
-      FROM still WHERE runs.id = still.id RETURNING runs.id
-    ) SELECT id, pg_notify(${runChannel}, id::text) FROM given`)
+    )
+    UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
+      logs = ARRAY['not applied: rung ' || rings || ' times, and no worker finished it']
+    FROM still WHERE runs.id = still.id RETURNING runs.id`)
 }
 
 /** Reconciles at once and then twice a second, until stopped; and adds up what lists know their size by. */

@@ -9,7 +9,7 @@ import { live, type RunState } from './life.ts'
 
 /** The run ledger: one row for each submission, and the truth about it. BullMQ only rings. */
 
-/** Where workers announce finished runs, by id: `LISTEN` on it. */
+/** Where finished runs are announced: `LISTEN` on it. A payload is their ids, separated by commas. */
 export const runChannel = 'gatewright_run'
 
 /** A run as its readers see it. Times are the database's. */

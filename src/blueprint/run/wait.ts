@@ -6,7 +6,7 @@ import { cancel, type Run, readFinished, runChannel } from './record.ts'
 
 /**
  * Waiting for a run. The answer always comes from its row; what wakes the waiter is whichever comes first: NOTIFY from
- * the worker's transaction, the queue's own event, or a look of ours, because each of the other two gets lost at times.
+ * the worker, the queue's own event, or a look of ours, because each of the other two gets lost at times.
  */
 
 /** A finished run; or taken back, and certainly not applied; or nobody can say. */
@@ -124,7 +124,7 @@ export async function cancelOrCollect(db: Db, id: string, cancel: (tx: Tx) => Pr
 }
 
 /** One connection that listens, for ever: it is opened again whenever it is lost. */
-function listen(url: string, log: Logger, heard: (id: string) => unknown): { close(): Promise<void> } {
+function listen(url: string, log: Logger, heard: (id: string) => void): { close(): Promise<void> } {
   let client: pg.Client | undefined
   let timer: NodeJS.Timeout | undefined
   let closed = false
@@ -137,7 +137,7 @@ function listen(url: string, log: Logger, heard: (id: string) => unknown): { clo
       connectionTimeoutMillis: 2_000,
     })
     client = opened
-    opened.on('notification', ({ payload }) => heard(payload ?? ''))
+    opened.on('notification', ({ payload = '' }) => payload.split(',').forEach(heard))
     opened.on('error', again)
     opened.on('end', again)
     try {

@@ -90,7 +90,11 @@ function attemptOnce(
     if (taken === undefined) return 'gone'
     const { run, actor } = taken
     const running = live(run, 'lock')
-    if (running === run) return 'duplicate'
+    if (running === run) {
+      // Whoever finished it may have died before he told anybody.
+      tx.announce({ channel: runChannel, text: id })
+      return 'duplicate'
+    }
     const result = await applyRun(tx, engine, run, actor, how)
     finish(tx, run, {
       state: live(running, 'finish').state,
@@ -150,7 +154,7 @@ type Finish = {
   runSecretsHours: number
 }
 
-/** Result, audit row and announcement in one statement: they are in the database together or not at all. */
+/** Result and audit row in one statement: they are in the database together or not at all. */
 function finish(
   tx: Tx,
   run: LockedRun,
@@ -163,12 +167,11 @@ function finish(
         generated = ${generated}, generated_until = CASE WHEN ${generated}::text IS NULL THEN NULL ELSE now() + make_interval(hours => ${runSecretsHours}) END,
         started_at = now(), finished_at = clock_timestamp()
       WHERE id = ${run.id} RETURNING id
-    ), audited AS (
-      INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-      SELECT ${run.submitterPk}::integer, ${actorName}, ${real?.pk ?? null}::integer, ${real?.username ?? null}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
-      FROM finished WHERE ${applied}
     )
-    SELECT pg_notify(${runChannel}, ${run.id}::text) FROM finished`)
+    INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
+    SELECT ${run.submitterPk}::integer, ${actorName}, ${real?.pk ?? null}::integer, ${real?.username ?? null}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
+    FROM finished WHERE ${applied}`)
+  tx.announce({ channel: runChannel, text: run.id })
 }
 
 /** A refusal completes the run: it is an answer, not an accident. */

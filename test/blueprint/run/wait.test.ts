@@ -80,7 +80,7 @@ async function waitingForLocks(): Promise<number> {
 }
 
 describe('a waiter is woken', { timeout: 30_000 }, () => {
-  test.concurrent('by NOTIFY from the transaction', async () => {
+  test.concurrent('by NOTIFY', async () => {
     const waiter = waiterThat({ listens: true })
     await until(async () => (await listeners()).length > 0, { what: 'it to listen' })
     expect(await medianDelay(waiter)).toBeLessThan(300)
