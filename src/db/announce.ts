@@ -7,11 +7,18 @@ export type Announcement = {
   readonly text: string
 }
 
-export const notify = (channel: string, texts: readonly string[]): Statement =>
-  sql`SELECT pg_notify(${channel}, ${texts.join(',')})`
-
 /** A payload has less than 8 000 bytes. */
 const atOnce = 200
+
+/** The statements that announce these, each as many of them as it can. */
+export function notifications(announcements: readonly Announcement[]): Statement[] {
+  return [...Map.groupBy(announcements, ({ channel }) => channel)].flatMap(([channel, group]) =>
+    Array.from({ length: Math.ceil(group.length / atOnce) }, (_, part) => {
+      const texts = group.slice(part * atOnce, (part + 1) * atOnce).map(({ text }) => text)
+      return sql`SELECT pg_notify(${channel}, ${texts.join(',')})`
+    }),
+  )
+}
 
 export type Announcer = {
   announce(one: Announcement): void
@@ -29,10 +36,7 @@ export function openAnnouncer(send: (statement: Statement) => Promise<unknown>):
   let sending: Promise<void> | undefined
   async function sendAll(): Promise<void> {
     while (waiting.length > 0) {
-      for (const [channel, group] of Map.groupBy(waiting.splice(0, atOnce), (one) => one.channel)) {
-        const texts = group.map(({ text }) => text)
-        await send(notify(channel, texts)).catch(() => {})
-      }
+      for (const statement of notifications(waiting.splice(0))) await send(statement).catch(() => {})
     }
     sending = undefined
   }

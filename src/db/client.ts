@@ -1,6 +1,6 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
-import { type Announcement, notify, openAnnouncer } from './announce.ts'
+import { type Announcement, notifications, openAnnouncer } from './announce.ts'
 import { databaseProblem, failureCode, isConnectionLost, lonelyProblem } from './failures.ts'
 import { PrismaClient } from './generated/client.ts'
 import { type Lanes, type Later, openLanes, sendTogether } from './lane.ts'
@@ -95,8 +95,10 @@ export function connect(url: string, { applicationName, max }: { applicationName
     writeUnflushed: async (statement) => void (await alone(writes, statement)),
     announce: announcer.announce,
     close: async () => {
+      // Whoever still works announces it before his connection is free.
+      await Promise.all([reads.close(), pool.end(), readers.end()])
       await announcer.close()
-      await Promise.all([reads.close(), writes.close(), pool.end(), readers.end()])
+      await writes.close()
     },
   }
 }
@@ -190,7 +192,7 @@ async function enclose<Result>(
     const committed = commit(client, settled())
     // Without others it leaves together with the COMMIT, which is soonest; with others, together with theirs.
     const isAlone = pool.totalCount - pool.idleCount === 1
-    if (isAlone) for (const { channel, text } of announcements) send(client, notify(channel, [text])).catch(() => {})
+    if (isAlone) for (const statement of notifications(announcements)) send(client, statement).catch(() => {})
     await committed
     if (!isAlone) announcements.forEach(announce)
     return result

@@ -90,13 +90,15 @@ function overdue(db: Db): Promise<Overdue[]> {
  */
 function erase(tx: Tx): void {
   tx.send(sql`
-    UPDATE runs SET generated = NULL, generated_until = NULL WHERE id IN (
+    WITH old AS (
       SELECT id FROM runs WHERE generated IS NOT NULL AND generated_until < now()
-      ORDER BY generated_until LIMIT ${erasedAtOnce} FOR UPDATE SKIP LOCKED)`)
+      ORDER BY generated_until LIMIT ${erasedAtOnce} FOR UPDATE SKIP LOCKED
+    ) UPDATE runs SET generated = NULL, generated_until = NULL FROM old WHERE runs.id = old.id`)
   tx.send(sql`
-    UPDATE tokens SET sealed_key = NULL WHERE pk IN (
+    WITH old AS (
       SELECT pk FROM tokens WHERE sealed_key IS NOT NULL AND created_at < now() - interval '24 hours'
-      ORDER BY created_at LIMIT ${erasedAtOnce} FOR UPDATE SKIP LOCKED)`)
+      ORDER BY created_at LIMIT ${erasedAtOnce} FOR UPDATE SKIP LOCKED
+    ) UPDATE tokens SET sealed_key = NULL FROM old WHERE tokens.pk = old.pk`)
 }
 
 /**

@@ -42,7 +42,6 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   const woken: string[] = []
   const listener = listen(url, log, wake)
 
-  /** Both wake-ups come after the commit: the first look sees the result, a second one would see the same. */
   function wake(id: string): void {
     const waiter = pending.get(id)
     if (waiter === undefined || waiter.woken) return
@@ -52,13 +51,14 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
     if (woken.length === 1) setImmediate(lookAtWoken)
   }
 
-  async function lookAtWoken(): Promise<void> {
+  function lookAtWoken(): void {
     const ids = woken.splice(0)
-    await look(ids)
+    // Who is told again while this look is under way looks again: an attempt that failed may have told him before.
     for (const id of ids) {
       const waiter = pending.get(id)
       if (waiter !== undefined) waiter.woken = false
     }
+    void look(ids)
   }
 
   async function look(ids: readonly string[]): Promise<void> {

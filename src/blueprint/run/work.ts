@@ -1,3 +1,4 @@
+import type { Announcement } from '../../db/announce.ts'
 import { CommitUnknown, type Db, type Tx, transaction } from '../../db/client.ts'
 import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
@@ -49,7 +50,10 @@ export async function work(worker: Worker, id: string): Promise<Outcome> {
       return await attemptTwice(worker, id)
     } catch (error) {
       if (error instanceof Refusal) return await finishRefused(worker, id, error)
-      if (error instanceof CommitUnknown && (await isFinishedNow(worker.db, id))) return 'applied'
+      if (error instanceof CommitUnknown && (await isFinishedNow(worker.db, id))) {
+        worker.db.announce(finished(id))
+        return 'applied'
+      }
       const retriable = error instanceof CommitUnknown || isTransient(error)
       if (!retriable) {
         await finishFailed(worker, id, error)
@@ -61,6 +65,8 @@ export async function work(worker: Worker, id: string): Promise<Outcome> {
     }
   }
 }
+
+const finished = (id: string): Announcement => ({ channel: runChannel, text: id })
 
 async function isFinishedNow(db: Db, id: string): Promise<boolean> {
   const runs = await readFinished(db, [id]).catch(() => [])
@@ -92,7 +98,7 @@ function attemptOnce(
     const running = live(run, 'lock')
     if (running === run) {
       // Whoever finished it may have died before he told anybody.
-      tx.announce({ channel: runChannel, text: id })
+      tx.announce(finished(id))
       return 'duplicate'
     }
     const result = await applyRun(tx, engine, run, actor, how)
@@ -171,7 +177,7 @@ function finish(
     INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
     SELECT ${run.submitterPk}::integer, ${actorName}, ${real?.pk ?? null}::integer, ${real?.username ?? null}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
     FROM finished WHERE ${applied}`)
-  tx.announce({ channel: runChannel, text: run.id })
+  tx.announce(finished(run.id))
 }
 
 /** A refusal completes the run: it is an answer, not an accident. */

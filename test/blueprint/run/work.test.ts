@@ -5,7 +5,7 @@ import { uuid7 } from '../../../src/ids.ts'
 import { named } from '../../support/installation.ts'
 import { within } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
-import { held, type Stand, stand } from './stand.ts'
+import { announced, held, type Stand, stand } from './stand.ts'
 
 let there: Stand
 beforeAll(async () => {
@@ -37,6 +37,14 @@ describe('duplicates are harmless', () => {
     expect(await there.work(id)).toBe('duplicate')
     expect(await there.run(id)).toEqual(before)
     expect(await audits(id)).toBe(1)
+  })
+
+  test('rung again, a finished run is announced again: who finished it may have died before he told anybody', async () => {
+    const { id } = await there.recorded()
+    await there.work(id)
+    const heard = await announced(there)
+    expect(await there.work(id)).toBe('duplicate')
+    await until(() => heard.includes(id), { what: 'the announcement' })
   })
 
   test('of 8 workers that are rung at once, one applies', async () => {
