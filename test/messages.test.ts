@@ -45,7 +45,7 @@ describe('nearest', () => {
     expect(nearest(sent, known)).toBe(near)
   })
 
-  test('is as near as any', () => {
+  test('is as near as the others', () => {
     const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 8 })
     fc.assert(
       fc.property(word, fc.array(word, { maxLength: 6 }), (sent, names) => {

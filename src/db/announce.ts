@@ -7,6 +7,9 @@ export type Announcement = {
   readonly text: string
 }
 
+/** @returns what was announced together, from the payload that arrived */
+export const textsIn = (payload: string): string[] => payload.split(',')
+
 /** A payload has less than 8 000 bytes. */
 const atOnce = 200
 

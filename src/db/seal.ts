@@ -16,7 +16,7 @@ export type Keyring = {
 
 const tagBytes = 16
 
-/** @param secret SECRET_KEY: any text of 32 characters or more */
+/** @param secret SECRET_KEY: a text of 32 characters or more */
 export function keyring(secret: string): Keyring {
   const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', secret, 'gatewright', purpose, 32))
   const key = derive('seal')

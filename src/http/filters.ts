@@ -51,7 +51,7 @@ const queryUuid = z
   .transform((text) => text.toLowerCase())
 const queryKey = queryInteger(1, 2_147_483_647)
 
-/** A parameter that may be repeated: any of its values will do. */
+/** A parameter that may be repeated: one of its values will do. */
 const repeated = <Item extends z.ZodType>(item: Item, max = 100) =>
   z.preprocess((sent) => (Array.isArray(sent) ? sent : [sent]), z.array(item).max(max, `Send at most ${max} of these.`))
 

@@ -139,7 +139,7 @@ async function audit(client: pg.Client, prefix: string, written: ReadonlyMap<str
   ])
 }
 
-/** So that the first plan is as good as any later one, and searches have no list to go through. */
+/** So that the first plan is as good as those that come later, and searches have no list to go through. */
 async function settle(client: pg.Client, written: readonly Table['name'][], watcher: Watcher): Promise<void> {
   const names = [...written, 'group_ancestors', 'row_counts']
   watcher.begin('vacuum, analyze')

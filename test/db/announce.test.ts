@@ -1,28 +1,22 @@
-import { Client } from 'pg'
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openAnnouncer } from '../../src/db/announce.ts'
 import { type Db, type Tx, transaction } from '../../src/db/client.ts'
 import { sql, unprepared } from '../../src/db/sql.ts'
 import { freshDatabase } from '../support/database.ts'
+import { listen } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 
 const channel = 'test'
 let url: string
 let db: Db
-let heard: string[]
-let listener: Client
+let heard: readonly string[]
 
 beforeAll(async () => {
   ;({ url, db } = await freshDatabase({ max: 8 }))
 })
 beforeEach(async () => {
-  heard = []
-  listener = new Client({ connectionString: url })
-  listener.on('notification', ({ payload }) => heard.push(payload ?? ''))
-  await listener.connect()
-  await listener.query(`LISTEN ${channel}`)
+  heard = await listen(url, channel)
 })
-afterEach(() => listener.end())
 
 const announcing = (text: string) => (tx: Tx) => Promise.resolve(tx.announce({ channel, text }))
 /** What was heard until now: announcements arrive in the order of commits. */

@@ -4,7 +4,7 @@ import { addUp } from '../../db/row-counts.ts'
 import { sql } from '../../db/sql.ts'
 import type { Logger } from '../../log.ts'
 import { type Life, live, maxRings, patienceS, type RunEvent } from './life.ts'
-import { runChannel } from './record.ts'
+import { runFinished } from './record.ts'
 
 /** Rings for one run: a job whose id names the run and the ring, because a queue ignores an id that it has seen. */
 export type Ring = (run: { readonly id: string; readonly title: string }, ring: number) => Promise<void>
@@ -119,7 +119,7 @@ async function settle(db: Db, runs: readonly Judged[], log: Logger): Promise<Jud
       runs.filter(({ next }) => next.state === 'failed'),
     )
     for (const { id } of given) {
-      tx.announce({ channel: runChannel, text: id })
+      tx.announce(runFinished(id))
       log.error({ run: id, rings: maxRings }, 'a run was given up')
     }
     return counted.filter(({ rings, next }) => next.rings > rings)

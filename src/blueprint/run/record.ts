@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Announcement } from '../../db/announce.ts'
 import type { Db, Queryable } from '../../db/client.ts'
 import type { Keyring, SealedPlace } from '../../db/seal.ts'
 import { sql, statement } from '../../db/sql.ts'
@@ -9,8 +10,11 @@ import { live, type RunState } from './life.ts'
 
 /** The run ledger: one row for each submission, and the truth about it. BullMQ only rings. */
 
-/** Where finished runs are announced: `LISTEN` on it. A payload is their ids, separated by commas. */
+/** Where finished runs are announced: `LISTEN` on it. */
 export const runChannel = 'gatewright_run'
+
+/** Tells whoever waits for a run to look at it. */
+export const runFinished = (id: string): Announcement => ({ channel: runChannel, text: id })
 
 /** A run as its readers see it. Times are the database's. */
 export type Run = {

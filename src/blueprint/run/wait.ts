@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { textsIn } from '../../db/announce.ts'
 import { type Db, type Tx, transaction } from '../../db/client.ts'
 import { isConnectionLost, isTransient } from '../../db/failures.ts'
 import type { Logger } from '../../log.ts'
@@ -35,29 +36,24 @@ const untaken = 'not applied: no worker took it in time'
 /** How long a cancel waits for a worker that has the run. */
 const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500, idleMs: 4_000 }
 
-type Pending = { woken: boolean; looks: number; lookAt: number; settle: (run: Run | undefined) => void }
+type Pending = { looks: number; lookAt: number; settle: (run: Run | undefined) => void }
 
 export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   const pending = new Map<string, Pending>()
-  const woken: string[] = []
+  const woken = new Set<string>()
   const listener = listen(url, log, wake)
 
   function wake(id: string): void {
-    const waiter = pending.get(id)
-    if (waiter === undefined || waiter.woken) return
-    waiter.woken = true
-    woken.push(id)
+    if (!pending.has(id)) return
     // Those that come together are read together.
-    if (woken.length === 1) setImmediate(lookAtWoken)
+    if (woken.size === 0) setImmediate(lookAtWoken)
+    woken.add(id)
   }
 
   function lookAtWoken(): void {
-    const ids = woken.splice(0)
+    const ids = [...woken]
     // Who is told again while this look is under way looks again: an attempt that failed may have told him before.
-    for (const id of ids) {
-      const waiter = pending.get(id)
-      if (waiter !== undefined) waiter.woken = false
-    }
+    woken.clear()
     void look(ids)
   }
 
@@ -91,7 +87,7 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
         resolve(run)
       }
       const timer = setTimeout(end, budgetMs, undefined)
-      pending.set(id, { woken: false, looks: 0, lookAt: Date.now() + lookAfterMs[0], settle: end })
+      pending.set(id, { looks: 0, lookAt: Date.now() + lookAfterMs[0], settle: end })
     })
   }
 
@@ -137,7 +133,7 @@ function listen(url: string, log: Logger, heard: (id: string) => void): { close(
       connectionTimeoutMillis: 2_000,
     })
     client = opened
-    opened.on('notification', ({ payload = '' }) => payload.split(',').forEach(heard))
+    opened.on('notification', ({ payload = '' }) => textsIn(payload).forEach(heard))
     opened.on('error', again)
     opened.on('end', again)
     try {

@@ -1,4 +1,3 @@
-import type { Announcement } from '../../db/announce.ts'
 import { CommitUnknown, type Db, type Tx, transaction } from '../../db/client.ts'
 import { isTransient } from '../../db/failures.ts'
 import { sql } from '../../db/sql.ts'
@@ -20,7 +19,7 @@ import {
   lockFreeRun,
   lockRun,
   readFinished,
-  runChannel,
+  runFinished,
   sealedColumn,
 } from './record.ts'
 
@@ -51,7 +50,7 @@ export async function work(worker: Worker, id: string): Promise<Outcome> {
     } catch (error) {
       if (error instanceof Refusal) return await finishRefused(worker, id, error)
       if (error instanceof CommitUnknown && (await isFinishedNow(worker.db, id))) {
-        worker.db.announce(finished(id))
+        worker.db.announce(runFinished(id))
         return 'applied'
       }
       const retriable = error instanceof CommitUnknown || isTransient(error)
@@ -65,8 +64,6 @@ export async function work(worker: Worker, id: string): Promise<Outcome> {
     }
   }
 }
-
-const finished = (id: string): Announcement => ({ channel: runChannel, text: id })
 
 async function isFinishedNow(db: Db, id: string): Promise<boolean> {
   const runs = await readFinished(db, [id]).catch(() => [])
@@ -98,7 +95,7 @@ function attemptOnce(
     const running = live(run, 'lock')
     if (running === run) {
       // Whoever finished it may have died before he told anybody.
-      tx.announce(finished(id))
+      tx.announce(runFinished(id))
       return 'duplicate'
     }
     const result = await applyRun(tx, engine, run, actor, how)
@@ -145,8 +142,8 @@ async function applyRun(
 }
 
 function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: ApplyResult): { generated: string | null } {
-  const any = Object.keys(generated).length > 0
-  return { generated: any ? keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated')) : null }
+  if (Object.keys(generated).length === 0) return { generated: null }
+  return { generated: keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated')) }
 }
 
 type Finish = {
@@ -177,7 +174,7 @@ function finish(
     INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
     SELECT ${run.submitterPk}::integer, ${actorName}, ${real?.pk ?? null}::integer, ${real?.username ?? null}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
     FROM finished WHERE ${applied}`)
-  tx.announce(finished(run.id))
+  tx.announce(runFinished(run.id))
 }
 
 /** A refusal completes the run: it is an answer, not an accident. */

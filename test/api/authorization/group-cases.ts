@@ -52,6 +52,7 @@ function cases(s: Scenery, self: number, users: readonly number[]): Record<strin
     [...users, s.third.pk],
   ]
   return {
+    // `any` is the matrix's word for a value that no rule singles out.
     'name: any': { sent: { name: name() } },
     'attributes: any': { sent: { attributes: { a: 1 } } },
     'is_superuser: true': { sent: { is_superuser: true } },

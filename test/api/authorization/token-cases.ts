@@ -28,6 +28,7 @@ type Sent = { value: unknown; before?: { intent?: 'api' | 'app_password'; manage
 
 function sent({ member, value }: Row, owner: Made, self: Made, { third }: Owners): Sent {
   const values: Record<string, Sent | undefined> = {
+    // `any` is the matrix's word for a value that no rule singles out.
     'identifier: any': { value: randomUUID() },
     'description: any': { value: 'another' },
     'intent: api': { value: 'api', before: { intent: 'app_password' } },

@@ -1,10 +1,12 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { maxRings, patienceS } from '../../../src/blueprint/run/life.ts'
 import { type Doorbell, reconcile, startReconciler } from '../../../src/blueprint/run/reconcile.ts'
+import { runChannel } from '../../../src/blueprint/run/record.ts'
 import { sql } from '../../../src/db/sql.ts'
 import { sha256, uuid7 } from '../../../src/ids.ts'
+import { listen } from '../../support/listen.ts'
 import { until } from '../../support/until.ts'
-import { announced, type Stand, stand } from './stand.ts'
+import { type Stand, stand } from './stand.ts'
 
 let there: Stand
 beforeAll(async () => {
@@ -71,7 +73,7 @@ describe('a queued run that nobody has', () => {
   })
 
   test('rung five times, is given up with its reason, and who waits hears of it', async () => {
-    const heard = await announced(there)
+    const heard = await listen(there.url, runChannel)
     const early = await rung(maxRings, patienceS(maxRings) - 1)
     const id = await rung(maxRings, patienceS(maxRings) + 0.1)
     expect(await rings()).toEqual([])

@@ -1,13 +1,11 @@
-import { Client } from 'pg'
 import { pino } from 'pino'
-import { record, runChannel } from '../../../src/blueprint/run/record.ts'
+import { record } from '../../../src/blueprint/run/record.ts'
 import { type Outcome, type Worker, work } from '../../../src/blueprint/run/work.ts'
 import { toBlueprint } from '../../../src/blueprint/submission.ts'
 import { print } from '../../../src/blueprint/yaml.ts'
 import { type Tx, transaction } from '../../../src/db/client.ts'
 import { sql } from '../../../src/db/sql.ts'
 import { uuid7 } from '../../../src/ids.ts'
-import { atEnd } from '../../support/at-end.ts'
 import { type Body, named } from '../../support/installation.ts'
 import { type Bench, bench } from '../engine.ts'
 
@@ -59,17 +57,6 @@ export async function stand(): Promise<Stand> {
     lock: (id) => held(there, (tx) => tx.query(sql`SELECT 1 FROM runs WHERE id = ${id} FOR UPDATE`)),
     run: (id) => db.prisma.run.findUniqueOrThrow({ where: { id } }),
   }
-}
-
-/** The runs that are announced from now on, as they come. */
-export async function announced({ url }: Pick<Bench, 'url'>): Promise<readonly string[]> {
-  const heard: string[] = []
-  const client = new Client({ connectionString: url })
-  client.on('notification', ({ payload = '' }) => heard.push(...payload.split(',')))
-  await client.connect()
-  atEnd(() => client.end())
-  await client.query(`LISTEN ${runChannel}`)
-  return heard
 }
 
 /** Opens a transaction, takes a lock in it, and keeps it until the returned function is called. */

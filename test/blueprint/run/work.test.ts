@@ -1,11 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { lockKey } from '../../../src/blueprint/perform.ts'
+import { runChannel } from '../../../src/blueprint/run/record.ts'
 import { sql } from '../../../src/db/sql.ts'
 import { uuid7 } from '../../../src/ids.ts'
 import { named } from '../../support/installation.ts'
+import { listen } from '../../support/listen.ts'
 import { within } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
-import { announced, held, type Stand, stand } from './stand.ts'
+import { held, type Stand, stand } from './stand.ts'
 
 let there: Stand
 beforeAll(async () => {
@@ -42,7 +44,7 @@ describe('duplicates are harmless', () => {
   test('rung again, a finished run is announced again: who finished it may have died before he told anybody', async () => {
     const { id } = await there.recorded()
     await there.work(id)
-    const heard = await announced(there)
+    const heard = await listen(there.url, runChannel)
     expect(await there.work(id)).toBe('duplicate')
     await until(() => heard.includes(id), { what: 'the announcement' })
   })
