@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Faults, type FieldErrors, type FieldPath, Problem } from '../src/errors.ts'
+import { cpuMsOf } from './support/cpu-time.ts'
 
 function treeOf(...list: [FieldPath, string][]): FieldErrors {
   const faults = new Faults()
@@ -92,9 +93,10 @@ test('faults are thrown all at once, and none when there are none', () => {
 
 test('gathering many faults takes time in proportion', () => {
   const faults = new Faults()
-  const start = performance.now()
-  for (let index = 0; index < 20_000; index += 1) faults.add(['list', index], 'Bad.')
-  expect(performance.now() - start).toBeLessThan(1_000)
+  const gather = () => {
+    for (let index = 0; index < 20_000; index += 1) faults.add(['list', index], 'Bad.')
+  }
+  expect(cpuMsOf(gather)).toBeLessThan(1_000)
 })
 
 test('a problem keeps what caused it', () => {

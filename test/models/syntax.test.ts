@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import * as syntax from '../../src/models/syntax.ts'
 import { anyUrl, launchUrl } from '../../src/models/urls.ts'
+import { cpuMsOf } from '../support/cpu-time.ts'
 import { type SyntaxTable, testSyntaxes } from './check.ts'
 
 const long = 'a'.repeat(64)
@@ -220,9 +221,10 @@ test('texts made to make a pattern backtrack are judged at once', () => {
     '%('.repeat(1_000),
     '10.0.0.0/8,'.repeat(180),
   ]
-  const startMs = performance.now()
-  for (const check of checks) for (const text of texts) check(text)
-  expect(performance.now() - startMs).toBeLessThan(500)
+  const checkAll = () => {
+    for (const check of checks) for (const text of texts) check(text)
+  }
+  expect(cpuMsOf(checkAll)).toBeLessThan(500)
 })
 
 test('blankOr takes an empty text too', () => {

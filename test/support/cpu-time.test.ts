@@ -1,0 +1,27 @@
+import { setTimeout } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { cpuMs, cpuMsOf, longestTurnMs } from './cpu-time.ts'
+
+function compute(ms: number): void {
+  const from = cpuMs()
+  while (cpuMs() - from < ms);
+}
+
+test('what is computed counts, what is waited for does not', async () => {
+  expect(cpuMsOf(() => compute(30))).toBeGreaterThanOrEqual(30)
+  const from = cpuMs()
+  await setTimeout(300)
+  expect(cpuMs() - from).toBeLessThan(100)
+})
+
+test('the longest turn counts, not all of them', async () => {
+  const turns = async () => {
+    for (let turn = 0; turn < 10; turn += 1) {
+      compute(20)
+      await setTimeout(5)
+    }
+  }
+  const longest = await longestTurnMs(turns)
+  expect(longest).toBeGreaterThanOrEqual(20)
+  expect(longest).toBeLessThan(150)
+})
