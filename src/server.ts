@@ -43,10 +43,8 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   const db = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections })
   const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
   const firstToken = await bootstrap(db, engine, config.bootstrapToken)
-  const queue = backend.openQueue(applyQueue)
-  // BullMQ keeps the outcome of its first connection to PostgreSQL for ever: one that failed would never be tried again.
-  await queue.waitUntilReady()
-  const events = backend.openEvents(applyQueue)
+  const queue = await backend.openQueue(applyQueue)
+  const events = await backend.openEvents(applyQueue)
   const waiter = startWaiter(db, databaseUrl, log)
   const backlog = startBacklog(db)
   const ended = ({ jobId }: { jobId: string }) => {

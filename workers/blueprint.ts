@@ -28,9 +28,7 @@ async function main(): Promise<void> {
   const worker = { db, engine, log, runSecretsHours: config.runSecretsHours }
 
   const consumer = await startConsumer(backend, db, config.workerConcurrency, (run) => work(worker, run))
-  const queue = backend.openQueue(applyQueue)
-  // A first connection to PostgreSQL that fails is never tried again: better not to start.
-  await queue.waitUntilReady()
+  const queue = await backend.openQueue(applyQueue)
   // First of all what a worker that died has left behind: somebody waits for it.
   const reconciler = startReconciler(db, doorbell(queue), log)
   const upkeep = await startUpkeep(queue, log)

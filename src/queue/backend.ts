@@ -16,7 +16,7 @@ import {
 } from 'bullmq'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { databaseProblem } from '../db/failures.ts'
+import { databaseProblem, isConnectionLost } from '../db/failures.ts'
 import { Problem } from '../errors.ts'
 import type { ApplyJob, QueueSpec } from './define.ts'
 
@@ -27,7 +27,7 @@ export type ApplyQueue =
 export type ApplyEvents = Pick<QueueEvents, 'close'> & {
   on(event: 'completed' | 'failed', listener: (ended: { jobId: string }) => void): unknown
 }
-export type ApplyWorker = Pick<Worker, 'close' | 'isRunning' | 'waitUntilReady'>
+export type ApplyWorker = Pick<Worker, 'close' | 'isRunning'>
 
 /** Milliseconds: BullMQ's own `close` waits for ever while Redis is away. A worker gets the time that a run takes. */
 export const closeWithinMs = { worker: 6_000, other: 1_000 } as const
@@ -39,18 +39,18 @@ export async function closeInTime(closing: { close(): Promise<unknown> }, within
 
 /**
  * The one switch between the two places a queue can live: Redis when there is a URL for it, else PostgreSQL. Everything
- * above gets the same three things and cannot tell.
+ * above gets the same three things, each of them ready, and cannot tell.
  */
 export type Backend = {
   readonly kind: 'redis' | 'postgres'
   /** After `check` has passed: a queue asks Redis for its version once, and stays broken when nobody answers. */
-  openQueue(spec: QueueSpec): ApplyQueue
+  openQueue(spec: QueueSpec): Promise<ApplyQueue>
   openWorker(
     spec: QueueSpec,
     work: (job: Job<ApplyJob>) => Promise<string>,
     options: { concurrency: number },
-  ): ApplyWorker
-  openEvents(spec: QueueSpec): ApplyEvents
+  ): Promise<ApplyWorker>
+  openEvents(spec: QueueSpec): Promise<ApplyEvents>
   /**
    * @returns what the operator should know of how the store is set up, a sentence each
    * @throws {Problem} `unavailable` when it cannot be reached, or throws jobs away
@@ -98,17 +98,12 @@ function openRedis(url: string): Backend {
   return {
     kind: 'redis',
     openQueue: (spec) => {
-      const queue: Queue<ApplyJob> = new Queue(spec.name, {
-        connection: producer,
-        defaultJobOptions: spec.jobs,
-        skipWaitingForReady: true,
-      })
-      queue.on('error', () => {})
-      return queue
+      const options = { connection: producer, defaultJobOptions: spec.jobs, skipWaitingForReady: true }
+      return opened(() => new Queue<ApplyJob>(spec.name, options))
     },
     openWorker: (spec, work, { concurrency }) =>
-      quiet(new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
-    openEvents: (spec) => quiet(new QueueEvents(spec.name, { connection: connect(true) }, calmRedis)),
+      opened(() => new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
+    openEvents: (spec) => opened(() => new QueueEvents(spec.name, { connection: connect(true) }, calmRedis)),
     check: () => checkRedis(producer),
     close: async () => {
       for (const connection of connections) connection.disconnect()
@@ -178,25 +173,20 @@ async function openPostgres(url: string): Promise<Backend> {
   })
   return {
     kind: 'postgres',
-    openQueue: (spec) =>
-      quiet(
-        new Queue(
-          spec.name,
-          { connection: connection('gatewright-queue', 8), defaultJobOptions: spec.jobs, skipWaitingForReady: true },
-          createPostgresBackend,
-        ),
-      ),
-    openWorker: (spec, work, { concurrency }) =>
-      quiet(
-        new Worker(
-          spec.name,
-          work,
-          { connection: connection('gatewright-queue-worker', concurrency + 2), concurrency, ...workerDefaults },
-          createPostgresBackend,
-        ),
-      ),
-    openEvents: (spec) =>
-      quiet(new QueueEvents(spec.name, { connection: connection('gatewright-queue-events', 2) }, calmPostgres)),
+    openQueue: (spec) => {
+      const pool = connection('gatewright-queue', 8)
+      const options = { connection: pool, defaultJobOptions: spec.jobs, skipWaitingForReady: true }
+      return opened(() => new Queue(spec.name, options, createPostgresBackend))
+    },
+    openWorker: (spec, work, { concurrency }) => {
+      const pool = connection('gatewright-queue-worker', concurrency + 2)
+      const options = { connection: pool, concurrency, ...workerDefaults }
+      return opened(() => new Worker(spec.name, work, options, createPostgresBackend))
+    },
+    openEvents: (spec) => {
+      const pool = connection('gatewright-queue-events', 2)
+      return opened(() => new QueueEvents(spec.name, { connection: pool }, calmPostgres))
+    },
     check: async () => [],
     close: async () => {},
   }
@@ -219,10 +209,35 @@ const calmRedis: BackendFactory<RedisQueueBackend> = (...settings) => calm(creat
 const calmPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (...settings) =>
   calm(createPostgresBackend(...settings))
 
-/** An 'error' event without a listener ends the process; what it says shows up where a call fails. */
-function quiet<Emitter extends { on(event: 'error', listener: (error: Error) => void): unknown }>(
-  emitter: Emitter,
-): Emitter {
-  emitter.on('error', () => {})
-  return emitter
+const openedWithinMs = 5_000
+
+/**
+ * BullMQ keeps the outcome of a first connection for ever: one that failed is never tried again, and neither is
+ * anything that needs it. So it is thrown away, and made anew.
+ *
+ * @throws {Problem} `unavailable` when there is no connection in 5 s
+ */
+async function opened<
+  Part extends {
+    on(event: 'error', listener: (error: Error) => void): unknown
+    waitUntilReady(): Promise<unknown>
+    close(): Promise<unknown>
+  },
+>(make: () => Part): Promise<Part> {
+  const deadline = performance.now() + openedWithinMs
+  for (;;) {
+    const part = make()
+    // An 'error' event without a listener ends the process; what it says shows up where a call fails.
+    part.on('error', () => {})
+    try {
+      await part.waitUntilReady()
+      return part
+    } catch (error) {
+      await closeInTime(part, closeWithinMs.other)
+      if (!isConnectionLost(error)) throw error
+      if (performance.now() > deadline)
+        throw new Problem('unavailable', 'The queue cannot be reached.', { retryAfterS: 1, cause: error })
+      await delay(50)
+    }
+  }
 }

@@ -14,7 +14,7 @@ export async function startConsumer(
   concurrency: number,
   work: (run: string) => Promise<string>,
 ): Promise<ApplyWorker> {
-  const consumer = backend.openWorker(
+  return await backend.openWorker(
     applyQueue,
     async (job) => {
       if (job.name !== canaryName) return work(job.data.run)
@@ -23,6 +23,4 @@ export async function startConsumer(
     },
     { concurrency },
   )
-  await consumer.waitUntilReady()
-  return consumer
 }

@@ -73,7 +73,7 @@ onBothQueues((kind) => {
   async function jobsThatReturned(outcome: string, slug: string): Promise<string[] | false> {
     const backend = await openBackend({ redisUrl: stand.redis?.url ?? null, databaseUrl: stand.databaseUrl })
     await backend.check()
-    const queue = backend.openQueue(applyQueue)
+    const queue = await backend.openQueue(applyQueue)
     try {
       const jobs = await queue.getCompleted(0, 50)
       const names = jobs.flatMap(({ name, returnvalue }) =>

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
 import { sql } from '../../src/db/sql.ts'
@@ -23,7 +24,7 @@ async function opened(urls: {
   const backend = await openBackend(urls)
   atEnd(() => backend.close())
   await backend.check()
-  const queue = backend.openQueue(applyQueue)
+  const queue = await backend.openQueue(applyQueue)
   atEnd(() => queue.close())
   return { backend, queue }
 }
@@ -43,9 +44,8 @@ async function consume(backend: Backend): Promise<Taken> {
     taken.push({ name, id, data })
     return 'applied'
   }
-  const worker = backend.openWorker(applyQueue, work, { concurrency: 2 })
+  const worker = await backend.openWorker(applyQueue, work, { concurrency: 2 })
   atEnd(() => worker.close())
-  await worker.waitUntilReady()
   return taken
 }
 
@@ -63,7 +63,7 @@ function claims(redis: () => Promise<string | null>): void {
 
   test('a ring is a job that says which run it is for; an id that was seen rings no second time', async () => {
     const ended: string[] = []
-    const events = backend.openEvents(applyQueue)
+    const events = await backend.openEvents(applyQueue)
     atEnd(() => events.close())
     events.on('completed', ({ jobId: id }) => void ended.push(id))
     await ring(queue, run, 1)
@@ -158,6 +158,35 @@ describe("on PostgreSQL's", () => {
     proxy.accept(true)
     await until(() => ring(queue, run, 4).then(() => true), { what: 'the bell to ring again' })
     expect(await standsInLine(queue, run, 4)).toBe(true)
+  })
+
+  test('a first connection that fails is tried again, and all of it works then', async () => {
+    const { url } = await freshDatabase()
+    const proxy = await proxyTo(url)
+    const backend = await openBackend({ redisUrl: null, databaseUrl: proxy.url })
+    proxy.accept(false)
+    const opening = Promise.all([backend.openQueue(applyQueue), backend.openEvents(applyQueue), consume(backend)])
+    await setTimeout(300)
+    proxy.accept(true)
+    const [queue, events, taken] = await opening
+    atEnd(() => queue.close())
+    atEnd(() => events.close())
+    const ended: string[] = []
+    events.on('completed', ({ jobId: id }) => void ended.push(id))
+    const heard = () => ring(queue, run, taken.length + 1).then(() => ended.length > 0)
+    await until(heard, { what: "the queue's event", everyMs: 100 })
+    expect(taken[0]).toMatchObject({ name: run.title, data: { run: run.id } })
+  })
+
+  test('a store that is away for longer is told', { timeout: 15_000 }, async () => {
+    const { url } = await freshDatabase()
+    const proxy = await proxyTo(url)
+    const backend = await openBackend({ redisUrl: null, databaseUrl: proxy.url })
+    proxy.accept(false)
+    await expect(backend.openQueue(applyQueue)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: 'The queue cannot be reached.',
+    })
   })
 })
 

@@ -70,9 +70,9 @@ export async function installation({
   const backend = await openBackend({ redisUrl, databaseUrl: url })
   atEnd(() => backend.close())
   await backend.check()
-  const queue = backend.openQueue(applyQueue)
+  const queue = await backend.openQueue(applyQueue)
   atEnd(() => queue.close())
-  const events = backend.openEvents(applyQueue)
+  const events = await backend.openEvents(applyQueue)
   atEnd(() => events.close())
   const waiter = startWaiter(db, url, logger)
   atEnd(() => waiter.close())
@@ -89,11 +89,9 @@ export async function installation({
   const worker: Worker = { db, engine, log: logger, runSecretsHours }
   const gate = openGate()
   if (workers === 'one') {
-    const consumer = backend.openWorker(applyQueue, (job) => gate.passed().then(() => work(worker, job.data.run)), {
-      concurrency: 4,
-    })
+    const takeUp = (job: { data: { run: string } }) => gate.passed().then(() => work(worker, job.data.run))
+    const consumer = await backend.openWorker(applyQueue, takeUp, { concurrency: 4 })
     atEnd(() => consumer.close())
-    await consumer.waitUntilReady()
     const reconciler = startReconciler(db, bell, logger)
     atEnd(() => reconciler.stop())
   }

@@ -21,7 +21,7 @@ async function opened(redisUrl: string | null, databaseUrl: string): Promise<{ b
   const backend = await openBackend({ redisUrl, databaseUrl })
   atEnd(() => backend.close())
   await backend.check()
-  const queue = backend.openQueue(applyQueue)
+  const queue = await backend.openQueue(applyQueue)
   atEnd(() => queue.close())
   return { backend, queue }
 }
@@ -63,7 +63,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
       if (state === 'failed') throw new Error('a surprise')
       return 'gone'
     }
-    worker = backend.openWorker(applyQueue, work, { concurrency: 1 })
+    worker = await backend.openWorker(applyQueue, work, { concurrency: 1 })
     await until(async () => (await queue.getJobState(jobId(run.id, 1))) === state, { what: `the job to be ${state}` })
   }
 
@@ -101,7 +101,8 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
   })
 
   test('a line of a hundred is asked about at once', async () => {
-    const runs = await Promise.all(Array.from({ length: 100 }, () => overdue(there, maxRings)))
+    const runs: Run[] = []
+    while (runs.length < 100) runs.push(await overdue(there, maxRings))
     await Promise.all(runs.map((run) => queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, maxRings) })))
     await reconcile(there.db, doorbell(queue), there.worker.log)
     const fresh = await there.db.prisma.run.count({
