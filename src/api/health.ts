@@ -69,8 +69,11 @@ function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Pro
     ask: () => Promise<Answer>,
     judge: (answer: Answer) => Check,
     silent: string,
+    // For so long it may be starting beside this process: nobody needs to be told that it is not well yet.
+    startsWithinS = 0,
   ) {
     const question = probe(ask)
+    const toldFrom = performance.now() + startsWithinS * 1_000
     let last = true
     return async (): Promise<Check> => {
       let cause: unknown
@@ -78,9 +81,10 @@ function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Pro
         cause = error
         return ill(silent)
       })
-      if (found.ok !== last)
+      if (found.ok !== last && (found.ok || performance.now() > toldFrom)) {
         log[found.ok ? 'info' : 'warn']({ part: name, ...(cause !== undefined && { err: cause }) }, found.detail)
-      last = found.ok
+        last = found.ok
+      }
       return found
     }
   }
@@ -108,6 +112,7 @@ function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Pro
     () => sinceConsumptionS(quick),
     judgeWorker,
     `When a worker last took a job ${cannotTell}`,
+    consumedWithinS,
   )
   return async () => {
     const [database, migrations, answering, worker] = await Promise.all([

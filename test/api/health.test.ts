@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { sql } from '../../src/db/sql.ts'
+import { beat } from '../../src/queue/heartbeat.ts'
 import { freshDatabase } from '../support/database.ts'
+import { installation } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
@@ -94,6 +97,28 @@ function claims(queue: () => Promise<string | null>): void {
     expect(wells(await ready(stack))).toEqual({ ...allWell, worker: false })
   })
 }
+
+test('a worker that takes no jobs is told to the log once, and not while it may be starting', {
+  timeout: 30_000,
+}, async () => {
+  const { admin, db, log } = await installation({ workers: 'none' })
+  const told = () => log.map((line) => JSON.parse(line)).filter(({ part }) => part === 'worker')
+  const status = async () => (await admin.get('/-/health/ready/')).status
+  expect(await status()).toBe(503)
+  await beat(db)
+  expect(await status()).toBe(200)
+  expect(told()).toEqual([])
+
+  await db.query(sql`UPDATE queue_heartbeats SET consumed_at = now() - interval '1 minute'`)
+  await until(async () => (await status()) === 503 && told().length > 0, { what: 'it to be told', withinMs: 15_000 })
+  expect(await status()).toBe(503)
+  await beat(db)
+  expect(await status()).toBe(200)
+  expect(told()).toEqual([
+    expect.objectContaining({ level: 40, msg: expect.stringContaining('No worker has taken a job for') }),
+    expect.objectContaining({ level: 30, msg: 'A worker takes jobs.' }),
+  ])
+})
 
 describe("the queue on PostgreSQL's", () => claims(async () => null))
 
