@@ -4,7 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import * as tidy from './support/tidy.ts'
 
-/** Each rule beside made-up trees that break it, one by one, and one that keeps it: a rule that cannot fail is none. */
+/**
+ * Each rule beside made-up trees that break it, one by one, and one that keeps it: a rule that cannot fail is none.
+ * What a rule is to find stands here spelled out (`any`, `test.skip`, `test.todo`): as text, not as code of this file.
+ */
 const rules: Record<string, { rule: tidy.Rule; bad: Record<string, string>[]; good: Record<string, string> }> = {
   'imports run downwards only': {
     rule: tidy.importsRunDownwards,
@@ -92,7 +95,6 @@ const rules: Record<string, { rule: tidy.Rule; bad: Record<string, string>[]; go
   'the type checker is not silenced': {
     rule: tidy.typesAreNotSilenced,
     bad: [
-      // Spelled out, because it is what the rule is to find.
       { 'src/app.ts': 'const app: any = 1' },
       { 'test/x.test.ts': 'read(answer as any)' },
       { 'src/db/a.ts': 'new Map<string, Set<any>>()' },

@@ -43,7 +43,7 @@ export async function closeInTime(closing: { close(): Promise<unknown> }, within
  */
 export type Backend = {
   readonly kind: 'redis' | 'postgres'
-  /** After `check` has passed: a queue asks Redis for its version once, and stays broken when nobody answers. */
+  /** After `check` has passed, which waits for Redis: a queue asks it for its version at once, and only once. */
   openQueue(spec: QueueSpec): Promise<ApplyQueue>
   openWorker(
     spec: QueueSpec,

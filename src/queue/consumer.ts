@@ -8,13 +8,13 @@ import { beat } from './heartbeat.ts'
  *
  * @param work on the run of this id; what it answers is how the job ended
  */
-export async function startConsumer(
+export function startConsumer(
   backend: Backend,
   db: Queryable,
   concurrency: number,
   work: (run: string) => Promise<string>,
 ): Promise<ApplyWorker> {
-  return await backend.openWorker(
+  return backend.openWorker(
     applyQueue,
     async (job) => {
       if (job.name !== canaryName) return work(job.data.run)

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
 import { sql } from '../../src/db/sql.ts'
-import { type ApplyQueue, type Backend, openBackend } from '../../src/queue/backend.ts'
+import type { ApplyQueue, Backend } from '../../src/queue/backend.ts'
 import { applyQueue, canaryName, jobId, runOfJob } from '../../src/queue/define.ts'
 import { ring, standsInLine } from '../../src/queue/doorbell.ts'
 import { beat, sinceConsumptionS } from '../../src/queue/heartbeat.ts'
@@ -12,28 +12,11 @@ import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { needs } from '../support/needs.ts'
 import { proxyTo } from '../support/proxy.ts'
+import { backendOn, queueOn } from '../support/queue.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
-
-async function opened(urls: {
-  redisUrl: string | null
-  databaseUrl: string
-}): Promise<{ backend: Backend; queue: ApplyQueue }> {
-  const backend = await openBackend(urls)
-  atEnd(() => backend.close())
-  await backend.check()
-  const queue = await backend.openQueue(applyQueue)
-  atEnd(() => queue.close())
-  return { backend, queue }
-}
-
-async function backendOn(redisUrl: string): Promise<Backend> {
-  const backend = await openBackend({ redisUrl, databaseUrl: '' })
-  atEnd(() => backend.close())
-  return backend
-}
 
 type Taken = { name: string; id: string | undefined; data: unknown }[]
 
@@ -49,6 +32,15 @@ async function consume(backend: Backend): Promise<Taken> {
   return taken
 }
 
+/** Events of before it listens are lost, and nobody says when it does. */
+async function untilHeard(queue: ApplyQueue, taken: Taken, ended: readonly string[]): Promise<void> {
+  const heard = async () => {
+    if (ended.length === 0) await ring(queue, run, taken.length + 1)
+    return ended.length > 0
+  }
+  await until(heard, { what: "the queue's event", everyMs: 100 })
+}
+
 function claims(redis: () => Promise<string | null>): void {
   let backend: Backend
   let queue: ApplyQueue
@@ -57,7 +49,7 @@ function claims(redis: () => Promise<string | null>): void {
   beforeAll(async () => {
     const fresh = await freshDatabase()
     db = fresh.db
-    ;({ backend, queue } = await opened({ redisUrl: await redis(), databaseUrl: fresh.url }))
+    ;({ backend, queue } = await queueOn({ redisUrl: await redis(), databaseUrl: fresh.url }))
     taken = await consume(backend)
   })
 
@@ -76,12 +68,7 @@ function claims(redis: () => Promise<string | null>): void {
       [run.title, `run-${run.id}-1`, { run: run.id }],
       [run.title, `run-${run.id}-2`, { run: run.id }],
     ])
-    // Events of before it listens are lost, and nobody says when it does.
-    const heard = async () => {
-      if (ended.length === 0) await ring(queue, run, taken.length + 1)
-      return ended.length > 0
-    }
-    await until(heard, { what: "the queue's event", everyMs: 100 })
+    await untilHeard(queue, taken, ended)
     expect(ended.map(runOfJob)).toContain(run.id)
   })
 
@@ -137,6 +124,15 @@ function claims(redis: () => Promise<string | null>): void {
   })
 }
 
+/** A queue in a PostgreSQL that takes no connections from now on. */
+async function turnedAway(): Promise<{ backend: Backend; letIn(): void }> {
+  const { url } = await freshDatabase()
+  const proxy = await proxyTo(url)
+  const backend = await backendOn({ redisUrl: null, databaseUrl: proxy.url })
+  proxy.accept(false)
+  return { backend, letIn: () => proxy.accept(true) }
+}
+
 describe("on PostgreSQL's", () => {
   claims(async () => null)
 
@@ -145,7 +141,7 @@ describe("on PostgreSQL's", () => {
   }, async () => {
     const { url } = await freshDatabase()
     const proxy = await proxyTo(url)
-    const { queue } = await opened({ redisUrl: null, databaseUrl: proxy.url })
+    const { queue } = await queueOn({ redisUrl: null, databaseUrl: proxy.url })
     await ring(queue, run, 1)
     proxy.freeze(true)
     await refusedSoon(queue, 2)
@@ -161,28 +157,21 @@ describe("on PostgreSQL's", () => {
   })
 
   test('a first connection that fails is tried again, and all of it works then', async () => {
-    const { url } = await freshDatabase()
-    const proxy = await proxyTo(url)
-    const backend = await openBackend({ redisUrl: null, databaseUrl: proxy.url })
-    proxy.accept(false)
+    const { backend, letIn } = await turnedAway()
     const opening = Promise.all([backend.openQueue(applyQueue), backend.openEvents(applyQueue), consume(backend)])
     await setTimeout(300)
-    proxy.accept(true)
+    letIn()
     const [queue, events, taken] = await opening
     atEnd(() => queue.close())
     atEnd(() => events.close())
     const ended: string[] = []
     events.on('completed', ({ jobId: id }) => void ended.push(id))
-    const heard = () => ring(queue, run, taken.length + 1).then(() => ended.length > 0)
-    await until(heard, { what: "the queue's event", everyMs: 100 })
+    await untilHeard(queue, taken, ended)
     expect(taken[0]).toMatchObject({ name: run.title, data: { run: run.id } })
   })
 
   test('a store that is away for longer is told', { timeout: 15_000 }, async () => {
-    const { url } = await freshDatabase()
-    const proxy = await proxyTo(url)
-    const backend = await openBackend({ redisUrl: null, databaseUrl: proxy.url })
-    proxy.accept(false)
+    const { backend } = await turnedAway()
     await expect(backend.openQueue(applyQueue)).rejects.toMatchObject({
       code: 'unavailable',
       message: 'The queue cannot be reached.',
@@ -198,7 +187,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
   }, async () => {
     const redis = await ownRedis()
     const { url } = await freshDatabase()
-    const { queue } = await opened({ redisUrl: redis.url, databaseUrl: url })
+    const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: url })
     await ring(queue, run, 1)
     process.kill(redis.pid, 'SIGSTOP')
     await refusedSoon(queue, 2)
@@ -214,7 +203,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
 
   test('one that throws keys away is refused at start, by its setting', async () => {
     const redis = await ownRedis({ flags: ['--maxmemory-policy', 'allkeys-lru'] })
-    await expect(opened({ redisUrl: redis.url, databaseUrl: '' })).rejects.toMatchObject({
+    await expect(queueOn({ redisUrl: redis.url, databaseUrl: '' })).rejects.toMatchObject({
       code: 'unavailable',
       message: expect.stringContaining('maxmemory-policy allkeys-lru'),
     })
@@ -223,13 +212,13 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
   test('and so it is where it may not be asked for its settings', async () => {
     const guest = ['--user', 'guest', 'on', '>secret', '~*', '&*', '+@all', '-config']
     const redis = await ownRedis({ flags: ['--maxmemory-policy', 'volatile-ttl', ...guest] })
-    const backend = await backendOn(redis.url.replace('//', '//guest:secret@'))
+    const backend = await backendOn({ redisUrl: redis.url.replace('//', '//guest:secret@'), databaseUrl: '' })
     await expect(backend.check()).rejects.toMatchObject({ message: expect.stringContaining('volatile-ttl') })
   })
 
   test('one that keeps nothing on disk is taken, and told of', async () => {
     const redis = await ownRedis()
-    const backend = await backendOn(redis.url)
+    const backend = await backendOn({ redisUrl: redis.url, databaseUrl: '' })
     expect(await backend.check()).toEqual([
       'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker rings for them again. Set appendonly to yes.',
     ])
@@ -237,7 +226,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
 
   test('one that keeps an append-only file and throws nothing away is as it must be', async () => {
     const redis = await ownRedis({ durable: true })
-    const backend = await backendOn(redis.url)
+    const backend = await backendOn({ redisUrl: redis.url, databaseUrl: '' })
     expect(await backend.check()).toEqual([])
   })
 
@@ -247,7 +236,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
       flags: ['--user', 'guest', 'on', '>secret', '~*', '&*', '+@all', '-info'],
     })
     const url = redis.url.replace('//', '//guest:secret@')
-    const backend = await backendOn(url)
+    const backend = await backendOn({ redisUrl: url, databaseUrl: '' })
     expect(await backend.check()).toEqual([
       'How Redis is set up could not be checked. It must have maxmemory-policy noeviction and should have appendonly yes: see to it where it is run.',
     ])
@@ -255,13 +244,13 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
 
   test('one that is full refuses the bell, and the run is not lost', async () => {
     const redis = await ownRedis({ flags: ['--maxmemory', '1'] })
-    const { queue } = await opened({ redisUrl: redis.url, databaseUrl: '' })
+    const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: '' })
     await refusedSoon(queue, 1)
   })
 
   test('one that is not there is refused at start', { timeout: 15_000 }, async () => {
     const redisUrl = `redis://127.0.0.1:${await freePort()}`
-    await expect(opened({ redisUrl, databaseUrl: '' })).rejects.toMatchObject({
+    await expect(queueOn({ redisUrl, databaseUrl: '' })).rejects.toMatchObject({
       code: 'unavailable',
       message: 'Redis cannot be reached at REDIS_URL.',
     })

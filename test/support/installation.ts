@@ -9,7 +9,7 @@ import { type Worker, work } from '../../src/blueprint/run/work.ts'
 import { bootstrap } from '../../src/bootstrap.ts'
 import type { Db } from '../../src/db/client.ts'
 import type { Api } from '../../src/http/api.ts'
-import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
+import type { ApplyQueue } from '../../src/queue/backend.ts'
 import { applyQueue, runOfJob } from '../../src/queue/define.ts'
 import { doorbell } from '../../src/queue/doorbell.ts'
 import { type Asker, askAs } from './asker.ts'
@@ -17,6 +17,7 @@ import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
 import { adminToken, loadEngine } from './engine.ts'
 import { type Make, makers } from './make.ts'
+import { queueOn } from './queue.ts'
 import { freshRedis } from './redis.ts'
 import { until } from './until.ts'
 
@@ -67,11 +68,7 @@ export async function installation({
   const engine = await loadEngine()
   await bootstrap(db, engine, adminToken)
 
-  const backend = await openBackend({ redisUrl, databaseUrl: url })
-  atEnd(() => backend.close())
-  await backend.check()
-  const queue = await backend.openQueue(applyQueue)
-  atEnd(() => queue.close())
+  const { backend, queue } = await queueOn({ redisUrl, databaseUrl: url })
   const events = await backend.openEvents(applyQueue)
   atEnd(() => events.close())
   const waiter = startWaiter(db, url, logger)

@@ -72,7 +72,8 @@ describe('a group of 20 000', () => {
     for (const include_users of [true, false]) {
       const url = `${groups.path}?include_users=${include_users}`
       // The least of a few: what is compiled or collected meanwhile takes time too.
-      const turns = [await longestTurnMs(() => ask(url)), await longestTurnMs(() => ask(url))]
+      const turn = () => longestTurnMs(() => ask(url))
+      const turns = [await turn(), await turn(), await turn()]
       expect(Math.min(...turns)).toBeLessThan(50)
     }
   })

@@ -2,13 +2,13 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest
 import { maxRings } from '../../../src/blueprint/run/life.ts'
 import { reconcile } from '../../../src/blueprint/run/reconcile.ts'
 import { sql } from '../../../src/db/sql.ts'
-import { type ApplyQueue, type ApplyWorker, type Backend, openBackend } from '../../../src/queue/backend.ts'
+import type { ApplyQueue, ApplyWorker, Backend } from '../../../src/queue/backend.ts'
 import { applyQueue, jobId } from '../../../src/queue/define.ts'
 import { doorbell } from '../../../src/queue/doorbell.ts'
 import { applyPath } from '../../support/asker.ts'
-import { atEnd } from '../../support/at-end.ts'
 import { installation, named, type QueueKind } from '../../support/installation.ts'
 import { needs } from '../../support/needs.ts'
+import { queueOn } from '../../support/queue.ts'
 import { freshRedis, ownRedis } from '../../support/redis.ts'
 import { until } from '../../support/until.ts'
 import { type Stand, stand } from './stand.ts'
@@ -16,15 +16,6 @@ import { type Stand, stand } from './stand.ts'
 /** The reconciler beside a real queue: what a queue says of a job is what decides whether its run is lost. */
 
 type Run = { id: string; title: string }
-
-async function opened(redisUrl: string | null, databaseUrl: string): Promise<{ backend: Backend; queue: ApplyQueue }> {
-  const backend = await openBackend({ redisUrl, databaseUrl })
-  atEnd(() => backend.close())
-  await backend.check()
-  const queue = await backend.openQueue(applyQueue)
-  atEnd(() => queue.close())
-  return { backend, queue }
-}
 
 /** A run that was rung so often, the last time a minute ago. */
 async function overdue({ db, recorded, run }: Stand, rings = 1): Promise<Run> {
@@ -39,7 +30,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
   let queue: ApplyQueue
   beforeAll(async () => {
     there = await stand()
-    ;({ backend, queue } = await opened(await redis(), there.url))
+    ;({ backend, queue } = await queueOn({ redisUrl: await redis(), databaseUrl: there.url }))
   })
   let worker: ApplyWorker | undefined
   const release = { work: () => {} }
@@ -140,7 +131,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
 
   test('while Redis is down nothing is counted; back and empty, it is rung at once', { timeout: 20_000 }, async () => {
     const [there, redis] = [await stand(), await ownRedis()]
-    const { queue } = await opened(redis.url, there.url)
+    const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: there.url })
     const [fresh, last] = [await overdue(there), await overdue(there, maxRings - 1)]
     await redis.kill()
     for (let times = 0; times < maxRings; times += 1) {
@@ -157,7 +148,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
 
   test('a Redis that is full refuses the bell, and that does not count', async () => {
     const [there, redis] = [await stand(), await ownRedis({ flags: ['--maxmemory', '1'] })]
-    const { queue } = await opened(redis.url, there.url)
+    const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: there.url })
     const run = await overdue(there)
     const looking = reconcile(there.db, doorbell(queue), there.worker.log)
     await expect(looking).rejects.toMatchObject({ code: 'unavailable' })
