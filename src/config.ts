@@ -105,7 +105,7 @@ export function readConfig(
     secretKey: minimum('SECRET_KEY', secret('SECRET_KEY'), 32),
     bootstrapToken: minimum('BOOTSTRAP_TOKEN', secret('BOOTSTRAP_TOKEN'), 20),
     logLevel: logLevel ?? fallbackLevel,
-    workerConcurrency: integer('WORKER_CONCURRENCY', Math.min(16, 4 * availableParallelism()), 1, 64),
+    workerConcurrency: integer('WORKER_CONCURRENCY', Math.min(16, 8 * availableParallelism()), 1, 64),
     tokenMaxDays: integer('TOKEN_MAX_DAYS', 365, 1, 36_500),
     runSecretsHours: integer('RUN_SECRETS_HOURS', 24, 1, 8_760),
     applyWaitMs: integer('APPLY_WAIT_MS', 10_000, 100, 120_000),

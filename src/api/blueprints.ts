@@ -40,9 +40,9 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
           const blueprint = typeof body === 'string' ? parse(body) : readDocument(body)
           const plan = compile(blueprint, engine.registry)
           const conditions = { createOnly: isCreateOnly(headers), expectedKeys: {} }
-          await check(db, engine, plan, actor, conditions)
+          const findings = await check(db, engine, plan, actor, conditions)
           const title = `apply blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
-          return submit(submitter, { blueprint, plan, conditions, title }, actor, requestId)
+          return submit(submitter, { blueprint, plan, conditions, title }, findings, actor, requestId)
         })
         return answerApply(reply, id, run)
       },

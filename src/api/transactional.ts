@@ -47,8 +47,8 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
         if (kind !== undefined && !mayWrite(actor, kind))
           throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
         const submission = toBlueprint(body, engine.registry, isCreateOnly(headers), textFaults)
-        await check(db, engine, submission.plan, actor, submission.conditions)
-        return submit(submitter, submission, actor, requestId)
+        const findings = await check(db, engine, submission.plan, actor, submission.conditions)
+        return submit(submitter, submission, findings, actor, requestId)
       })
       return answerApply(reply, id, run)
     },

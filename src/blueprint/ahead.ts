@@ -47,7 +47,7 @@ function questionOf(
 }
 
 /** An application and its provider: what nearly every document is. Longer ones gain little, and have many shapes. */
-const maxAhead = 2
+export const maxAhead = 2
 
 /**
  * Looks at entries before their turn, all in one statement: those on which no earlier entry can have an effect other

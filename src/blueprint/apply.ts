@@ -1,15 +1,19 @@
 import type { Tx } from '../db/client.ts'
-import { stillActing } from '../models/actor.ts'
+import { own } from '../json-object.ts'
+import { type Acting, stillActing } from '../models/actor.ts'
 import type { Actor } from '../permissions.ts'
 import { lookAhead } from './ahead.ts'
 import type { Plan } from './compile.ts'
 import { decidesRights, forbidden, superuserFaults } from './escalation.ts'
 import { type Engine, type Finding, inspect, verbOf } from './inspect.ts'
+import { type Drawn, suppose } from './outright.ts'
 import { type Change, changeOf, lock, perform } from './perform.ts'
 import { faultLines, Refusal } from './refusal.ts'
 import type { Keys } from './resolve.ts'
 
 export type ApplyResult = {
+  /** Who submitted it, with what he may do by now. */
+  readonly actor: Actor
   /** Sentences in order, one for each thing that happened. */
   readonly logs: readonly string[]
   readonly changes: readonly Change[]
@@ -26,28 +30,41 @@ export type Conditions = {
 }
 
 /**
+ * How much of what the check saw a moment ago is taken for true. What comes of trust is either right or refused, and a
+ * refusal has to be asked for again, without trust.
+ *
+ * - `looking`: nothing; everything is looked at.
+ * - `trusting`: references and unique values are left to the database's constraints, which know less of what to say.
+ * - `drawn`: nothing is there yet, and these are the keys that rows will have. Nothing is asked: whoever sends it sees to
+ *   the names' locks, and that the submitter still may.
+ */
+export type Way = 'looking' | 'trusting' | { readonly drawn: Drawn }
+
+/**
  * Applies a plan inside the caller's transaction, entry by entry, in document order.
  *
- * @param how whoever is `trusting` knows that `check` found nothing a moment ago: references and unique values are left to
- *   the database's constraints, which know less of what to say. A refusal is then to be asked for again, without trust
+ * @param submitter by his key alone: what he may do is read here
  * @throws {Refusal} when an entry has a fault that only the database could show, or the actor may not
  */
 export async function apply(
   tx: Tx,
   engine: Engine,
   plan: Plan,
-  submitter: Actor,
+  submitter: Actor | Acting,
   conditions: Conditions,
-  { trusting }: { readonly trusting: boolean } = { trusting: false },
+  way: Way = 'looking',
 ): Promise<ApplyResult> {
   if (plan.faults.any) throw new Refusal('invalid', faultLines(plan.faults))
-  lock(tx, plan.steps)
-  // Those for whom he waited to decide about rights may have decided about his.
-  const acting = submitter.pk !== null && plan.steps.some(decidesRights) ? stillActing(tx, submitter) : submitter
-  const ahead = lookAhead(tx, engine.registry, plan.steps, { draw: true, trusting })
+  const isOutright = typeof way === 'object'
+  if (!isOutright) lock(tx, plan.steps)
+  // Asked behind the locks: those for whom he waited to decide about rights may have decided about his.
+  const isKnown = 'permissions' in submitter && (submitter.pk === null || !plan.steps.some(decidesRights))
+  const acting = isKnown ? submitter : stillActing(tx, submitter)
+  const ahead = isOutright
+    ? suppose(plan.steps, way.drawn)
+    : lookAhead(tx, engine.registry, plan.steps, { draw: true, trusting: way === 'trusting' })
   const [looks, actor] = await Promise.all([ahead, acting])
-  if (actor === null)
-    throw new Refusal('permission_denied', [`rolled back: ${submitter.username} may no longer do this, or is gone`])
+  if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
   const keys: Keys = new Map()
   const logs: string[] = []
   const changes: Change[] = []
@@ -67,7 +84,7 @@ export async function apply(
   }
   const lost = await superuserFaults(tx, findings)
   if (lost.any) throw new Refusal('invalid', faultLines(lost))
-  return { logs, changes, generated }
+  return { actor, logs, changes, generated }
 }
 
 /** In the order in which `check` refuses: who may not is told nothing else, and a taken name goes before other faults. */
@@ -87,7 +104,7 @@ function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly
 }
 
 function checkKey({ step }: Finding, key: string | number | undefined, { expectedKeys }: Conditions): void {
-  const expected = step.id === undefined ? undefined : expectedKeys[step.id]
+  const expected = own(expectedKeys, step.id)
   if (expected !== undefined && expected !== key) {
     throw new Refusal('invalid', [
       `rolled back: ${step.model.noun} has the key ${key}, but the submission says ${expected}`,

@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/client.ts'
 import { Faults, Problem } from '../errors.ts'
+import { own } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
 import { lookAhead } from './ahead.ts'
 import type { Conditions } from './apply.ts'
@@ -56,7 +57,7 @@ function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions
 }
 
 function checkExpectedKey({ step, row, label }: Finding, { expectedKeys }: Conditions, faults: Faults): void {
-  const expected = step.id === undefined ? undefined : expectedKeys[step.id]
+  const expected = own(expectedKeys, step.id)
   if (expected === undefined || expected === row?.pk) return
   const truth = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
   faults.add(

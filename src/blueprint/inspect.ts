@@ -33,8 +33,8 @@ export type Finding = Settled & {
 }
 
 /**
- * Looks at the database and says what one entry would do. Reads only: the API asks before it queues, the worker asks
- * again inside its transaction, and before it refuses it has the same faults in the same words
+ * Says what one entry would do, from what was seen of the database. Reads only: the API asks before it queues, and so
+ * does the worker before it refuses, which then has the same faults in the same words
  * (docs/adr/0005-one-look-per-entry.md).
  *
  * @param ahead what `lookAhead` saw of this entry already

@@ -1,7 +1,7 @@
 import { type Statement, statement } from '../db/sql.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/index.ts'
-import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, quoted, type Row } from './statements.ts'
+import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted, type Row } from './statements.ts'
 
 /** What one look at the database answers about an entry. */
 export type Look = {
@@ -59,8 +59,8 @@ function lookText(registry: Registry, asked: readonly Asked[]): string {
     const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
     const others = `'missing', jsonb_build_object(${missing.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')})`
     if (!draw || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'fresh', NULL)`
-    // OFFSET keeps the rows from being looked for twice. Prisma names a sequence after its table.
-    const drawn = `CASE WHEN cardinality(s.rows) = 0 THEN nextval('${quoted(`${model.table}_pk_seq`)}') END`
+    // OFFSET keeps the rows from being looked for twice.
+    const drawn = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
     return `(SELECT jsonb_build_object('rows', s.rows, ${others}, 'fresh', ${drawn}) FROM (SELECT ${rows} AS rows OFFSET 0) s)`
   })
   return `SELECT jsonb_build_array(${looks.join(', ')}) AS looks`

@@ -20,7 +20,7 @@ export type Change = {
 
 /**
  * What is being written waits for others who write it: rights as a whole, and each name. One order for all, and before
- * any row is touched, so none deadlock.
+ * any row that a document names is touched, so none deadlock.
  */
 export function lock(tx: Tx, steps: readonly Step[]): void {
   if (steps.some(decidesRights)) lockRights(tx)

@@ -11,6 +11,9 @@ export type Row = { pk: string | number; [column: string]: unknown }
 
 export const quoted = (column: string) => `"${column}"`
 
+/** The next number of a table's sequence, in SQL. Prisma names a sequence after its table. */
+export const nextKey = (table: string) => `nextval('${quoted(`${table}_pk_seq`)}')`
+
 /** The column that names a row of the model in messages. */
 export function labelColumn(model: Model): string {
   const [[first] = []] = model.identifiers

@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
 
@@ -97,6 +98,13 @@ export function brokenConstraint(
   const constraint = beneathPrisma(error)?.constraint?.index ?? ('constraint' in error ? error.constraint : undefined)
   return typeof constraint === 'string' ? { kind, constraint } : undefined
 }
+
+/** A column that must hold something got nothing. */
+export const isValueMissing = (error: unknown, at: { readonly table: string; readonly column: string }): boolean =>
+  failureCode(error) === '23502' &&
+  error instanceof pg.DatabaseError &&
+  error.table === at.table &&
+  error.column === at.column
 
 /** As `databaseProblem`, for a statement by itself: there is no transaction that could try it again. */
 export const lonelyProblem = (error: unknown): unknown =>

@@ -65,7 +65,7 @@ export async function actorOfUser(
 }
 
 /** Somebody by his key, and who really acts. */
-type Acting = { readonly pk: number | null; readonly impersonator?: { readonly pk: number | null } | undefined }
+export type Acting = { readonly pk: number | null; readonly impersonator?: { readonly pk: number | null } | undefined }
 
 /**
  * Who acts, as both are by now: while he waited, others may have taken his rights.

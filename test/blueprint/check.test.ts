@@ -56,6 +56,12 @@ test('it tells the faults of all entries at once, and writes nothing', async () 
   expect([await counts(there.db), await versions(there.db)]).toEqual(before)
 })
 
+test.each(['constructor', '__proto__', 'toString'])('an entry may be called %s', async (id) => {
+  await expect(there.check([{ ...flow(name), id }])).resolves.toHaveLength(1)
+  const { logs } = await there.apply([{ ...flow(name), id }])
+  expect(logs).toEqual([expect.stringContaining('created')])
+})
+
 describe('rules that span members are told with the faults that only the database shows', () => {
   const none = '6f7e0000-0000-4000-8000-00000000ffff'
   const pair = (attrs: Record<string, unknown>) => ({

@@ -157,7 +157,7 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 }))
 const id = text.filter((one) => one !== '' && one.length <= 255)
-/** It names the job and the run's row, so that it must be storable. */
+/** It names the job and the run's row, or a key in it, so that it must be storable. */
 const title = id.filter((one) => one.trim() !== '' && !one.includes('\0') && one.isWellFormed())
 const reference = fc.oneof(
   id.map((one) => new KeyOf(one)),
@@ -172,7 +172,7 @@ const members = fc.dictionary(name, fc.oneof({ weight: 4, arbitrary: value }, { 
 const entry = fc.record(
   {
     model: text,
-    id,
+    id: title,
     state: fc.constantFrom('present', 'created', 'must_created', 'absent'),
     identifiers: members,
     attrs: members,
@@ -249,6 +249,7 @@ const refused: Record<string, [text: string, why: RegExp]> = {
   'block sequences 50 000 deep': [`${'- '.repeat(50_000)}a`, /dep/i],
   'more than 4 MiB': [entryWith(`{a: '${'x'.repeat(documentLimits.bytes)}'}`), /longer than 4194304 bytes/],
   NUL: [entryWith('{a: "\0"}'), /line|character/],
+  'an id with NUL': [entryWith('{}').replace('identifiers', 'id: "a\\0"\n  identifiers'), /entries.0.id/],
 }
 
 function refusal(there: string): { error: unknown; ms: number } {

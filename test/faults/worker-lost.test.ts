@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { lockKey } from '../../src/blueprint/perform.ts'
 import { openBackend } from '../../src/queue/backend.ts'
 import { applyQueue } from '../../src/queue/define.ts'
+import type { Running } from '../support/processes.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
@@ -90,24 +91,41 @@ onBothQueues((kind) => {
     timeout: 45_000,
   }, async () => {
     const frozen = await stand.startWorker()
-    const sending = within(stand.databaseUrl, async (client) => {
-      const key = lockKey('applications', ['frozen'])
-      await client.query('SELECT pg_advisory_lock($1)', [key])
-      const answer = put(stand, 'frozen')
-      await untilWorkersWaitForLocks(stand, 1)
-      frozen.signal('SIGSTOP')
-      await client.query('SELECT pg_advisory_unlock($1)', [key])
-      return { answer }
-    })
-    const { answer } = await sending
+    // What is there already is looked at, so that the transaction goes on only with the worker.
+    log.push(await put(stand, 'frozen'))
+    const answer = await putAndFreeze(frozen, 'frozen')
     const replacement = await stand.startWorker()
-    // It was given the job that the frozen one no longer holds, and waits for the run's row, which it does hold.
+    // It was given the job that the frozen one no longer holds, and waits for the names, which it does hold.
     await untilWorkersWaitForLocks(stand, 1)
     frozen.signal('SIGCONT')
-    const sent = await answer
+    const sent = await answer()
     log.push(sent)
     expect(sent.outcome).toBe('applied')
     expect(await audit(stand.db, log)).toEqual([])
     await Promise.all([frozen.stop(), replacement.stop()])
   })
+
+  test('a worker frozen while the database writes what is new: that ends without it', { timeout: 45_000 }, async () => {
+    const frozen = await stand.startWorker()
+    const answer = await putAndFreeze(frozen, 'frozen-new')
+    const sent = await answer()
+    log.push(sent)
+    expect(sent.outcome).toBe('applied')
+    frozen.signal('SIGCONT')
+    await frozen.stop()
+    expect(await audit(stand.db, log)).toEqual([])
+  })
+
+  /** Sends a PUT, and stops its worker while that waits for the application's name. @returns the answer to be awaited */
+  function putAndFreeze(worker: Running, slug: string): Promise<() => Promise<Sent>> {
+    return within(stand.databaseUrl, async (client) => {
+      const key = lockKey('applications', [slug])
+      await client.query('SELECT pg_advisory_lock($1)', [key])
+      const answer = put(stand, slug)
+      await untilWorkersWaitForLocks(stand, 1)
+      worker.signal('SIGSTOP')
+      await client.query('SELECT pg_advisory_unlock($1)', [key])
+      return () => answer
+    })
+  }
 })

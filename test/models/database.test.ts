@@ -24,7 +24,7 @@ beforeAll(async () => {
   )
   const indexes = await db.pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indnatts = 1`)
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnatts = 1`)
   uniques = new Set(indexes.rows.map((row) => row.name))
   const keys = await db.pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname || ' -> ' || r.relname AS name FROM pg_constraint k
@@ -77,18 +77,22 @@ describe('every model', () => {
   })
 
   test('has a unique index behind each member that must be unique', () => {
-    const wanted = registry.models.flatMap((model) =>
-      model.unique.map((name) => {
-        const place = model.members.get(name)?.place
-        return `${model.table}.${place?.in === 'column' ? place.column : name}`
-      }),
-    )
+    const columnOf = (model: Model) => (name: string) => {
+      const place = model.members.get(name)?.place
+      return `${model.table}.${place?.in === 'column' ? place.column : name}`
+    }
+    const wanted = registry.models.flatMap((model) => model.unique.map(columnOf(model)))
     const exclusive = registry.models.flatMap((model) =>
       [...model.members.values()].flatMap(({ place }) =>
         place.in === 'link' && place.exclusive === true ? [`${place.table}.${place.other}`] : [],
       ),
     )
-    expect([...wanted, ...exclusive].filter((name) => !uniques.has(name))).toEqual([])
+    // docs/adr/0020-new-rows-are-written-outright.md
+    const single = registry.models.flatMap((model) =>
+      model.identifiers.filter((set) => set.length === 1).flatMap((set) => set.map(columnOf(model))),
+    )
+    expect([...wanted, ...exclusive, ...single].filter((name) => !uniques.has(name))).toEqual([])
+    expect(single).toContain('applications.slug')
     expect(wanted).toContain('providers.oauth2_client_id')
     expect(exclusive).toEqual(['backchannel_providers.provider_pk'])
   })

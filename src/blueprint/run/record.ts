@@ -3,9 +3,11 @@ import type { Announcement } from '../../db/announce.ts'
 import type { Db, Queryable } from '../../db/client.ts'
 import type { Keyring, SealedPlace } from '../../db/seal.ts'
 import { sql, statement } from '../../db/sql.ts'
-import { type ActorRow, activeUser, toActor } from '../../models/actor.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Conditions } from '../apply.ts'
+import type { Draw, Drawn, Outright } from '../outright.ts'
+import type { Rights } from '../rights.ts'
+import { nextKey } from '../statements.ts'
 import { live, type RunState } from './life.ts'
 
 /** The run ledger: one row for each submission, and the truth about it. BullMQ only rings. */
@@ -40,6 +42,7 @@ export type NewRun = {
   /** YAML text. */
   readonly blueprint: string
   readonly conditions: Conditions
+  readonly outright?: Outright | undefined
 }
 
 export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({
@@ -54,14 +57,24 @@ export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): Sea
  */
 export async function record(db: Pick<Db, 'writeUnflushed'>, keyring: Keyring, run: NewRun): Promise<void> {
   const { id, title, submitterPk, requestId } = run
-  await db.writeUnflushed(sql`
-    INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options)
-    VALUES (${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${optionsOf(run)}::jsonb)`)
+  const draws = run.outright?.draws
+  const values = [id, title, submitterPk, requestId, sealed(keyring, run), toOptions(run)]
+  const text = `INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options)
+    VALUES ($1, $2, $3::integer, $4, $5, $6::jsonb${drawn(draws, values.length)})`
+  await db.writeUnflushed(statement(text, [...values, ...(draws ?? []).map(({ entry }) => entry)]))
 }
 
-const optionsOf = ({ conditions, impersonator }: NewRun) =>
+/** Keys are drawn with the record and kept in it: of one that is refused before, none is used up. */
+function drawn(draws: readonly Draw[] | undefined, before: number): string {
+  if (draws === undefined) return ''
+  const keys = draws.map(({ table }, index) => `$${before + 1 + index}::text, ${nextKey(table)}`)
+  return ` || jsonb_build_object('drawn', jsonb_build_object(${keys.join(', ')}))`
+}
+
+const toOptions = ({ conditions, impersonator, outright }: NewRun) =>
   JSON.stringify({
     ...conditions,
+    ...(outright !== undefined && { rights: outright.rights }),
     ...(impersonator !== undefined && { impersonator: { pk: impersonator.pk, username: impersonator.username } }),
   })
 
@@ -80,45 +93,58 @@ export function readFinished(q: Queryable, ids: readonly string[]): Promise<Run[
   )
 }
 
-/** What a worker needs of a run that it has locked. */
-export type LockedRun = Pick<Run, 'id' | 'state' | 'submitterPk'> & {
+/** What a worker needs of a run. */
+export type WorkerRun = Pick<Run, 'id' | 'state' | 'submitterPk'> & {
   readonly rings: number
   readonly requestId: string
   readonly blueprint: string
   readonly options: unknown
 }
 
-const lockedColumns = 'id, state, rings, submitter_pk AS "submitterPk", request_id AS "requestId", blueprint, options'
+const workerColumns = 'id, state, rings, submitter_pk AS "submitterPk", request_id AS "requestId", blueprint, options'
 
-/** Locks the row for the rest of the transaction: the fence between a worker and its replacement. */
-export async function lockRun(q: Queryable, id: string): Promise<LockedRun | undefined> {
-  const [run] = await q.query<LockedRun>(statement(`SELECT ${lockedColumns} FROM runs WHERE id = $1 FOR UPDATE`, [id]))
+/** A run as it is, whoever may have it. */
+export async function seeRun(q: Queryable, id: string): Promise<WorkerRun | undefined> {
+  const [run] = await q.query<WorkerRun>(statement(`SELECT ${workerColumns} FROM runs WHERE id = $1`, [id]))
   return run
 }
 
-const freeRun = `SELECT ${lockedColumns}, submitter.*
-  FROM runs LEFT JOIN LATERAL (${activeUser('pk', 'runs.submitter_pk')}) submitter ON true
-  WHERE id = $1 FOR UPDATE OF runs SKIP LOCKED`
-
-/**
- * As `lockRun`, for a run that nobody else has, together with its submitter: null when the user is gone or not active.
- *
- * @returns undefined when somebody has it, or it is gone
- */
-export async function lockFreeRun(
-  q: Queryable,
-  id: string,
-): Promise<{ run: LockedRun; submitter: Actor | null } | undefined> {
-  const [row] = await q.query<LockedRun & (ActorRow | { pk: null })>(statement(freeRun, [id]))
-  return row && { run: row, submitter: row.pk === null ? null : toActor(row) }
+/** Locks the row for the rest of the transaction: the fence between a worker and its replacement. */
+export async function lockRun(q: Queryable, id: string): Promise<WorkerRun | undefined> {
+  const [run] = await q.query<WorkerRun>(statement(`SELECT ${workerColumns} FROM runs WHERE id = $1 FOR UPDATE`, [id]))
+  return run
 }
 
-const conditionsSchema = z.object({
+/**
+ * The place of a run that nobody has, locked for the rest of the transaction, in SQL.
+ *
+ * @param id its placeholder
+ * @param also a further condition: ` AND ...`
+ */
+export const freeRun = (id: string, also = '') =>
+  `SELECT ctid FROM runs WHERE id = ${id} AND state = 'queued'${also} FOR UPDATE SKIP LOCKED`
+
+/** As `lockRun`, without waiting. @returns false when somebody else has the run, or nobody needs to have it any more */
+export async function claimRun(q: Queryable, id: string): Promise<boolean> {
+  const rows = await q.query(statement(freeRun('$1'), [id]))
+  return rows.length > 0
+}
+
+const optionsSchema = z.object({
   createOnly: z.boolean(),
   expectedKeys: z.record(z.string(), z.number()),
+  drawn: z.record(z.string(), z.number()).optional(),
+  rights: z.object({ superuser: z.boolean(), permissions: z.array(z.string()) }).optional(),
 })
 
-export const conditionsOf = (run: LockedRun): Conditions => conditionsSchema.parse(run.options)
+/** What was recorded beside the document. @returns `outright` when it can be written so */
+export function readOptions({ options }: WorkerRun): {
+  readonly conditions: Conditions
+  readonly outright: { readonly drawn: Drawn; readonly rights: Rights } | undefined
+} {
+  const { drawn, rights, ...conditions } = optionsSchema.parse(options)
+  return { conditions, outright: drawn && rights && { drawn, rights } }
+}
 
 const impersonatorSchema = z.object({
   impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
@@ -152,7 +178,7 @@ export async function recordCancelled(q: Queryable, keyring: Keyring, run: NewRu
   const { id, title, submitterPk, requestId } = run
   const rows = await q.query(sql`
     INSERT INTO runs (id, title, submitter_pk, request_id, blueprint, options, state, reason, logs, finished_at)
-    VALUES (${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${optionsOf(run)}::jsonb,
+    VALUES (${id}, ${title}, ${submitterPk}::integer, ${requestId}, ${sealed(keyring, run)}, ${toOptions(run)}::jsonb,
       ${cancelled(0)}::run_state, 'not_applied', ARRAY[${why}], clock_timestamp())
     ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs, finished_at = excluded.finished_at
     WHERE runs.state = 'queued' RETURNING id`)

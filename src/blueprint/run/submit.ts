@@ -4,7 +4,8 @@ import { Problem } from '../../errors.ts'
 import { uuid7 } from '../../ids.ts'
 import type { Logger } from '../../log.ts'
 import type { Actor } from '../../permissions.ts'
-import type { Engine } from '../inspect.ts'
+import type { Engine, Finding } from '../inspect.ts'
+import { outrightFor } from '../outright.ts'
 import type { Submission } from '../submission.ts'
 import { print } from '../yaml.ts'
 import type { Backlog } from './backlog.ts'
@@ -29,18 +30,20 @@ export type Unknown = 'unrecorded' | 'unfinished'
 export type Submitted = { readonly id: string; readonly run: Run | Unknown }
 
 /**
+ * @param findings of the check, which has found no fault
  * @throws {Problem} `not_applied` when it certainly was not applied: too many wait already, the queue is away, or no
  *   worker took it in time
  */
 export async function submit(
   submitter: Submitter,
   submission: Submission,
+  findings: readonly Finding[],
   actor: Actor,
   requestId: string,
 ): Promise<Submitted> {
   const leave = submitter.backlog.enter()
   try {
-    return await recordAndWait(submitter, submission, actor, requestId)
+    return await recordAndWait(submitter, submission, findings, actor, requestId)
   } finally {
     leave()
   }
@@ -49,6 +52,7 @@ export async function submit(
 async function recordAndWait(
   submitter: Submitter,
   submission: Submission,
+  findings: readonly Finding[],
   actor: Actor,
   requestId: string,
 ): Promise<Submitted> {
@@ -56,7 +60,8 @@ async function recordAndWait(
   const { title, conditions, blueprint } = submission
   const id = uuid7()
   const { pk: submitterPk, impersonator } = actor
-  const run = { id, title, submitterPk, impersonator, requestId, blueprint: print(blueprint), conditions }
+  const outright = outrightFor(findings, actor)
+  const run = { id, title, submitterPk, impersonator, requestId, blueprint: print(blueprint), conditions, outright }
   try {
     await record(db, engine.keyring, run)
   } catch (error) {

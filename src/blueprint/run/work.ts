@@ -1,26 +1,28 @@
 import { CommitUnknown, type Db, type Tx, transaction } from '../../db/client.ts'
-import { isTransient } from '../../db/failures.ts'
-import { sql } from '../../db/sql.ts'
+import { isTransient, isValueMissing } from '../../db/failures.ts'
 import { Problem } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
-import { stillActing } from '../../models/actor.ts'
-import type { Actor } from '../../permissions.ts'
+import type { Acting } from '../../models/actor.ts'
 import { type ApplyResult, apply } from '../apply.ts'
-import { compile } from '../compile.ts'
+import { compile, type Plan } from '../compile.ts'
 import type { Engine } from '../inspect.ts'
+import { draft, Unforeseen } from '../outright.ts'
 import { pauseBeforeRetry } from '../pause.ts'
+import { lock } from '../perform.ts'
 import { Refusal } from '../refusal.ts'
 import { parse } from '../yaml.ts'
-import { live, type RunEvent, type RunState } from './life.ts'
+import { type End, endFree, endLocked, refusedColumn } from './end.ts'
+import { live, type RunEvent } from './life.ts'
 import {
-  conditionsOf,
+  claimRun,
   impersonatorOf,
-  type LockedRun,
-  lockFreeRun,
   lockRun,
   readFinished,
+  readOptions,
   runFinished,
   sealedColumn,
+  seeRun,
+  type WorkerRun,
 } from './record.ts'
 
 /** The worker's half of a run: one transaction that holds the effect and the record of it. */
@@ -75,105 +77,113 @@ async function isFinishedNow(db: Db, id: string): Promise<boolean> {
  * hold, a second one finds out all that is wrong, in the same words as the check.
  */
 async function attemptTwice(worker: Worker, id: string): Promise<Outcome> {
+  const seen = await see(worker, id)
+  if (seen === undefined) return attemptLooking(worker, id)
   try {
-    return await attemptOnce(worker, id, { trusting: true })
+    return await (seen.outright === undefined
+      ? attemptTrusting(worker, seen)
+      : attemptOutright(worker, seen, seen.outright))
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    return attemptOnce(worker, id, { trusting: false })
+    if (!(error instanceof Refusal || error instanceof Unforeseen)) throw error
+    return attemptLooking(worker, id)
   }
 }
 
-function attemptOnce(
-  { db, engine, runSecretsHours }: Worker,
-  id: string,
-  how: { readonly trusting: boolean },
+/** A run that waits, with what is needed to work on it. */
+type Seen = { readonly run: WorkerRun; readonly plan: Plan } & ReturnType<typeof readOptions>
+
+/** @returns undefined when only whoever has locked the run can say what becomes of it */
+async function see({ db, engine }: Worker, id: string): Promise<Seen | undefined> {
+  const run = await seeRun(db, id).catch((error: unknown) => {
+    // It shares a connection, which is given up sooner than that of a transaction.
+    if (isTransient(error)) return undefined
+    throw error
+  })
+  return run?.state === 'queued' ? { run, plan: planOf(engine, run), ...readOptions(run) } : undefined
+}
+
+function planOf({ keyring, registry }: Engine, run: WorkerRun): Plan {
+  const text = keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
+  return compile(parse(text), registry, (entry, index) => (entry.id === undefined ? ['entries', index] : [entry.id]))
+}
+
+/**
+ * In one round trip: the names' locks; the run's end, if nobody else has it and the submitter may still do this; the
+ * rows, if nobody else has made them.
+ */
+async function attemptOutright(
+  worker: Worker,
+  { run, plan, conditions }: Seen,
+  { drawn, rights }: NonNullable<Seen['outright']>,
 ): Promise<Outcome> {
-  return transaction(db, async (tx) => {
-    const taken = await take(tx, id)
-    if (taken === undefined) return 'gone'
-    const { run, actor } = taken
-    const running = live(run, 'lock')
-    if (running === run) {
-      // Whoever finished it may have died before he told anybody.
-      tx.announce(runFinished(id))
-      return 'duplicate'
-    }
-    const result = await applyRun(tx, engine, run, actor, how)
-    finish(tx, run, {
-      state: live(running, 'finish').state,
-      applied: true,
-      reason: null,
-      logs: result.logs,
-      changes: result.changes,
-      actorName: actor?.username ?? '',
-      ...sealGenerated(engine, run, result),
-      runSecretsHours,
-    })
+  const permissions = new Set(rights.permissions)
+  const submitter = { pk: run.submitterPk, username: '', isSuperuser: rights.superuser, permissions }
+  const { tx: paper, sendTo } = draft()
+  const result = await apply(paper, worker.engine, plan, submitter, conditions, { drawn })
+  return transaction<Outcome>(worker.db, async (tx) => {
+    lock(tx, plan.steps)
+    tx.send(endFree(run, applied(worker, run, result), rights), (error) =>
+      isValueMissing(error, refusedColumn)
+        ? new Unforeseen('the run is not free, or the submitter may no longer do this', { cause: error })
+        : error,
+    )
+    sendTo(tx)
+    tx.announce(runFinished(run.id))
     return 'applied'
   })
 }
 
-type Taken = { readonly run: LockedRun; readonly actor: Actor | null }
-
-/** @returns the run, locked, and its submitter as he is by now: null when he is gone, or may no longer act as another */
-async function take(tx: Tx, id: string): Promise<Taken | undefined> {
-  const free = await lockFreeRun(tx, id)
-  const run = free?.run ?? (await lockRun(tx, id))
-  if (run === undefined) return undefined
-  const impersonator = impersonatorOf(run)
-  // After waiting for the lock, what he may do is read anew.
-  const isKnown = free !== undefined && impersonator === undefined
-  return { run, actor: isKnown ? free.submitter : await stillActing(tx, { pk: run.submitterPk, impersonator }) }
+function attemptTrusting(worker: Worker, { run, plan, conditions }: Seen): Promise<Outcome> {
+  return transaction<Outcome>(worker.db, async (tx) => {
+    const [isFree, result] = await Promise.all([
+      claimRun(tx, run.id),
+      apply(tx, worker.engine, plan, submitterOf(run), conditions, 'trusting'),
+    ])
+    if (!isFree) throw new Unforeseen('the run is not free')
+    finish(tx, run, applied(worker, run, result), result.actor.username)
+    return 'applied'
+  })
 }
 
-async function applyRun(
-  tx: Tx,
-  engine: Engine,
-  run: LockedRun,
-  actor: Actor | null,
-  how: { readonly trusting: boolean },
-): Promise<ApplyResult> {
-  if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
-  const text = engine.keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
-  const plan = compile(parse(text), engine.registry, (entry, index) =>
-    entry.id === undefined ? ['entries', index] : [entry.id],
-  )
-  return apply(tx, engine, plan, actor, conditionsOf(run), how)
+function attemptLooking(worker: Worker, id: string): Promise<Outcome> {
+  return transaction(worker.db, async (tx) => {
+    const run = await lockRun(tx, id)
+    if (run === undefined) return 'gone'
+    if (live(run, 'lock') === run) {
+      // Whoever finished it may have died before he told anybody.
+      tx.announce(runFinished(id))
+      return 'duplicate'
+    }
+    const { conditions } = readOptions(run)
+    const result = await apply(tx, worker.engine, planOf(worker.engine, run), submitterOf(run), conditions)
+    finish(tx, run, applied(worker, run, result), result.actor.username)
+    return 'applied'
+  })
 }
 
-function sealGenerated({ keyring }: Engine, run: LockedRun, { generated }: ApplyResult): { generated: string | null } {
-  if (Object.keys(generated).length === 0) return { generated: null }
-  return { generated: keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated')) }
+const submitterOf = (run: WorkerRun): Acting => ({ pk: run.submitterPk, impersonator: impersonatorOf(run) })
+
+const applied = (
+  { engine, runSecretsHours }: Worker,
+  run: WorkerRun,
+  { logs, changes, ...result }: ApplyResult,
+): End => ({
+  state: live(live(run, 'lock'), 'finish').state,
+  applied: true,
+  reason: null,
+  logs,
+  changes,
+  generated: sealGenerated(engine, run, result.generated),
+  runSecretsHours,
+})
+
+function sealGenerated({ keyring }: Engine, run: WorkerRun, generated: ApplyResult['generated']): string | null {
+  if (Object.keys(generated).length === 0) return null
+  return keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
 }
 
-type Finish = {
-  state: RunState
-  applied: boolean
-  reason: string | null
-  logs: readonly string[]
-  changes: ApplyResult['changes']
-  actorName: string
-  generated: string | null
-  runSecretsHours: number
-}
-
-/** Result and audit row in one statement: they are in the database together or not at all. */
-function finish(
-  tx: Tx,
-  run: LockedRun,
-  { state, applied, reason, logs, changes, actorName, generated, runSecretsHours }: Finish,
-): void {
-  const real = impersonatorOf(run)
-  tx.send(sql`
-    WITH finished AS (
-      UPDATE runs SET state = ${state}::run_state, applied = ${applied}, reason = ${reason}, logs = ${logs},
-        generated = ${generated}, generated_until = CASE WHEN ${generated}::text IS NULL THEN NULL ELSE now() + make_interval(hours => ${runSecretsHours}) END,
-        started_at = now(), finished_at = clock_timestamp()
-      WHERE id = ${run.id} RETURNING id
-    )
-    INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-    SELECT ${run.submitterPk}::integer, ${actorName}, ${real?.pk ?? null}::integer, ${real?.username ?? null}, 'apply', ${JSON.stringify(changes)}::jsonb, ${run.requestId}, id
-    FROM finished WHERE ${applied}`)
+function finish(tx: Tx, run: WorkerRun, end: End, actorName: string): void {
+  tx.send(endLocked(run, end, actorName))
   tx.announce(runFinished(run.id))
 }
 
@@ -197,7 +207,7 @@ async function finishFailed(worker: Worker, id: string, error: unknown): Promise
 function finishWithout(
   { db, runSecretsHours }: Worker,
   id: string,
-  { event, ...end }: Pick<Finish, 'reason' | 'logs'> & { event: RunEvent },
+  { event, ...end }: Pick<End, 'reason' | 'logs'> & { event: RunEvent },
   outcome: Outcome,
 ): Promise<Outcome> {
   return transaction(db, async (tx) => {
@@ -206,7 +216,7 @@ function finishWithout(
     const running = live(run, 'lock')
     if (running === run) return 'duplicate'
     const { state } = live(running, event)
-    finish(tx, run, { ...end, state, applied: false, changes: [], actorName: '', generated: null, runSecretsHours })
+    finish(tx, run, { ...end, state, applied: false, changes: [], generated: null, runSecretsHours }, '')
     return outcome
   })
 }

@@ -1,4 +1,6 @@
 import { pino } from 'pino'
+import { check } from '../../../src/blueprint/check.ts'
+import { outrightFor } from '../../../src/blueprint/outright.ts'
 import { record } from '../../../src/blueprint/run/record.ts'
 import { type Outcome, type Worker, work } from '../../../src/blueprint/run/work.ts'
 import { toBlueprint } from '../../../src/blueprint/submission.ts'
@@ -6,16 +8,17 @@ import { print } from '../../../src/blueprint/yaml.ts'
 import { type Tx, transaction } from '../../../src/db/client.ts'
 import { sql } from '../../../src/db/sql.ts'
 import { uuid7 } from '../../../src/ids.ts'
+import { actorOfUser } from '../../../src/models/actor.ts'
 import { type Body, named } from '../../support/installation.ts'
 import { type Bench, bench } from '../engine.ts'
 
-/** Runs without a queue: recorded, and worked on when the test says so. */
+/** Runs without a queue: checked and recorded as the API does it, and worked on when the test says so. */
 export type Stand = Bench & {
   readonly worker: Worker
   readonly log: readonly string[]
   readonly adminPk: number
-  /** Records a run of this submission, or of one under a new name. */
-  recorded(body?: Body): Promise<{ id: string; name: string }>
+  /** Records a run of this submission, or of one under a new name, by this user, or else the admin. */
+  recorded(body?: Body, by?: number): Promise<{ id: string; name: string }>
   work(id: string): Promise<Outcome>
   /** Keeps the run's row locked, as a worker does, until the returned function is called. */
   lock(id: string): Promise<() => Promise<void>>
@@ -38,18 +41,23 @@ export async function stand(): Promise<Stand> {
   return {
     ...there,
     ...{ worker, log, adminPk },
-    recorded: async (sent) => {
+    recorded: async (sent, by = adminPk) => {
       count += 1
       const body = sent ?? (await named('radius', `run-${count}`))
-      const { blueprint, title, conditions } = toBlueprint(body, engine.registry, false)
+      const received: unknown = JSON.parse(JSON.stringify(body))
+      const { blueprint, plan, title, conditions } = toBlueprint(received, engine.registry, false)
+      const actor = await actorOfUser(db, { pk: by })
+      if (actor === null) throw new Error(`no user has the key ${by}`)
+      const findings = await check(db, engine, plan, actor, conditions)
       const id = uuid7()
       await record(db, engine.keyring, {
         id,
         title,
-        submitterPk: adminPk,
+        submitterPk: by,
         requestId: 'r',
         blueprint: print(blueprint),
         conditions,
+        outright: outrightFor(findings, actor),
       })
       return { id, name: String(body.provider.name) }
     },
