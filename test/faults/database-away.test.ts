@@ -1,12 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
-import { crowd, describeTimes, quantile } from './clients.ts'
+import { crowd, describeTimes, put, quantile } from './clients.ts'
 import { onBothQueues, openStand } from './stand.ts'
 
 /** PostgreSQL crashes and comes back: what was answered is there, and service goes on without a restart of ours. */
 
 const awayMs = 2_000
+const oneJobWaits = 'gatewright_jobs{state="waiting"} 1'
 
 onBothQueues((kind) => {
   test('PostgreSQL crashes, is away for 2 s and comes back, under load', { timeout: 60_000 }, async () => {
@@ -44,5 +46,27 @@ onBothQueues((kind) => {
     expect(quantile(inService, 1)).toBeLessThan(14_000)
     expect(await audit(stand.db, log)).toEqual([])
     await worker.stop()
+  })
+
+  test('a run that the crash took away is refused when PostgreSQL is back, not when its time is spent', async () => {
+    const stand = await openStand(kind)
+    // What does not wait for the disk stays off it for so long.
+    await stand.db.pool.query("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    await stand.db.pool.query('SELECT pg_reload_conf()')
+    const sending = put(stand, 'taken-away')
+    // Nobody works: it stays as it was recorded and rung for.
+    await until(async () => (await (await fetch(`${stand.url}/-/metrics/`)).text()).includes(oneJobWaits), {
+      what: 'its job to wait',
+    })
+    await stand.postgres.stop('immediate')
+    await stand.postgres.start()
+    const backAt = performance.now()
+    const { status, text } = await sending
+    expect({ status, body: JSON.parse(text) }).toMatchObject({
+      status: 503,
+      body: { code: 'not_applied', detail: expect.stringContaining('the database crashed and lost it') },
+    })
+    expect(performance.now() - backAt).toBeLessThan(3_000)
+    expect(await stand.db.prisma.run.count()).toBe(0)
   })
 })

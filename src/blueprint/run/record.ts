@@ -80,16 +80,16 @@ const toOptions = ({ conditions, impersonator, outright }: NewRun) =>
 
 const sealed = (keyring: Keyring, { id, blueprint }: NewRun) => keyring.seal(blueprint, sealedColumn(id, 'blueprint'))
 
-const finishedRun = `SELECT id, state, title, submitter_pk AS "submitterPk", applied, reason, logs, extract(epoch FROM started_at - created_at)::float8 AS "waitedS" FROM runs WHERE state <> 'queued'`
+const runs = `SELECT id, state, title, submitter_pk AS "submitterPk", applied, reason, logs, extract(epoch FROM started_at - created_at)::float8 AS "waitedS" FROM runs`
 
-/** Those of the runs that are finished. */
-export function readFinished(q: Queryable, ids: readonly string[]): Promise<Run[]> {
+/** Those of the runs that are there. One that was recorded and is not was lost in a crash of PostgreSQL. */
+export function readRuns(q: Queryable, ids: readonly string[]): Promise<Run[]> {
   // One key is by far the most frequent question, and for one the plan can only be the index.
   const [id] = ids
   return q.query<Run>(
     ids.length === 1
-      ? statement(`${finishedRun} AND id = $1`, [id])
-      : statement(`${finishedRun} AND id = ANY($1::uuid[])`, [ids]),
+      ? statement(`${runs} WHERE id = $1`, [id])
+      : statement(`${runs} WHERE id = ANY($1::uuid[])`, [ids]),
   )
 }
 

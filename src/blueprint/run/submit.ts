@@ -93,6 +93,9 @@ async function takeBack({ db, engine, log }: Submitter, run: NewRun, error: unkn
 
 function outcome(id: string, run: Collected, why: string): Submitted {
   if (run === 'unknown') return { id, run: 'unfinished' }
-  if (run !== 'cancelled') return { id, run }
-  throw new Problem('not_applied', `Not applied: ${why}. Nothing was changed; try again shortly.`, { retryAfterS: 1 })
+  if (typeof run === 'object') return { id, run }
+  const reason = run === 'lost' ? 'the database crashed and lost it' : why
+  throw new Problem('not_applied', `Not applied: ${reason}. Nothing was changed; try again shortly.`, {
+    retryAfterS: 1,
+  })
 }

@@ -3,15 +3,19 @@ import { textsIn } from '../../db/announce.ts'
 import { type Db, type Tx, transaction } from '../../db/client.ts'
 import { isConnectionLost, isTransient } from '../../db/failures.ts'
 import type { Logger } from '../../log.ts'
-import { cancel, type Run, readFinished, runChannel } from './record.ts'
+import { isFinished } from './life.ts'
+import { cancel, type Run, readRuns, runChannel } from './record.ts'
 
 /**
  * Waiting for a run. The answer always comes from its row; what wakes the waiter is whichever comes first: NOTIFY from
  * the worker, the queue's own event, or a look of ours, because each of the other two gets lost at times.
  */
 
-/** A finished run; or taken back, and certainly not applied; or nobody can say. */
-export type Collected = Run | 'cancelled' | 'unknown'
+/**
+ * A finished run; or taken back, or taken away by a crash of PostgreSQL, and in both cases certainly not applied; or
+ * nobody can say.
+ */
+export type Collected = Run | 'cancelled' | 'lost' | 'unknown'
 
 export type Waiter = {
   /** Look at this run now: the queue says that its job ended. */
@@ -20,8 +24,8 @@ export type Waiter = {
   giveUp(id: string): void
   /**
    * @param budgetMs how long to wait before taking the run back
-   * @returns the finished run; `cancelled` when it was taken back and certainly not applied; `unknown` when a worker
-   *   holds it, or the database is away, so that nobody can say
+   * @returns the finished run; `cancelled` when it was taken back, `lost` as soon as its row is seen to be gone;
+   *   `unknown` when a worker holds it, or the database is away, so that nobody can say
    */
   collect(id: string, budgetMs: number): Promise<Collected>
   /** Runs that somebody in this process waits for. */
@@ -36,7 +40,7 @@ const untaken = 'not applied: no worker took it in time'
 /** How long a cancel waits for a worker that has the run. */
 const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500, idleMs: 4_000 }
 
-type Pending = { looks: number; lookAt: number; settle: (run: Run | undefined) => void }
+type Pending = { looks: number; lookAt: number; settle: (run: Run | 'lost' | undefined) => void }
 
 export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   const pending = new Map<string, Pending>()
@@ -61,11 +65,15 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
     const known = ids.filter((id) => pending.has(id))
     if (known.length === 0) return
     // A failed look is not an answer: the next tick looks again.
-    const runs = await readFinished(db, known).catch((error: unknown) => {
+    const runs = await readRuns(db, known).catch((error: unknown) => {
       if (!isConnectionLost(error)) log.error({ err: error }, 'cannot read runs')
-      return []
     })
-    for (const run of runs) pending.get(run.id)?.settle(run)
+    if (runs === undefined) return
+    const found = new Map(runs.map((run) => [run.id, run]))
+    for (const id of known) {
+      const run = found.get(id) ?? 'lost'
+      if (run === 'lost' || isFinished(run.state)) pending.get(id)?.settle(run)
+    }
   }
 
   const ticker = setInterval(() => {
@@ -79,9 +87,9 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
   }, tickMs)
   ticker.unref()
 
-  function wait(id: string, budgetMs: number): Promise<Run | undefined> {
+  function wait(id: string, budgetMs: number): Promise<Run | 'lost' | undefined> {
     return new Promise((resolve) => {
-      const end = (run: Run | undefined) => {
+      const end = (run: Run | 'lost' | undefined) => {
         clearTimeout(timer)
         pending.delete(id)
         resolve(run)
@@ -110,9 +118,8 @@ export function startWaiter(db: Db, url: string, log: Logger): Waiter {
 export async function cancelOrCollect(db: Db, id: string, cancel: (tx: Tx) => Promise<boolean>): Promise<Collected> {
   try {
     if (await transaction(db, cancel, cancelTimeouts)) return 'cancelled'
-    const [run] = await readFinished(db, [id])
-    // Neither queued, which the cancel would have seen, nor finished: a crash of PostgreSQL took the row away.
-    return run ?? 'cancelled'
+    const [run] = await readRuns(db, [id])
+    return run ?? 'lost'
   } catch (error) {
     if (isTransient(error)) return 'unknown'
     throw error

@@ -12,13 +12,13 @@ import { lock } from '../perform.ts'
 import { Refusal } from '../refusal.ts'
 import { parse } from '../yaml.ts'
 import { type End, endFree, endLocked, refusedColumn } from './end.ts'
-import { live, type RunEvent } from './life.ts'
+import { isFinished, live, type RunEvent } from './life.ts'
 import {
   claimRun,
   impersonatorOf,
   lockRun,
-  readFinished,
   readOptions,
+  readRuns,
   runFinished,
   sealedColumn,
   seeRun,
@@ -68,8 +68,8 @@ export async function work(worker: Worker, id: string): Promise<Outcome> {
 }
 
 async function isFinishedNow(db: Db, id: string): Promise<boolean> {
-  const runs = await readFinished(db, [id]).catch(() => [])
-  return runs.length > 0
+  const [run] = await readRuns(db, [id]).catch(() => [])
+  return run !== undefined && isFinished(run.state)
 }
 
 /**

@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startWaiter, type Waiter } from '../../../src/blueprint/run/wait.ts'
 import type { Db } from '../../../src/db/client.ts'
+import { sql } from '../../../src/db/sql.ts'
 import { atEnd } from '../../support/at-end.ts'
 import { within } from '../../support/template.ts'
 import { until } from '../../support/until.ts'
@@ -165,6 +166,20 @@ describe('when its time is spent', { timeout: 30_000 }, () => {
     await there.work(id)
     expect(await waiter.collect(id, 0)).toMatchObject({ applied: true })
   })
+})
+
+test('a run that a crash of PostgreSQL took away is not waited for', async () => {
+  const waiter = waiterThat({ listens: true })
+  const { id } = await there.recorded()
+  const { id: other } = await there.recorded()
+  const [answer, kept] = [waiter.collect(id, 60_000), waiter.collect(other, 60_000)]
+  await there.db.query(sql`DELETE FROM runs WHERE id = ${id}`)
+  expect(await answer).toBe('lost')
+  // What is queued is there.
+  await until(() => waiter.looks(other) >= looksUntilCalm, { what: 'it to have looked at the other one as well' })
+  expect(waiter.waiting).toBe(1)
+  await there.work(other)
+  expect(await kept).toMatchObject({ id: other, applied: true })
 })
 
 test('many wait at once, and none is left', async () => {
