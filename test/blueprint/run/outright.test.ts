@@ -8,8 +8,9 @@ import { type Statement, sql } from '../../../src/db/sql.ts'
 import { uuid7 } from '../../../src/ids.ts'
 import { kinds, named } from '../../support/installation.ts'
 import { statementsOf } from '../../support/statements.ts'
+import { until } from '../../support/until.ts'
 import { application, flow, oauth2 } from '../engine.ts'
-import { type Stand, stand } from './stand.ts'
+import { held, type Stand, stand } from './stand.ts'
 
 let there: Stand
 beforeAll(async () => {
@@ -63,6 +64,34 @@ describe('of which nothing is there yet', () => {
     expect(await there.db.prisma.provider.count({ where: { name: 'in-between' } })).toBe(1)
   })
 
+  test('but by then it is, and it was to be created only', async () => {
+    const body = await named('oauth2', 'create-only')
+    const [first, second] = [await there.recorded(body), await there.recorded(body, { createOnly: true })]
+    expect(await there.work(first.id)).toBe('applied')
+    expect(await there.work(second.id)).toBe('refused')
+    expect(await there.run(second.id)).toMatchObject({ applied: false, reason: 'precondition_failed' })
+    expect(await written(second.id, 'create-only')).toEqual([1, 0])
+  })
+
+  test('and whose connection is lost before the answer: it is tried again', async () => {
+    const { id, name } = await there.recorded()
+    const release = await held(there, (tx) => tx.query(sql`LOCK TABLE providers IN SHARE MODE`))
+    const working = there.work(id)
+    const waiting = sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+    const [found] = await until(
+      async () => {
+        const rows = await there.db.query<{ pid: number }>(waiting)
+        return rows.length === 1 && rows
+      },
+      { what: 'the rows to wait for the table' },
+    )
+    await there.db.query(sql`SELECT pg_terminate_backend(${found?.pid ?? 0}::integer)`)
+    await release()
+    expect(await working).toBe('applied')
+    expect(await written(id, name)).toEqual([1, 1])
+    expect(there.log.filter((line) => line.includes(id))).toEqual([expect.stringContaining('trying the run again')])
+  })
+
   test('and whose run is cancelled in between: nothing is written', async () => {
     const { id, name } = await there.recorded()
     const cancel = () => sql`UPDATE runs SET state = 'cancelled', finished_at = now() WHERE id = ${id}`
@@ -93,7 +122,7 @@ describe('of which nothing is there yet', () => {
       ['whose rights are gone by then', () => there.db.prisma.role.deleteMany(deployers), 'refused', 0],
       ['who is gone by then', () => there.db.prisma.user.delete({ where: { pk: user } }), 'refused', 0],
     ])('%s', async (what, change, outcome, rows) => {
-      const { id, name } = await there.recorded(await named('oauth2', `by-${what.replaceAll(' ', '-')}`), user)
+      const { id, name } = await there.recorded(await named('oauth2', `by-${what.replaceAll(' ', '-')}`), { by: user })
       expect(await workAfter(id, change)).toBe(outcome)
       expect(await written(id, name)).toEqual([rows, rows])
     })

@@ -18,7 +18,7 @@ export type Stand = Bench & {
   readonly log: readonly string[]
   readonly adminPk: number
   /** Records a run of this submission, or of one under a new name, by this user, or else the admin. */
-  recorded(body?: Body, by?: number): Promise<{ id: string; name: string }>
+  recorded(body?: Body, options?: { by?: number; createOnly?: boolean }): Promise<{ id: string; name: string }>
   work(id: string): Promise<Outcome>
   /** Keeps the run's row locked, as a worker does, until the returned function is called. */
   lock(id: string): Promise<() => Promise<void>>
@@ -41,11 +41,11 @@ export async function stand(): Promise<Stand> {
   return {
     ...there,
     ...{ worker, log, adminPk },
-    recorded: async (sent, by = adminPk) => {
+    recorded: async (sent, { by = adminPk, createOnly = false } = {}) => {
       count += 1
       const body = sent ?? (await named('radius', `run-${count}`))
       const received: unknown = JSON.parse(JSON.stringify(body))
-      const { blueprint, plan, title, conditions } = toBlueprint(received, engine.registry, false)
+      const { blueprint, plan, title, conditions } = toBlueprint(received, engine.registry, createOnly)
       const actor = await actorOfUser(db, { pk: by })
       if (actor === null) throw new Error(`no user has the key ${by}`)
       const findings = await check(db, engine, plan, actor, conditions)
