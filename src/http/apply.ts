@@ -44,8 +44,8 @@ export function answerApply(reply: FastifyReply, id: string, run: Run | Unknown)
 
 const unknown: Readonly<Record<Unknown, (path: string) => string>> = {
   unfinished: (path) => `A worker has it, but did not finish in time. Its outcome will stand at ${path}.`,
-  unrecorded: (path) =>
-    `The database went away while the submission was recorded. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
+  away: (path) =>
+    `The database went away before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
 }
 
 /** What is not the submitter's to mend in the document is not a 200, even when only the worker saw it. */

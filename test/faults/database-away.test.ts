@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, quantile } from './clients.ts'
@@ -42,31 +42,51 @@ onBothQueues((kind) => {
     // What was refused at once while it was away would make the rest look quick.
     const inService = log.filter(({ sentAt, ms }) => sentAt < stoppedAt || sentAt + ms > backAt)
     console.log(`${kind}: before, across and after: ${describeTimes(inService)}`)
-    // Who was in flight waits for his run as long as he would without a crash: 10 s, and the look after it.
+    // Who was in flight and whose run is there waits for it as long as he would without a crash: 10 s, and the look after it.
     expect(quantile(inService, 1)).toBeLessThan(14_000)
     expect(await audit(stand.db, log)).toEqual([])
     await worker.stop()
   })
 
-  test('a run that the crash took away is refused when PostgreSQL is back, not when its time is spent', async () => {
-    const stand = await openStand(kind)
+  describe('a run that the crash took away', { timeout: 60_000 }, () => {
+    test('is refused when PostgreSQL is back, not when its time is spent', async () => {
+      const { stand, sending } = await recordedAndCrashed()
+      await stand.postgres.start()
+      const backAt = performance.now()
+      expect(await stand.db.prisma.run.count()).toBe(0)
+      const { status, text } = await sending
+      expect({ status, body: JSON.parse(text) }).toMatchObject({
+        status: 503,
+        body: { code: 'not_applied', detail: expect.stringContaining('the database crashed and lost it') },
+      })
+      expect(performance.now() - backAt).toBeLessThan(3_000)
+    })
+
+    test('is unknown when its time is spent before, and its client knows how to find out', async () => {
+      const { stand, sending } = await recordedAndCrashed({ applyWaitMs: 3_000 })
+      const { status, text } = await sending
+      const { detail } = JSON.parse(text)
+      const [, path] = /stands at (\S+); if nothing is there, nothing was applied\.$/.exec(detail) ?? []
+      expect([status, path]).toEqual([202, expect.stringContaining('/blueprints/runs/')])
+      await stand.postgres.start()
+      const headers = { authorization: `Bearer ${stand.token}` }
+      expect((await fetch(`${stand.url}${path}`, { headers })).status).toBe(404)
+    })
+  })
+
+  /** A submission that nobody works on: it stays as it was recorded and rung for, and off the disk. */
+  async function recordedAndCrashed(options?: { applyWaitMs: number }) {
+    const stand = await openStand(kind, options)
     // What does not wait for the disk stays off it for so long.
     await stand.db.pool.query("ALTER SYSTEM SET wal_writer_delay = '10s'")
     await stand.db.pool.query('SELECT pg_reload_conf()')
+    // A page of the log that is full leaves at once: this gives the run one that is empty.
+    await stand.db.pool.query('SELECT pg_switch_wal()')
     const sending = put(stand, 'taken-away')
-    // Nobody works: it stays as it was recorded and rung for.
     await until(async () => (await (await fetch(`${stand.url}/-/metrics/`)).text()).includes(oneJobWaits), {
       what: 'its job to wait',
     })
     await stand.postgres.stop('immediate')
-    await stand.postgres.start()
-    const backAt = performance.now()
-    const { status, text } = await sending
-    expect({ status, body: JSON.parse(text) }).toMatchObject({
-      status: 503,
-      body: { code: 'not_applied', detail: expect.stringContaining('the database crashed and lost it') },
-    })
-    expect(performance.now() - backAt).toBeLessThan(3_000)
-    expect(await stand.db.prisma.run.count()).toBe(0)
-  })
+    return { stand, sending }
+  }
 })

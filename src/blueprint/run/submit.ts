@@ -24,15 +24,15 @@ export type Submitter = {
   readonly applyWaitMs: number
 }
 
-/** Why nobody can say yet whether it is applied: it may not have been recorded, or a worker holds it. */
-export type Unknown = 'unrecorded' | 'unfinished'
+/** Why nobody can say yet whether it is applied: a worker holds it, or the database went away, perhaps with its record. */
+export type Unknown = 'unfinished' | 'away'
 
 export type Submitted = { readonly id: string; readonly run: Run | Unknown }
 
 /**
  * @param findings of the check, which has found no fault
- * @throws {Problem} `not_applied` when it certainly was not applied: too many wait already, the queue is away, or no
- *   worker took it in time
+ * @throws {Problem} `not_applied` when it certainly was not applied: too many wait already, the queue is away, no
+ *   worker took it in time, or a crash of the database took it away
  */
 export async function submit(
   submitter: Submitter,
@@ -88,12 +88,13 @@ async function takeBack({ db, engine, log }: Submitter, run: NewRun, error: unkn
   const collected = await cancelOrCollect(db, run.id, (tx) =>
     recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
   )
-  return collected === 'unknown' ? { id: run.id, run: 'unrecorded' } : outcome(run.id, collected, why)
+  return outcome(run.id, collected, why)
 }
 
 function outcome(id: string, run: Collected, why: string): Submitted {
-  if (run === 'unknown') return { id, run: 'unfinished' }
   if (typeof run === 'object') return { id, run }
+  if (run === 'held') return { id, run: 'unfinished' }
+  if (run === 'unknown') return { id, run: 'away' }
   const reason = run === 'lost' ? 'the database crashed and lost it' : why
   throw new Problem('not_applied', `Not applied: ${reason}. Nothing was changed; try again shortly.`, {
     retryAfterS: 1,

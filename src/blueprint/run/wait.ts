@@ -13,9 +13,9 @@ import { cancel, type Run, readRuns, runChannel } from './record.ts'
 
 /**
  * A finished run; or taken back, or taken away by a crash of PostgreSQL, and in both cases certainly not applied; or
- * nobody can say.
+ * held by a worker; or unknown, because the database is away.
  */
-export type Collected = Run | 'cancelled' | 'lost' | 'unknown'
+export type Collected = Run | 'cancelled' | 'lost' | 'held' | 'unknown'
 
 export type Waiter = {
   /** Look at this run now: the queue says that its job ended. */
@@ -25,7 +25,7 @@ export type Waiter = {
   /**
    * @param budgetMs how long to wait before taking the run back
    * @returns the finished run; `cancelled` when it was taken back, `lost` as soon as its row is seen to be gone;
-   *   `unknown` when a worker holds it, or the database is away, so that nobody can say
+   *   `held` or `unknown` when nobody can say yet
    */
   collect(id: string, budgetMs: number): Promise<Collected>
   /** Runs that somebody in this process waits for. */
@@ -119,9 +119,11 @@ export async function cancelOrCollect(db: Db, id: string, cancel: (tx: Tx) => Pr
   try {
     if (await transaction(db, cancel, cancelTimeouts)) return 'cancelled'
     const [run] = await readRuns(db, [id])
-    return run ?? 'lost'
+    if (run === undefined) return 'lost'
+    return isFinished(run.state) ? run : 'unknown'
   } catch (error) {
-    if (isTransient(error)) return 'unknown'
+    if (isConnectionLost(error)) return 'unknown'
+    if (isTransient(error)) return 'held'
     throw error
   }
 }

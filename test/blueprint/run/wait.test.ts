@@ -148,12 +148,12 @@ describe('when its time is spent', { timeout: 30_000 }, () => {
     expect(collected).toMatchObject({ id, applied: true })
   })
 
-  test('a run whose worker does not end is unknown, and goes on', async () => {
+  test('a run whose worker does not end is held, and goes on', async () => {
     const waiter = waiterThat({ listens: true })
     const { id } = await there.recorded()
     const release = await there.lock(id)
     const from = performance.now()
-    expect(await waiter.collect(id, 100)).toBe('unknown')
+    expect(await waiter.collect(id, 100)).toBe('held')
     expect(performance.now() - from).toBeLessThan(4_000)
     await release()
     expect((await there.run(id)).state).toBe('queued')
