@@ -1,6 +1,6 @@
 # One image, two commands: the API (default) and the worker.
-# The `node` and `embedded-postgres` packages are optional dependencies and stay out: the base image brings Node,
-# the deployment brings PostgreSQL.
+# The optional packages `node` and `embedded-postgres` are left out: the base image has Node 26, and the
+# deployment has PostgreSQL.
 
 FROM node:26-bookworm-slim AS build
 WORKDIR /app
@@ -24,4 +24,4 @@ COPY src ./src
 COPY workers ./workers
 USER node
 EXPOSE 9000
-CMD ["node", "--expose-gc", "src/server.ts"]
+CMD ["node", "--max-semi-space-size=4", "src/server.ts"]

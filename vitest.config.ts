@@ -13,6 +13,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     restoreMocks: true,
     expect: { requireAssertions: true },
+    provide: { transactions: 'prisma' },
     projects: [
       {
         extends: true,
@@ -20,6 +21,17 @@ export default defineConfig({
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
           exclude: [faults],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        // The engine on the worker's own transactions (src/db/pipeline.ts).
+        extends: true,
+        test: {
+          name: 'pipelined',
+          include: ['test/apply/**/*.test.ts', 'test/rights/**/*.test.ts', 'test/runs/**/*.test.ts'],
+          provide: { transactions: 'pipelined' },
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

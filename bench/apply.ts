@@ -5,15 +5,17 @@ import { cpuSeconds } from './cpu.ts'
 import type { FloorTask } from './floor.ts'
 import type { LoadTask } from './load.ts'
 import type { Load, Measured } from './measure.ts'
-import { type BackendKind, type Database, openDatabase, openStand, type Stand } from './stand.ts'
+import { type BackendKind, type Database, openDatabase, openStand, type Stand, type WorkerKind } from './stand.ts'
 
 /**
- * PUT /api/v3/core/transactional/applications/, from request to answer, over the queue, each with an application and a
- * provider that are new. Beside it, in the same run and database, the floor (floor.ts).
+ * PUT /api/v3/core/transactional/applications/, from request to answer. Each creates an application and a provider. With
+ * the worker as it is, and with one that uses Prisma's transactions instead of pipelined ones. The floors (floor.ts) are
+ * measured in the same run and database.
  */
 
 export const usage = `npm run bench -- apply [options]
   --backend <redis|postgres|both>  where the queue lives (both)
+  --worker <pipelined|prisma|both> the worker as it is, or with Prisma's own transactions (both)
   --clients <n>                    clients at once, beside the run with one (32)
   --seconds <n>                    for each measurement (6)
   --database <url>                 a PostgreSQL server on which databases may be made, instead of one of its own
@@ -27,6 +29,7 @@ export async function bench(args: string[]): Promise<void> {
     args,
     options: {
       backend: { type: 'string', default: 'both' },
+      worker: { type: 'string', default: 'both' },
       clients: { type: 'string', default: '32' },
       seconds: { type: 'string', default: '6' },
       database: { type: 'string' },
@@ -34,6 +37,8 @@ export async function bench(args: string[]): Promise<void> {
     },
   })
   const { backend, profile } = values
+  const workers = (['pipelined', 'prisma'] as const).filter((kind) => ['both', kind].includes(values.worker))
+  if (workers.length === 0) throw new Error(`--worker ${values.worker}: it takes pipelined, prisma or both`)
   if (!['redis', 'postgres', 'both'].includes(backend))
     throw new Error(`--backend ${backend}: it takes redis, postgres or both`)
   const backends = (['redis', 'postgres'] as const).filter((kind) => backend === 'both' || backend === kind)
@@ -45,7 +50,9 @@ export async function bench(args: string[]): Promise<void> {
   const database = await openDatabase(values.database)
   try {
     const rows: Row[] = []
-    for (const kind of backends) rows.push(...(await measureBackend(database, kind, options)))
+    for (const kind of backends) {
+      for (const worker of workers) rows.push(...(await measureBackend(database, kind, worker, options)))
+    }
     console.log(
       `\n${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), Node ${process.version}, ${database.version}`,
     )
@@ -65,18 +72,27 @@ function whole(name: string, text: string, max: number): number {
 async function measureBackend(
   server: Database,
   kind: BackendKind,
+  worker: WorkerKind,
   { clients, seconds, nodeOptions }: Options,
 ): Promise<Row[]> {
-  const say = (text: string) => console.log(`${kind}: ${text}`)
+  const say = (text: string) => console.log(`${kind}, ${worker}: ${text}`)
   say('starting')
-  const stand = await openStand(server, kind, nodeOptions)
+  const stand = await openStand(server, kind, { nodeOptions, worker })
   try {
     const apply = (prefix: string, load: Load) =>
       measureIn('load.ts', { url: stand.url, token: stand.token, prefix, ...load } satisfies LoadTask)
-    const floor = (prefix: string, load: Load) =>
-      measureIn('floor.ts', { database: stand.database, prefix, like: 'warm-up-1', ...load } satisfies FloorTask)
+    const floor = (through: FloorTask['through'], prefix: string, load: Load) =>
+      measureIn('floor.ts', {
+        ...{ database: stand.database, prefix: `${through}-${prefix}`, like: 'warm-up-1', through },
+        ...load,
+      } satisfies FloorTask)
+    const floorRow = async (through: FloorTask['through'], what: string): Promise<Row> => {
+      await floor(through, 'floor-warm-up', { clients, seconds: 3 })
+      const one = await floor(through, 'floor-one', { clients: 1, seconds })
+      return { what, one, many: await floor(through, 'floor-many', { clients, seconds }), cpu: '' }
+    }
     say('warming up')
-    // So long V8 goes on compiling what it sees often.
+    // V8 compiles frequent code for about this long.
     await apply('warm-up', { clients, seconds: 40 })
     say('one client')
     const one = await apply('one', { clients: 1, seconds })
@@ -85,12 +101,10 @@ async function measureBackend(
     const many = await apply('many', { clients, seconds })
     const cpu = perApply(before, cpuOf(stand), many)
     say('the floor')
-    await floor('floor-warm-up', { clients, seconds: 2 })
-    const floorOne = await floor('floor-one', { clients: 1, seconds })
-    const floorMany = await floor('floor-many', { clients, seconds })
     return [
-      { what: `apply, queue on ${kind}`, one, many, cpu },
-      { what: 'floor: the rows alone', one: floorOne, many: floorMany, cpu: '' },
+      { what: `apply, queue on ${kind}, worker ${worker}`, one, many, cpu },
+      await floorRow('pg', 'floor: the rows alone'),
+      await floorRow('prisma', "floor: the rows in Prisma's transaction"),
     ]
   } finally {
     await stand.close()
@@ -118,7 +132,7 @@ function print(rows: readonly Row[]): void {
   const cells = (measured: Measured) => [measured.p50, measured.p95, measured.p99].map((ms) => ms.toFixed(2))
   const lines = rows.map(({ what, one, many }) => [what, ...cells(one), ...cells(many), many.perSecond.toFixed(0)])
   const ratios = pairs(rows).map(([apply, floor]) => [
-    `${apply.what}: times the floor`,
+    `${apply.what} / ${floor.what}`,
     ...ratio(apply.one, floor.one),
     ...ratio(apply.many, floor.many),
     (apply.many.perSecond / floor.many.perSecond).toFixed(2),
@@ -144,9 +158,8 @@ function print(rows: readonly Row[]): void {
 const ratio = (apply: Measured, floor: Measured) =>
   (['p50', 'p95', 'p99'] as const).map((name) => `${(apply[name] / floor[name]).toFixed(1)}x`)
 
-/** Each apply with the floor that was measured beside it. */
+/** Compares each apply with each floor of the same run. */
 const pairs = (rows: readonly Row[]): [Row, Row][] =>
-  rows.flatMap((row, index) => {
-    const next = rows[index + 1]
-    return index % 2 === 0 && next !== undefined ? [[row, next] as [Row, Row]] : []
-  })
+  rows.flatMap((row, index) =>
+    index % 3 === 0 ? rows.slice(index + 1, index + 3).map((floor): [Row, Row] => [row, floor]) : [],
+  )

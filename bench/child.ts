@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import type { Load, Measured } from './measure.ts'
 
 /**
- * Measures in a process of its own, so that what measures does not share an event loop with what is measured.
+ * Measures in a child process, so that the measuring code does not share an event loop with the measured code.
  *
  * @param file beside this one; it takes one argument, JSON, and prints a `Measured` as JSON
  */

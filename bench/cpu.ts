@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** Clock ticks per second, which Linux shows to programs as 100 everywhere. */
 const ticks = 100
 
-/** CPU time that a process and its children, such as PostgreSQL's, have taken so far, in seconds; NaN where the system does not tell. */
+/** CPU seconds of a process and its children so far; NaN on a system without /proc. */
 export function cpuSeconds(pid: number): number {
   try {
     const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [read(Number(name))] : []))
@@ -17,13 +17,13 @@ export function cpuSeconds(pid: number): number {
 
 function read(pid: number): { pid: number; parent: number; seconds: number } | undefined {
   try {
-    // After the name, which may hold anything: state, parent and, as fields 14 and 15 of proc(5), user and system time.
+    // After the name, which may contain spaces: state, parent and, as fields 14 and 15 of proc(5), user and system time.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ')
     return { pid, parent: Number(fields[1]), seconds: (Number(fields[11]) + Number(fields[12])) / ticks }
   } catch {
-    // It has ended since it was listed.
+    // The process has ended meanwhile.
     return undefined
   }
 }

@@ -1,18 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
+import { connect, transaction } from '../src/db/client.ts'
 import { uuid7 } from '../src/ids.ts'
 import { type Load, measure } from './measure.ts'
 
 /**
- * The floor, as a process: the rows of one apply, written by hand in one transaction, without a queue, a check or a
- * second process. Nothing that does the same durably on this machine can be faster; the rest is what the product costs.
+ * Two floors, as a process: the rows of one apply in one transaction, without HTTP, queue, checks or a second process.
+ * With `pg` it is the least that a durable write costs on this machine. With an interactive transaction of Prisma it is
+ * the least that the stack costs. The rest is the cost of the product.
  */
 
-/** `like` is the slug of an application that was applied: its rows are copied under new names. */
-export type FloorTask = Load & { readonly database: string; readonly prefix: string; readonly like: string }
+/** `like`: the slug of an applied application. Its rows are copied under new names. */
+export type FloorTask = Load & {
+  readonly database: string
+  readonly prefix: string
+  readonly like: string
+  readonly through: 'pg' | 'prisma'
+}
 
-const { database, prefix, like, ...load }: FloorTask = JSON.parse(process.argv[2] ?? '')
-const pool = new pg.Pool({ connectionString: database, max: load.clients })
+const { database, prefix, like, through, ...load }: FloorTask = JSON.parse(process.argv[2] ?? '')
+const { db, pool } = connect(database, { applicationName: 'bench-floor', max: load.clients })
 
 type Rows = Readonly<Record<'provider' | 'application' | 'run' | 'audit', Record<string, unknown>>> & {
   readonly mirrored: unknown[]
@@ -33,7 +39,7 @@ const { provider: p, application: a, run: r, audit, mirrored } = model
 const insertProvider = `
   WITH made AS (
     INSERT INTO providers (uuid, kind, name, authentication_flow, authorization_flow, invalidation_flow, oauth2_client_id, settings, secrets)
-    VALUES ($1, $2, $3::text, $4, $5, $6, $3::text, $7, $8) RETURNING pk
+    VALUES ($1::uuid, $2, $3::text, $4::uuid, $5::uuid, $6::uuid, $3::text, $7::jsonb, $8::jsonb) RETURNING pk
   ), mirror AS (
     INSERT INTO provider_references (provider_pk, member, position, property_mapping_pk, certificate_key_pair_pk, group_pk)
     SELECT made.pk, m.member, m.position, m.property_mapping_pk, m.certificate_key_pair_pk, m.group_pk
@@ -43,14 +49,14 @@ const insertProvider = `
 
 const insertApplication = `
   INSERT INTO applications (pk, name, slug, provider_pk, open_in_new_tab, meta_launch_url, meta_description, meta_publisher, policy_engine_mode, group_name)
-  VALUES ($1, $2::text, $2::text, $3, $4, $5, $6, $7, $8, $9)`
+  VALUES ($1::uuid, $2::text, $2::text, $3::integer, $4, $5, $6, $7, $8::policy_engine_mode, $9)`
 
 const insertRun = `
   WITH made AS (
-    INSERT INTO runs (id, state, title, submitter_pk, request_id, blueprint, options, started_at, finished_at, applied, logs)
-    VALUES ($1, 'done', $2, $3, $4, $5, $6, now(), now(), true, $7)
+    INSERT INTO runs (id, state, title, kind, slug, submitter_pk, request_id, blueprint, options, started_at, finished_at, applied, logs)
+    VALUES ($1::uuid, 'done', $2, $10, $11, $3::integer, $4, $5, $6::jsonb, now(), now(), true, $7)
   )
-  INSERT INTO audit_rows (actor_pk, actor_name, action, changes, request_id, run_id) VALUES ($3, $8, 'apply', $9, $4, $1)`
+  INSERT INTO audit_rows (actor_pk, actor_name, action, changes, request_id, run_id) VALUES ($3::integer, $8, 'apply', $9::jsonb, $4, $1::uuid)`
 
 const json = (value: unknown) => JSON.stringify(value)
 
@@ -64,40 +70,36 @@ const members = [
   a.group_name,
 ]
 
-async function write(name: string): Promise<void> {
+/** Runs one statement of an open transaction. */
+type Send = (name: string, text: string, values: unknown[]) => Promise<{ pk?: number }[]>
+
+async function writeRows(send: Send, name: string): Promise<void> {
+  const [made] = await send('provider', insertProvider, [
+    ...[randomUUID(), p.kind, name, ...flows, json(p.settings), json(p.secrets), json(mirrored)],
+  ])
+  await send('application', insertApplication, [uuid7(), name, made?.pk, ...members])
+  await send('run', insertRun, [
+    ...[uuid7(), r.title, r.submitter_pk, randomUUID(), r.blueprint, json(r.options), r.logs, audit.actor_name],
+    ...[json(audit.changes), r.kind, r.slug],
+  ])
+}
+
+const byPrisma = (name: string) =>
+  transaction(db, (tx) => writeRows((_, text, values) => tx.$queryRawUnsafe(text, ...values), name))
+
+async function byPg(name: string): Promise<void> {
   const client = await pool.connect()
   try {
     await client.query('BEGIN')
-    const made = await client.query<{ pk: number }>({
-      name: 'provider',
-      text: insertProvider,
-      values: [randomUUID(), p.kind, name, ...flows, json(p.settings), json(p.secrets), json(mirrored)],
-    })
-    await client.query({
-      name: 'application',
-      text: insertApplication,
-      values: [uuid7(), name, made.rows[0]?.pk, ...members],
-    })
-    await client.query({
-      name: 'run',
-      text: insertRun,
-      values: [
-        uuid7(),
-        r.title,
-        r.submitter_pk,
-        randomUUID(),
-        r.blueprint,
-        json(r.options),
-        r.logs,
-        audit.actor_name,
-        json(audit.changes),
-      ],
-    })
+    await writeRows(async (statement, text, values) => {
+      return (await client.query<{ pk?: number }>({ name: statement, text, values })).rows
+    }, name)
     await client.query('COMMIT')
   } finally {
     client.release()
   }
 }
 
+const write = through === 'pg' ? byPg : byPrisma
 console.log(JSON.stringify(await measure(load, (number) => write(`${prefix}-${number}`))))
-await pool.end()
+await db.$disconnect()

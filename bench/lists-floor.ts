@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import pg from 'pg'
 
 /**
- * The floor of the lists, as a process: the same reads by hand-written SQL over node:http. It knows its callers' tokens
- * and its questions, and checks, limits and documents nothing. Prints its port.
+ * The floor of the lists, as a process: the same reads by hand-written SQL over node:http, without checks and limits.
+ * Prints its port.
  */
 
 const [, , database = ''] = process.argv

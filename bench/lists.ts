@@ -1,19 +1,20 @@
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
+import { freePort } from '../test/support/free-port.ts'
 import { run } from '../test/support/processes.ts'
 import { measureIn } from './child.ts'
 import type { Measured } from './measure.ts'
 import type { ReadTask } from './read.ts'
-import { type Database, openDatabase, openStand } from './stand.ts'
+import { type Database, openDatabase, openStand, type Stand } from './stand.ts'
 
 /**
- * Reads of one client on a seeded installation, beside the floor: the same by hand-written SQL over node:http, in the
- * same run, on the same database (lists-floor.ts). At two sizes, because what counts is how little they differ.
+ * Reads of one client on a seeded installation, and the floor: the same reads by hand-written SQL over node:http, in the
+ * same run and database (lists-floor.ts). At two sizes, to compare them.
  */
 
 export const usage = `npm run bench -- lists [options]
-  --users <n,n>     sizes (1000,100000)
+  --users <n,n>     sizes, compared with that of 1000 users (100000)
   --seconds <n>     for each measurement (4)
   --database <url>  a PostgreSQL server on which databases may be made, instead of one of its own`
 
@@ -23,7 +24,7 @@ export async function bench(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
     options: {
-      users: { type: 'string', default: '1000,100000' },
+      users: { type: 'string', default: '100000' },
       seconds: { type: 'string', default: '4' },
       database: { type: 'string' },
     },
@@ -31,7 +32,7 @@ export async function bench(args: string[]): Promise<void> {
   const database = await openDatabase(values.database)
   try {
     const rows: Row[] = []
-    for (const users of values.users.split(',').map(Number))
+    for (const users of new Set([1_000, ...values.users.split(',').map(Number)]))
       rows.push(...(await measureAt(database, users, Number(values.seconds))))
     console.log(
       `\n${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), Node ${process.version}, ${database.version}; one client, times in ms\n`,
@@ -45,11 +46,11 @@ export async function bench(args: string[]): Promise<void> {
 async function measureAt(server: Database, users: number, seconds: number): Promise<Row[]> {
   const say = (text: string) => console.log(`${users} users: ${text}`)
   say('starting')
-  const stand = await openStand(server, 'postgres', '')
+  const stand = await openStand(server, 'postgres')
   try {
     say('seeding')
     const env = { DATABASE_URL: stand.database, SECRET_KEY: stand.secretKey }
-    const seeding = run('src/cli/seed.ts', { args: ['--users', String(users)], env })
+    const seeding = run('tools/seed/main.ts', { args: ['--users', String(users)], env })
     if ((await seeding.exited).code !== 0) throw new Error(seeding.output())
     const floor = run('bench/lists-floor.ts', { args: [stand.database] })
     const [, port] = await floor.line(/port (\d+)/, { withinMs: 10_000 })
@@ -68,18 +69,41 @@ async function measureAt(server: Database, users: number, seconds: number): Prom
       rows.push({ what, users, ours, floor: await read(`http://127.0.0.1:${port}`, seconds) })
     }
     await floor.stop()
+    await measureTurn(stand, say)
     return rows
   } finally {
     await stand.close()
   }
 }
 
-/** What is asked, with values that a handful to some hundred users have. */
-async function questions(database: string, users: number): Promise<[string, string][]> {
+/** How long the largest group, read with all its members, keeps other requests waiting at a time. */
+async function measureTurn(stand: Stand, say: (text: string) => void): Promise<void> {
+  const [group] = await rowsOf<{ name: string; size: number }>(
+    stand.database,
+    `SELECT g.name, count(*)::integer AS size FROM groups g JOIN memberships m ON m.group_pk = g.pk
+     GROUP BY g.pk ORDER BY 2 DESC LIMIT 1`,
+  )
+  const path = `/api/v3/core/groups/?name=${encodeURIComponent(group?.name ?? '')}`
+  const settings = { LOG_LEVEL: 'warn', PORT: String(await freePort()) }
+  const env = { DATABASE_URL: stand.database, SECRET_KEY: stand.secretKey, ...settings }
+  const measuring = run('bench/turn.ts', { args: [JSON.stringify({ path, token: stand.token })], env })
+  const [, turn] = await measuring.line(/turn (.*)/, { withinMs: 120_000 })
+  await measuring.exited
+  say(`a group of ${group?.size} members: the longest turn of the event loop took ${turn}`)
+}
+
+async function rowsOf<Row extends pg.QueryResultRow>(database: string, text: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: database })
   await client.connect()
+  const { rows } = await client.query<Row>(text)
+  await client.end()
+  return rows
+}
+
+/** The requests, with values that few to some hundred users have. */
+async function questions(database: string, users: number): Promise<[string, string][]> {
   const one = async (text: string): Promise<string> => {
-    const { value } = (await client.query(text)).rows[0] ?? {}
+    const { value } = (await rowsOf<{ value: unknown }>(database, text))[0] ?? {}
     return typeof value === 'object' ? JSON.stringify(value) : String(value)
   }
   const last = Math.ceil(Number(await one('SELECT count(*) AS value FROM users')) / 100)
@@ -93,7 +117,6 @@ async function questions(database: string, users: number): Promise<[string, stri
     `SELECT jsonb_build_object('department', u.attributes -> 'department', 'location', u.attributes -> 'location') AS value
      FROM users u WHERE u.attributes ? 'department' AND u.attributes ? 'location' ORDER BY u.pk LIMIT 1`,
   )
-  await client.end()
   const list = '/api/v3/core/users/'
   return [
     ['me', '/api/v3/core/users/me/'],
@@ -127,10 +150,9 @@ function print(rows: readonly Row[]): void {
     console.log(`${what}: FAILED with ${ours.failure ?? floor.failure}`)
   const names = [...new Set(rows.map(({ what }) => what.replace(/ \(.*/, '')))]
   for (const name of names) {
-    const [small, large] = rows.filter(({ what }) => what.startsWith(name))
-    if (small !== undefined && large !== undefined)
-      console.log(
-        `${name}: p50 at ${large.users} users is ${(large.ours.p50 / small.ours.p50).toFixed(2)}x that at ${small.users}`,
-      )
+    const [small, ...larger] = rows.filter(({ what }) => what.startsWith(name))
+    if (small === undefined) continue
+    for (const { users, ours } of larger)
+      console.log(`${name}: p50 at ${users} users is ${(ours.p50 / small.ours.p50).toFixed(2)}x that at ${small.users}`)
   }
 }

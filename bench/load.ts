@@ -2,7 +2,7 @@ import { openConnection } from './connection.ts'
 import { type Load, measure } from './measure.ts'
 import { submission } from './submission.ts'
 
-/** The clients of the benchmark, as a process: each PUT is an application and a provider that nobody had before. */
+/** The clients of the benchmark, as a process: each PUT creates an application and a provider. */
 
 export type LoadTask = Load & { readonly url: string; readonly token: string; readonly prefix: string }
 

@@ -1,10 +1,11 @@
-/** `npm run bench -- <name> [options]`: measured claims. Each stands in a file of its own and says what it measures. */
+/** `npm run bench -- <name> [options]`: one file for each benchmark. */
 
 type Bench = { readonly usage: string; bench(args: string[]): Promise<void> }
 
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   apply: () => import('./apply.ts'),
   lists: () => import('./lists.ts'),
+  idle: () => import('./idle.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

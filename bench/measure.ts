@@ -1,25 +1,25 @@
-/** What a number of clients saw who did one thing again and again; times in milliseconds. */
+/** The result of clients that repeat one operation; times in milliseconds. */
 export type Measured = {
   readonly clients: number
   readonly count: number
   readonly failures: number
-  /** The first failure's words, for whoever wonders. */
+  /** The message of the first failure. */
   readonly failure: string | null
   readonly perSecond: number
   readonly p50: number
   readonly p95: number
   readonly p99: number
   readonly max: number
-  /** CPU time that the measuring process itself took, per thing done. */
+  /** CPU time of the measuring process, per operation. */
   readonly cpuMs: number
 }
 
 export type Load = { readonly clients: number; readonly seconds: number }
 
 /**
- * A closed loop: each client begins the next when its last is done. What failed is counted, not timed.
+ * A closed loop: each client starts the next operation when its last is done. Failures are counted, not timed.
  *
- * @param once does the thing; its number is never used twice
+ * @param once one operation, with a unique number
  */
 export async function measure({ clients, seconds }: Load, once: (number: number) => Promise<void>): Promise<Measured> {
   const times: number[] = []
@@ -60,6 +60,6 @@ export async function measure({ clients, seconds }: Load, once: (number: number)
   }
 }
 
-/** @param sorted ascending; @returns the smallest time that the share of all does not exceed, NaN for none */
+/** The quantile. @param sorted ascending; @returns NaN for none */
 export const quantile = (sorted: readonly number[], share: number): number =>
   sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN

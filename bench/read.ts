@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http'
 import { type Load, measure } from './measure.ts'
 
-/** Clients that read one address again and again, as a process. */
+/** Clients that read one URL repeatedly, as a process. */
 
 export type ReadTask = Load & { readonly url: string; readonly token: string }
 

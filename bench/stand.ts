@@ -8,26 +8,30 @@ import { type Running, run } from '../test/support/processes.ts'
 import { startRedis } from '../test/support/redis-server.ts'
 import { within } from '../test/support/template.ts'
 
-/** What is measured: API and worker as processes of their own, on real servers that keep what they are given. */
+/** The measured installation: API and worker as processes, on real, durable servers. */
 
 export type BackendKind = 'redis' | 'postgres'
+
+/** The worker as it is, or one whose transactions are Prisma's. */
+export type WorkerKind = 'pipelined' | 'prisma'
+
+type StandOptions = { readonly nodeOptions?: string; readonly worker?: WorkerKind }
 
 export type Stand = {
   readonly url: string
   readonly token: string
   readonly database: string
-  /** What secrets in the database are sealed under. */
   readonly secretKey: string
-  /** Process ids by what they are. */
+  /** Process ids by name. */
   readonly processes: Readonly<Record<string, number>>
   close(): Promise<void>
 }
 
-/** A PostgreSQL with its default durability, on which each stand gets a database of its own. */
+/** A PostgreSQL with default durability. Each stand gets its own database. */
 export type Database = {
   readonly url: string
   readonly version: string
-  /** null: somebody else's. */
+  /** null: an existing server. */
   readonly pid: number | null
   close(): Promise<void>
 }
@@ -35,7 +39,7 @@ export type Database = {
 /** @param given an existing server's URL, else one is started */
 export async function openDatabase(given: string | undefined): Promise<Database> {
   const own = given === undefined ? await startPostgres({ durable: true }) : undefined
-  // As that of `npm start` is reached.
+  // By the socket, as `npm start` does it.
   const url = given ?? (own === undefined ? '' : `${own.url()}?host=${encodeURIComponent(own.folder)}`)
   const settings = `SELECT 'PostgreSQL ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
     || ', synchronous_commit ' || current_setting('synchronous_commit') AS version`
@@ -44,7 +48,11 @@ export async function openDatabase(given: string | undefined): Promise<Database>
 }
 
 /** @param nodeOptions for API and worker, such as `--cpu-prof` */
-export async function openStand(server: Database, backend: BackendKind, nodeOptions: string): Promise<Stand> {
+export async function openStand(
+  server: Database,
+  backend: BackendKind,
+  { nodeOptions = '', worker: workerKind = 'pipelined' }: StandOptions = {},
+): Promise<Stand> {
   const database = await createDatabase(server.url)
   const redis = backend === 'redis' ? await openRedis() : undefined
   const token = randomBytes(24).toString('base64url')
@@ -60,11 +68,11 @@ export async function openStand(server: Database, backend: BackendKind, nodeOpti
     ...(redis !== undefined && { REDIS_URL: redis.url }),
   }
   const url = `http://127.0.0.1:${port}`
-  // As package.json, Dockerfile and docker-compose.yml start it.
-  const apiOptions = { NODE_OPTIONS: `--expose-gc ${nodeOptions}` }
+  // With the same flags as package.json, Dockerfile and docker-compose.yml.
+  const apiOptions = { NODE_OPTIONS: `--max-semi-space-size=4 ${nodeOptions}` }
   const api = run('src/server.ts', { env: { ...env, ...apiOptions } })
   await answers(`${url}/-/health/live/`, api)
-  const worker = run('workers/blueprint.ts', { env })
+  const worker = run(workerKind === 'prisma' ? 'bench/prisma-worker.ts' : 'workers/blueprint.ts', { env })
   await answers(`${url}/-/health/ready/`, worker)
   return {
     url,
@@ -88,7 +96,7 @@ export async function openStand(server: Database, backend: BackendKind, nodeOpti
 
 async function openRedis() {
   if (findProgram('redis-server') === null) throw new Error('redis-server is not installed: use --backend postgres')
-  // What the product's docker-compose.yml sets.
+  // The settings of docker-compose.yml.
   return await startRedis({ flags: ['--appendonly', 'yes', '--appendfsync', 'everysec'] })
 }
 
@@ -116,5 +124,5 @@ async function answers(url: string, process: Running): Promise<void> {
     if (answer?.ok === true) return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
-  throw new Error(`${url} does not answer. The process said:\n${process.output()}`)
+  throw new Error(`${url} does not answer. The output of the process:\n${process.output()}`)
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { blueprintRoutes } from './api/blueprints.ts'
 import { consentRoutes } from './api/consents.ts'
-import { dashboardRoutes } from './api/dashboard.ts'
-import { docsRoutes } from './api/docs.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
 import { meRoutes } from './api/me.ts'
@@ -14,24 +13,26 @@ import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
 import { userRoutes } from './api/users.ts'
-import type { Submitter } from './blueprint/run/submit.ts'
+import { dashboardRoutes } from './dashboard/routes.ts'
 import { guardRoutes } from './http/access.ts'
 import type { Api } from './http/api.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
-import { stringify } from './http/json.ts'
+import { securityHeaders } from './http/headers.ts'
+import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, openMetrics } from './http/metrics.ts'
-import { describeRoutes } from './http/openapi.ts'
 import { apiPrefix } from './http/paths.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
-import { answerUnreadable, refuseUnreadable } from './http/unreadable.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
+import { describeRoutes } from './openapi/describe.ts'
+import { docsRoutes } from './openapi/routes.ts'
 import type { ApplyQueue } from './queue/backend.ts'
+import type { Submitter } from './runs/submit.ts'
 import './messages.ts'
 
-/** What the API is built from; tests build the same with parts of their own. */
+/** What the API is built from. Tests pass their own. */
 export type Deps = { readonly submitter: Submitter; readonly queue: ApplyQueue }
 
-/** The table of contents of the API. */
+/** Builds the API: limits, hooks, then the routes. */
 export function buildApp({ submitter, queue }: Deps): Api {
   const { db, engine, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
@@ -40,30 +41,32 @@ export function buildApp({ submitter, queue }: Deps): Api {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request' }),
     bodyLimit: bodyLimits.bytes,
     frameworkErrors: answerUnroutable,
-    clientErrorHandler: answerUnreadable(log),
-    genReqId: ({ headers }) => saneRequestId(headers['x-request-id']) ?? randomUUID(),
+    clientErrorHandler: answerMalformed(log),
+    genReqId: ({ headers }) => validRequestId(headers['x-request-id']) ?? randomUUID(),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
-    // A client that sends slowly, or not at all, gives its socket back.
+    // Closes the connection of a client that sends slowly, or nothing.
     requestTimeout: 25_000,
-    // So does one whose socket is still, but while an apply waits it is still for a good reason.
+    // Closes an idle connection. While an apply waits, its connection is idle too.
     connectionTimeout: Math.max(30_000, applyWaitMs + 10_000),
     keepAliveTimeout: 10_000,
-    // Node takes the larger of two limits for the other, and looks only now and then (nodejs.org/api/http.html).
+    // Node uses the larger of `headersTimeout` and `requestTimeout`, and checks at intervals (nodejs.org/api/http.html).
     http: { headersTimeout: 25_000, connectionsCheckingInterval: 2_500, requireHostHeader: false },
     forceCloseConnections: 'idle',
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
-  // Answers are what the handler's type says; validating them again would cost more than making them.
-  app.setSerializerCompiler(() => stringify)
+  // The compiler checks the types of answers. Validating each answer would cost more than making it.
+  app.setSerializerCompiler(() => JSON.stringify)
   acceptJson(app)
   answerProblems(app)
+  // Called, not registered: a registered plugin loads after the hooks below, which may refuse a request.
+  void helmet(app, securityHeaders)
   const metrics = openMetrics()
   countRequests(app, metrics)
-  // Before anything that may refuse: an answer without it cannot be asked after.
+  // First, so that refusals carry the id too: it finds the request in the log.
   app.addHook('onRequest', async ({ id }, reply) => {
     reply.header('X-Request-Id', id)
   })
-  refuseUnreadable(app)
+  refuseMalformed(app)
   endConnectionsWhenClosing(app)
   guardRoutes(app, db)
   app.addHook('onRoute', (route) => {
@@ -79,7 +82,7 @@ export function buildApp({ submitter, queue }: Deps): Api {
       ms: Math.round(reply.elapsedTime),
       user: actor?.username,
     }
-    // Probes come every other second and say nothing by themselves.
+    // Probes come every two seconds and are not worth a line.
     request.log[routeOptions.url?.startsWith('/-/') ? 'debug' : 'info'](facts, 'answered')
   })
 
@@ -104,7 +107,7 @@ export function buildApp({ submitter, queue }: Deps): Api {
   return app
 }
 
-/** An answer given after the stop was asked for is its connection's last: kept alive, it would hold up the end. */
+/** Closes each connection after its answer while the server shuts down: an open one would delay the end. */
 function endConnectionsWhenClosing(app: Api): void {
   let closing = false
   app.addHook('preClose', async () => {
@@ -116,5 +119,5 @@ function endConnectionsWhenClosing(app: Api): void {
   })
 }
 
-const saneRequestId = (sent: string | string[] | undefined): string | undefined =>
+const validRequestId = (sent: string | string[] | undefined): string | undefined =>
   typeof sent === 'string' && /^[\w.:/+=-]{1,128}$/.test(sent) ? sent : undefined

@@ -1,167 +1,158 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
+import { z } from 'zod'
+import { reasonOf } from './start-error.ts'
 
-export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
-/** The settings, frozen. README has the table; `readConfig` is the only reader of the environment. */
-export type Config = {
-  readonly port: number
-  readonly host: string
-  /** Absolute. Where the embedded database, its secret key and the first token live. */
-  readonly dataDir: string
+/** The URL may hold a password: the message does not repeat it. */
+const secretUrl = (...schemes: string[]) =>
+  z.url({
+    protocol: new RegExp(`^(${schemes.join('|')})$`),
+    error: `is not a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}.`,
+  })
+
+const secret = (min: number) => z.string().min(min, `is too short: it takes ${min} characters or more.`)
+
+const integer = (min: number, max: number) =>
+  z
+    .string()
+    .refine((text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max, {
+      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a whole number from ${min} to ${max}.`,
+    })
+    .transform(Number)
+
+/** Characters of the secrets, whether they are set or generated. */
+export const minLengths = { secretKey: 32, bootstrapToken: 20 }
+
+/** A setting is the environment variable of its name: `dataDir` is DATA_DIR. A message continues that name. */
+const settings = z.object({
+  logLevel: z
+    .enum(logLevels, { error: ({ input }) => `is ${JSON.stringify(input)}: it takes one of ${logLevels.join(', ')}.` })
+    .default('info'),
+  port: integer(1, 65_535).default(9_000),
+  host: z.string().default('127.0.0.1'),
+  /** Absolute. The folder of the embedded database, its secret key and the first token. */
+  dataDir: z
+    .string()
+    .default('.data')
+    .transform((path) => resolve(path)),
   /** null: PostgreSQL embedded in `dataDir`. */
-  readonly databaseUrl: string | null
+  databaseUrl: secretUrl('postgresql', 'postgres').nullable().default(null),
   /** null: the queue runs on PostgreSQL. */
-  readonly redisUrl: string | null
-  /** null: made at first start and kept in `dataDir`. */
-  readonly secretKey: string | null
-  readonly bootstrapToken: string | null
-  readonly logLevel: LogLevel
-  readonly workerConcurrency: number
-  readonly tokenMaxDays: number
-  readonly runSecretsHours: number
-  readonly applyWaitMs: number
-}
+  redisUrl: secretUrl('redis', 'rediss').nullable().default(null),
+  /** null: generated at the first start and kept in `dataDir`. */
+  secretKey: secret(minLengths.secretKey).nullable().default(null),
+  bootstrapToken: secret(minLengths.bootstrapToken).nullable().default(null),
+  workerConcurrency: integer(1, 64).default(() => Math.min(16, 8 * availableParallelism())),
+  tokenMaxDays: integer(1, 36_500).default(365),
+  runSecretsHours: integer(1, 8_760).default(24),
+  applyWaitMs: integer(100, 120_000).default(10_000),
+})
 
-/** What a program needs that asks a running Gatewright for something. */
+/** Settings that may also be the contents of a file, which `<NAME>_FILE` names. */
+const secrets: readonly string[] = ['databaseUrl', 'redisUrl', 'secretKey', 'bootstrapToken']
+
+const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).extend({
+  gatewrightUrl: z
+    .url({
+      protocol: /^https?$/,
+      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a URL that starts with http:// or https://.`,
+    })
+    .optional(),
+  gatewrightToken: z.string().nullable().default(null),
+})
+
+export type LogLevel = (typeof logLevels)[number]
+
+/** The settings, frozen. README has the table; this file is the only reader of the environment. */
+export type Config = Readonly<z.output<typeof settings>>
+
+export type ServiceConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
+
+/** For a program that calls a running Gatewright. */
 export type ClientConfig = { readonly url: string; readonly token: string | null; readonly dataDir: string }
 
-/** Every fault of the environment, one line each. */
+/** Every error in the environment, one line each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
-  constructor(faults: string[]) {
-    super(`The settings are not valid:\n${faults.map((fault) => `  ${fault}`).join('\n')}`)
+  constructor(errors: readonly string[]) {
+    super(`The settings are not valid:\n${errors.map((error) => `  ${error}`).join('\n')}`)
   }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+const variableOf = (setting: string) => setting.replaceAll(/[A-Z]/g, '_$&').toUpperCase()
 
 /**
  * @param env `process.env`, or a test's own; an empty value counts as absent
- * @param fallback what holds when the environment does not say; whether there must be a database's URL
- * @throws {ConfigError} listing every fault at once
+ * @param options the log level when the environment has none; whether a database URL is required
+ * @throws {ConfigError} with all errors at once
  */
 export function readConfig(
   env: Environment = process.env,
-  { needsDatabase = false, ...fallback }: { logLevel?: LogLevel; needsDatabase?: boolean } = {},
+  { needsDatabase = false, ...defaults }: { logLevel?: LogLevel; needsDatabase?: boolean } = {},
 ): Config {
-  const faults: string[] = []
-  const text = (name: string): string | null => env[name]?.trim() || null
-
-  const secret = (name: string): string | null => {
-    const file = text(`${name}_FILE`)
-    if (file === null) return text(name)
-    if (text(name) !== null) faults.push(`${name} and ${name}_FILE are both set: set one.`)
-    try {
-      const value = readFileSync(file, 'utf8').trim()
-      // An empty file is a secret that was not written, not a wish for the default.
-      if (value === '') faults.push(`${name}_FILE: ${file} is empty.`)
-      return value || null
-    } catch (error) {
-      faults.push(`${name}_FILE: ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? error}).`)
-      return null
-    }
-  }
-
-  const integer = (name: string, fallback: number, min: number, max: number): number => {
-    const value = text(name)
-    if (value === null) return fallback
-    const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN
-    if (number >= min && number <= max) return number
-    faults.push(`${name} is ${JSON.stringify(value)}: it takes a whole number from ${min} to ${max}.`)
-    return fallback
-  }
-
-  const url = (name: string, schemes: string[]): string | null => {
-    const value = secret(name)
-    if (value === null) return null
-    if (URL.canParse(value) && schemes.includes(new URL(value).protocol)) return value
-    // The value may hold a password: it is not repeated.
-    faults.push(`${name} is not a URL that starts with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}.`)
-    return null
-  }
-
-  const minimum = (name: string, value: string | null, length: number): string | null => {
-    if (value !== null && value.length < length)
-      faults.push(`${name} is too short: it takes ${length} characters or more.`)
-    return value
-  }
-
-  const fallbackLevel = fallback.logLevel ?? 'info'
-  const level = text('LOG_LEVEL') ?? fallbackLevel
-  const logLevel = logLevels.find((known) => known === level)
-  if (logLevel === undefined)
-    faults.push(`LOG_LEVEL is ${JSON.stringify(level)}: it takes one of ${logLevels.join(', ')}.`)
-
-  const config: Config = {
-    port: integer('PORT', 9000, 1, 65535),
-    host: text('HOST') ?? '127.0.0.1',
-    dataDir: resolve(text('DATA_DIR') ?? '.data'),
-    databaseUrl: url('DATABASE_URL', ['postgresql:', 'postgres:']),
-    redisUrl: url('REDIS_URL', ['redis:', 'rediss:']),
-    secretKey: minimum('SECRET_KEY', secret('SECRET_KEY'), 32),
-    bootstrapToken: minimum('BOOTSTRAP_TOKEN', secret('BOOTSTRAP_TOKEN'), 20),
-    logLevel: logLevel ?? fallbackLevel,
-    workerConcurrency: integer('WORKER_CONCURRENCY', Math.min(16, 8 * availableParallelism()), 1, 64),
-    tokenMaxDays: integer('TOKEN_MAX_DAYS', 365, 1, 36_500),
-    runSecretsHours: integer('RUN_SECRETS_HOURS', 24, 1, 8_760),
-    applyWaitMs: integer('APPLY_WAIT_MS', 10_000, 100, 120_000),
-  }
-  if (needsDatabase && text('DATABASE_URL') === null && text('DATABASE_URL_FILE') === null)
-    faults.push('DATABASE_URL is required, and SECRET_KEY with it; npm start brings its own.')
-  if (config.databaseUrl !== null && config.secretKey === null) {
-    faults.push('SECRET_KEY is required when DATABASE_URL is set: secrets in that database are sealed under it.')
-  }
-  if (faults.length > 0) throw new ConfigError(faults)
-  return Object.freeze(config)
+  const isSet = (name: string) => [name, `${name}_FILE`].some((variable) => env[variable]?.trim())
+  const errors: string[] = []
+  if (needsDatabase && !isSet('DATABASE_URL'))
+    errors.push('DATABASE_URL is required, and SECRET_KEY with it; npm start brings its own.')
+  if (isSet('DATABASE_URL') && !isSet('SECRET_KEY'))
+    errors.push('SECRET_KEY is required when DATABASE_URL is set: secrets in that database are sealed under it.')
+  return parse(settings, env, { defaults, errors })
 }
 
-/**
- * The environment of a child process that is to work under these settings, what was found out at start included.
- * A setting that came as `<NAME>_FILE` goes on as a value.
- */
-export function environmentFor(config: Config, env: Environment = process.env): Record<string, string | undefined> {
-  const settings: Record<string, string | number | null> = {
-    PORT: config.port,
-    HOST: config.host,
-    DATA_DIR: config.dataDir,
-    DATABASE_URL: config.databaseUrl,
-    REDIS_URL: config.redisUrl,
-    SECRET_KEY: config.secretKey,
-    BOOTSTRAP_TOKEN: config.bootstrapToken,
-    LOG_LEVEL: config.logLevel,
-    WORKER_CONCURRENCY: config.workerConcurrency,
-    TOKEN_MAX_DAYS: config.tokenMaxDays,
-    RUN_SECRETS_HOURS: config.runSecretsHours,
-    APPLY_WAIT_MS: config.applyWaitMs,
-  }
-  const ours = Object.entries(settings).flatMap(([name, value]) => [
-    [`${name}_FILE`, undefined],
-    [name, value?.toString()],
-  ])
-  return { ...env, ...Object.fromEntries(ours) }
-}
+/** For a process without a database of its own. @throws {ConfigError} with all errors at once */
+export const readServiceConfig = (env?: Environment): ServiceConfig =>
+  // Neither is null: both are required then.
+  readConfig(env, { needsDatabase: true }) as ServiceConfig
 
-export type ServiceConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
-
-/** For a process that brings no database of its own. @throws {ConfigError} listing every fault at once */
-export function readServiceConfig(env: Environment = process.env): ServiceConfig {
-  const config = readConfig(env, { needsDatabase: true })
-  const { databaseUrl, secretKey } = config
-  if (databaseUrl === null || secretKey === null) throw new Error('a fault of the settings was not told')
-  return Object.freeze({ ...config, databaseUrl, secretKey })
-}
-
-/** @throws {ConfigError} listing every fault at once */
+/** @throws {ConfigError} with all errors at once */
 export function readClientConfig(env: Environment = process.env): ClientConfig {
-  const { host, port, dataDir } = readConfig({ PORT: env.PORT, HOST: env.HOST, DATA_DIR: env.DATA_DIR })
-  const given = env.GATEWRIGHT_URL?.trim() || `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
-    throw new ConfigError([
-      `GATEWRIGHT_URL is ${JSON.stringify(given)}: it takes a URL that starts with http:// or https://.`,
-    ])
-  return { url: given, token: env.GATEWRIGHT_TOKEN?.trim() || null, dataDir }
+  const { host, port, dataDir, gatewrightUrl, gatewrightToken } = parse(clientSettings, env)
+  const url = gatewrightUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return { url, token: gatewrightToken, dataDir }
+}
+
+/** The environment of a child process with these settings. A setting from `<NAME>_FILE` is passed on as a value. */
+export function environmentFor(config: Config, env: Environment = process.env): Record<string, string | undefined> {
+  const variables = Object.entries(config).flatMap(([setting, value]) => [
+    [`${variableOf(setting)}_FILE`, undefined],
+    [variableOf(setting), value?.toString()],
+  ])
+  return { ...env, ...Object.fromEntries(variables) }
+}
+
+function parse<Settings extends z.ZodObject>(
+  schema: Settings,
+  env: Environment,
+  { defaults = {}, errors = [] }: { defaults?: Record<string, unknown>; errors?: string[] } = {},
+): Readonly<z.output<Settings>> {
+  const values = { ...defaults }
+  for (const setting of Object.keys(schema.shape)) {
+    const name = variableOf(setting)
+    const value = secrets.includes(setting) ? readSecret(name, env, errors) : env[name]?.trim()
+    if (value) values[setting] = value
+  }
+  const { data, error } = schema.safeParse(values)
+  for (const { path, message } of error?.issues ?? []) errors.push(`${variableOf(path.join('.'))} ${message}`)
+  if (data === undefined || errors.length > 0) throw new ConfigError(errors)
+  return Object.freeze(data)
+}
+
+function readSecret(name: string, env: Environment, errors: string[]): string | undefined {
+  const [value, file] = [env[name]?.trim(), env[`${name}_FILE`]?.trim()]
+  if (!file) return value
+  if (value) errors.push(`${name} and ${name}_FILE are both set: set one.`)
+  try {
+    const text = readFileSync(file, 'utf8').trim()
+    // An empty file is a secret that was never written: no default may take its place.
+    if (text === '') errors.push(`${name}_FILE: ${file} is empty.`)
+    return text
+  } catch (error) {
+    errors.push(`${name}_FILE: ${file} cannot be read (${reasonOf(error)}).`)
+    return undefined
+  }
 }

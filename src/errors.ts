@@ -1,9 +1,9 @@
 /**
- * Errors as facts. A `Problem` says what went wrong in one word of a closed catalogue; `http/problems.ts` is the one
- * place that turns it into a status and a body. Nothing here knows HTTP's library or the database's.
+ * Errors as facts. A `Problem` has a code of a closed catalogue. `http/problems.ts` is the one place that turns it into
+ * a status and a body. Nothing here depends on Fastify or on Prisma.
  */
 
-/** Every `code` an answer can carry, with the status it is sent under. */
+/** Every `code` of an answer, with its HTTP status. */
 export const catalogue = {
   outcome_unknown: 202,
   invalid: 400,
@@ -23,24 +23,24 @@ export const catalogue = {
   too_many_requests: 429,
   headers_too_large: 431,
   server_error: 500,
-  not_applied: 503,
+  cancelled: 503,
   unavailable: 503,
 } as const
 
 export type ProblemCode = keyof typeof catalogue
 
-/** A member's place in a body or document: `['app', 'slug']`, `['provider', 'redirect_uris', 0, 'url']`. */
+/** A field's place in a body or document: `['app', 'slug']`, `['provider', 'redirect_uris', 0, 'url']`. */
 export type FieldPath = readonly (string | number)[]
 
-/** Member -> messages; nested objects nest, list items are keyed by their index. */
-export type FieldErrors = { [member: string]: string[] | FieldErrors }
+/** Field -> messages; nested objects nest, list items are keyed by their index. */
+export type FieldErrors = { [field: string]: string[] | FieldErrors }
 
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
-  /** What was wrong where, for `invalid`. */
+  /** The errors by field, for `invalid`. */
   readonly fields: FieldErrors | undefined
-  /** Seconds after which another try makes sense, for 429 and 503. */
+  /** For 429 and 503. */
   readonly retryAfterS: number | undefined
 
   constructor(
@@ -55,26 +55,26 @@ export class Problem extends Error {
   }
 }
 
-/** At most this many faults are named in one answer; the rest are counted. */
-const maxFaults = 100
+/** One answer lists at most this many errors; the rest are counted. */
+const maxErrors = 100
 
-/** Gathers every fault of an input, so that one answer names them all. */
-export class Faults {
+/** Collects every error of an input, so that one answer lists them all. */
+export class ErrorList {
   readonly list: { path: FieldPath; message: string }[] = []
-  // Compared by look-up: an input of ten thousand faults must not take seconds.
-  readonly #told = new Set<string>()
+  // A set, because an input can have ten thousand errors.
+  readonly #seen = new Set<string>()
 
   add(path: FieldPath, message: string): void {
-    const fault = JSON.stringify([path.map(String), message])
-    if (this.#told.has(fault)) return
-    this.#told.add(fault)
+    const error = JSON.stringify([path.map(String), message])
+    if (this.#seen.has(error)) return
+    this.#seen.add(error)
     this.list.push({ path, message })
   }
 
-  /** Tells this of a member, and nothing else that is known of it by now. */
+  /** Replaces all errors of a field by this one. */
   instead(path: FieldPath, message: string): void {
     const place = JSON.stringify(path.map(String))
-    const others = this.list.filter((fault) => JSON.stringify(fault.path.map(String)) !== place)
+    const others = this.list.filter((error) => JSON.stringify(error.path.map(String)) !== place)
     this.list.splice(0, this.list.length, ...others)
     this.add(path, message)
   }
@@ -85,37 +85,37 @@ export class Faults {
 
   tree(): FieldErrors {
     const root: FieldErrors = Object.create(null)
-    for (const { path, message } of this.list.slice(0, maxFaults)) place(root, path, message)
-    const more = this.list.length - maxFaults
-    if (more > 0) place(root, [], `${more} more faults are not listed.`)
+    for (const { path, message } of this.list.slice(0, maxErrors)) place(root, path, message)
+    const more = this.list.length - maxErrors
+    if (more > 0) place(root, [], `${more} more errors are not listed.`)
     return root
   }
 
-  /** Takes over what others gathered. */
-  include(others: Iterable<Faults>): this {
+  /** Adds the errors of other lists. */
+  include(others: Iterable<ErrorList>): this {
     for (const { list } of others) for (const { path, message } of list) this.add(path, message)
     return this
   }
 
-  /** @throws {Problem} `invalid`, naming every fault gathered so far */
+  /** @throws {Problem} `invalid`, with every error of the list */
   throwIfAny(): void {
     if (this.any) throw new Problem('invalid', 'The input is not valid.', { fields: this.tree() })
   }
 }
 
-/** Faults of an object as a whole stand under `non_field_errors`, at the top and in every nested object. */
+/** Puts an error of a whole object under `non_field_errors`, at the top and in nested objects. */
 function place(node: FieldErrors, path: FieldPath, message: string): void {
   const [first, ...rest] = path
-  const member = first === undefined ? 'non_field_errors' : String(first)
-  const there = node[member]
+  const field = first === undefined ? 'non_field_errors' : String(first)
+  const there = node[field]
   if (rest.length === 0 && (there === undefined || Array.isArray(there))) {
-    node[member] = [...(there ?? []), message]
+    node[field] = [...(there ?? []), message]
     return
   }
-  // A member that is wrong both as a whole and inside keeps both: the former moves to its non_field_errors.
+  // The field has errors as a whole and inside: the former move to its `non_field_errors`.
   const inner: FieldErrors = Array.isArray(there)
     ? Object.assign(Object.create(null), { non_field_errors: there })
     : (there ?? Object.create(null))
-  node[member] = inner
+  node[field] = inner
   place(inner, rest, message)
 }

@@ -4,9 +4,9 @@ import type { LogLevel } from './config.ts'
 export type Logger = pino.Logger
 
 /**
- * Structured lines on stdout. What could carry a secret is cut out wherever it stands.
+ * Structured lines on stdout, with values that could be secrets hidden.
  *
- * @param name which process speaks: `api`, `worker`
+ * @param name of the process: `api`, `worker`
  */
 export const logger = (name: string, level: LogLevel): Logger =>
   pino({

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 
 /**
- * Sentences for the person who wrote the value. Set once as zod's own messages, so that every schema speaks alike; a
- * message given with a schema goes before these.
+ * Sentences for the person who wrote the value. They replace zod's default messages. A message of a schema goes before
+ * them.
  */
 
-const nouns: Readonly<Record<string, string>> = {
+const typeMessages: Readonly<Record<string, string>> = {
   string: 'Must be text.',
   number: 'Must be a number.',
   int: 'Must be a whole number.',
@@ -18,10 +18,10 @@ const nouns: Readonly<Record<string, string>> = {
 }
 
 function sentence(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.input === undefined) return 'This member is required.'
+  if (issue.input === undefined) return 'This field is required.'
   switch (issue.code) {
     case 'invalid_type':
-      return nouns[issue.expected] ?? `Must be ${issue.expected}.`
+      return typeMessages[issue.expected] ?? `Must be ${issue.expected}.`
     case 'too_small':
       return issue.origin === 'string' && issue.minimum === 1
         ? 'May not be empty.'
@@ -31,7 +31,7 @@ function sentence(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_value':
       return `Must be one of: ${issue.values.map(String).join(', ')}.`
     case 'unrecognized_keys':
-      return `Unknown member: ${issue.keys.join(', ')}.`
+      return `Unknown field: ${issue.keys.join(', ')}.`
     default:
       return undefined
   }
@@ -41,7 +41,7 @@ const unit = (origin: string) => (origin === 'string' ? ' characters' : origin =
 
 z.config({ customError: sentence })
 
-/** @returns the known name nearest to a mistyped one, when it is near: at most a third of its letters differ */
+/** @returns the known name nearest to a mistyped one, if at most a third of its letters differ */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1
@@ -56,13 +56,13 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best
 }
 
-/** What to say of a name that is not known. */
+/** The message for an unknown name, with the name that was probably meant. */
 export function unknownName(what: string, name: string, known: Iterable<string>): string {
   const near = name.length > 100 ? undefined : nearest(name, known)
   return near === undefined ? `Unknown ${what}.` : `Unknown ${what}. Did you mean ${near}?`
 }
 
-/** Levenshtein's distance, by rows. */
+/** The Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 0; i < a.length; i += 1) {

@@ -1,11 +1,11 @@
 import type { Logger } from './log.ts'
 
-/** Milliseconds between the first signal and the end, whatever is still open. */
-const stopWithinMs = 8_000
+/** Milliseconds from the first signal to a forced exit. */
+const shutdownMs = 8_000
 
 /**
- * Resolves at SIGINT or SIGTERM, or when the process that started this one with a channel is gone; from then on the
- * process ends by itself in time, also when something hangs.
+ * Waits for SIGINT, for SIGTERM, or for the end of a parent with an IPC channel. After that the process exits within
+ * `shutdownMs`, even if a connection never closes.
  */
 export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -14,7 +14,7 @@ export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
       setTimeout(() => {
         log.error('did not stop in time')
         process.exit(1)
-      }, stopWithinMs).unref()
+      }, shutdownMs).unref()
       resolve(signal)
     }
     process.once('SIGINT', stop)
@@ -23,6 +23,3 @@ export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
     else process.once('disconnect', () => stop('SIGTERM'))
   })
 }
-
-/** Gives back what a start leaves behind, a sixth of the memory: where the process was started with `--expose-gc`. */
-export const collectGarbage = (): void => void globalThis.gc?.({ type: 'major', flavor: 'last-resort' })

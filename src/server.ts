@@ -1,38 +1,38 @@
 import { buildApp } from './app.ts'
-import { startBacklog } from './blueprint/run/backlog.ts'
-import { startWaiter } from './blueprint/run/wait.ts'
-import { bootstrap } from './bootstrap.ts'
+import { bootstrap } from './apply/bootstrap.ts'
 import { type Config, readServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
 import { logger } from './log.ts'
-import { loadRegistry } from './models/index.ts'
-import { collectGarbage, untilStopped } from './process.ts'
+import { loadRegistry } from './models/registry.ts'
+import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue, runOfJob } from './queue/define.ts'
-import { ring } from './queue/doorbell.ts'
+import { enqueue } from './queue/enqueue.ts'
+import { openBacklog } from './runs/backlog.ts'
+import { followRuns } from './runs/subscribe.ts'
 import { checkPort } from './standalone/data-dir.ts'
 import { runProgram } from './start-error.ts'
 
-/** Settings of a server whose database and key are known. */
 export type ServerConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
 
 export type Server = {
   /** `http://127.0.0.1:9000` */
   readonly url: string
-  /** The first token, when this start made it. It is shown once and kept nowhere. */
+  /** The first token, if this start made it. It is not stored. */
   readonly firstToken: string | null
   close(): Promise<void>
 }
 
-/** Connections of the API: enough for its statements, few enough for a small server. */
-const apiConnections = 8
+const apiConnections = 16
+/** Shorter than a caller waits for a 503: a table that is kept locked holds up nothing else. */
+const apiLockMs = 500
 
 /**
  * Migrates, bootstraps and serves the API.
  *
- * @throws {MigrationError} for a database of a newer version; {Problem} when the queue's store cannot be used
+ * @throws {MigrationError} for a database of a newer version; {Problem} when the queue cannot be used
  */
 export async function startServer(config: ServerConfig): Promise<Server> {
   const { databaseUrl, redisUrl, secretKey } = config
@@ -40,58 +40,55 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   await migrate(databaseUrl)
   const backend = await openBackend({ redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)
-  const db = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections })
+  const { db } = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections, lockMs: apiLockMs })
   const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
   const firstToken = await bootstrap(db, engine, config.bootstrapToken)
   const queue = await backend.openQueue(applyQueue)
   const events = await backend.openEvents(applyQueue)
-  const waiter = startWaiter(db, databaseUrl, log)
-  const backlog = startBacklog(db)
-  const ended = ({ jobId }: { jobId: string }) => {
+  const runs = followRuns(db, databaseUrl, log)
+  const wake = ({ jobId }: { jobId: string }) => {
     const run = runOfJob(jobId)
-    if (run !== undefined) waiter.wake(run)
+    if (run !== undefined) runs.wake(run)
   }
-  events.on('completed', ended)
-  events.on('failed', ended)
+  events.on('completed', wake)
+  events.on('failed', wake)
   const app = buildApp({
     queue,
     submitter: {
       db,
       engine,
-      waiter,
-      backlog,
+      runs,
+      backlog: openBacklog(db),
       log,
       applyWaitMs: config.applyWaitMs,
-      ring: (run, number) => ring(queue, run, number),
+      enqueue: (run, attempt) => enqueue(queue, run, attempt),
     },
   })
   await app.ready()
-  collectGarbage()
   const url = await app.listen({ port: config.port, host: config.host })
   return {
     url,
     firstToken,
     close: async () => {
       await app.close()
-      backlog.close()
-      await waiter.close()
+      await runs.close()
       await closeInTime(events, closeWithinMs.other)
       await closeInTime(queue, closeWithinMs.other)
       await backend.close()
-      await db.close()
+      await db.$disconnect()
     },
   }
 }
 
 if (import.meta.main) await runProgram(main)
 
-/** The API as a process of its own, beside a worker of its own: what a container runs. */
+/** The API as a process. A container runs it, with the worker in another. */
 async function main(): Promise<void> {
   const config = readServiceConfig()
   await checkPort(config.port, config.host)
   const log = logger('api', config.logLevel)
   const server = await startServer(config)
-  // Before it says so: whoever reads it may stop it at once.
+  // Before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ url: server.url }, 'serving')
   if (server.firstToken !== null)

@@ -1,34 +1,38 @@
 import { Problem } from './errors.ts'
 
-/** A start that cannot go on, for a reason that the operator can mend: one sentence, no stack. */
+/** The program cannot start or continue, and the operator can fix it. The message is printed without a stack. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
-/** The reason in the operating system's word: `EACCES`; else the message. */
+/** The operating system's code, such as `EACCES`, or else the message. */
 export const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message
 }
 
-/** Shows what happens and how long it takes, while it happens. */
-export type Report = <Result>(what: string, work: () => Promise<Result>) => Promise<Result>
+/** Shows which step is running, and then how long it took. */
+export type Report = <Result>(step: string, work: () => Promise<Result>) => Promise<Result>
 
-/** Errors that were written for the operator, by name, because some come from layers above this one. */
-const written = ['ConfigError', 'MigrationError', 'StartError']
+/** Errors with messages for the operator. By name, because this layer may not import all of the classes. */
+const operatorErrors = ['ConfigError', 'MigrationError', 'StartError']
 
-/** For what the operator can mend one sentence; for the rest, which are bugs, the whole story. */
-export function sentence(error: unknown): string {
+/**
+ * One sentence for an error that the operator can fix; message and stack for a bug.
+ *
+ * @param database its name in the sentence about a refused login
+ */
+export function sentence(error: unknown, database = 'The database of DATABASE_URL'): string {
   if (!(error instanceof Error)) return String(error)
-  if (written.includes(error.name)) return error.message
+  if (operatorErrors.includes(error.name)) return error.message
   if (error instanceof Problem)
     return error.cause === undefined ? error.message : `${error.message} (${reasonOf(error.cause)})`
-  // PostgreSQL refuses a login: classes 28 and 3D.
-  if (/^(28|3D)/.test(reasonOf(error))) return `The database of DATABASE_URL refuses: ${error.message}.`
+  // PostgreSQL refuses the login: SQLSTATE classes 28 and 3D.
+  if (/^(28|3D)/.test(reasonOf(error))) return `${database} refuses: ${error.message}.`
   return error.stack ?? error.message
 }
 
-/** Runs a program; when it cannot go on, it says why and ends with code 1. */
+/** Runs a program. An error ends it with exit code 1 and a sentence. */
 export async function runProgram(main: () => Promise<void>): Promise<void> {
   try {
     await main()

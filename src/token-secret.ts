@@ -6,18 +6,17 @@ export type TokenIntent = (typeof tokenIntents)[number]
 
 const letters: Readonly<Record<TokenIntent, string>> = { verification: 'v', api: 'a', recovery: 'r', app_password: 'p' }
 
-/** Base62 characters of a secret that nobody can guess. */
+/** Base62 characters: 178 bits that cannot be guessed. */
 export const randomLength = 30
 
-/** A new token's secret. Only its SHA-256 is stored (decisions.md 4). */
+/** A new token's secret. Only its SHA-256 is stored. */
 export const newSecret = (intent: TokenIntent): string => secretOf(intent, randomText(randomLength))
 
 /**
- * `gw_<intent letter>_`, 30 random base62 characters and 6 of their CRC32, so that a scanner can tell a real one from a
- * look-alike.
+ * `gw_<intent letter>_`, 30 random base62 characters, and 6 of their CRC32, by which a secret scanner recognises a token.
  *
- * The letter tells what the token was made for. A later change of the intent leaves it: whoever holds the secret keeps
- * it, and what it opens is decided by the row alone.
+ * The letter is the intent at creation. A later change of the intent does not change the secret: the row alone decides
+ * what the token permits.
  */
 export const secretOf = (intent: TokenIntent, random: string): string =>
   `gw_${letters[intent]}_${random}${checksum(random)}`

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'vitest'
 import { buildApp } from '../src/app.ts'
-import { startBacklog } from '../src/blueprint/run/backlog.ts'
-import { startWaiter } from '../src/blueprint/run/wait.ts'
 import { readConfig } from '../src/config.ts'
+import { openBacklog } from '../src/runs/backlog.ts'
+import { followRuns } from '../src/runs/subscribe.ts'
 import { atEnd } from './support/at-end.ts'
 import { type Installation, installation } from './support/installation.ts'
 
@@ -14,20 +14,19 @@ beforeAll(async () => {
 /** The API with this APPLY_WAIT_MS, as the server builds it. */
 function appThatWaits(applyWaitMs: string) {
   const config = readConfig({ APPLY_WAIT_MS: applyWaitMs })
-  const { db, engine, queue, ring, url, worker } = there
-  const waiter = startWaiter(db, url, worker.log)
-  const backlog = startBacklog(db)
-  atEnd(async () => {
-    backlog.close()
-    await waiter.close()
-  })
+  const { db, engine, queue, enqueue, url, worker } = there
+  const runs = followRuns(db, url, worker.log)
+  atEnd(() => runs.close())
   return buildApp({
     queue,
-    submitter: { db, engine, waiter, backlog, ring, log: worker.log, applyWaitMs: config.applyWaitMs },
+    submitter: {
+      ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs },
+      backlog: openBacklog(db),
+    },
   })
 }
 
-// While an apply waits, nothing moves on its socket, and Node closes a socket that is still for `server.timeout`: with
+// While an apply waits, its socket is idle, and Node closes a socket that is idle for `server.timeout`: with
 // 30 s and a wait of 33 s the client saw its connection closed at 30 s, without an answer.
 test.each([
   ['100', 30_000],

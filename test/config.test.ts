@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, readConfig } from '../src/config.ts'
+import { ConfigError, environmentFor, readClientConfig, readConfig } from '../src/config.ts'
 import { freshFolder } from './support/folder.ts'
 
 const folder = freshFolder()
@@ -12,10 +12,10 @@ function file(name: string, text: string): string {
   return path
 }
 
-/** What the refusal says, line by line; fails when it is no refusal. */
-function faultsOf(env: Record<string, string>): string[] {
+/** The lines of the ConfigError; @throws when there is none. */
+function errorsOf(env: Record<string, string>, read: (env: Record<string, string>) => unknown = readConfig): string[] {
   try {
-    readConfig(env)
+    read(env)
   } catch (error) {
     if (error instanceof ConfigError)
       return error.message
@@ -29,7 +29,7 @@ function faultsOf(env: Record<string, string>): string[] {
 
 const key = 'k'.repeat(32)
 
-test('an empty environment is a working one', () => {
+test('an empty environment is valid', () => {
   const config = readConfig({})
   expect(config).toMatchObject({
     port: 9000,
@@ -47,8 +47,8 @@ test('an empty value and white space count as absent', () => {
   expect(readConfig({ PORT: '', SECRET_KEY: '  ', DATABASE_URL: '', REDIS_URL: '\n' })).toEqual(readConfig({}))
 })
 
-test('every fault is told at once', () => {
-  const faults = faultsOf({
+test('every error is reported at once', () => {
+  const errors = errorsOf({
     PORT: '0',
     WORKER_CONCURRENCY: 'many',
     LOG_LEVEL: 'loud',
@@ -66,18 +66,18 @@ test('every fault is told at once', () => {
     'SECRET_KEY',
     'BOOTSTRAP_TOKEN',
   ]
-  expect(faults.map((fault) => fault.split(' ')[0]).sort()).toEqual(named.sort())
+  expect(errors.map((error) => error.split(' ')[0]).sort()).toEqual(named.sort())
 })
 
 describe('a number', () => {
-  test.each(['1', '65535', ' 8080 '])('is taken: %j', (value) => {
+  test.each(['1', '65535', ' 8080 '])('is accepted: %j', (value) => {
     expect(readConfig({ PORT: value }).port).toBe(Number(value))
   })
 
   test.each(['0', '65536', '-1', '80.5', '8e3', '0x50', '80 81', '９０００', '99999999999999999999'])(
     'is refused: %j',
     (value) => {
-      expect(faultsOf({ PORT: value })).toEqual([
+      expect(errorsOf({ PORT: value })).toEqual([
         `PORT is ${JSON.stringify(value)}: it takes a whole number from 1 to 65535.`,
       ])
     },
@@ -93,47 +93,84 @@ describe('a secret', () => {
     ['DATABASE_URL', 'databaseUrl', 'postgresql://db/gatewright'],
     ['REDIS_URL', 'redisUrl', 'rediss://cache:6379/1'],
     ['BOOTSTRAP_TOKEN', 'bootstrapToken', 't'.repeat(20)],
-  ] as const)('%s has a _FILE as well', (name, member, value) => {
+  ] as const)('%s has a _FILE as well', (name, field, value) => {
     const env = { SECRET_KEY: key, [`${name}_FILE`]: file(name, `${value}\r\n`) }
-    expect(readConfig(env)[member]).toBe(value)
+    expect(readConfig(env)[field]).toBe(value)
   })
 
-  test('in a file that is not there is a fault, with the reason', () => {
+  test('in a file that does not exist is an error, with the reason', () => {
     const path = join(folder, 'missing')
-    expect(faultsOf({ SECRET_KEY_FILE: path })).toEqual([`SECRET_KEY_FILE: ${path} cannot be read (ENOENT).`])
+    expect(errorsOf({ SECRET_KEY_FILE: path })).toEqual([`SECRET_KEY_FILE: ${path} cannot be read (ENOENT).`])
   })
 
-  test('in a file that is empty is a fault', () => {
+  test('in an empty file is an error', () => {
     const path = file('empty', '\n')
-    expect(faultsOf({ SECRET_KEY_FILE: path })).toEqual([`SECRET_KEY_FILE: ${path} is empty.`])
+    expect(errorsOf({ SECRET_KEY_FILE: path })).toEqual([`SECRET_KEY_FILE: ${path} is empty.`])
   })
 
-  test('given both ways is a fault', () => {
-    expect(faultsOf({ SECRET_KEY: key, SECRET_KEY_FILE: file('both', key) })).toEqual([
+  test('set both ways is an error', () => {
+    expect(errorsOf({ SECRET_KEY: key, SECRET_KEY_FILE: file('both', key) })).toEqual([
       'SECRET_KEY and SECRET_KEY_FILE are both set: set one.',
     ])
   })
 
-  test('is never repeated in a fault', () => {
-    const faults = faultsOf({
-      SECRET_KEY: 'canary-one',
-      BOOTSTRAP_TOKEN: 'canary-two',
-      DATABASE_URL: 'mysql://root:canary-three@db/x',
-      REDIS_URL_FILE: file('redis', 'http://:canary-four@cache'),
+  test('is never repeated in an error', () => {
+    const errors = errorsOf({
+      SECRET_KEY: 'marker-one',
+      BOOTSTRAP_TOKEN: 'marker-two',
+      DATABASE_URL: 'mysql://root:marker-three@db/x',
+      REDIS_URL_FILE: file('redis', 'http://:marker-four@cache'),
     })
-    expect(faults).toHaveLength(4)
-    expect(faults.join('\n')).not.toContain('canary')
+    expect(errors).toHaveLength(4)
+    expect(errors.join('\n')).not.toContain('marker')
   })
 })
 
-describe('a database of the operator', () => {
-  test('needs his secret key, for the embedded one keeps its own', () => {
-    expect(faultsOf({ DATABASE_URL: 'postgresql://db/gatewright' })).toEqual([
+describe('DATABASE_URL', () => {
+  test('requires SECRET_KEY, because only the embedded database comes with one', () => {
+    expect(errorsOf({ DATABASE_URL: 'postgresql://db/gatewright' })).toEqual([
       'SECRET_KEY is required when DATABASE_URL is set: secrets in that database are sealed under it.',
     ])
   })
 
-  test.each(['postgres://u:p@db/x', 'postgresql://db:5433/x?sslmode=require'])('may be %s', (url) => {
+  test('is checked also when another setting is wrong', () => {
+    const errors = errorsOf({ DATABASE_URL: 'postgresql://db/gatewright', PORT: 'x' })
+    expect(errors.map((error) => error.split(' ')[0])).toEqual(['SECRET_KEY', 'PORT'])
+  })
+
+  test.each([
+    'postgres://u:p@db/x',
+    'postgresql://db:5433/x?sslmode=require',
+    'postgresql:///x?host=%2Frun%2Fpostgresql',
+  ])('may be %s', (url) => {
     expect(readConfig({ DATABASE_URL: url, SECRET_KEY: key }).databaseUrl).toBe(url)
+  })
+})
+
+test("a child process gets every setting as a value, and the parent's other variables", () => {
+  const config = readConfig({ SECRET_KEY_FILE: file('child', key), DATA_DIR: folder, RUN_SECRETS_HOURS: '7' })
+  const env = environmentFor(config, { SECRET_KEY_FILE: '/gone', PATH: '/bin' })
+  expect(env).toMatchObject({ SECRET_KEY: key, RUN_SECRETS_HOURS: '7', DATA_DIR: folder, PATH: '/bin' })
+  expect(readConfig(env)).toEqual(config)
+})
+
+describe('a client', () => {
+  test.each([
+    [{}, 'http://127.0.0.1:9000'],
+    [{ HOST: '::1', PORT: '80' }, 'http://[::1]:80'],
+    [{ HOST: 'ignored.example', GATEWRIGHT_URL: 'https://ids.example.com/' }, 'https://ids.example.com/'],
+  ])('with %j calls %s', (env, url) => {
+    expect(readClientConfig(env)).toMatchObject({ url, token: null })
+  })
+
+  test('needs none of the settings of the service', () => {
+    expect(readClientConfig({ DATABASE_URL: 'x', SECRET_KEY: 'short', GATEWRIGHT_TOKEN: ' t ' }).token).toBe('t')
+  })
+
+  test('gets every error at once', () => {
+    expect(errorsOf({ PORT: '0', GATEWRIGHT_URL: 'ftp://x' }, readClientConfig)).toEqual([
+      'PORT is "0": it takes a whole number from 1 to 65535.',
+      'GATEWRIGHT_URL is "ftp://x": it takes a URL that starts with http:// or https://.',
+    ])
   })
 })

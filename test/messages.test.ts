@@ -4,11 +4,12 @@ import { z } from 'zod'
 import { nearest, unknownName } from '../src/messages.ts'
 import { cpuMsOf } from './support/cpu-time.ts'
 
-const said = (schema: z.ZodType, value: unknown) => schema.safeParse(value).error?.issues.map(({ message }) => message)
+const messagesOf = (schema: z.ZodType, value: unknown) =>
+  schema.safeParse(value).error?.issues.map(({ message }) => message)
 
-describe('zod speaks to the person who wrote the value', () => {
+describe('zod has sentences for the person who wrote the value', () => {
   test.each<[string, z.ZodType, unknown, string]>([
-    ['nothing', z.object({ a: z.string() }), {}, 'This member is required.'],
+    ['nothing', z.object({ a: z.string() }), {}, 'This field is required.'],
     ['text', z.string(), 5, 'Must be text.'],
     ['a number', z.number(), '5', 'Must be a number.'],
     ['a whole number', z.int(), 1.5, 'Must be a whole number.'],
@@ -22,10 +23,10 @@ describe('zod speaks to the person who wrote the value', () => {
     ['fewer entries', z.array(z.int()).max(1), [1, 2], 'Must be at most 1 entries.'],
     ['a smaller number', z.number().max(9), 10, 'Must be at most 9.'],
     ['a choice', z.enum(['all', 'any']), 'some', 'Must be one of: all, any.'],
-    ['a known member', z.strictObject({}), { a: 1 }, 'Unknown member: a.'],
+    ['a known field', z.strictObject({}), { a: 1 }, 'Unknown field: a.'],
     ['its own sentence', z.string('Say it.'), 5, 'Say it.'],
   ])('%s', (_, schema, value, sentence) => {
-    expect(said(schema, value)).toEqual([sentence])
+    expect(messagesOf(schema, value)).toEqual([sentence])
   })
 })
 
@@ -46,19 +47,31 @@ describe('nearest', () => {
     expect(nearest(sent, known)).toBe(near)
   })
 
-  test('is as near as the others', () => {
-    const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 8 })
+  test('is found when one letter of a name is wrong, however many others there are', () => {
+    const letter = fc.constantFrom(...'abcdef')
+    const word = fc.string({ unit: letter, minLength: 4, maxLength: 9 })
+    const mistakes = (name: string, at: number, other: string) => [
+      `${name.slice(0, at)}${other}${name.slice(at + 1)}`,
+      `${name.slice(0, at)}${other}${name.slice(at)}`,
+      `${name.slice(0, at)}${name.slice(at + 1)}`,
+    ]
+    const mistakesOf = (sent: string) =>
+      Array.from({ length: sent.length + 1 }, (_, at) =>
+        [...'abcdef'].flatMap((each) => mistakes(sent, at, each)),
+      ).flat()
     fc.assert(
-      fc.property(word, fc.array(word, { maxLength: 6 }), (sent, names) => {
-        const near = nearest(sent, names)
-        if (names.includes(sent)) expect(near).toBe(sent)
-        if (near !== undefined) expect(names).toContain(near)
+      fc.property(word, fc.array(word, { maxLength: 6 }), fc.nat({ max: 3 }), letter, (name, others, at, other) => {
+        for (const sent of mistakes(name, at, other)) {
+          const near = nearest(sent, [...others, name]) ?? ''
+          // Another name may be one letter away too.
+          expect([sent, ...mistakesOf(sent)]).toContain(near)
+        }
       }),
     )
   })
 
-  test('a name of a million letters is not measured', () => {
-    const tell = () => expect(unknownName('member', 'x'.repeat(1_000_000), known)).toBe('Unknown member.')
-    expect(cpuMsOf(tell)).toBeLessThan(50)
+  test('a name of a million letters is not compared', () => {
+    const message = () => expect(unknownName('field', 'x'.repeat(1_000_000), known)).toBe('Unknown field.')
+    expect(cpuMsOf(message)).toBeLessThan(50)
   })
 })

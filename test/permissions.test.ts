@@ -14,14 +14,14 @@ test('a model has four permissions', () => {
 
 describe('a permission is allowed', () => {
   test.each<[string, Actor, boolean]>([
-    ['to whoever holds it', actor(['view_group']), true],
-    ['not to whoever holds another of the same model', actor(['add_group', 'change_group']), false],
+    ['to an actor who holds it', actor(['view_group']), true],
+    ['not to an actor who holds another of the same model', actor(['add_group', 'change_group']), false],
     [
-      'not to whoever holds one that begins alike',
+      'not to an actor who holds one that begins alike',
       actor(['view_groups' as Permission, 'view_group_member' as Permission]),
       false,
     ],
-    ['not to whoever holds nothing', actor([]), false],
+    ['not to an actor who holds nothing', actor([]), false],
     ['to a superuser who holds nothing', actor([], true), true],
     ['to the service itself', system, true],
   ])('%s', (_, who, expected) => {

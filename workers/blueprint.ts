@@ -1,48 +1,56 @@
-import { startReconciler } from '../src/blueprint/run/reconcile.ts'
-import { work } from '../src/blueprint/run/work.ts'
 import { readServiceConfig } from '../src/config.ts'
-import { connect } from '../src/db/client.ts'
+import { type Connected, connect } from '../src/db/client.ts'
+import type { EngineTransaction } from '../src/db/engine-tx.ts'
+import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { keyring } from '../src/db/seal.ts'
 import { logger } from '../src/log.ts'
-import { loadRegistry } from '../src/models/index.ts'
+import { loadRegistry } from '../src/models/registry.ts'
 import { untilStopped } from '../src/process.ts'
 import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
 import { startConsumer } from '../src/queue/consumer.ts'
 import { applyQueue } from '../src/queue/define.ts'
-import { doorbell } from '../src/queue/doorbell.ts'
-import { startUpkeep } from '../src/queue/upkeep.ts'
+import { runQueue } from '../src/queue/enqueue.ts'
+import { startMaintenance } from '../src/queue/maintenance.ts'
+import { startReconciler } from '../src/runs/reconcile.ts'
+import { work } from '../src/runs/work.ts'
 import { runProgram } from '../src/start-error.ts'
 
-/** The worker's process: takes doorbells from the queue and works on their runs, a few at a time. */
+/** The worker process: takes jobs from the queue and works on their runs, several at once. */
 
-await runProgram(main)
+if (import.meta.main) await runProgram(() => runWorker(({ pool }) => pipelinedTransaction(pool)))
 
-async function main(): Promise<void> {
+/** @param transactionsOf one of the two implementations of the engine's transactions (src/db/engine-tx.ts) */
+export async function runWorker(transactionsOf: (connected: Connected) => EngineTransaction): Promise<void> {
   const config = readServiceConfig()
   const { databaseUrl, secretKey } = config
   const log = logger('worker', config.logLevel)
-  const db = connect(databaseUrl, { applicationName: 'gatewright-worker', max: config.workerConcurrency + 3 })
+  const connected = connect(databaseUrl, {
+    applicationName: 'gatewright-worker',
+    max: config.workerConcurrency + 3,
+  })
   const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)
   const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
-  const worker = { db, engine, log, runSecretsHours: config.runSecretsHours }
+  const { db } = connected
+  const worker = { db, transaction: transactionsOf(connected), engine, log, runSecretsHours: config.runSecretsHours }
 
   const consumer = await startConsumer(backend, db, config.workerConcurrency, (run) => work(worker, run))
   const queue = await backend.openQueue(applyQueue)
-  // First of all what a worker that died has left behind: somebody waits for it.
-  const reconciler = startReconciler(db, doorbell(queue), log)
-  const upkeep = await startUpkeep(queue, log)
-  // Before it says so: whoever reads it may stop it at once.
+  // First, because a dead worker may have left runs whose submitters still wait.
+  const reconciler = startReconciler(db, runQueue(queue), log)
+  const maintenance = await startMaintenance(queue, log)
+  // Before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
+  process.send?.('ready')
 
   await stopped
-  upkeep.stop()
+  maintenance.stop()
   await closeInTime(consumer, closeWithinMs.worker)
   await reconciler.stop()
   await closeInTime(queue, closeWithinMs.other)
   await backend.close()
-  await db.close()
+  await db.$disconnect()
   log.info('worker stopped')
   process.exit(0)
 }

@@ -1,21 +1,29 @@
 import { z } from 'zod'
-import { blueprintBody, blueprintText } from '../blueprint/blueprint-body.ts'
-import { check } from '../blueprint/check.ts'
-import { compile } from '../blueprint/compile.ts'
-import { documentLimits } from '../blueprint/document.ts'
-import { type Submitter, submit } from '../blueprint/run/submit.ts'
-import { parse, readDocument } from '../blueprint/yaml.ts'
+import { check } from '../apply/check.ts'
+import { reader } from '../db/engine-tx.ts'
+import { documentLimits } from '../document/document.ts'
+import { parse, readDocument } from '../document/yaml.ts'
 import type { Api } from '../http/api.ts'
-import { answerApply, applyAnswer, applyDocument, applyQuery, isCreateOnly, refuseUnbuilt } from '../http/apply.ts'
+import {
+  answerApply,
+  applyAnswer,
+  applyDocument,
+  applyQuery,
+  isCreateOnly,
+  refuseUnbuilt,
+} from '../http/apply-answer.ts'
 import { acceptYaml } from '../http/body.ts'
 import { countApply, type Metrics } from '../http/metrics.ts'
+import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
+import { compile } from '../plan/compile.ts'
+import { type Submitter, submit } from '../runs/submit.ts'
 
 /**
- * PUT /api/v3/blueprints/: a whole blueprint, as YAML or, without tags, as JSON. It may write anything, so that it takes
- * a superuser.
+ * PUT /api/v3/blueprints/: a whole blueprint, as YAML or, without tags, as JSON. A blueprint may write anything, so it
+ * requires a superuser.
  */
 
-/** Bytes of a blueprint as text; what it says is bounded by `documentLimits`. */
+/** Of the text. `documentLimits` limits the parsed document too. */
 const bytes = documentLimits.bytes
 
 export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
@@ -40,9 +48,9 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
           const blueprint = typeof body === 'string' ? parse(body) : readDocument(body)
           const plan = compile(blueprint, engine.registry)
           const conditions = { createOnly: isCreateOnly(headers), expectedKeys: {} }
-          const findings = await check(db, engine, plan, actor, conditions)
+          await check(reader(db), engine, plan, actor, conditions)
           const title = `apply blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
-          return submit(submitter, { blueprint, plan, conditions, title }, findings, actor, requestId)
+          return submit(submitter, { blueprint, conditions, title, kind: 'blueprint', slug: null }, actor, requestId)
         })
         return answerApply(reply, id, run)
       },

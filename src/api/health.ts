@@ -1,17 +1,15 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
-import { bounded } from '../db/bounded.ts'
 import type { Db } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
-import { sql } from '../db/sql.ts'
 import type { Api } from '../http/api.ts'
-import { probe, statementWithinMs } from '../http/probe.ts'
+import { probe } from '../http/probe.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
 
 /**
- * GET /-/health/live/ and /-/health/ready/, for whoever restarts processes and steers traffic: without a token, and
- * without a word that would help a stranger.
+ * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers. They need no token, so the
+ * answers hold nothing that helps an attacker.
  */
 
 const check = z.object({ ok: z.boolean(), detail: z.string() })
@@ -19,7 +17,7 @@ const checks = z.object({ database: check, migrations: check, queue: check, work
 
 const live = z.object({ status: z.literal('ok') })
 const ready = z.object({ status: z.literal('ready'), checks })
-/** Shaped as every other 503, with the checks beside. */
+/** Like every other 503, with the checks beside it. */
 const notReady = z.object({
   status: z.literal('not_ready'),
   detail: z.string(),
@@ -33,7 +31,7 @@ type Checks = z.infer<typeof checks>
 const retryAfterS = 2
 
 export function healthRoutes(app: Api, db: Db, queue: ApplyQueue): void {
-  // That it answers is the answer: a database that is away is no reason to restart this process.
+  // Checks nothing: a restart of this process would not bring the database back.
   app.get('/-/health/live/', { config: { permission: 'anyone' }, schema: { response: { 200: live } } }, () => ({
     status: 'ok' as const,
   }))
@@ -54,34 +52,32 @@ export function healthRoutes(app: Api, db: Db, queue: ApplyQueue): void {
   )
 }
 
-const well = (detail: string): Check => ({ ok: true, detail })
-const ill = (detail: string): Check => ({ ok: false, detail })
+const healthy = (detail: string): Check => ({ ok: true, detail })
+const unhealthy = (detail: string): Check => ({ ok: false, detail })
 
-const cannotTell = 'cannot be told while the database does not answer.'
+const isUnknown = 'is not known while the database does not answer.'
 
-/** All four at once, each bounded: together they take no longer than the slowest. */
+/** Runs the four checks at once, each with a time limit. */
 function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Promise<Checks> {
-  const quick = bounded(db, statementWithinMs)
-
-  /** What changes is logged, with its cause; what stays as it was is not told again for each probe. */
+  /** Logs a change of a part, with its cause; not every probe. */
   function part<Answer>(
     name: keyof Checks,
     ask: () => Promise<Answer>,
-    judge: (answer: Answer) => Check,
+    evaluate: (answer: Answer) => Check,
     silent: string,
-    // For so long it may be starting beside this process: nobody needs to be told that it is not well yet.
+    // The part may start at the same time as this process: until then, it is not logged as unhealthy.
     startsWithinS = 0,
   ) {
     const question = probe(ask)
-    const toldFrom = performance.now() + startsWithinS * 1_000
+    const loggedFrom = performance.now() + startsWithinS * 1_000
     let last = true
     return async (): Promise<Check> => {
       let cause: unknown
-      const found = await question().then(judge, (error: unknown) => {
+      const found = await question().then(evaluate, (error: unknown) => {
         cause = error
-        return ill(silent)
+        return unhealthy(silent)
       })
-      if (found.ok !== last && (found.ok || performance.now() > toldFrom)) {
+      if (found.ok !== last && (found.ok || performance.now() > loggedFrom)) {
         log[found.ok ? 'info' : 'warn']({ part: name, ...(cause !== undefined && { err: cause }) }, found.detail)
         last = found.ok
       }
@@ -89,54 +85,54 @@ function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Pro
     }
   }
 
-  const lookAtDatabase = part(
+  const checkDatabase = part(
     'database',
-    () => quick.query(sql`SELECT 1`),
-    () => well('PostgreSQL answers.'),
+    () => db.$queryRawUnsafe('SELECT 1'),
+    () => healthy('PostgreSQL answers.'),
     'PostgreSQL does not answer: does it run, and is DATABASE_URL right?',
   )
-  const lookAtMigrations = part(
+  const checkMigrations = part(
     'migrations',
-    () => isMigrated(quick),
-    judgeMigrations,
-    `Whether all migrations are applied ${cannotTell}`,
+    () => isMigrated(db),
+    migrationsCheck,
+    `Whether all migrations are applied ${isUnknown}`,
   )
-  const lookAtQueue = part(
+  const checkQueue = part(
     'queue',
     () => queue.getJobCounts('waiting'),
-    () => well('The queue answers.'),
+    () => healthy('The queue answers.'),
     'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?',
   )
-  const lookAtWorker = part(
+  const checkWorker = part(
     'worker',
-    () => sinceConsumptionS(quick),
-    judgeWorker,
-    `When a worker last took a job ${cannotTell}`,
+    () => sinceConsumptionS(db),
+    workerCheck,
+    `When a worker last took a job ${isUnknown}`,
     consumedWithinS,
   )
   return async () => {
     const [database, migrations, answering, worker] = await Promise.all([
-      lookAtDatabase(),
-      lookAtMigrations(),
-      lookAtQueue(),
-      lookAtWorker(),
+      checkDatabase(),
+      checkMigrations(),
+      checkQueue(),
+      checkWorker(),
     ])
     return { database, migrations, queue: answering, worker }
   }
 }
 
-const judgeMigrations = (all: boolean): Check =>
+const migrationsCheck = (all: boolean): Check =>
   all
-    ? well('All migrations are applied.')
-    : ill('Migrations of this version are missing in the database: start the API again, which applies them.')
+    ? healthy('All migrations are applied.')
+    : unhealthy('Migrations of this version are missing in the database: start the API again, which applies them.')
 
-/** Five canaries missed. A worker that stops consuming is seen within this and a probe's period. */
-const consumedWithinS = 10
+/** A little less than three intervals of the probe job (`probeEveryMs`). */
+const consumedWithinS = 11
 
-function judgeWorker(sinceS: number | null): Check {
-  if (sinceS === null) return ill('No worker has ever taken a job: start one.')
-  if (sinceS <= consumedWithinS) return well('A worker takes jobs.')
-  return ill(
-    `No worker has taken a job for ${Math.round(sinceS)} s, though there is one every other second: it is stopped, stuck or cut off from the queue.`,
+function workerCheck(sinceS: number | null): Check {
+  if (sinceS === null) return unhealthy('No worker has ever taken a job: start one.')
+  if (sinceS <= consumedWithinS) return healthy('A worker takes jobs.')
+  return unhealthy(
+    `No worker has taken a job for ${Math.round(sinceS)} s, though there is one every four seconds: it is stopped, stuck or cut off from the queue.`,
   )
 }

@@ -1,17 +1,16 @@
 import { z } from 'zod'
-import { readBacklog } from '../blueprint/run/backlog.ts'
-import { bounded } from '../db/bounded.ts'
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import type { Metrics } from '../http/metrics.ts'
-import { probe, statementWithinMs } from '../http/probe.ts'
+import { probe } from '../http/probe.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
+import { readBacklog } from '../runs/backlog.ts'
 
 /**
- * GET /-/metrics/, in Prometheus' text form. It takes no token, as scrapers expect: it tells counts and times, no name
- * and no secret. The server listens on 127.0.0.1 unless HOST says otherwise; whoever opens it further and does not
- * want the world to count along keeps `/-/` behind the proxy.
+ * GET /-/metrics/, in the text format of Prometheus. It needs no token, as scrapers expect, and shows counts and times,
+ * no names and no secrets. The server listens on 127.0.0.1 unless HOST is set. An operator who sets HOST and wants the
+ * metrics private blocks `/-/` at the proxy.
  */
 export function metricsRoutes(app: Api, db: Db, queue: ApplyQueue, metrics: Metrics): void {
   const gauge = gauges(db, queue, metrics)
@@ -28,11 +27,10 @@ export function metricsRoutes(app: Api, db: Db, queue: ApplyQueue, metrics: Metr
 
 const jobStates = ['waiting', 'active', 'delayed', 'failed', 'completed'] as const
 
-/** Takes what only a look can tell. A part that is away loses its gauges, not the scrape. */
+/** Reads the gauges at each scrape. While a part is away, its gauges are left out. */
 function gauges(db: Db, queue: ApplyQueue, metrics: Metrics): () => Promise<void> {
-  const quick = bounded(db, statementWithinMs)
-  const backlog = probe(() => readBacklog(quick))
-  const consumption = probe(() => sinceConsumptionS(quick))
+  const backlog = probe(() => readBacklog(db))
+  const consumption = probe(() => sinceConsumptionS(db))
   const jobs = probe(() => queue.getJobCounts(...jobStates))
   const { up, waitingRuns, oldestWaitingRunSeconds, lastConsumption } = metrics
 
@@ -41,9 +39,9 @@ function gauges(db: Db, queue: ApplyQueue, metrics: Metrics): () => Promise<void
     up.set({ part: 'database' }, found === undefined ? 0 : 1)
     for (const each of [waitingRuns, oldestWaitingRunSeconds, lastConsumption]) each.remove()
     if (found === undefined) return
-    const [{ waiting, oldestS }, sinceS] = found
+    const [{ waiting, oldest }, sinceS] = found
     waitingRuns.set(waiting)
-    oldestWaitingRunSeconds.set(oldestS)
+    oldestWaitingRunSeconds.set(oldest === null ? 0 : Math.max(0, (Date.now() - oldest.getTime()) / 1_000))
     if (sinceS !== null) lastConsumption.set(Date.now() / 1_000 - sinceS)
   }
 

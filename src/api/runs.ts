@@ -1,66 +1,59 @@
 import { z } from 'zod'
-import type { Engine } from '../blueprint/inspect.ts'
-import { type RunView, readRun } from '../blueprint/run/read.ts'
 import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
+import * as filter from '../lists/filters.ts'
+import { runTitle } from '../lists/find.ts'
+import { list } from '../lists/list.ts'
+import type { Engine } from '../plan/engine.ts'
+import { readRun, run, runView } from '../views/run.ts'
 
-/** GET /api/v3/blueprints/runs/{id}/: what became of a submission, for its submitter and superusers. */
+/** GET /api/v3/blueprints/runs/, GET /api/v3/blueprints/runs/{id}/: the outcomes of submissions. */
 
-const run = z.object({
-  id: z.guid(),
-  state: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']),
-  title: z.string(),
-  applied: z.boolean().nullable(),
-  reason: z.string().nullable(),
-  logs: z.array(z.string()),
-  blueprint: z.string(),
-  generated: z.record(z.string(), z.record(z.string(), z.string())),
-  submitter: z.int().nullable(),
-  request_id: z.string(),
-  rings: z.int(),
-  created_at: z.string(),
-  started_at: z.string().nullable(),
-  finished_at: z.string().nullable(),
-})
+const toSeeOthers = [{ permission: 'view_run', when: "to see others' runs" }] as const
 
 export function runRoutes(app: Api, db: Db, engine: Engine): void {
+  list(app, db, {
+    path: '/blueprints/runs/',
+    summary: 'List runs',
+    permission: 'authenticated',
+    own: { field: 'submitterPk', unless: 'view_run' },
+    view: runView,
+    count: 'rows',
+    search: runTitle,
+    order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
+    defaultOrder: '-created_at',
+    filters: {
+      state: filter.isOneOf('state', 'run_state', ['queued', 'done', 'failed', 'cancelled'], {
+        description: 'The stored state: a run that is `running` is a `queued` one that a worker has locked.',
+      }),
+      reason: filter.equals('reason'),
+      kind: filter.equals('kind'),
+      slug: filter.equals('slug'),
+      submitter: filter.hasKey('submitterPk'),
+      request_id: filter.equals('requestId'),
+      created_after: filter.isSince('createdAt'),
+      created_before: filter.isBefore('createdAt'),
+    },
+  })
+
   app.get(
     '/blueprints/runs/:id/',
     {
-      config: { permission: 'authenticated' },
+      config: { permission: 'authenticated', document: { alsoNeeds: toSeeOthers } },
       schema: {
         summary: 'Read what became of a submission',
-        description: 'For whoever submitted it, and for superusers.',
+        description: 'Its submitter sees generated values too.',
         params: z.object({ id: z.guid() }),
         response: { 200: run },
       },
     },
     async ({ params, actor }, reply) => {
-      const found = await readRun(db, engine, params.id)
-      const own = found?.submitterPk === actor.pk
-      if (found === undefined || !(own || actor.isSuperuser)) throw new Problem('not_found', 'There is no such run.')
+      const found = await inTime(readRun(db, engine, params.id, actor))
+      if (found === null) throw new Problem('not_found', 'There is no such run.')
       reply.header('Cache-Control', 'no-store')
-      const { impersonator } = actor
-      return toWire(found, own && (impersonator === undefined || impersonator.pk === found.impersonatorPk))
+      return found
     },
   )
-}
-
-const time = (at: Date | null) => at?.toISOString() ?? null
-
-/** Values that the service made up are for the one who submitted, and for nobody who only acts as him. */
-function toWire(
-  { submitterPk, impersonatorPk: _, requestId, createdAt, startedAt, finishedAt, generated, ...view }: RunView,
-  isForHim: boolean,
-): z.infer<typeof run> {
-  return {
-    ...view,
-    generated: isForHim ? generated : {},
-    submitter: submitterPk,
-    request_id: requestId,
-    created_at: createdAt.toISOString(),
-    started_at: time(startedAt),
-    finished_at: time(finishedAt),
-  }
 }

@@ -1,17 +1,19 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
-import * as filter from '../http/filters.ts'
-import { list } from '../http/list.ts'
+import * as filter from '../lists/filters.ts'
+import { deviceName } from '../lists/find.ts'
+import { list } from '../lists/list.ts'
 import { totpDeviceView } from '../views/totp-device.ts'
 
 /** GET /api/v3/authenticators/totp/, GET /api/v3/authenticators/admin/totp/ */
 
 const devices = {
   view: totpDeviceView,
-  search: ['lower(d.name) LIKE {pattern}'],
-  order: { name: { sql: 'd.name' }, pk: { sql: 'd.pk', unique: true } },
+  count: 'kept',
+  search: deviceName,
+  order: { name: 'name', pk: 'pk' },
   defaultOrder: 'name',
-  filters: { name: filter.equals('d.name') },
+  filters: { name: filter.equals('name') },
 } as const
 
 export function totpRoutes(app: Api, db: Db): void {
@@ -20,13 +22,13 @@ export function totpRoutes(app: Api, db: Db): void {
     path: '/authenticators/totp/',
     summary: "List the caller's own TOTP devices",
     permission: 'authenticated',
-    own: { column: 'd.user_pk' },
-    always: 'd.confirmed',
+    own: { field: 'userPk' },
+    always: 'confirmed',
   })
   list(app, db, {
     ...devices,
     path: '/authenticators/admin/totp/',
-    summary: "List everybody's TOTP devices",
+    summary: "List all users' TOTP devices",
     permission: 'view_totpdevice',
   })
 }

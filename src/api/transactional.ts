@@ -1,12 +1,20 @@
 import { z } from 'zod'
-import { check } from '../blueprint/check.ts'
-import { type Submitter, submit } from '../blueprint/run/submit.ts'
-import { kindOf, mayWrite, toBlueprint } from '../blueprint/submission.ts'
-import { submission, submissionExamples } from '../blueprint/writable.ts'
+import { check } from '../apply/check.ts'
+import { reader } from '../db/engine-tx.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { answerApply, applyAnswer, applyDocument, applyQuery, isCreateOnly, refuseUnbuilt } from '../http/apply.ts'
+import {
+  answerApply,
+  applyAnswer,
+  applyDocument,
+  applyQuery,
+  isCreateOnly,
+  refuseUnbuilt,
+} from '../http/apply-answer.ts'
 import { countApply, type Metrics } from '../http/metrics.ts'
+import { submission, submissionExamples } from '../openapi/writable.ts'
+import { kindOf, mayWrite, toBlueprint } from '../plan/submission.ts'
+import { type Submitter, submit } from '../runs/submit.ts'
 
 /** PUT /api/v3/core/transactional/applications/: an application and its provider, applied in one transaction. */
 
@@ -29,7 +37,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
   app.put(
     '/core/transactional/applications/',
     {
-      config: { permission: ['add_application', 'change_application'], tellsTextFaults: true, document },
+      config: { permission: ['add_application', 'change_application'], reportsTextErrors: true, document },
       schema: {
         summary: 'Apply an application and its provider',
         description,
@@ -39,16 +47,16 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       },
     },
     async (request, reply) => {
-      const { actor, body, headers, query, textFaults, id: requestId } = request
+      const { actor, body, headers, query, textErrors, id: requestId } = request
       const { db, engine } = submitter
       const kind = kindOf(body, engine.registry)
       const { id, run } = await countApply(metrics, { kind: kind?.provider.kind, reply }, async () => {
         refuseUnbuilt(headers, query)
         if (kind !== undefined && !mayWrite(actor, kind))
           throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
-        const submission = toBlueprint(body, engine.registry, isCreateOnly(headers), textFaults)
-        const findings = await check(db, engine, submission.plan, actor, submission.conditions)
-        return submit(submitter, submission, findings, actor, requestId)
+        const submission = toBlueprint(body, engine.registry, isCreateOnly(headers), textErrors)
+        await check(reader(db), engine, submission.plan, actor, submission.conditions)
+        return submit(submitter, submission, actor, requestId)
       })
       return answerApply(reply, id, run)
     },

@@ -5,18 +5,18 @@ import { type ClientConfig, readClientConfig } from '../config.ts'
 import { reasonOf, runProgram, StartError } from '../start-error.ts'
 
 /**
- * `npm run apply -- FILE.yaml`: has a running Gatewright apply a blueprint, through its API, queue and worker.
- * Exit codes: 0 applied, 1 not applied, 2 nobody can say yet.
+ * `npm run apply -- FILE.yaml`: sends a blueprint to a running Gatewright.
+ * Exit codes: 0 applied, 1 not applied, 2 outcome unknown.
  */
 
 const usage = `npm run apply -- FILE.yaml
 
-Applies a blueprint through a running Gatewright. The access token is that of GATEWRIGHT_TOKEN, or else the one that
-the first start left in DATA_DIR. GATEWRIGHT_URL says where it is (http://HOST:PORT).
+Sends a blueprint to a running Gatewright, at GATEWRIGHT_URL (http://HOST:PORT). The access token is GATEWRIGHT_TOKEN,
+or the one that the first start wrote to DATA_DIR.
 `
 
-/** Longer than the server waits at most. */
-const patienceMs = 150_000
+/** Longer than the longest APPLY_WAIT_MS of the server. */
+const timeoutMs = 150_000
 
 const answer = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 
@@ -26,52 +26,50 @@ async function main(): Promise<void> {
     process.stdout.write(usage)
     return
   }
-  if (file === undefined || file.startsWith('-') || others.length > 0) throw new StartError(`Say which file:\n${usage}`)
+  if (file === undefined || file.startsWith('-') || others.length > 0) throw new StartError(`Name one file:\n${usage}`)
   const config = readClientConfig()
   const text = await readFile(file).catch((error: unknown) => {
     throw new StartError(`${file} cannot be read (${reasonOf(error)}).`)
   })
-  process.exitCode = tell(await send(config, text, await tokenOf(config)))
+  process.exitCode = report(await send(config, text, await readToken(config)))
 }
 
-async function tokenOf({ token, dataDir }: ClientConfig): Promise<string> {
+async function readToken({ token, dataDir }: ClientConfig): Promise<string> {
   if (token !== null) return token
   const file = join(dataDir, 'admin-token')
-  const kept = await readFile(file, 'utf8').catch(() => '')
-  if (kept.trim() === '')
-    throw new StartError(`No access token: set GATEWRIGHT_TOKEN, or DATA_DIR to where ${file} is.`)
-  return kept.trim()
+  const text = (await readFile(file, 'utf8').catch(() => '')).trim()
+  if (text === '') throw new StartError(`No access token: set GATEWRIGHT_TOKEN, or DATA_DIR to where ${file} is.`)
+  return text
 }
 
 type Answer = { readonly status: number; readonly body: unknown; readonly location: string | null }
 
 async function send({ url }: ClientConfig, body: Buffer<ArrayBuffer>, token: string): Promise<Answer> {
-  const sent = fetch(new URL('/api/v3/blueprints/', url), {
+  const response = await fetch(new URL('/api/v3/blueprints/', url), {
     method: 'PUT',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/yaml' },
     body,
     redirect: 'error',
-    signal: AbortSignal.timeout(patienceMs),
-  })
-  const received = await sent.catch((error: unknown) => {
+    signal: AbortSignal.timeout(timeoutMs),
+  }).catch((error: unknown) => {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
     throw new StartError(
       `${url} does not answer (${reasonOf(cause)}). Is Gatewright running there? See GATEWRIGHT_URL.`,
     )
   })
-  const parsed: unknown = await received.json().catch(() => null)
-  return { status: received.status, body: parsed, location: received.headers.get('location') }
+  const parsed: unknown = await response.json().catch(() => null)
+  return { status: response.status, body: parsed, location: response.headers.get('location') }
 }
 
-/** Says what happened, for the output of a pipeline. @returns the exit code */
-function tell({ status, body, location }: Answer): number {
+/** Prints what happened. @returns the exit code */
+function report({ status, body, location }: Answer): number {
   const result = answer.safeParse(body)
   if (status === 200 && result.success) {
     for (const line of result.data.logs) process.stdout.write(`${line}\n`)
     process.stdout.write(result.data.applied ? 'applied\n' : 'not applied\n')
     return result.data.applied ? 0 : 1
   }
-  const lines = status === 400 ? faults(body) : [detailOf(body)]
+  const lines = status === 400 ? errorLines(body) : [detailOf(body)]
   for (const line of lines) process.stderr.write(`${line}\n`)
   process.stderr.write(status === 202 ? `outcome unknown: ask ${location}\n` : `not applied (${status})\n`)
   return status === 202 ? 2 : 1
@@ -82,14 +80,14 @@ const detailOf = (body: unknown): string => {
   return data?.detail ?? 'The answer is not one of Gatewright.'
 }
 
-/** `entries.3.name: This member is required.` */
-function faults(body: unknown, path = ''): string[] {
+/** `entries.3.name: This field is required.` */
+function errorLines(body: unknown, path = ''): string[] {
   if (Array.isArray(body)) return body.map((message) => (path === '' ? String(message) : `${path}: ${message}`))
   if (typeof body !== 'object' || body === null) return []
   return Object.entries(body)
     .filter(([name]) => path !== '' || name !== 'code')
     .flatMap(([name, value]) =>
-      faults(value, name === 'non_field_errors' ? path : [path, name].filter(Boolean).join('.')),
+      errorLines(value, name === 'non_field_errors' ? path : [path, name].filter(Boolean).join('.')),
     )
 }
 

@@ -1,48 +1,49 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { startEmbedded } from '../db/embedded.ts'
 import { migrationsFolder, migrationsList, noFilter, readSchema } from '../db/migrations.ts'
 import { loadSchemaEngine } from '../db/schema-engine.ts'
-import { openDataDir } from '../standalone/data-dir.ts'
+import { startEmbedded } from '../standalone/embedded.ts'
+import { runProgram, StartError } from '../start-error.ts'
 
 /**
- * For developers: `npm run migration -- add_something` writes the SQL that leads from the migrations to
- * `schema.prisma` into a new migration. What Prisma's schema cannot say (checks, trigram indexes) is added by hand.
+ * For developers: `npm run migration -- add_something` writes a migration with the SQL from the existing migrations to
+ * `schema.prisma`. What that schema cannot say (checks, trigram indexes) is added by hand.
  */
 
-/** Indexes that Prisma makes end in `_idx` or `_key`; the others were written by hand, and it would drop them. */
+/** Prisma names its indexes `..._idx` or `..._key`. It would drop the others, which were written by hand. */
 const handMade = /-- DropIndex\nDROP INDEX "\w*(?<!_idx|_key)";\n*/g
 
-const [name = ''] = process.argv.slice(2)
-if (!/^[a-z][a-z0-9_]{2,60}$/.test(name)) {
-  process.stderr.write('Name the migration after what it does, in snake_case: npm run migration -- add_something\n')
-  process.exit(1)
-}
-const script = await difference()
-if (script === null) {
-  process.stdout.write('The migrations lead to prisma/schema.prisma already.\n')
-  process.exit(0)
-}
-const timestamp = new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)
-const folder = join(fileURLToPath(migrationsFolder), `${timestamp}_${name}`)
-mkdirSync(folder)
-writeFileSync(join(folder, 'migration.sql'), script)
-process.stdout.write(`${script}\nWritten to ${join(folder, 'migration.sql')}: read it before you commit it.\n`)
+await runProgram(main)
 process.exit(0)
 
-/** Worked out in a database of its own, thrown away afterwards. */
+async function main(): Promise<void> {
+  const [name = ''] = process.argv.slice(2)
+  if (!/^[a-z][a-z0-9_]{2,60}$/.test(name))
+    throw new StartError('Name the migration after what it does, in snake_case: npm run migration -- add_something')
+  const script = await difference()
+  if (script === null) {
+    process.stdout.write('The migrations match prisma/schema.prisma already.\n')
+    return
+  }
+  const timestamp = new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)
+  const folder = join(fileURLToPath(migrationsFolder), `${timestamp}_${name}`)
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'migration.sql'), script)
+  process.stdout.write(`${script}\nWritten to ${join(folder, 'migration.sql')}: read it before you commit it.\n`)
+}
+
+/** Computed in a temporary database. @returns null when there is no difference */
 async function difference(): Promise<string | null> {
-  const place = mkdtempSync(join(tmpdir(), 'gatewright-migration-'))
-  // A folder beside the closed one: PostgreSQL's own user must be able to enter it.
-  const dataDir = `${place}-data`
-  openDataDir(dataDir)
+  const dataDir = mkdtempSync(join(tmpdir(), 'gatewright-migration-'))
+  // PostgreSQL does not run as root: its user has to enter.
+  chmodSync(dataDir, 0o711)
   try {
     const postgres = await startEmbedded(dataDir, (_, work) => work())
     const { hostname, port, username, password, pathname } = new URL(postgres.url)
-    // Part by part: a whole URL would win over the shadow database's name.
+    // Not as a URL: its database name would replace that of the shadow database.
     const server = { host: hostname, port: Number(port), user: username, password, database: pathname.slice(1) }
     const engine = await loadSchemaEngine(new pg.Pool(server))
     const schema = { files: [{ path: 'schema.prisma', content: await readSchema() }] }
@@ -55,10 +56,9 @@ async function difference(): Promise<string | null> {
         filters: noFilter,
       })
       .finally(() => postgres.stop())
-    const wanted = (stdout ?? '').replaceAll(handMade, '').trim()
-    return /^(-- This is an empty migration\.)?$/.test(wanted) ? null : `${wanted}\n`
+    const statements = (stdout ?? '').replaceAll(handMade, '').trim()
+    return /^(-- This is an empty migration\.)?$/.test(statements) ? null : `${statements}\n`
   } finally {
-    rmSync(place, { recursive: true, force: true })
     rmSync(dataDir, { recursive: true, force: true })
   }
 }

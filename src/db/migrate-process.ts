@@ -4,18 +4,18 @@ import pg from 'pg'
 import { migrationsList, noFilter } from './migrations.ts'
 import { loadSchemaEngine } from './schema-engine.ts'
 
-/** The process in which `migrate.ts`, which holds the lock meanwhile, has migrations applied. It answers with what failed. */
+/** Applies migrations, as a child process of `migrate.ts`, which holds the lock. It answers with the failure, or null. */
 
 export type Migrations = { readonly url: string; readonly folder: string; readonly missing: string[] }
 export type Migrated = { readonly failure: { readonly migration: string; readonly reason: string } | null }
 
-// The lock is gone with whoever holds it: nothing may go on without him. When all is done, this is the end, too.
+// When the parent is gone, so is its lock: this process must end. The parent also disconnects when all is done.
 process.once('disconnect', () => process.exit())
 const [asked]: Migrations[] = await once(process, 'message')
 if (asked === undefined) throw new Error('nothing was asked for')
 const { url, folder, missing } = asked
 
-// The engine works on a pool; with one connection in it, that is always inside the transaction.
+// The engine needs a pool. With one connection, all its statements are inside the transaction.
 const pool = new pg.Pool({
   connectionString: url,
   max: 1,
@@ -41,17 +41,17 @@ async function applyAll(): Promise<Migrated['failure']> {
 
 async function applyOne(engine: SchemaEngine, name: string): Promise<void> {
   const list = await migrationsList(new URL(folder))
-  // The engine applies whatever it is shown, so it is shown one more each time.
+  // The engine applies all migrations of its list, so the list grows by one each time.
   const shown = list.migrationDirectories.filter(({ path }) => path <= name)
   await pool.query('BEGIN')
   const session = await sessionOf(pool)
   try {
     await engine.applyMigrations({ migrationsList: { ...list, migrationDirectories: shown }, filters: noFilter })
-    // A pool parts with a connection on which anything failed, and what came after would stand outside.
+    // A pool replaces a broken connection: later statements would be outside of the transaction.
     if ((await sessionOf(pool)) !== session) throw new Error('the connection was lost')
     await pool.query('COMMIT')
   } catch (error) {
-    // A connection that is gone has rolled back already.
+    // A lost connection has rolled back already.
     await pool.query('ROLLBACK').catch(() => {})
     throw error
   }

@@ -1,27 +1,27 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import pg from 'pg'
-import type { Queryable } from './client.ts'
-import { databaseProblem, failureCode } from './failures.ts'
+import { z } from 'zod'
+import type { Db } from './client.ts'
+import { databaseProblem, failureCode } from './errors.ts'
+import { locks } from './locks.ts'
 import type { Migrated, Migrations } from './migrate-process.ts'
 import { migrationNames, migrationsFolder } from './migrations.ts'
-import { sql } from './sql.ts'
+import { query } from './raw.ts'
 
-/** The database cannot be brought to this version's tables; the message says why, and what to do. */
+/** The database cannot be migrated to this version. The message says why, and what to do. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError'
 }
 
-/** Any number; it names the lock under which one process at a time migrates. */
-const lockNumber = 7_201_455_302
-/** How long others may migrate before this process gives up. */
+/** How long to wait for another process that migrates. */
 const lockMs = 120_000
 const oldestPostgres = 14
 
 /**
- * Brings a database up to date, as `prisma migrate deploy` does and in the same books (`_prisma_migrations`), save
- * that each migration is one transaction together with its record: killed or failed, it has left nothing behind.
- * Starts that run at once wait for each other.
+ * Applies the missing migrations, as `prisma migrate deploy` does and with the same table `_prisma_migrations`. But each
+ * migration and its record are one transaction: when it is killed or fails, it leaves nothing behind. Processes that
+ * start at once wait for each other.
  *
  * @returns the names of the migrations that were applied now
  * @throws {MigrationError} for a database of a newer version, one that a migration failed in, or a foreign one
@@ -35,7 +35,7 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
     await checkVersion(client)
     const known = await migrationNames(folder)
     await client.query(`SET lock_timeout = ${lockMs}`)
-    await client.query('SELECT pg_advisory_lock($1)', [lockNumber]).catch((error: unknown) => {
+    await client.query('SELECT pg_advisory_lock($1)', [locks.migration]).catch((error: unknown) => {
       if (failureCode(error) !== '55P03') throw error
       throw new MigrationError(
         'Another process has been migrating this database for two minutes: wait for it, or stop it.',
@@ -56,7 +56,7 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
 async function open(url: string): Promise<pg.Client> {
   const limits = { connectionTimeoutMillis: 5_000, statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
   const client = new pg.Client({ connectionString: url, application_name: 'gatewright-migrate', ...limits })
-  // A connection that breaks while it is idle fails the next query, which says it.
+  // When an idle connection breaks, the next query fails with the error.
   client.on('error', () => {})
   await client.connect()
   return client
@@ -71,7 +71,7 @@ export type Recorded = {
 }
 
 /**
- * Which of the migrations that this version knows a database lacks.
+ * The migrations that a database lacks.
  *
  * @throws {MigrationError} when it has one that this version does not know, or one that failed
  */
@@ -86,20 +86,22 @@ export function missingMigrations(known: readonly string[], history: readonly Re
   const failed = standing.find((row) => row.finished_at === null)
   if (failed !== undefined) {
     throw new MigrationError(
-      `The migration ${failed.migration_name} once failed in this database and was left half done: mend it by hand, then say so with \`npx prisma migrate resolve\`.${failed.logs ? ` It had said: ${failed.logs}` : ''}`,
+      `The migration ${failed.migration_name} once failed in this database and was left half done: fix it by hand, then mark it with \`npx prisma migrate resolve\`.${failed.logs ? ` It reported: ${failed.logs}` : ''}`,
     )
   }
   const done = new Set(standing.map((row) => row.migration_name))
   return known.filter((name) => !done.has(name))
 }
 
-/** A cheap look, for readiness: whether every migration of this version is in the database. */
-export async function isMigrated(db: Queryable): Promise<boolean> {
+/** Whether every migration of this version is in the database. Cheap, for readiness. */
+export async function isMigrated(db: Db): Promise<boolean> {
   const known = await migrationNames()
   try {
-    const [row] = await db.query<{ done: number }>(sql`
-      SELECT count(DISTINCT migration_name) AS done FROM _prisma_migrations
-      WHERE migration_name = ANY(${known}) AND finished_at IS NOT NULL AND rolled_back_at IS NULL`)
+    const [row] = await query(db, z.object({ done: z.int() }), {
+      text: `SELECT count(DISTINCT migration_name)::integer AS done FROM _prisma_migrations
+        WHERE migration_name = ANY($1::text[]) AND finished_at IS NOT NULL AND rolled_back_at IS NULL`,
+      values: [known],
+    })
     return row?.done === known.length
   } catch (error) {
     if (failureCode(error) === undefinedTable) return false
@@ -128,7 +130,7 @@ async function readHistory(client: pg.Client): Promise<Recorded[]> {
   }
 }
 
-/** In a process of its own, which takes the engine's memory with it: whoever calls may run for months. */
+/** In a child process, whose end frees the memory of the engine: the caller may run for months. */
 async function applyAll(url: string, folder: URL, missing: string[]): Promise<void> {
   const program = new URL('migrate-process.ts', import.meta.url)
   const child = fork(program, { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })

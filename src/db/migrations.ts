@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { MigrationList } from '@prisma/schema-engine-wasm'
 
-/** `prisma/` at the top of the project, where the schema and the migrations are. */
 const prismaFolder = new URL('../../prisma/', import.meta.url)
 
 export const readSchema = (): Promise<string> => readFile(new URL('schema.prisma', prismaFolder), 'utf8')
@@ -36,5 +35,5 @@ export async function migrationsList(folder: URL = migrationsFolder): Promise<Mi
   }
 }
 
-/** Nothing is kept out of a comparison or a migration. */
+/** Includes everything in a comparison or a migration. */
 export const noFilter = { externalTables: [], externalEnums: [] }

@@ -1,30 +1,37 @@
+import { z } from 'zod'
 import { type Db, transaction } from './client.ts'
-import { sql } from './sql.ts'
+import { rowCountsLock } from './locks.ts'
+import { execute, query } from './raw.ts'
 
-/** Rows of one table beyond which they are worth adding up: a list reads all of them for its size. */
+/** Rows of one table: a list reads all of them for its size. */
 const manyRows = 200
 
 /**
- * Adds up what each statement that created or deleted wrote (docs/adr/0012-lists-know-their-size.md). Whoever reads a
- * size meanwhile sees either all the rows or their sum; who creates or deletes waits for nobody.
+ * Triggers write a row for each statement that creates or deletes rows (docs/adr/0012-lists-know-their-size.md). This
+ * replaces them by their sum. A reader sees either the rows or the sum; no writer waits.
  *
  * @param many a table with more rows than this is added up
- * @throws as `transaction` does; nothing is lost by leaving it for the next time
+ * @throws as `transaction` does; the next call adds up the same rows
  */
 export async function addUp(db: Db, many = manyRows): Promise<void> {
-  const long = await db.query<{ name: string }>(
-    sql`SELECT table_name AS name FROM row_counts GROUP BY table_name HAVING count(*) > ${many}::bigint`,
-  )
+  const long = await query(db, z.object({ name: z.string() }), {
+    text: 'SELECT table_name AS name FROM row_counts GROUP BY table_name HAVING count(*) > $1::bigint',
+    values: [many],
+  })
   if (long.length === 0) return
   await transaction(db, async (tx) => {
-    // Two at once, or one beside a TRUNCATE, would each see rows and miss the other's sum.
-    const [lock] = await tx.query<{ taken: boolean }>(
-      sql`SELECT pg_try_advisory_xact_lock('"row_counts"'::regclass::oid::bigint) AS taken`,
-    )
+    // Another addition, or a TRUNCATE, at the same time would miss the new sum.
+    const [lock] = await query(tx, z.object({ taken: z.boolean() }), {
+      text: `SELECT pg_try_advisory_xact_lock(${rowCountsLock}) AS taken`,
+      values: [],
+    })
     if (lock?.taken !== true) return
-    await tx.query(sql`
-      WITH gone AS (
-        DELETE FROM row_counts WHERE table_name = ANY(${long.map(({ name }) => name)}::text[]) RETURNING table_name, rows
-      ) INSERT INTO row_counts (table_name, rows) SELECT table_name, sum(rows) FROM gone GROUP BY table_name HAVING sum(rows) <> 0`)
+    await execute(tx, {
+      text: `WITH gone AS (
+          DELETE FROM row_counts WHERE table_name = ANY($1::text[]) RETURNING table_name, rows
+        ) INSERT INTO row_counts (table_name, rows)
+          SELECT table_name, sum(rows) FROM gone GROUP BY table_name HAVING sum(rows) <> 0`,
+      values: [long.map(({ name }) => name)],
+    })
   })
 }

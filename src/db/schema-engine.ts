@@ -7,23 +7,23 @@ import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
 import { readSchema } from './migrations.ts'
 
-/** The part of the global that is used here: the DOM's types, which have it, have no place in a server. */
+/** The used part of the global, whose types are in the DOM library, which a server does not load. */
 declare namespace WebAssembly {
   function instantiate(bytes: Uint8Array, imports: Record<string, object>): Promise<{ instance: { exports: object } }>
 }
 
-/** What wasm-bindgen's package exports beside its typed API. */
+/** Exports of the package beside its typed API. */
 type Glue = { __wbg_set_wasm(exports: object): void; SchemaEngine: typeof SchemaEngine }
 
 /**
- * Prisma's own schema engine, as WebAssembly: it needs no download and runs on any platform. Loading costs some
- * 100 ms and tens of megabytes, so callers ask for it only when there is something to do.
+ * Prisma's schema engine as WebAssembly, which needs no download and runs on any platform. Loading takes 100 ms and tens
+ * of megabytes, so callers load it only when there is something to do.
  *
- * @param pool what it works on; it is the caller's to close. For a shadow database, without a `connectionString`,
- *   which would win over that database's name
+ * @param pool the caller closes it. For a shadow database, it must have no `connectionString`, which would override the
+ *   database's name
  */
 export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
-  // The package's own entry imports the .wasm file as a module, at which Node warns; its parts can be put together.
+  // Not by the package's entry: it imports the .wasm file as a module, and Node prints a warning.
   const glue = await import('@prisma/schema-engine-wasm/schema_engine_bg')
   const { __wbg_set_wasm, SchemaEngine: Engine } = glue as unknown as Glue
   const binary = createRequire(import.meta.url)
@@ -37,9 +37,9 @@ export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
 }
 
 /**
- * Mends faults of the adapter. Its `executeScript` cuts a script at each semicolon, those in texts, comments and
- * functions included: PostgreSQL takes it whole, as Prisma's native engine sends it. And its shadow database has
- * no password, and cannot be dropped because its own connection is still open then.
+ * Fixes errors of the adapter. Its `executeScript` splits a script at each semicolon, even in texts, comments and
+ * functions; Prisma's native engine sends the whole script. And its shadow database has no password, and cannot be
+ * dropped, because its own connection is still open.
  */
 class WholeScripts extends PrismaPg {
   readonly #pool: pg.Pool
@@ -57,7 +57,7 @@ class WholeScripts extends PrismaPg {
     const database = `shadow_${randomUUID()}`
     await this.#pool.query(`CREATE DATABASE "${database}"`)
     const { options } = this.#pool
-    // The pool hides its password from copies.
+    // The password is not enumerable.
     const shadow = new pg.Pool({ ...options, password: options.password, database })
     const adapter = withChars(whole(await new PrismaPg(shadow).connect()), shadow)
     adapter.dispose = async () => {
@@ -77,17 +77,17 @@ function whole(adapter: Adapter): Adapter {
   return adapter
 }
 
-/** PostgreSQL's catalogues have columns of type "char", which the engine wants and the adapter does not know. */
+/** PostgreSQL's catalogues have columns of type "char". The engine needs them, and the adapter does not know the type. */
 function withChars(adapter: Adapter, pool: pg.Pool): Adapter {
   const charOid = 18
   const isChar = ({ dataTypeID }: pg.FieldDef) => dataTypeID === charOid
-  // The engine asks one thing after the other, so these are the columns of the answer that is being read.
+  // The engine sends one query after the other, so these are the columns of the current answer.
   let chars: number[] = []
   const query: (...given: unknown[]) => Promise<pg.QueryResult> = pool.query.bind(pool)
   Object.defineProperty(pool, 'query', {
     value: async (...given: unknown[]) => {
       const result = await query(...given)
-      // A script of several statements has a list of answers, and no fields of its own.
+      // The result of a script is a list of results, without `fields`.
       const { fields = [] } = result
       chars = fields.flatMap((field, column) => (isChar(field) ? [column] : []))
       for (const field of fields.filter(isChar)) field.dataTypeID = pg.types.builtins.TEXT

@@ -1,14 +1,14 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync } from 'node:crypto'
 import { randomBytes } from '../ids.ts'
 
-/** Where a sealed value lives: it opens nowhere else. */
+/** The place of a sealed value. It cannot be opened in another place. */
 export type SealedPlace = { readonly table: string; readonly row: string; readonly column: string }
 
 /** Seals and opens with AES-256-GCM under a key derived from SECRET_KEY. */
 export type Keyring = {
   /** @returns `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
   seal(plaintext: string, place: SealedPlace): string
-  /** @throws when the envelope was made for another place, under another key, or was altered */
+  /** @throws when the envelope is of another place or key, or was altered */
   open(envelope: string, place: SealedPlace): string
   /** A key for another purpose, such as signing sessions: 32 bytes. */
   derive(purpose: string): Buffer

@@ -2,30 +2,32 @@ import { isUtf8 } from 'node:buffer'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/client.ts'
-import { Faults, Problem } from '../errors.ts'
-import { actorByToken, actorOfUser } from '../models/actor.ts'
+import { reader } from '../db/engine-tx.ts'
+import { inTime } from '../db/in-time.ts'
+import { ErrorList, Problem } from '../errors.ts'
 import { type Access, type Actor, allows, mayActAs, type Permission } from '../permissions.ts'
+import { actorByToken, actorOfUser } from '../rights/actor.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Who may call this route. A route without it does not start. */
+    /** What the route requires of its caller. A route without it does not start. */
     permission?: Access
   }
   interface FastifyRequest {
-    /** Who calls: set on every route that is not open to anyone. */
+    /** The effective user. Set on every route but those for `anyone`. */
     actor: Actor
   }
 }
 
-/** Longer than any token that was ever made, and short enough to hash without a thought. */
+/** Longer than any token, and short enough to hash. */
 export const maxTokenLength = 512
 
-/** Every route says who may call it, and this asks. */
+/** Authenticates each request, and checks the permission that its route declares. */
 export function guardRoutes(app: FastifyInstance, db: Db): void {
   app.decorateRequest('actor')
   const routes: RouteOptions[] = []
   app.addHook('onRoute', (route) => void routes.push(route))
-  // At the end of the start, because a plugin's own hooks may still say it.
+  // When all is ready: a plugin's own hooks may set the permission.
   app.addHook('onReady', async () => {
     const open = routes
       .filter(({ config }) => config?.permission === undefined)
@@ -52,17 +54,17 @@ export const denied = (needed: readonly Permission[]): Problem =>
 
 type ActorOf = (secret: string) => Promise<Actor | null>
 
-/** Requests with one token that are there together are let in by one question: it is asked when all of them are there. */
+/** Simultaneous requests with the same token share one query. It starts when all of them have arrived. */
 function actorsByToken(db: Db): ActorOf {
-  const asked = new Map<string, Promise<Actor | null>>()
+  const open = new Map<string, Promise<Actor | null>>()
   return (secret) => {
-    const known = asked.get(secret)
+    const known = open.get(secret)
     if (known !== undefined) return known
     const answer = setImmediate().then(() => {
-      asked.delete(secret)
-      return actorByToken(db, secret)
+      open.delete(secret)
+      return inTime(actorByToken(reader(db), secret))
     })
-    asked.set(secret, answer)
+    open.set(secret, answer)
     return answer
   }
 }
@@ -70,35 +72,34 @@ function actorsByToken(db: Db): ActorOf {
 async function authenticate(actorOf: ActorOf, request: FastifyRequest): Promise<Actor> {
   const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '') ?? []
   const actor = secret === undefined || secret.length > maxTokenLength ? null : await actorOf(secret)
-  // One text for all: which of the reasons it is would help only a guesser.
+  // One message for all reasons: a more exact one would help an attacker.
   if (actor === null)
     throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
   return actor
 }
 
-/** Longest username, and so the longest name of somebody to act as. */
 const maxUsernameLength = 150
 
 /**
- * `Impersonate-User: <username>`: everything is done as that user, who is then the actor; audit rows name both.
+ * `Impersonate-User: <username>` makes that user the effective user. Audit rows name both.
  *
- * @throws {Problem} `permission_denied` for whoever may not, before it is told whether there is such a user
+ * @throws {Problem} `permission_denied` before the user is looked up: a caller without the permission learns nothing
  */
 async function impersonate(db: Db, real: Actor, username: string | string[] | undefined): Promise<Actor> {
   if (username === undefined) return real
   if (!allows(real, 'impersonate')) throw denied(['impersonate'])
   const name = decodeHeader(username)
-  const effective = name.length > maxUsernameLength ? null : await actorOfUser(db, { username: name })
+  const effective = name.length > maxUsernameLength ? null : await actorOfUser(reader(db), { username: name })
   if (effective === null) {
-    const faults = new Faults()
-    faults.add(['Impersonate-User'], 'There is no active user of this name.')
-    throw new Problem('invalid', 'The request is not valid.', { fields: faults.tree() })
+    const errors = new ErrorList()
+    errors.add(['Impersonate-User'], 'There is no active user of this name.')
+    throw new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
   }
   if (!mayActAs(real, effective)) throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
   return { ...effective, impersonator: real }
 }
 
-/** Headers come as Latin-1; a name beyond that is sent as UTF-8. */
+/** Node decodes headers as Latin-1. Clients send other names as UTF-8. */
 function decodeHeader(value: string | string[]): string {
   const bytes = Buffer.from(String(value).trim(), 'latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : String(value).trim()

@@ -7,7 +7,7 @@ import type {
 } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 
-/** The application as routes files see it: zod schemas on a route are the handler's types. */
+/** The application as route files see it: a route's zod schemas give the types of its handler. */
 export type Api = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,

@@ -1,67 +1,67 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { Faults, type FieldPath, Problem } from '../errors.ts'
+import { ErrorList, type FieldPath, Problem } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The handler tells `textFaults` together with the faults it finds. Without it they are an answer of their own. */
-    tellsTextFaults?: true
+    /** The handler reports `textErrors` together with its own errors. Without it, they are an answer by themselves. */
+    reportsTextErrors?: true
   }
   interface FastifyRequest {
-    /** What stands in the body and cannot be kept; undefined without a body. */
-    textFaults: Faults | undefined
+    /** Texts and numbers of the body that cannot be stored; undefined without a body. */
+    textErrors: ErrorList | undefined
   }
 }
 
-/** Bounds of a request body (decisions.md 1). */
+/** Limits of a request body. */
 export const bodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_000 } as const
 
-/** JSON is the only language spoken here; everything else is 415. */
+/** Accepts JSON alone; everything else is 415. */
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.decorateRequest('textFaults')
+  app.decorateRequest('textErrors')
   app.addContentTypeParser(
     'application/json',
     { parseAs: 'buffer', bodyLimit: bodyLimits.bytes },
     async (request: FastifyRequest, body: Buffer) => {
-      refusePacked(request.headers['content-encoding'])
-      const { value, faults } = parseJson(body)
-      request.textFaults = faults
+      refuseEncoded(request.headers['content-encoding'])
+      const { value, errors } = parseJson(body)
+      request.textErrors = errors
       return value
     },
   )
-  app.addHook('preValidation', async ({ routeOptions, textFaults }) => {
-    if (routeOptions.config.tellsTextFaults !== true) textFaults?.throwIfAny()
+  app.addHook('preValidation', async ({ routeOptions, textErrors }) => {
+    if (routeOptions.config.reportsTextErrors !== true) textErrors?.throwIfAny()
   })
 }
 
-/** Takes YAML too, as text, on the routes of this plugin (RFC 9512). */
+/** Accepts YAML too, as text, on the routes of this plugin (RFC 9512). */
 export function acceptYaml(app: FastifyInstance, limits: { bytes: number }): void {
   app.addContentTypeParser(
     'application/yaml',
     { parseAs: 'buffer', bodyLimit: limits.bytes },
     async (request: FastifyRequest, body: Buffer) => {
-      refusePacked(request.headers['content-encoding'])
+      refuseEncoded(request.headers['content-encoding'])
       if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
       return body.toString('utf8')
     },
   )
 }
 
-/** Nothing is unpacked here: a small body could become any size. */
-function refusePacked(encoding: string | undefined): void {
+/** Bodies are not decompressed: a small one could become any size. */
+function refuseEncoded(encoding: string | undefined): void {
   if (encoding === undefined || encoding.toLowerCase() === 'identity') return
   throw new Problem('unsupported_media_type', 'Send application/json without a Content-Encoding.')
 }
 
 /**
- * A body as read. What cannot be kept is told in `faults` and mended in `value`, so that one answer can also tell what
- * else is wrong with it; with any of them, the value is for judging only.
+ * A parsed body. What cannot be stored is reported in `errors` and sanitised in `value`, so that the value can be
+ * checked for other errors in the same request. A value with errors is never applied.
  */
-export type ParsedBody = { readonly value: unknown; readonly faults: Faults }
+export type ParsedBody = { readonly value: unknown; readonly errors: ErrorList }
 
 /**
- * @throws {Problem} `invalid_json` for text that is no JSON, `invalid` for what is too deep or too much to read on
+ * @throws {Problem} `invalid_json` for text that is not JSON, `invalid` for a value that is too deep or too large
  */
 export function parseJson(body: Buffer): ParsedBody {
   if (body.length === 0) throw new Problem('invalid_json', 'The body is empty: it must be a JSON object.')
@@ -72,21 +72,21 @@ export function parseJson(body: Buffer): ParsedBody {
   } catch (error) {
     throw new Problem('invalid_json', `The body is not JSON${placeOf(error)}.`)
   }
-  return mend(value)
+  return sanitise(value)
 }
 
-/** Where it stops being JSON. The parser's own words may quote the body, and a pipeline's log is no place for that. */
+/** The place of the syntax error. The parser's message is not used: it may quote secrets of the body. */
 function placeOf(error: unknown): string {
   const [, line, column] = /\(line (\d+) column (\d+)\)/.exec(error instanceof Error ? error.message : '') ?? []
   return line === undefined ? '' : ` (line ${line}, column ${column})`
 }
 
-/** A value with where it stands, for putting another in its place. */
+/** A value with its place, so that it can be replaced. */
 type Node = { value: unknown; holder: object; name: string | number; path: FieldPath }
 
-/** Walks without recursion: depth is what is being bounded. */
-function mend(root: unknown): ParsedBody {
-  const faults = new Faults()
+/** Without recursion: the depth of the value is not known to be safe. */
+function sanitise(root: unknown): ParsedBody {
+  const errors = new ErrorList()
   const whole = { value: root }
   const open: Node[] = [{ value: root, holder: whole, name: 'value', path: [] }]
   let nodes = 1
@@ -94,45 +94,45 @@ function mend(root: unknown): ParsedBody {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { value, holder, name, path } = next
     if (path.length > bodyLimits.depth) {
-      faults.add(path.slice(0, 2), `Is nested deeper than ${bodyLimits.depth} levels.`)
+      errors.add(path.slice(0, 2), `Is nested deeper than ${bodyLimits.depth} levels.`)
       isTooDeep = true
     } else if (typeof value === 'string') {
-      if (!isKept(value, path, faults)) Reflect.set(holder, name, value.replaceAll('\0', '').toWellFormed())
+      if (!isStorable(value, path, errors)) Reflect.set(holder, name, value.replaceAll('\0', '').toWellFormed())
     } else if (typeof value === 'number' && !Number.isFinite(value)) {
-      faults.add(path, 'Is too large a number.')
+      errors.add(path, 'Is too large a number.')
       Reflect.set(holder, name, Math.sign(value) * Number.MAX_SAFE_INTEGER)
     } else if (typeof value === 'object' && value !== null) {
       nodes += Object.keys(value).length
-      // Counted before it is opened: half a million zeros are not worth half a million steps.
+      // Counted before the walk into it, so that a large array costs nothing.
       if (nodes > bodyLimits.nodes) continue
-      for (const inner of Array.isArray(value) ? itemsOf(value, path) : membersOf(value, path, faults)) open.push(inner)
+      for (const inner of Array.isArray(value) ? itemsOf(value, path) : fieldsOf(value, path, errors)) open.push(inner)
     }
   }
   const isTooMuch = nodes > bodyLimits.nodes
-  if (isTooMuch) faults.add([], `Holds more than ${bodyLimits.nodes} values.`)
-  if (isTooDeep || isTooMuch) faults.throwIfAny()
-  return { value: whole.value, faults }
+  if (isTooMuch) errors.add([], `Holds more than ${bodyLimits.nodes} values.`)
+  if (isTooDeep || isTooMuch) errors.throwIfAny()
+  return { value: whole.value, errors }
 }
 
 const itemsOf = (list: readonly unknown[], path: FieldPath): Node[] =>
   list.map((value, index) => ({ value, holder: list, name: index, path: [...path, index] }))
 
-/** A member whose name cannot be kept is taken out of its object; what it holds is looked through all the same. */
-function membersOf(object: object, path: FieldPath, faults: Faults): Node[] {
+/** Removes a field whose name cannot be stored. Its value is checked all the same. */
+function fieldsOf(object: object, path: FieldPath, errors: ErrorList): Node[] {
   return Object.entries(object).map(([name, value]) => {
     const at = [...path, name.toWellFormed().replaceAll('\0', '\ufffd')]
-    if (name === '__proto__') faults.add(at, 'No member may have this name.')
-    const isOut = !isKept(name, at, faults) || name === '__proto__'
-    if (isOut) Reflect.deleteProperty(object, name)
-    return { value, holder: isOut ? {} : object, name, path: at }
+    if (name === '__proto__') errors.add(at, 'No field may have this name.')
+    const isRemoved = !isStorable(name, at, errors) || name === '__proto__'
+    if (isRemoved) Reflect.deleteProperty(object, name)
+    return { value, holder: isRemoved ? {} : object, name, path: at }
   })
 }
 
-/** Whether PostgreSQL stores the text and UTF-8 carries it. */
-function isKept(text: string, path: FieldPath, faults: Faults): boolean {
+/** Whether PostgreSQL can store the text, and UTF-8 encode it. */
+function isStorable(text: string, path: FieldPath, errors: ErrorList): boolean {
   const holdsNul = text.includes('\0')
   const isWellFormed = text.isWellFormed()
-  if (holdsNul) faults.add(path, 'May not hold the NUL character.')
-  if (!isWellFormed) faults.add(path, 'Is not well-formed Unicode: half of a surrogate pair is missing.')
+  if (holdsNul) errors.add(path, 'May not hold the NUL character.')
+  if (!isWellFormed) errors.add(path, 'Is not well-formed Unicode: half of a surrogate pair is missing.')
   return !holdsNul && isWellFormed
 }

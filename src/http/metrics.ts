@@ -1,28 +1,28 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Run } from '../blueprint/run/record.ts'
-import type { Unknown } from '../blueprint/run/submit.ts'
 import { catalogue, Problem } from '../errors.ts'
+import type { Run } from '../runs/ledger.ts'
+import type { Undecided } from '../runs/submit.ts'
 
 /**
- * What is measured, all in one place. Labels are closed sets: route patterns, provider kinds, codes of the catalogue.
- * Never a slug, a user, an id: those are unbounded, and whoever may read metrics may not know them.
+ * All metrics. Labels are closed sets: route patterns, provider kinds, codes of the catalogue. Never a slug, a user or
+ * an id: those are unbounded, and a reader of metrics may not see them.
  */
 export type Metrics = ReturnType<typeof openMetrics>
 
 const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
-/** A registry of its own for each application, so that two in one process do not add up. */
+/** Each application has its own registry, so that two in one process are counted apart. */
 export function openMetrics() {
   const registry = new Registry()
   const registers = [registry]
-  // The event loop's delay is sampled by a timer: 50 a second tell as much as the default's 100.
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 })
+  // Milliseconds. The default of 10 causes most of an idle API's CPU time.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 })
   return {
     registry,
     requests: new Counter({
       name: 'gatewright_http_requests_total',
-      help: 'Answers sent, by route pattern; unmatched is a path that no route takes.',
+      help: 'Answers sent, by route pattern; unmatched is a path without a route.',
       labelNames: ['method', 'route', 'status'],
       registers,
     }),
@@ -35,7 +35,7 @@ export function openMetrics() {
     }),
     applies: new Counter({
       name: 'gatewright_applies_total',
-      help: 'Submissions by outcome: applied, refused (the submitter can mend it), failed (a fault of the service), not_applied (503), unknown (202).',
+      help: 'Submissions by outcome: applied, refused (the submitter can fix it), failed (a bug of the service), cancelled (503), unknown (202).',
       labelNames: ['kind', 'result', 'reason'],
       registers,
     }),
@@ -60,7 +60,7 @@ export function openMetrics() {
     }),
     jobs: new Gauge({
       name: 'gatewright_jobs',
-      help: 'Jobs in the queue by state. One is always delayed: the next canary.',
+      help: 'Jobs in the queue by state. One is always delayed: the next probe.',
       labelNames: ['state'],
       registers,
     }),
@@ -72,13 +72,12 @@ export function openMetrics() {
     }),
     lastConsumption: new Gauge({
       name: 'gatewright_last_consumption_timestamp_seconds',
-      help: 'When a worker last took a job; absent when none ever did. There is one to take every other second.',
+      help: 'When a worker last took a job; absent when none ever did. There is a probe to take every four seconds.',
       registers,
     }),
   }
 }
 
-/** Counts every answer, under the pattern of its route. */
 export function countRequests(app: FastifyInstance, { requests, requestSeconds }: Metrics): void {
   app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url ?? 'unmatched'
@@ -87,14 +86,14 @@ export function countRequests(app: FastifyInstance, { requests, requestSeconds }
   })
 }
 
-type Outcome = { result: 'applied' | 'refused' | 'failed' | 'not_applied' | 'unknown'; reason: string }
+type Outcome = { result: 'applied' | 'refused' | 'failed' | 'cancelled' | 'unknown'; reason: string }
 
 /**
- * Does the work of one submission and counts how it ended.
+ * Runs one submission and counts its outcome.
  *
  * @param kind of the provider, once it is known to be one of the nine
  */
-export async function countApply<Submitted extends { run: Run | Unknown }>(
+export async function countApply<Submitted extends { run: Run | Undecided }>(
   metrics: Metrics,
   { kind, reply }: { kind: string | undefined; reply: FastifyReply },
   work: () => Promise<Submitted>,
@@ -107,7 +106,8 @@ export async function countApply<Submitted extends { run: Run | Unknown }>(
     const submitted = await work()
     const { run } = submitted
     count(outcomeOf(run))
-    if (typeof run !== 'string' && run.waitedS !== null) metrics.queueWaitSeconds.observe(run.waitedS)
+    if (typeof run !== 'string' && run.startedAt !== null)
+      metrics.queueWaitSeconds.observe((run.startedAt.getTime() - run.createdAt.getTime()) / 1_000)
     return submitted
   } catch (error) {
     count(outcomeOfError(error))
@@ -115,7 +115,7 @@ export async function countApply<Submitted extends { run: Run | Unknown }>(
   }
 }
 
-function outcomeOf(run: Run | Unknown): Outcome {
+function outcomeOf(run: Run | Undecided): Outcome {
   if (typeof run === 'string') return { result: 'unknown', reason: 'outcome_unknown' satisfies keyof typeof catalogue }
   if (run.applied === true) return { result: 'applied', reason: 'none' }
   return { result: run.state === 'failed' ? 'failed' : 'refused', reason: run.reason ?? 'none' }
@@ -124,6 +124,6 @@ function outcomeOf(run: Run | Unknown): Outcome {
 function outcomeOfError(error: unknown): Outcome {
   const code = error instanceof Problem ? error.code : 'server_error'
   const status = catalogue[code]
-  if (status === 503) return { result: 'not_applied', reason: code }
+  if (status === 503) return { result: 'cancelled', reason: code }
   return { result: status < 500 ? 'refused' : 'failed', reason: code }
 }

@@ -1,7 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import pg from 'pg'
 import { CommitUnknown } from '../db/client.ts'
-import { databaseProblem } from '../db/failures.ts'
+import { statementProblem } from '../db/errors.ts'
 import { catalogue, type FieldErrors, Problem } from '../errors.ts'
 import { bodyLimits } from './body.ts'
 
@@ -17,12 +16,12 @@ export function answerProblems(app: FastifyInstance): void {
   })
 }
 
-/** For a URL that cannot be read, which comes to no route and to no hook. */
+/** For a malformed URL, which reaches no route and no hook. */
 export function answerUnroutable(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   send(toProblem(error, request), request, reply.header('X-Request-Id', request.id))
 }
 
-/** What Fastify itself refuses, by its code. */
+/** Refusals of Fastify itself, by its error code. */
 const fastifyProblems: Readonly<Record<string, () => Problem>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new Problem('too_large', `The body is larger than ${bodyLimits.bytes} bytes.`),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Problem('unsupported_media_type', 'Send application/json.'),
@@ -35,11 +34,11 @@ const fastifyProblems: Readonly<Record<string, () => Problem>> = {
 function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error
   if (error === request.raw.errored) {
-    // Nobody reads the answer, and nothing counts it: this line is all that there is.
+    // The client is gone, so this line is the only trace.
     request.log.info({ method: request.method, route: request.routeOptions.url }, 'the request broke off')
     return new Problem('invalid_json', 'The request broke off before its body was whole.')
   }
-  const known = isOfDatabase(error) ? databaseProblem(error) : error
+  const known = isOfDatabase(error) ? statementProblem(error) : error
   if (known instanceof Problem) return known
   const code = (error as Partial<FastifyError>).code
   const made = fastifyProblems[code ?? '']?.()
@@ -48,11 +47,9 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   return new Problem('server_error', `Something went wrong inside. Ask for request ${request.id}.`, { cause: error })
 }
 
-/** Sockets of others, the client's first of all, break with the same codes. What Prisma throws has its version on it. */
+/** Other sockets, such as the client's, break with the same codes. Errors of Prisma have `clientVersion`. */
 const isOfDatabase = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError ||
-  error instanceof CommitUnknown ||
-  (error instanceof Error && 'clientVersion' in error)
+  error instanceof CommitUnknown || (error instanceof Error && 'clientVersion' in error)
 
 function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { code, message, fields, retryAfterS } = problem
@@ -63,26 +60,29 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
   return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields }))
 }
 
-/** A 400 speaks by member, of which `code` is the answer's own; everything else says one thing. */
+/** A 400 has errors by field, and `code` beside them. Every other answer has one `detail`. */
 export function bodyOf(
   status: number,
   { code, message, fields }: Pick<Problem, 'code' | 'message' | 'fields'>,
 ): Record<string, unknown> {
   if (status !== 400) return { detail: message, code }
   if (fields === undefined) return { non_field_errors: [message], code }
-  const { code: member, non_field_errors: whole, ...others } = fields
-  const told = [...(Array.isArray(whole) ? whole : sentences('non_field_errors', whole)), ...sentences('code', member)]
-  return { ...others, ...(told.length > 0 && { non_field_errors: told }), code }
+  const { code: codeField, non_field_errors: whole, ...others } = fields
+  const messages = [
+    ...(Array.isArray(whole) ? whole : sentences('non_field_errors', whole)),
+    ...sentences('code', codeField),
+  ]
+  return { ...others, ...(messages.length > 0 && { non_field_errors: messages }), code }
 }
 
-/** The faults of a member whose name the answer itself has another use for. */
+/** Errors of a field whose name has another meaning in the answer. */
 function sentences(name: string, found: string[] | FieldErrors | undefined): string[] {
   if (found === undefined) return []
   if (Array.isArray(found)) return [`${name}: ${found.join(' ')}`]
   return Object.entries(found).flatMap(([inner, each]) => sentences(`${name}.${inner}`, each))
 }
 
-/** Which methods a path takes, for 405: Fastify only knows that none of its routes matched. */
+/** The methods of a path, for 405. Fastify reports only that no route matched. */
 function routeTable(app: FastifyInstance): (url: string) => string[] {
   const routes: { method: string; pattern: RegExp }[] = []
   app.addHook('onRoute', ({ method, url }) => {

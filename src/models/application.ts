@@ -8,7 +8,7 @@ export const policyEngineModes = ['all', 'any'] as const
 
 export default defineModel({
   name: 'service_core.application',
-  noun: 'application',
+  displayName: 'application',
   resource: 'application',
   table: 'applications',
   key: 'uuid',
@@ -35,5 +35,5 @@ export default defineModel({
     },
   },
   unique: ['provider'],
-  shown: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'],
+  readOnly: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'],
 })

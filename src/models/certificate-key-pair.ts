@@ -3,8 +3,8 @@ import { defineModel, type Values } from './define.ts'
 import { name, secret, text, textLimits } from './fields.ts'
 import { certificatePem, isPair, privateKeyPem } from './pem.ts'
 
-/** A new row without either gets both: a fresh key and a certificate about it that it signed itself. */
-async function complete(values: Values): Promise<Values> {
+/** A new row that is sent without either gets a new key and a self-signed certificate. */
+async function generateMissing(values: Values): Promise<Values> {
   const isSent = typeof values.certificate_data === 'string' || typeof values.key_data === 'string'
   if (isSent || typeof values.name !== 'string') return values
   const { selfSigned } = await import('./self-signed.ts')
@@ -14,7 +14,7 @@ async function complete(values: Values): Promise<Values> {
 
 export default defineModel({
   name: 'service_crypto.certificatekeypair',
-  noun: 'certificate key pair',
+  displayName: 'certificate key pair',
   resource: 'certificatekeypair',
   table: 'certificate_key_pairs',
   key: 'uuid',
@@ -25,10 +25,10 @@ export default defineModel({
     key_data: secret(text(privateKeyPem, textLimits.text)).nullable().default(null),
   }),
   columns: { key_data: 'sealed_key' },
-  shown: ['pk'],
-  complete,
+  readOnly: ['pk'],
+  generateMissing,
   rules({ certificate_data, key_data }, report) {
-    if (typeof certificate_data !== 'string') report(['certificate_data'], 'This member is required with key_data.')
+    if (typeof certificate_data !== 'string') report(['certificate_data'], 'This field is required with key_data.')
     else if (typeof key_data === 'string' && !isPair(certificate_data, key_data))
       report(['key_data'], 'Must be the private key of the certificate.')
   },

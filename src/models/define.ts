@@ -2,33 +2,33 @@ import { z } from 'zod'
 import type { FieldPath } from '../errors.ts'
 
 /**
- * The contract of a model: one declaration from which the engine knows what may be written, how it is validated,
- * where each member is stored and what it refers to. A model file holds nothing but its declaration.
+ * A model is one declaration: which fields may be written, how they are validated, where they are stored and what they
+ * refer to. The engine works from it alone.
  */
 
-/** What a schema alone does not say about a member. Attach with `reference`, `secret` and `madeUp` of `fields.ts`. */
+/** What a schema does not express about a field. Attach it with `reference`, `secret` and `generated` of `fields.ts`. */
 export type FieldMeta = {
-  /** The family of models whose key this member holds, such as `flow` or `provider`. */
+  /** The reference target whose key this field holds, such as `flow` or `provider`. */
   reference?: string
   /** Sealed at rest, masked in every log, plan, run, job and dashboard. */
   secret?: true
-  /** The value that the service makes up when a new row comes without one; it is shown once as `generated`. */
-  makeUp?: () => string
-  /** A date and time: kept as the database's own kind, and read as ISO 8601 UTC. */
+  /** Generates the value of a new row that is sent without one. The answer shows it once, as `generated`. */
+  generate?: () => string
+  /** A date and time: stored as a timestamp, read as ISO 8601 in UTC. */
   time?: true
 }
 
 export const fieldMeta = z.registry<FieldMeta>()
 
-/** Where a member's value is stored. */
-export type Place =
+/** Where a field's value is stored. */
+export type FieldStorage =
   /** a column of the model's table; `json` values are bound as JSON */
   | { in: 'column'; column: string; json: boolean }
   /** a text column that holds a sealed value */
   | { in: 'sealed'; column: string }
-  /** a member of the JSON column `settings` */
+  /** a field of the JSON column `settings` */
   | { in: 'settings' }
-  /** a member of the JSON column `secrets`, sealed */
+  /** a field of the JSON column `secrets`, sealed */
   | { in: 'secrets' }
   /** rows of a join table: `own` holds this row's key, `other` the referenced one */
   | ({ in: 'link' } & Link)
@@ -41,167 +41,170 @@ export type Link = {
   exclusive?: true
 }
 
-export type Member = {
+export type Field = {
   readonly name: string
-  /** What a sent value must be. Defaults are not part of it: they belong to new rows only. */
+  /** The schema of a sent value, without the default, which applies to new rows only. */
   readonly schema: z.ZodType
   readonly required: boolean
-  /** The value a new row gets when none is sent; undefined when the member is required. */
+  /** The value a new row gets when none is sent; undefined when the field is required. */
   readonly initial: unknown
-  readonly reference: { family: string; many: boolean } | undefined
+  readonly reference: { target: string; many: boolean } | undefined
   readonly secret: boolean
-  readonly makeUp: (() => string) | undefined
+  readonly generate: (() => string) | undefined
   readonly time: boolean
-  readonly place: Place
+  readonly storage: FieldStorage
 }
 
-/** All members of one row, by wire name. */
+/** All fields of one row, by wire name. */
 export type Values = Readonly<Record<string, unknown>>
 
-/** Reports a fault of a rule that spans members. */
+/** Reports an error of a rule that spans fields. */
 export type Report = (path: FieldPath, message: string) => void
 
-/** What a row that depends on the time or on what it was is made from. */
+/** The time and the previous row, from which values may be computed. */
 export type Moment = {
   /** The row as it is; undefined for a new one. */
   readonly before: Values | undefined
   /** By the database's clock. */
   readonly now: Date
-  /** How far ahead a token may expire, unless a superuser says so. */
+  /** The longest lifetime of a token, in days; superusers may exceed it. */
   readonly tokenMaxDays: number
 }
 
 /** A row about to be inserted: its values, and how to seal a text into one of its columns. */
 export type NewRow = { readonly values: Values; readonly seal: (plaintext: string, column: string) => string }
 
-/** How a family's keys look in SQL and on the wire. */
+/** The type of a model's keys, in SQL and on the wire. */
 export type KeyType = 'uuid' | 'integer'
 
-/** What a reference may name: the rows of a table, or those of them whose `column` holds one of `values`. */
-export type Family = {
+/** The rows that a reference may name: all rows of a table, or those whose `column` holds one of `values`. */
+export type ReferenceTarget = {
   readonly table: string
   readonly key: KeyType
   readonly only?: { readonly column: string; readonly values: readonly string[] }
 }
 
+/** Where reference rows keep the key of one target. */
+export type ReferenceColumn = { readonly name: string; readonly key: KeyType }
+
 export type ModelDeclaration = {
   /** The wire name, `service_<area>.<model>`. */
   name: string
-  /** What a person calls it: `application`, `provider oauth2`. */
-  noun: string
-  /** What its permissions are named after: `application` gives `add_application`. */
+  /** The name in messages: `application`, `provider oauth2`. */
+  displayName: string
+  /** The suffix of its permissions: `application` gives `add_application`. */
   resource: string
-  /** What references call it; models of one family share a table. Default: the resource. */
-  family?: string
+  /** The name in references; models of one reference target share a table. Default: the resource. */
+  target?: string
   table: string
   key: KeyType
-  /** Sets of members, each of which finds one row. The key, `pk`, always does. The first names the row in messages. */
+  /** Sets of fields that find one row, as `pk` always does. The very first field names the row in messages. */
   identifiers: readonly (readonly string[])[]
   attrs: z.ZodObject
-  /** Members whose column is named otherwise. */
+  /** Fields whose column has another name. */
   columns?: Readonly<Record<string, string>>
-  /** Members that live in a join table. */
+  /** Fields that are stored in a join table. */
   links?: Readonly<Record<string, Link>>
-  /** Members that must be unique besides the first identifier. */
+  /** Fields that must be unique besides the first identifier. */
   unique?: readonly string[]
   /** Columns with one value for all rows of this model; a row with another value belongs to another model. */
-  fixed?: Readonly<Record<string, string>>
-  /** Members without a column of their own live in the JSON columns `settings` and `secrets`. */
-  packed?: boolean
-  /** The table that mirrors the references inside `settings` as foreign keys, one column for each family. */
-  mirror?: { table: string; own: string; columns: Readonly<Record<string, string>> }
+  discriminator?: Readonly<Record<string, string>>
+  /** Fields without a column of their own are stored in the JSON columns `settings` and `secrets`. */
+  storedInJson?: boolean
+  /** The table that holds the references in `settings` as foreign keys, with one column for each reference target. */
+  referenceRows?: { table: string; own: string; columns: Readonly<Record<string, ReferenceColumn>> }
   /** Each new row gets a UUID beside its integer key, in the column `uuid`. */
   uuid?: true
-  /** Members that answers show and bodies may repeat: accepted and ignored. */
-  shown?: readonly string[]
-  /** Values made from others for a new row, after defaults: a self-signed certificate, say. */
-  complete?: (values: Values) => Promise<Values>
+  /** Fields of answers that bodies may repeat: accepted and ignored. */
+  readOnly?: readonly string[]
+  /** Generates missing values of a new row from the others, after defaults: for example a self-signed certificate. */
+  generateMissing?: (values: Values) => Promise<Values>
   /**
-   * Rules that span members, on the whole row as it will be. A member that is faulty or missing is undefined: a rule
-   * says nothing of what it cannot know, so that the faults of the others are told in the same answer.
+   * Rules that span fields, on the whole row as it will be. A field that has errors or is missing is undefined: a rule
+   * skips it, so that one answer reports the errors of all fields.
    */
   rules?: (values: Values, report: Report) => void
   /**
-   * Values that follow from others, from the time or from what the row was: asked of a row that is new or changes,
-   * after its rules. Members that are faulty or missing are undefined here, too.
+   * Computes values from the others, the time and the previous row. Called for a new or changed row, after its rules.
+   * Fields that have errors or are missing are undefined here, too.
    */
-  derive?: (values: Values, moment: Moment, report: Report) => Values
-  /** Columns of a new row that are no members: made up by the service, and told to nobody by the engine. */
-  stamp?: (row: NewRow) => Readonly<Record<string, unknown>>
-  /** The member that says whose row it is: for his own, nobody needs a permission. */
+  compute?: (values: Values, moment: Moment, report: Report) => Values
+  /** Columns of a new row that are not fields: set by the server, and never reported by the engine. */
+  setByServer?: (row: NewRow) => Readonly<Record<string, unknown>>
+  /** The field with the user who owns the row: owners need no permission for their own rows. */
   owner?: string
 }
 
 export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links'>> & {
-  readonly family: string
+  readonly target: string
   readonly attrs: z.ZodObject
-  readonly members: ReadonlyMap<string, Member>
+  readonly fields: ReadonlyMap<string, Field>
   readonly unique: readonly string[]
-  readonly fixed: Readonly<Record<string, string>>
-  readonly shown: readonly string[]
+  readonly discriminator: Readonly<Record<string, string>>
+  readonly readOnly: readonly string[]
 }
 
 /**
- * Turns a declaration into a model, refusing one that cannot hold.
+ * Makes a model from a declaration.
  *
- * @throws when an identifier or unique member is not declared, or a link is no reference
+ * @throws when an identifier, unique field or owner is not declared as a field
  */
 export function defineModel(declaration: ModelDeclaration): Model {
-  const { attrs, columns = {}, links = {}, packed = false } = declaration
-  const members = new Map<string, Member>()
+  const { attrs, columns = {}, links = {}, storedInJson = false } = declaration
+  const fields = new Map<string, Field>()
   for (const [name, declared] of Object.entries(attrs.shape)) {
     const { schema, initial, required } = withoutDefault(declared as z.ZodType)
     const meta = metaOf(schema)
-    members.set(name, {
+    fields.set(name, {
       name,
       schema,
       initial,
       required,
-      reference: meta.reference === undefined ? undefined : { family: meta.reference, many: isArray(schema) },
+      reference: meta.reference === undefined ? undefined : { target: meta.reference, many: isArray(schema) },
       secret: meta.secret === true,
-      makeUp: meta.makeUp,
+      generate: meta.generate,
       time: meta.time === true,
-      place: placeOf(name, { columns, links, packed, secret: meta.secret === true, json: isJson(schema) }),
+      storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
     })
   }
   const named = [...declaration.identifiers.flat(), ...(declaration.unique ?? []), ...[declaration.owner ?? []].flat()]
-  const unknown = named.filter((name) => name !== 'pk' && !members.has(name))
+  const unknown = named.filter((name) => name !== 'pk' && !fields.has(name))
   if (unknown.length > 0)
-    throw new Error(`${declaration.name}: identifier, unique member or owner ${unknown.join(', ')} is not declared`)
+    throw new Error(`${declaration.name}: identifier, unique field or owner ${unknown.join(', ')} is not declared`)
   return {
     ...declaration,
-    family: declaration.family ?? declaration.resource,
-    members,
+    target: declaration.target ?? declaration.resource,
+    fields,
     unique: declaration.unique ?? [],
-    fixed: declaration.fixed ?? {},
-    shown: declaration.shown ?? [],
+    discriminator: declaration.discriminator ?? {},
+    readOnly: declaration.readOnly ?? [],
   }
 }
 
-function placeOf(
+function storageOf(
   name: string,
   {
     columns,
     links,
-    packed,
+    storedInJson,
     secret,
     json,
   }: {
     columns: Readonly<Record<string, string>>
     links: Readonly<Record<string, Link>>
-    packed: boolean
+    storedInJson: boolean
     secret: boolean
     json: boolean
   },
-): Place {
+): FieldStorage {
   const link = links[name]
   const column = columns[name]
   if (link !== undefined) return { in: 'link', ...link }
-  if (packed && column === undefined) return secret ? { in: 'secrets' } : { in: 'settings' }
+  if (storedInJson && column === undefined) return secret ? { in: 'secrets' } : { in: 'settings' }
   return secret ? { in: 'sealed', column: column ?? name } : { in: 'column', column: column ?? name, json }
 }
 
-/** The schema of what may be sent, apart from what a new row gets: a PUT that omits a member leaves it as it is. */
+/** Separates the schema of a sent value from the default of a new row: a PUT that omits a field keeps its value. */
 function withoutDefault(declared: z.ZodType): { schema: z.ZodType; initial: unknown; required: boolean } {
   if (declared instanceof z.ZodDefault) {
     return { schema: declared.def.innerType as z.ZodType, initial: declared.def.defaultValue, required: false }
@@ -209,10 +212,10 @@ function withoutDefault(declared: z.ZodType): { schema: z.ZodType; initial: unkn
   if (declared instanceof z.ZodOptional) {
     return { schema: declared.def.innerType as z.ZodType, initial: undefined, required: false }
   }
-  return { schema: declared, initial: undefined, required: metaOf(declared).makeUp === undefined }
+  return { schema: declared, initial: undefined, required: metaOf(declared).generate === undefined }
 }
 
-/** Looks below `nullable()`, arrays and pipes for what was attached to the innermost schema. */
+/** The meta of the innermost schema, below `nullable()` and arrays. */
 function metaOf(schema: z.ZodType): FieldMeta {
   const own = fieldMeta.get(schema)
   if (own !== undefined) return own

@@ -4,9 +4,9 @@ import { fieldMeta } from './define.ts'
 import { regularExpression, type Syntax, storable, storableJson } from './syntax.ts'
 import { redirectUri } from './urls.ts'
 
-/** Building blocks of model schemas. Messages are sentences for the person who wrote the value. */
+/** Building blocks of model schemas. Messages are sentences for the author of the value. */
 
-/** Characters; indexed texts stay far below PostgreSQL's 2 704-byte index row even at four bytes each. */
+/** In characters. An indexed text stays below PostgreSQL's limit of 2 704 bytes for an index row, at four bytes each. */
 export const textLimits = { name: 255, line: 2_000, text: 100_000, attributes: 16_384 } as const
 
 /** Entries of a list. */
@@ -16,7 +16,7 @@ export const listLimits = { keys: 500, members: 10_000 } as const
 export const line = (max: number = textLimits.line) =>
   follow(storable, z.string().max(max, { error: `Must be at most ${max} characters.`, abort: true }))
 
-/** A line of text that says something. */
+/** A line of text that is not blank. */
 export const filledLine = (max: number = textLimits.line) =>
   follow((text) => (text.trim() === '' ? 'May not be empty.' : undefined), line(max).min(1, { abort: true }))
 
@@ -25,8 +25,8 @@ export const text = (syntax: Syntax, max: number = textLimits.line) => follow(sy
 
 function follow(syntax: Syntax, schema: z.ZodString): z.ZodString {
   return schema.superRefine((value, context) => {
-    const fault = syntax(value)
-    if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
+    const error = syntax(value)
+    if (error !== undefined) context.addIssue({ code: 'custom', message: error })
   })
 }
 
@@ -45,50 +45,50 @@ export const int32 = (min = -2_147_483_648) =>
 
 export const uuid = () => z.guid('Must be a UUID.').toLowerCase()
 
-/** UUIDs of rows that no model is made for yet. */
+/** UUIDs of rows that have no model yet. */
 export const uuids = () => distinct(z.array(uuid()).max(listLimits.keys))
 
-/** The key of an existing row, by a UUID. @param family the referenced family, checked at start */
-export function reference(family: string) {
+/** The UUID key of an existing row. @param target the reference target, checked at start */
+export function reference(target: string) {
   const schema = uuid()
-  fieldMeta.add(schema, { reference: family })
+  fieldMeta.add(schema, { reference: target })
   return schema
 }
 
-/** The key of an existing row, by an integer. */
-export function integerReference(family: string) {
+/** The integer key of an existing row. */
+export function integerReference(target: string) {
   const schema = int32(1)
-  fieldMeta.add(schema, { reference: family })
+  fieldMeta.add(schema, { reference: target })
   return schema
 }
 
 /** Keys of existing rows, each at most once. */
-export const references = (family: string, max: number = listLimits.keys) =>
-  distinct(z.array(reference(family)).max(max))
+export const references = (target: string, max: number = listLimits.keys) =>
+  distinct(z.array(reference(target)).max(max))
 
-export const integerReferences = (family: string, max: number = listLimits.keys) =>
-  distinct(z.array(integerReference(family)).max(max))
+export const integerReferences = (target: string, max: number = listLimits.keys) =>
+  distinct(z.array(integerReference(target)).max(max))
 
 function distinct<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<Item> {
-  const isSound = (item: unknown) => list.element.safeParse(item).success
+  const isValid = (item: unknown) => list.element.safeParse(item).success
   const isDistinct = (items: readonly unknown[]) => {
     if (new Set(items).size === items.length) return true
-    const sound = items.filter(isSound)
-    return new Set(sound).size === sound.length
+    const valid = items.filter(isValid)
+    return new Set(valid).size === valid.length
   }
-  // It is told beside what is wrong with single keys.
+  // Reported together with the errors of single keys.
   return list.refine(isDistinct, { error: 'Must not hold a key twice.', when: ({ value }) => Array.isArray(value) })
 }
 
-/** Marks a member as a secret: sealed at rest, masked everywhere else. */
+/** Marks a field as a secret: sealed at rest, masked everywhere else. */
 export function secret<Schema extends z.ZodType>(schema: Schema): Schema {
   fieldMeta.add(schema, { ...fieldMeta.get(schema), secret: true })
   return schema
 }
 
-/** Marks a member that the service makes up for a new row when none is sent. */
-export function madeUp<Schema extends z.ZodType>(schema: Schema, makeUp: () => string): Schema {
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), makeUp })
+/** Marks a field that the service generates for a new row when none is sent. */
+export function generated<Schema extends z.ZodType>(schema: Schema, generate: () => string): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), generate })
   return schema
 }
 
@@ -96,22 +96,22 @@ export function madeUp<Schema extends z.ZodType>(schema: Schema, makeUp: () => s
 export const jsonObject = (max: number = textLimits.text) =>
   z.record(z.string(), z.unknown()).superRefine((value, context) => {
     const isLong = () => JSON.stringify(value).length > max
-    const fault = storableJson(value) ?? (isLong() ? `Must be at most ${max} characters as JSON.` : undefined)
-    if (fault !== undefined) context.addIssue({ code: 'custom', message: fault })
+    const error = storableJson(value) ?? (isLong() ? `Must be at most ${max} characters as JSON.` : undefined)
+    if (error !== undefined) context.addIssue({ code: 'custom', message: error })
   })
 
-/** A moment, as ISO 8601 with an offset; kept to the millisecond. */
+/** A date and time, as ISO 8601 with an offset, stored to the millisecond. */
 export function dateTime() {
   const schema = z.iso
     .datetime({ offset: true, error: 'Must be a date and time such as 2027-01-31T12:00:00Z.', abort: true })
-    .refine((sent) => isKept(new Date(sent)), 'Must be between the years 1900 and 9999.')
-    .overwrite((sent) => (isKept(new Date(sent)) ? new Date(sent).toISOString() : sent))
+    .refine((sent) => isInRange(new Date(sent)), 'Must be between the years 1900 and 9999.')
+    .overwrite((sent) => (isInRange(new Date(sent)) ? new Date(sent).toISOString() : sent))
   fieldMeta.add(schema, { time: true })
   return schema
 }
 
-/** An offset can move the last hours of 9999 into a year that ISO 8601 writes otherwise. */
-const isKept = (at: Date) => at.getUTCFullYear() >= 1900 && at.getUTCFullYear() <= 9999
+/** In UTC, because an offset can move the last hours of 9999 to a year of five digits. */
+const isInRange = (at: Date) => at.getUTCFullYear() >= 1900 && at.getUTCFullYear() <= 9999
 
 /** One of the choices; the message names them. */
 export const oneOf = <const Choices extends readonly [string, ...string[]]>(choices: Choices) =>
@@ -120,11 +120,11 @@ export const oneOf = <const Choices extends readonly [string, ...string[]]>(choi
 const redirectUriEntry = z
   .strictObject({ matching_mode: z.enum(['strict', 'regex']), url: filledLine() })
   .superRefine(({ matching_mode, url }, context) => {
-    const fault = matching_mode === 'regex' ? regularExpression(url) : redirectUri(url)
-    if (fault !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: fault })
+    const error = matching_mode === 'regex' ? regularExpression(url) : redirectUri(url)
+    if (error !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: error })
   })
 
-/** Older clients send one text, a URI a line; each is strict. */
+/** Older clients send one text with one URI per line; each is strict. */
 const fromLines = (sent: unknown): unknown =>
   typeof sent !== 'string'
     ? sent

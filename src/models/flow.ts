@@ -14,7 +14,7 @@ const designations = [
 
 export default defineModel({
   name: 'service_flows.flow',
-  noun: 'flow',
+  displayName: 'flow',
   resource: 'flow',
   table: 'flows',
   key: 'uuid',
@@ -25,5 +25,5 @@ export default defineModel({
     title: line().default(''),
     designation: oneOf(designations),
   }),
-  shown: ['pk'],
+  readOnly: ['pk'],
 })

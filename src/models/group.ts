@@ -4,7 +4,7 @@ import { integerReferences, jsonObject, listLimits, name, reference, references,
 
 export default defineModel({
   name: 'service_core.group',
-  noun: 'group',
+  displayName: 'group',
   resource: 'group',
   table: 'groups',
   key: 'uuid',
@@ -22,5 +22,5 @@ export default defineModel({
     roles: { table: 'group_roles', own: 'group_pk', other: 'role_pk' },
   },
   unique: ['name'],
-  shown: ['pk', 'num_pk', 'parent_name', 'users_obj', 'roles_obj'],
+  readOnly: ['pk', 'num_pk', 'parent_name', 'users_obj', 'roles_obj'],
 })

@@ -3,23 +3,23 @@ import type { Syntax } from './syntax.ts'
 
 const certificateBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** One certificate in PEM form, or a chain that starts with it. */
+/** A certificate in PEM form, or a chain that starts with it. */
 export const certificatePem: Syntax = (text) => {
   if (text.includes('PRIVATE KEY-----')) return 'Holds a private key: that belongs in key_data, where it is sealed.'
   const blocks = text.match(certificateBlock) ?? []
-  const isWhole = blocks.length > 0 && blocks.length === text.split('-----BEGIN').length - 1
-  return isWhole && blocks.every((block) => readCertificate(block) !== undefined)
+  const hasOnlyCertificates = blocks.length > 0 && blocks.length === text.split('-----BEGIN').length - 1
+  return hasOnlyCertificates && blocks.every((block) => readCertificate(block) !== undefined)
     ? undefined
     : 'Must be a certificate in PEM form (-----BEGIN CERTIFICATE----- ...).'
 }
 
-/** One private key in PEM form, without a passphrase: the service has nobody to ask for one. */
+/** A private key in PEM form, without a passphrase: the service could not ask for one. */
 export const privateKeyPem: Syntax = (text) =>
   readPrivateKey(text) === undefined
     ? 'Must be a private key in PEM form, not encrypted (-----BEGIN PRIVATE KEY----- ...).'
     : undefined
 
-/** Whether a certificate, the first of a chain, is about this key. */
+/** Whether the key belongs to the certificate, or to the first one of a chain. */
 export function isPair(certificate: string, key: string): boolean {
   const privateKey = readPrivateKey(key)
   return privateKey !== undefined && readCertificate(certificate)?.checkPrivateKey(privateKey) === true

@@ -4,19 +4,19 @@ import { filledLine, line, name, textLimits } from './fields.ts'
 
 export default defineModel({
   name: 'service_mappings.propertymapping',
-  noun: 'property mapping',
+  displayName: 'property mapping',
   resource: 'propertymapping',
   table: 'property_mappings',
   key: 'uuid',
   identifiers: [['name', 'kind'], ['managed']],
   attrs: z.object({
     name: name(),
-    // No closed list: a new provider kind is one new file, and this is not it.
+    // Not a closed list: a new provider kind must not need a change here.
     kind: filledLine(50).regex(/^[a-z][a-z0-9_]*$/, 'Must be a provider kind such as oauth2.'),
     // Stored, never run.
     expression: line(textLimits.text).default(''),
     managed: filledLine(255).nullable().default(null),
   }),
   unique: ['managed'],
-  shown: ['pk'],
+  readOnly: ['pk'],
 })

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { defineModel, type Model, type ModelDeclaration, type Values } from './define.ts'
 import { name, reference, references } from './fields.ts'
 
-/** What a provider kind declares; everything that kinds share is added here. */
+/** The declaration of a provider kind, without what all kinds share. */
 export type ProviderDeclaration = {
-  /** `oauth2`: also the file's name. */
+  /** `oauth2`; the file has the same name. */
   kind: string
   /** `OAuth2/OpenID Provider`; the plural adds an s. */
   verboseName: string
@@ -12,11 +12,11 @@ export type ProviderDeclaration = {
   component: string
   /** Whether it may be one of an application's backchannel providers. */
   backchannel: boolean
-  /** Whether people pass through it: `all` three flow members, or `none` where the service itself speaks to the other side. */
+  /** `all` three flow fields for kinds through which users log in; `none` for kinds by which the service itself syncs. */
   flows: 'all' | 'none'
-  /** The members of this kind alone. */
+  /** The fields of this kind only. */
   settings: z.ZodObject
-  /** Members with a column of their own, by column. */
+  /** Fields with a column of their own, by column. */
   columns?: Readonly<Record<string, string>>
   unique?: readonly string[]
   rules?: ModelDeclaration['rules']
@@ -30,14 +30,13 @@ export type ProviderModel = Model & {
   }
 }
 
-const flowMembers = {
+const flowFields = {
   authentication_flow: reference('flow').nullable().default(null),
   authorization_flow: reference('flow'),
   invalidation_flow: reference('flow').nullable().default(null),
 }
 
-/** Members that a provider's answers show and a body may repeat. */
-const shown = [
+const readOnly = [
   'pk',
   'component',
   'assigned_application_slug',
@@ -49,42 +48,47 @@ const shown = [
   'meta_model_name',
 ]
 
-/** One provider kind: a file of its own in `models/providers/`, found at start. */
+/** Declares a provider kind, in a file of its own in `models/providers/`, which is found at start. */
 export function defineProvider(declaration: ProviderDeclaration): ProviderModel {
   const { kind, settings, flows, columns, rules, unique, launchUrl = () => null } = declaration
   const { verboseName, component, backchannel } = declaration
   const model = defineModel({
     name: `service_providers_${kind}.${kind}provider`,
-    noun: `provider ${kind}`,
+    displayName: `provider ${kind}`,
     resource: `${kind}provider`,
-    family: 'provider',
+    target: 'provider',
     table: 'providers',
     key: 'integer',
     identifiers: [['name']],
     attrs: z.object({
       name: name(),
-      ...(flows === 'all' ? flowMembers : {}),
+      ...(flows === 'all' ? flowFields : {}),
       property_mappings: references('propertymapping').default([]),
       ...settings.shape,
     }),
     columns: {
       name: 'name',
-      ...(flows === 'all' ? Object.fromEntries(Object.keys(flowMembers).map((member) => [member, member])) : {}),
+      ...(flows === 'all' ? Object.fromEntries(Object.keys(flowFields).map((field) => [field, field])) : {}),
       ...columns,
     },
-    fixed: { kind },
-    packed: true,
+    discriminator: { kind },
+    storedInJson: true,
     uuid: true,
-    mirror: {
+    referenceRows: {
       table: 'provider_references',
       own: 'provider_pk',
       columns: {
-        propertymapping: 'property_mapping_pk',
-        certificatekeypair: 'certificate_key_pair_pk',
-        group: 'group_pk',
+        propertymapping: { name: 'property_mapping_pk', key: 'uuid' },
+        certificatekeypair: { name: 'certificate_key_pair_pk', key: 'uuid' },
+        group: { name: 'group_pk', key: 'uuid' },
+        flow: { name: 'flow_pk', key: 'uuid' },
+        role: { name: 'role_pk', key: 'uuid' },
+        user: { name: 'user_pk', key: 'integer' },
+        application: { name: 'application_pk', key: 'uuid' },
+        provider: { name: 'other_provider_pk', key: 'integer' },
       },
     },
-    shown,
+    readOnly,
     ...(unique && { unique }),
     ...(rules && { rules }),
   })

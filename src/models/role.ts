@@ -4,7 +4,7 @@ import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
 import { filledLine, name } from './fields.ts'
 
-/** @param permissions the closed list, which the registry's models make up: a role holds nothing else */
+/** @param permissions the closed list of all models' permissions: a role may hold no others */
 export const defineRole = (permissions: readonly Permission[]) => {
   const known: ReadonlySet<string> = new Set(permissions)
   const permission = filledLine(100).superRefine((sent, context) => {
@@ -12,7 +12,7 @@ export const defineRole = (permissions: readonly Permission[]) => {
   })
   return defineModel({
     name: 'service_rbac.role',
-    noun: 'role',
+    displayName: 'role',
     resource: 'role',
     table: 'roles',
     key: 'uuid',
@@ -26,6 +26,6 @@ export const defineRole = (permissions: readonly Permission[]) => {
         .default([]),
     }),
     unique: ['name'],
-    shown: ['pk'],
+    readOnly: ['pk'],
   })
 }

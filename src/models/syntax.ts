@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** What a text must look like, as pure functions: each answers a sentence that says what to mend, or undefined. */
+/** Checks the form of a text. A pure function. @returns a sentence about the error; undefined for a valid text */
 export type Syntax = (text: string) => string | undefined
 
 /** @returns a syntax that an empty text satisfies too */
@@ -39,7 +39,7 @@ export const duration: Syntax = (text) => {
 }
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
-// RFC 1123 labels, two at least; a last label of digits would be an address (RFC 3696, section 2).
+// At least two RFC 1123 labels. The last may not be all digits, as in an address (RFC 3696, section 2).
 const domainPattern = new RegExp(`^(?=.{1,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`, 'i')
 
 export const domain: Syntax = (text) =>
@@ -47,34 +47,34 @@ export const domain: Syntax = (text) =>
     ? undefined
     : 'Must be a domain name such as example.com; an international one starts with xn--.'
 
-/** The dot-atom form of RFC 5322, as mail systems use it. */
+/** The dot-atom form of RFC 5322, which mail systems use. */
 export const email: Syntax = (text) => {
   const [, local = '', host = ''] = /^([^@]*)@([^@]*)$/.exec(text) ?? []
   const isLocal = local.length <= 64 && /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*$/.test(local)
   return isLocal && domain(host) === undefined ? undefined : 'Must be an e-mail address such as ada@example.com.'
 }
 
-// RFC 4514, section 3: the characters that a value holds only escaped; a value in hexadecimal; the attribute's name.
+// RFC 4514, section 3: characters that a value must escape, escapes in hexadecimal, and the attribute's name.
 const dnValue = '(?:\\\\(?:[ "#+,;<=>\\\\]|[0-9A-Fa-f]{2})|[^\\\\"+,;<>])+'
 const dnPart = new RegExp(` *(?:[A-Za-z][A-Za-z0-9-]*|\\d+(?:\\.\\d+)+) *=(${dnValue})`, 'y')
 
-/** A distinguished name (RFC 4514); spaces around its separators are read over, as RFC 2253 asked. */
+/** A distinguished name (RFC 4514); spaces around its separators are ignored, as in RFC 2253. */
 export const distinguishedName: Syntax = (text) => {
-  const fault = 'Must be a distinguished name such as DC=ldap,DC=example,DC=com.'
+  const error = 'Must be a distinguished name such as DC=ldap,DC=example,DC=com.'
   dnPart.lastIndex = 0
   for (;;) {
     const value = dnPart.exec(text)?.[1]?.trim()
-    if (value === undefined || value === '') return fault
-    if (value.startsWith('#') && !/^#(?:[0-9A-Fa-f]{2})+$/.test(value)) return fault
+    if (value === undefined || value === '') return error
+    if (value.startsWith('#') && !/^#(?:[0-9A-Fa-f]{2})+$/.test(value)) return error
     if (dnPart.lastIndex === text.length) return undefined
-    if (!/[,+]/.test(text.charAt(dnPart.lastIndex))) return fault
+    if (!/[,+]/.test(text.charAt(dnPart.lastIndex))) return error
     dnPart.lastIndex += 1
   }
 }
 
 const maxNetworks = 500
 
-/** Networks of either family, separated by commas. */
+/** IPv4 and IPv6 networks, separated by commas. */
 export const cidrList: Syntax = (text) => {
   const networks = text.split(',').map((network) => network.trim())
   if (networks.length > maxNetworks) return `Must hold at most ${maxNetworks} networks.`
@@ -88,7 +88,7 @@ function isCidr(network: string): boolean {
   return (isIPv4(address) && Number(prefix) <= 32) || (isIPv6(address) && Number(prefix) <= 128)
 }
 
-/** Compiled to see whether it can be, never run: an expression may take forever on a text it is made for. */
+/** Compiled to check it, and never run: an expression can be written to run for ever. */
 export const regularExpression: Syntax = (text) => {
   try {
     new RegExp(text)
@@ -99,11 +99,11 @@ export const regularExpression: Syntax = (text) => {
   }
 }
 
-/** One expression a line; empty lines are read over. */
+/** One expression per line; empty lines are ignored. */
 export const regularExpressionLines: Syntax = (text) => {
   for (const [index, line] of text.split(/\r?\n/).entries()) {
-    const fault = regularExpression(line)
-    if (fault !== undefined) return `Line ${index + 1}: ${fault}`
+    const error = regularExpression(line)
+    if (error !== undefined) return `Line ${index + 1}: ${error}`
   }
   return undefined
 }
@@ -111,19 +111,19 @@ export const regularExpressionLines: Syntax = (text) => {
 export const username: Syntax = (text) =>
   /^[\p{L}\p{M}\p{N}@.+_-]+$/u.test(text) ? undefined : 'May hold only letters, digits and @ . + - _ characters.'
 
-/** Where a user stands in the tree of users: `users/contractors`. */
+/** A folder in the tree of users: `users/contractors`. */
 export const path: Syntax = (text) =>
   text.split('/').includes('')
     ? 'Must be a path such as users/staff: no slash first, last or twice in a row.'
     : undefined
 
-/** What PostgreSQL stores and JSON carries without loss. */
+/** A text that PostgreSQL can store and JSON can carry without loss. */
 export const storable: Syntax = (text) =>
   text.includes('\0') || !text.isWellFormed() ? 'May not hold NUL characters or halves of surrogate pairs.' : undefined
 
 const maxDepth = 32
 
-/** The same of a free-form JSON value, all the way down. */
+/** `storable` for a free-form JSON value, at all depths. */
 export function storableJson(value: unknown, depth = 1): string | undefined {
   if (typeof value === 'string') return storable(value)
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'Must hold finite numbers.'
@@ -135,10 +135,10 @@ export function storableJson(value: unknown, depth = 1): string | undefined {
   return first(Object.entries(value), ([key, item]) => storable(key) ?? storableJson(item, depth + 1))
 }
 
-function first<Item>(items: readonly Item[], faultOf: (item: Item) => string | undefined): string | undefined {
+function first<Item>(items: readonly Item[], errorOf: (item: Item) => string | undefined): string | undefined {
   for (const item of items) {
-    const fault = faultOf(item)
-    if (fault !== undefined) return fault
+    const error = errorOf(item)
+    if (error !== undefined) return error
   }
   return undefined
 }

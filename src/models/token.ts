@@ -8,27 +8,27 @@ const defaultDays = 30
 const dayMs = 86_400_000
 
 /**
- * Who does not say when it expires gets 30 days; one that does not expire has no such time. A token stays with its
- * user: moved to another, it would be his (CVE-2024-37905).
+ * A token without `expires` expires in 30 days; one that does not expire has no such time. A token keeps its user:
+ * moved to another user, it would authenticate as that user (CVE-2024-37905).
  */
-function derive(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
+function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
   const { expires, expiring, user } = values
   if (before !== undefined && user !== undefined && user !== before.user)
-    report(['user'], 'A token stays with its user: leave this member out.')
+    report(['user'], 'A token stays with its user: leave this field out.')
   const isSent = typeof expires === 'string' && expires !== before?.expires
   if (isSent && expiring === false) report(['expires'], 'A token that does not expire has no such time.')
   else if (isSent && Date.parse(expires) <= now.getTime()) report(['expires'], 'Must be in the future.')
   if (expiring === false) return { ...values, expires: null }
   if (expires !== null) return values
   if (typeof before?.expires === 'string')
-    report(['expires'], 'A token that expires needs a time: leave this member out to keep the one it has.')
+    report(['expires'], 'A token that expires needs a time: leave this field out to keep the one it has.')
   return { ...values, expires: new Date(now.getTime() + Math.min(defaultDays, tokenMaxDays) * dayMs).toISOString() }
 }
 
-/** A token's secret is made up for it, and kept as its digest; sealed, until its one view (decisions.md 4). */
+/** The server generates a token's secret. It stores the digest, and the sealed secret until it is viewed once. */
 export default defineModel({
   name: 'service_core.token',
-  noun: 'token',
+  displayName: 'token',
   resource: 'token',
   table: 'tokens',
   key: 'uuid',
@@ -44,10 +44,10 @@ export default defineModel({
   }),
   columns: { user: 'user_pk' },
   unique: ['identifier', 'managed'],
-  shown: ['pk', 'user_obj'],
+  readOnly: ['pk', 'user_obj'],
   owner: 'user',
-  derive,
-  stamp({ values, seal }) {
+  compute,
+  setByServer({ values, seal }) {
     const intent = tokenIntents.find((each) => each === values.intent) ?? 'api'
     const secret = newSecret(intent)
     return { key_hash: sha256(secret), sealed_key: seal(secret, 'sealed_key') }

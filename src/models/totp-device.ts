@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { randomBytes } from '../ids.ts'
 import { defineModel } from './define.ts'
-import { filledLine, int32, integerReference, madeUp, secret, text } from './fields.ts'
+import { filledLine, generated, int32, integerReference, secret, text } from './fields.ts'
 
 const base32Letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** 160 bits, as RFC 4226 recommends, in the letters that authenticator apps read; each byte gives one of 32. */
+/** 160 bits, as RFC 4226 recommends, in base32, which authenticator apps read. Each byte gives one letter. */
 const newKey = () => Array.from(randomBytes(32), (byte) => base32Letters[byte % 32]).join('')
 
 const base32 = (sent: string) =>
@@ -14,7 +14,7 @@ const base32 = (sent: string) =>
 /** An authenticator of time-based one-time passwords (RFC 6238). */
 export default defineModel({
   name: 'service_stages_totp.totpdevice',
-  noun: 'TOTP device',
+  displayName: 'TOTP device',
   resource: 'totpdevice',
   table: 'totp_devices',
   key: 'integer',
@@ -22,12 +22,12 @@ export default defineModel({
   attrs: z.object({
     name: filledLine(64),
     user: integerReference('user'),
-    key: madeUp(secret(text(base32, 128)), newKey),
+    key: generated(secret(text(base32, 128)), newKey),
     digits: z.literal([6, 8], 'Must be 6 or 8.').default(6),
     step: int32(1).max(3_600, 'Must be at most 3600.').default(30),
     confirmed: z.boolean().default(true),
   }),
   columns: { user: 'user_pk', key: 'sealed_key' },
   uuid: true,
-  shown: ['pk'],
+  readOnly: ['pk'],
 })

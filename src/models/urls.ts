@@ -1,10 +1,10 @@
 import type { Syntax } from './syntax.ts'
 
-/** A browser that follows one of these runs or reads what the writer of the URL chose. */
+/** With these schemes, a browser would run code or read data that the URL's author chose. */
 const forbiddenSchemes: readonly string[] = ['javascript', 'data', 'vbscript', 'file']
 
-// The URL parser reads over these, so that "java\nscript:" would be a scheme; nobody means them.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+// The URL parser ignores these, so that "java\nscript:" would be a scheme.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern must match control characters
 const stray = /[\s\\\u0000-\u001f\u007f]/
 
 /** An absolute URL of the web. */
@@ -13,7 +13,7 @@ export const httpUrl: Syntax = (text) => {
     return 'Must be a URL that starts with http:// or https://.'
   }
   const { username, password } = new URL(text)
-  // It would be shown and logged: only members marked as secrets are sealed.
+  // Answers and logs would show it: only secret fields are sealed.
   return username === '' && password === '' ? undefined : 'May not hold a user name or password.'
 }
 
@@ -29,23 +29,23 @@ export const anyUrl: Syntax = (text) => {
   return undefined
 }
 
-/** A strict redirect URI: RFC 6749, section 3.1.2, wants an absolute URI, which has no fragment. */
+/** A strict redirect URI: RFC 6749, section 3.1.2, requires an absolute URI without a fragment. */
 export const redirectUri: Syntax = (text) =>
   anyUrl(text) ?? (text.includes('#') ? 'May not hold a fragment (#).' : undefined)
 
-/** The members of the caller's own user that a launch URL may hold, as `%(username)s`. */
-export const launchUrlMembers: readonly string[] = ['pk', 'username', 'name', 'email', 'uid', 'uuid', 'path', 'type']
+/** The fields of the caller's own user that a launch URL may hold, as `%(username)s`. */
+export const launchUrlFields: readonly string[] = ['pk', 'username', 'name', 'email', 'uid', 'uuid', 'path', 'type']
 
-/** `anyUrl` with placeholders. The scheme is none of them: a user who picks his name must not pick it. */
+/** `anyUrl` with placeholders. The scheme may not be one: users choose their names, and must not choose a scheme. */
 export const launchUrl: Syntax = (text) => {
-  let fault: string | undefined
-  const filled = text.replace(/%\(([^)]*)\)s/g, (_, member: string) => {
-    if (!launchUrlMembers.includes(member)) {
-      fault ??= `%(${member})s is no placeholder: use ${launchUrlMembers.map((known) => `%(${known})s`).join(', ')}.`
+  let error: string | undefined
+  const filled = text.replace(/%\(([^)]*)\)s/g, (_, field: string) => {
+    if (!launchUrlFields.includes(field)) {
+      error ??= `%(${field})s is no placeholder: use ${launchUrlFields.map((known) => `%(${known})s`).join(', ')}.`
     }
     return 'x'
   })
-  if (fault !== undefined) return fault
+  if (error !== undefined) return error
   if (filled.includes('%(')) return 'Holds a placeholder that does not end: write %(username)s.'
   return text.startsWith('%(') ? 'May not start with a placeholder: write the scheme out.' : anyUrl(filled)
 }

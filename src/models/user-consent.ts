@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { defineModel } from './define.ts'
 import { dateTime, integerReference, line, reference } from './fields.ts'
 
-/** What a user allowed an application to do in his name. */
+/** What a user allowed an application to do in the user's name. */
 export default defineModel({
   name: 'service_core.userconsent',
-  noun: 'user consent',
+  displayName: 'user consent',
   resource: 'userconsent',
   table: 'user_consents',
   key: 'integer',
@@ -21,7 +21,7 @@ export default defineModel({
     expiring: z.boolean().default(true),
   }),
   columns: { user: 'user_pk', application: 'application_pk' },
-  shown: ['pk'],
+  readOnly: ['pk'],
   rules({ expires, expiring }, report) {
     if (expiring === false && typeof expires === 'string')
       report(['expires'], 'A consent that does not expire has no such time: send null.')

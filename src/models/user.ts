@@ -8,7 +8,7 @@ export type UserType = (typeof userTypes)[number]
 
 export default defineModel({
   name: 'service_core.user',
-  noun: 'user',
+  displayName: 'user',
   resource: 'user',
   table: 'users',
   key: 'integer',
@@ -26,5 +26,5 @@ export default defineModel({
   links: { groups: { table: 'memberships', own: 'user_pk', other: 'group_pk' } },
   unique: ['username'],
   uuid: true,
-  shown: ['pk', 'uuid', 'uid', 'avatar', 'last_login', 'is_superuser', 'groups_obj'],
+  readOnly: ['pk', 'uuid', 'uid', 'avatar', 'last_login', 'is_superuser', 'groups_obj'],
 })

@@ -16,9 +16,9 @@ import {
 } from 'bullmq'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { databaseProblem, isConnectionLost } from '../db/failures.ts'
+import { databaseProblem, isConnectionLost } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
-import type { ApplyJob, QueueSpec } from './define.ts'
+import type { ApplyJob, JobResult, QueueSpec } from './define.ts'
 
 /** BullMQ's classes over either store. */
 export type ApplyQueue =
@@ -29,45 +29,48 @@ export type ApplyEvents = Pick<QueueEvents, 'close'> & {
 }
 export type ApplyWorker = Pick<Worker, 'close' | 'isRunning'>
 
-/** Milliseconds: BullMQ's own `close` waits for ever while Redis is away. A worker gets the time that a run takes. */
+/** BullMQ's `close` never ends while Redis is away. A worker gets the time that a run takes. */
 export const closeWithinMs = { worker: 6_000, other: 1_000 } as const
 
-/** Closes one of them, and goes on when it takes too long: the process is about to end. */
+/** Closes it, but does not wait longer than this: the process is about to end. */
 export async function closeInTime(closing: { close(): Promise<unknown> }, withinMs: number): Promise<void> {
   await Promise.race([closing.close().catch(() => {}), new Promise((resolve) => setTimeout(resolve, withinMs).unref())])
 }
 
 /**
- * The one switch between the two places a queue can live: Redis when there is a URL for it, else PostgreSQL. Everything
- * above gets the same three things, each of them ready, and cannot tell.
+ * Where the queue is stored: in Redis when there is a URL for it, else in PostgreSQL. The callers do not depend on which
+ * one it is.
  */
 export type Backend = {
   readonly kind: 'redis' | 'postgres'
-  /** After `check` has passed, which waits for Redis: a queue asks it for its version at once, and only once. */
+  /** Call `check` first. It waits for Redis, and a queue asks Redis for its version only once. */
   openQueue(spec: QueueSpec): Promise<ApplyQueue>
   openWorker(
     spec: QueueSpec,
-    work: (job: Job<ApplyJob>) => Promise<string>,
+    work: (job: Job<ApplyJob>) => Promise<JobResult>,
     options: { concurrency: number },
   ): Promise<ApplyWorker>
   openEvents(spec: QueueSpec): Promise<ApplyEvents>
   /**
-   * @returns what the operator should know of how the store is set up, a sentence each
-   * @throws {Problem} `unavailable` when it cannot be reached, or throws jobs away
+   * @returns warnings about the settings of the store, for the operator
+   * @throws {Problem} `unavailable` when it cannot be reached, or evicts jobs
    */
   check(): Promise<string[]>
   close(): Promise<void>
 }
 
-/** Defaults that bite: a killed worker's job would be taken up after a minute, and one lost connection paused it for 15 s. */
+/**
+ * The reconciler enqueues the runs of a killed worker again within two seconds. BullMQ's check for stalled jobs only
+ * takes up the old jobs, after their lock has expired. It may stall a job often: a worker that takes it finds its run locked or
+ * finished. `runRetryDelay`: with the default, one lost connection stopped a worker for 15 s.
+ */
 const workerDefaults = {
   lockDuration: 4_000,
-  stalledInterval: 1_000,
+  stalledInterval: 3_000,
   maxStalledCount: 50,
   runRetryDelay: 300,
 } satisfies Partial<WorkerOptions>
 
-/** Jobs that a worker takes and finds locked or done cost nothing, so being called stalled often is no reason to fail. */
 export async function openBackend({
   redisUrl,
   databaseUrl,
@@ -82,14 +85,14 @@ function openRedis(url: string): Backend {
   const connections: Redis[] = []
   const connect = (blocking: boolean) => {
     const connection = new Redis(url, {
-      // A producer fails at once; a worker waits for as long as it takes.
+      // A producer fails at once; a worker waits until Redis is back.
       enableOfflineQueue: blocking,
       maxRetriesPerRequest: blocking ? null : 1,
       ...(!blocking && { commandTimeout: 800 }),
       connectTimeout: 2_000,
       retryStrategy: (times) => Math.min(50 * times, 500),
     })
-    // Each user of a connection logs its own errors; without a listener ioredis would print them itself.
+    // Callers log the errors of their calls. Without a listener, ioredis prints them too.
     connection.on('error', () => {})
     connections.push(connection)
     return connection
@@ -103,7 +106,7 @@ function openRedis(url: string): Backend {
     },
     openWorker: (spec, work, { concurrency }) =>
       opened(() => new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
-    openEvents: (spec) => opened(() => new QueueEvents(spec.name, { connection: connect(true) }, calmRedis)),
+    openEvents: (spec) => opened(() => new QueueEvents(spec.name, { connection: connect(true) }, batchedRedis)),
     check: () => checkRedis(producer),
     close: async () => {
       for (const connection of connections) connection.disconnect()
@@ -114,14 +117,14 @@ function openRedis(url: string): Backend {
 const unchecked =
   'How Redis is set up could not be checked. It must have maxmemory-policy noeviction and should have appendonly yes: see to it where it is run.'
 const unkept =
-  'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker rings for them again. Set appendonly to yes.'
+  'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker enqueues them again. Set appendonly to yes.'
 
-/** Asked of INFO: hosted servers forbid CONFIG, and BullMQ cannot do without INFO either. */
+/** From INFO, which BullMQ needs too: hosted servers forbid CONFIG. */
 async function checkRedis(redis: Redis): Promise<string[]> {
   const info = await reach(redis)
-  const told = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
-  const [policy, appends] = [told('maxmemory_policy'), told('aof_enabled')]
-  // It would throw jobs away without a word.
+  const setting = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+  const [policy, appends] = [setting('maxmemory_policy'), setting('aof_enabled')]
+  // With any other policy Redis deletes jobs silently.
   if (policy !== undefined && policy !== 'noeviction') {
     throw new Problem(
       'unavailable',
@@ -167,8 +170,8 @@ async function openPostgres(url: string): Promise<Backend> {
     application_name: name,
     keepAlive: true,
     connectionTimeoutMillis: 900,
-    // A doorbell that a crash of PostgreSQL takes away is rung again, and one that comes back finds its run finished:
-    // neither is worth waiting for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
+    // A job that a crash of PostgreSQL loses is enqueued again, and a job that comes back finds its run finished. So no
+    // commit waits for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
     options: '-c synchronous_commit=off -c jit=off',
   })
   return {
@@ -185,18 +188,18 @@ async function openPostgres(url: string): Promise<Backend> {
     },
     openEvents: (spec) => {
       const pool = connection('gatewright-queue-events', 2)
-      return opened(() => new QueueEvents(spec.name, { connection: pool }, calmPostgres))
+      return opened(() => new QueueEvents(spec.name, { connection: pool }, batchedPostgres))
     },
     check: async () => [],
     close: async () => {},
   }
 }
 
-/** Milliseconds. A job makes four events, and a worker's NOTIFY is there before the one that matters. */
+/** A job causes four events, and NOTIFY usually reports the end of a run before they do. */
 const eventsEveryMs = 25
 
-/** Reads events in handfuls: being woken for each of them would cost more than the requests that wait. */
-function calm<Store extends IQueueBackend>(store: Store): Store {
+/** Reads events in batches: one read for each event would cost more CPU time than the requests themselves. */
+function batched<Store extends IQueueBackend>(store: Store): Store {
   const readEvents = store.readEvents.bind(store)
   store.readEvents = async (...from) => {
     await delay(eventsEveryMs)
@@ -205,15 +208,15 @@ function calm<Store extends IQueueBackend>(store: Store): Store {
   return store
 }
 
-const calmRedis: BackendFactory<RedisQueueBackend> = (...settings) => calm(createRedisBackend(...settings))
-const calmPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (...settings) =>
-  calm(createPostgresBackend(...settings))
+const batchedRedis: BackendFactory<RedisQueueBackend> = (...settings) => batched(createRedisBackend(...settings))
+const batchedPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (...settings) =>
+  batched(createPostgresBackend(...settings))
 
 const openedWithinMs = 5_000
 
 /**
- * BullMQ keeps the outcome of a first connection for ever: one that failed is never tried again, and neither is
- * anything that needs it. So it is thrown away, and made anew.
+ * BullMQ never repeats a first connection that failed. So a part without a connection is closed, and a new one is
+ * opened.
  *
  * @throws {Problem} `unavailable` when there is no connection in 5 s
  */
@@ -227,7 +230,7 @@ async function opened<
   const deadline = performance.now() + openedWithinMs
   for (;;) {
     const part = make()
-    // An 'error' event without a listener ends the process; what it says shows up where a call fails.
+    // An 'error' event without a listener ends the process. The call that fails reports the error.
     part.on('error', () => {})
     try {
       await part.waitUntilReady()

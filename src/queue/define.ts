@@ -1,36 +1,39 @@
 import type { JobsOptions } from 'bullmq'
 
-/** A queue: its name, what its jobs carry and how they are kept, in one value, so that nothing is typed twice. */
+/** The name of a queue, and how its jobs are kept. */
 export type QueueSpec = {
   readonly name: string
   readonly jobs: JobsOptions
-  /** Finished jobs: so many of each kind, and none that is older, in seconds. */
+  /** Finished jobs to keep: at most `count`, and none older than `age` seconds. */
   readonly kept: Readonly<Record<'completed' | 'failed', { readonly age: number; readonly count: number }>>
 }
 
-/** The doorbell: a job says which run to look at, and nothing else. No secret can be in it. */
+/** A job names its run and nothing else, so that it holds no secret. */
 export type ApplyJob = { readonly run: string }
 
-/** The job that proves consumption: it carries nothing. */
-export const canaryName = 'canary'
+/** The result of a job, taken from its run. The dashboard shows it. */
+export type JobResult = { readonly applied: boolean; readonly logs: readonly string[] }
+
+/** A job without a run. It shows that a worker consumes. */
+export const probeName = 'probe'
 
 const day = 86_400
 
 export const applyQueue: QueueSpec = {
   name: 'apply',
-  // The ledger keeps the results; these are what the dashboard shows.
+  // For the dashboard. The ledger keeps the results.
   kept: { completed: { age: day, count: 1_000 }, failed: { age: 7 * day, count: 5_000 } },
   jobs: {
-    // Never as they end: docs/adr/0018-finished-jobs-are-swept.md.
+    // The worker removes them later: docs/adr/0018-finished-jobs-are-cleaned-up.md.
     removeOnComplete: false,
     removeOnFail: false,
-    // Trying again is the worker's (transient failures) and the reconciler's (lost doorbells), never the queue's.
+    // The worker retries transient failures, and the reconciler replaces lost jobs.
     attempts: 1,
   },
 }
 
-/** A queue ignores an id that it has seen, so every ring has its own. */
-export const jobId = (run: string, ring: number): string => `run-${run}-${ring}`
+/** Each attempt has its own id, because a queue ignores an id that it knows. */
+export const jobId = (run: string, attempt: number): string => `run-${run}-${attempt}`
 
-/** @returns the run that a job id rings for, if it does */
+/** @returns the id of its run; undefined for a probe */
 export const runOfJob = (id: string): string | undefined => /^run-([0-9a-f-]{36})-\d+$/.exec(id)?.[1]

@@ -1,17 +1,25 @@
-import type { Queryable } from '../db/client.ts'
-import { sql } from '../db/sql.ts'
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { execute, query } from '../db/raw.ts'
 import { applyQueue } from './define.ts'
 
-/** A worker consumed a job just now: what readiness is judged by, because a connected worker may still be stuck. */
-export async function beat(db: Queryable): Promise<void> {
-  await db.query(sql`
-    INSERT INTO queue_heartbeats (queue, consumed_at) VALUES (${applyQueue.name}, now())
-    ON CONFLICT (queue) DO UPDATE SET consumed_at = excluded.consumed_at`)
+/**
+ * Records that a worker consumed a job just now. Readiness depends on it, because a connected worker may still be stuck.
+ * Raw SQL, for the clock of the database.
+ */
+export async function beat(db: Db): Promise<void> {
+  await execute(db, {
+    text: `INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ($1, now())
+      ON CONFLICT (queue) DO UPDATE SET consumed_at = excluded.consumed_at`,
+    values: [applyQueue.name],
+  })
 }
 
-/** Seconds since a worker last consumed; null when none ever did. */
-export async function sinceConsumptionS(db: Queryable): Promise<number | null> {
-  const [row] = await db.query<{ seconds: number }>(sql`
-    SELECT extract(epoch FROM now() - consumed_at)::float8 AS seconds FROM queue_heartbeats WHERE queue = ${applyQueue.name}`)
+/** Seconds since a worker last consumed a job; null when none ever did. */
+export async function sinceConsumptionS(db: Db): Promise<number | null> {
+  const [row] = await query(db, z.object({ seconds: z.number() }), {
+    text: 'SELECT extract(epoch FROM now() - consumed_at)::float8 AS seconds FROM queue_heartbeats WHERE queue = $1',
+    values: [applyQueue.name],
+  })
   return row?.seconds ?? null
 }

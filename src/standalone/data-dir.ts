@@ -1,39 +1,8 @@
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { dirname, join } from 'node:path'
 import { reasonOf, StartError } from '../start-error.ts'
 
-/** @throws {StartError} when `DATA_DIR` cannot be written */
-export function openDataDir(dataDir: string): void {
-  try {
-    mkdirSync(dirname(dataDir), { recursive: true })
-    if (makeFolder(dataDir)) {
-      // As root, PostgreSQL's own user must pass through it; what is in it is closed to others file by file.
-      chmodSync(dataDir, process.getuid?.() === 0 ? 0o711 : 0o700)
-    }
-    const probe = join(dataDir, `probe-${process.pid}`)
-    writeFileSync(probe, '')
-    rmSync(probe)
-  } catch (error) {
-    throw new StartError(
-      `DATA_DIR ${dataDir} cannot be written (${explain(error)}): choose another with DATA_DIR=<folder>.`,
-      { cause: error },
-    )
-  }
-}
-
-/** @returns false when there is one already */
-function makeFolder(path: string): boolean {
-  try {
-    mkdirSync(path)
-    return true
-  } catch (error) {
-    if (reasonOf(error) === 'EEXIST') return false
-    throw error
-  }
-}
-
-const explanations: Record<string, string> = {
+const dataDirErrors: Record<string, string> = {
   EACCES: 'it, or a folder above it, is closed to this user',
   EPERM: 'it, or a folder above it, is closed to this user',
   ENOTDIR: 'a file is in its place',
@@ -42,20 +11,30 @@ const explanations: Record<string, string> = {
   ENOSPC: 'its disk is full',
 }
 
-const explain = (error: unknown): string => explanations[reasonOf(error)] ?? reasonOf(error)
-
-/** @throws {StartError} when the API could not listen there; asked before anything is made or started */
-export async function checkPort(port: number, host: string): Promise<void> {
-  const probe = createServer()
+/** Makes `DATA_DIR` when it is missing. @throws {StartError} when it cannot be written */
+export function openDataDir(dataDir: string): void {
   try {
-    await new Promise<void>((resolve, reject) => {
-      probe.once('error', reject)
-      probe.listen(port, host, resolve)
+    const isNew = mkdirSync(dataDir, { recursive: true }) !== undefined
+    // PostgreSQL does not run as root: its user has to enter. The files in it are closed one by one.
+    if (isNew) chmodSync(dataDir, process.getuid?.() === 0 ? 0o711 : 0o700)
+    accessSync(dataDir, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const reason = dataDirErrors[reasonOf(error)] ?? reasonOf(error)
+    throw new StartError(`DATA_DIR ${dataDir} cannot be written (${reason}): choose another with DATA_DIR=<folder>.`, {
+      cause: error,
     })
+  }
+}
+
+/** Finds out early, before anything is made or started. @throws {StartError} when the API cannot listen there */
+export async function checkPort(port: number, host: string): Promise<void> {
+  const server = createServer()
+  try {
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve))
   } catch (error) {
     throw portError(port, host, error)
   }
-  await new Promise((resolve) => probe.close(resolve))
+  await new Promise((resolve) => server.close(resolve))
 }
 
 export function portError(port: number, host: string, error: unknown): StartError {

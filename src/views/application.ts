@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import type { Prisma } from '../db/generated/client.ts'
 import { policyEngineModes } from '../models/application.ts'
-import type { Registry } from '../models/index.ts'
-import { launchUrlMembers } from '../models/urls.ts'
-import { type ProviderRow, providerRows, providerSummary, toProviderSummary } from './provider.ts'
-import type { Row, View } from './view.ts'
+import type { Registry } from '../models/registry.ts'
+import { launchUrlFields } from '../models/urls.ts'
+import { launchUrlOf, providerSelect, providerSummary, toProviderSummary } from './provider.ts'
+import type { User } from './user.ts'
 
 /** An application with its providers. */
 
@@ -15,7 +16,7 @@ export const application = z.object({
   provider_obj: providerSummary.nullable(),
   backchannel_providers: z.array(z.int()),
   backchannel_providers_obj: z.array(providerSummary),
-  launch_url: z.string().nullable(),
+  launch_url: z.string().nullable().meta({ description: 'For this user: its placeholders are filled in.' }),
   open_in_new_tab: z.boolean(),
   meta_launch_url: z.string(),
   meta_icon: z.string().nullable(),
@@ -25,42 +26,51 @@ export const application = z.object({
   group: z.string(),
 })
 
-/** One statement, providers and all. */
-const columns = `a.pk, a.name, a.slug, a.provider_pk AS provider,
-    (SELECT to_json(o) FROM (${providerRows} WHERE p.pk = a.provider_pk) o) AS provider_obj,
-    ARRAY(SELECT b.provider_pk FROM backchannel_providers b WHERE b.application_pk = a.pk ORDER BY b.provider_pk) AS backchannel_providers,
-    (SELECT coalesce(json_agg(o ORDER BY o.pk), '[]') FROM (${providerRows} WHERE bp.application_pk = a.pk) o) AS backchannel_providers_obj,
-    NULL AS launch_url, a.open_in_new_tab, a.meta_launch_url, NULL AS meta_icon, a.meta_description, a.meta_publisher,
-    a.policy_engine_mode, a.group_name AS "group"`
+export const applicationSelect = {
+  pk: true,
+  name: true,
+  slug: true,
+  providerPk: true,
+  provider: { select: providerSelect },
+  backchannelProviders: { select: { provider: { select: providerSelect } }, orderBy: { providerPk: 'asc' } },
+  openInNewTab: true,
+  metaLaunchUrl: true,
+  metaDescription: true,
+  metaPublisher: true,
+  policyEngineMode: true,
+  group: true,
+} satisfies Prisma.ApplicationSelect
 
-/** @returns a view whose `launch_url` has its placeholders still; `launchUrlFor` puts a user in */
-export const applicationView = (kinds: Registry['kinds']) =>
-  ({
-    table: 'applications',
-    alias: 'a',
-    columns,
-    joins: '',
-    schema: application,
-    complete: async (_, rows) =>
-      rows.map((row) => {
-        const provider = row.provider_obj as ProviderRow | null
-        const backchannel = row.backchannel_providers_obj as ProviderRow[]
-        return {
-          ...row,
-          provider_obj: provider === null ? null : toProviderSummary(provider, kinds),
-          backchannel_providers_obj: backchannel.map((each) => toProviderSummary(each, kinds)),
-          launch_url: row.meta_launch_url === '' ? launchUrlOf(provider, kinds) : row.meta_launch_url,
-        }
-      }),
-  }) satisfies View
+export type ApplicationRow = Prisma.ApplicationGetPayload<{ select: typeof applicationSelect }>
 
-const launchUrlOf = (provider: ProviderRow | null, kinds: Registry['kinds']): string | null =>
-  provider === null ? null : (kinds.get(provider.kind)?.provider.launchUrl(provider.settings) ?? null)
-
-/** The launch URL for this user: `%(username)s` and its like are put in, so that they can change nothing else of it. */
-export function launchUrlFor(user: Row, template: unknown): string | null {
-  if (typeof template !== 'string') return null
-  return template.replace(/%\(([^)]*)\)s/g, (placeholder, member: string) =>
-    launchUrlMembers.includes(member) ? encodeURIComponent(String(user[member])) : placeholder,
-  )
+/** @param user for whom its launch URL is */
+export function toApplication(
+  row: ApplicationRow,
+  { kinds, user }: { kinds: Registry['kinds']; user: User },
+): z.output<typeof application> {
+  const backchannel = row.backchannelProviders.map(({ provider }) => provider)
+  const launchUrl = row.metaLaunchUrl || (row.provider && launchUrlOf(row.provider, kinds))
+  return {
+    pk: row.pk,
+    name: row.name,
+    slug: row.slug,
+    provider: row.providerPk,
+    provider_obj: row.provider && toProviderSummary(row.provider, kinds),
+    backchannel_providers: backchannel.map(({ pk }) => pk),
+    backchannel_providers_obj: backchannel.map((provider) => toProviderSummary(provider, kinds)),
+    launch_url: launchUrl && withUser(launchUrl, user),
+    open_in_new_tab: row.openInNewTab,
+    meta_launch_url: row.metaLaunchUrl,
+    meta_icon: null,
+    meta_description: row.metaDescription,
+    meta_publisher: row.metaPublisher,
+    policy_engine_mode: row.policyEngineMode,
+    group: row.group,
+  }
 }
+
+/** Fills in `%(username)s` and its like, encoded: a user's name can change no other part of the URL. */
+const withUser = (template: string, user: User): string =>
+  template.replace(/%\(([^)]*)\)s/g, (placeholder, field: string) =>
+    launchUrlFields.includes(field) ? encodeURIComponent(String(user[field as keyof User])) : placeholder,
+  )

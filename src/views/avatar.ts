@@ -1,24 +1,26 @@
-/** A picture of a person without asking anybody for one: his own https address, else his initials. */
+import { isObject } from '../json-object.ts'
+
+/** A picture of a user that no other server is asked for: the user's own https address, else its initials. */
 
 /** Muted enough that white letters can be read on each. */
 const colours = ['#4a6fa5', '#7a5195', '#ad5d4e', '#3f7d58', '#8a6d3b', '#53648c', '#96527d', '#2f7f86']
 
 /** @returns an https URL, or a data URI with an SVG of 64 by 64 */
 export function avatarOf(name: string, attributes: unknown): string {
-  const own = typeof attributes === 'object' && attributes !== null && 'avatar' in attributes && attributes.avatar
+  const own = isObject(attributes) && attributes.avatar
   if (typeof own === 'string' && own.length <= 2_000 && isHttps(own)) return own
-  let avatar = made.get(name)
+  let avatar = drawn.get(name)
   if (avatar === undefined) {
-    if (made.size >= maxMade) made.clear()
+    if (drawn.size >= maxDrawn) drawn.clear()
     avatar = draw(name)
-    made.set(name, avatar)
+    drawn.set(name, avatar)
   }
   return avatar
 }
 
-/** Lists show the same people again and again. */
-const made = new Map<string, string>()
-const maxMade = 5_000
+/** Lists show the same users again and again. */
+const drawn = new Map<string, string>()
+const maxDrawn = 5_000
 
 const isHttps = (text: string) => /^https:\/\//i.test(text) && URL.canParse(text)
 
@@ -32,7 +34,7 @@ function draw(name: string): string {
     .join('')
     .toUpperCase()
   const sum = [...name].reduce((total, letter) => total + (letter.codePointAt(0) ?? 0), 0)
-  // Nothing that would be read as markup, and no control characters, which XML cannot hold.
+  // Letters and digits only: no markup, and no control characters, which XML cannot hold.
   const text = initials.replace(/[^\p{L}\p{N}]/gu, '')
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="64" height="64"><rect width="64" height="64" fill="${colours[sum % colours.length]}"/><text x="32" y="41" font-family="sans-serif" font-size="26" fill="#fff" text-anchor="middle">${text}</text></svg>`
   return `data:image/svg+xml;base64,${Buffer.from(svg).toString('base64')}`

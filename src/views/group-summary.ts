@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import type { Queryable } from '../db/client.ts'
-import { rowsByKey } from './rows.ts'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { isObject } from '../json-object.ts'
 
 /** A group as its members show it. */
 
@@ -14,25 +15,53 @@ export const groupSummary = z.object({
   attributes: z.record(z.string(), z.unknown()),
 })
 
-export const summaryColumns =
-  'g.pk, g.num_pk, g.name, g.is_superuser, g.parent, p.name AS parent_name, g.attributes::text AS attributes'
+export type GroupSummary = z.output<typeof groupSummary>
 
-export const groupRows = {
-  table: 'groups',
-  alias: 'g',
-  columns: summaryColumns,
-  joins: 'LEFT JOIN groups p ON p.pk = g.parent',
-} as const
+export const groupSummarySelect = {
+  pk: true,
+  numPk: true,
+  name: true,
+  isSuperuser: true,
+  parentPk: true,
+  parent: { select: { name: true } },
+  attributes: true,
+} satisfies Prisma.GroupSelect
 
-/** The summaries of these groups as JSON, by key: many users show the same. */
-export async function groupSummaries(
-  q: Queryable,
-  keys: readonly (string | number)[],
-): Promise<ReadonlyMap<unknown, string>> {
-  const rows = keys.length === 0 ? [] : await rowsByKey(q, groupRows, keys)
-  return new Map(rows.map(({ attributes, ...row }) => [row.pk, summaryText(row, String(attributes))]))
+type Row = Prisma.GroupGetPayload<{ select: typeof groupSummarySelect }>
+
+export const toGroupSummary = (row: Row): GroupSummary => ({
+  pk: row.pk,
+  num_pk: row.numPk,
+  name: row.name,
+  is_superuser: row.isSuperuser,
+  parent: row.parentPk,
+  parent_name: row.parent?.name ?? null,
+  attributes: toAttributes(row.attributes),
+})
+
+/** Attributes are written as objects only. */
+export const toAttributes = (stored: Prisma.JsonValue): Record<string, unknown> => (isObject(stored) ? stored : {})
+
+/** The summaries of these groups, each made once however many users show it. */
+export async function readGroupSummaries(
+  tx: Tx,
+  keys: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, GroupSummary>> {
+  if (keys.size === 0) return new Map()
+  const rows = await tx.group.findMany({
+    where: { pk: { in: [...keys] } },
+    select: groupSummarySelect,
+    relationLoadStrategy: 'join',
+  })
+  return new Map(rows.map((row) => [row.pk, toGroupSummary(row)]))
 }
 
-/** The attributes are JSON as it is: nobody here looks into them. */
-const summaryText = (row: object, attributes: string) =>
-  `${JSON.stringify(row).slice(0, -1)},"attributes":${attributes}}`
+/** Those of these groups that make superusers of their members: by their own flag, or by that of a group above. */
+export async function readSuperuserGroups(tx: Tx, keys: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+  if (keys.size === 0) return new Set()
+  const rows = await tx.groupAncestor.findMany({
+    where: { groupPk: { in: [...keys] }, ancestor: { isSuperuser: true } },
+    select: { groupPk: true },
+  })
+  return new Set(rows.map(({ groupPk }) => groupPk))
+}

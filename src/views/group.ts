@@ -1,11 +1,9 @@
 import { z } from 'zod'
-import type { Queryable } from '../db/client.ts'
-import { statement } from '../db/sql.ts'
-import { groupRows, groupSummary, summaryColumns } from './group-summary.ts'
-import { JsonText, jsonList, LateJson, lateList } from './json-text.ts'
-import { byKey, cutByWeight, distinctKeys, rowsByKey } from './rows.ts'
-import { uid } from './user.ts'
-import type { Row, View } from './view.ts'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { groupSummary, groupSummarySelect, toAttributes, toGroupSummary } from './group-summary.ts'
+import type { UidOf } from './uid.ts'
+import { inBatches, inOrder, type Reading, StreamedList, type View } from './view.ts'
 
 /** A group in full, with its direct members and roles. */
 
@@ -21,7 +19,6 @@ const userBrief = z.object({
 })
 
 const roleReference = z.object({ pk: z.guid(), name: z.string() })
-const roleRows = { table: 'roles', alias: 'r', columns: 'r.pk, r.name', joins: '' } as const
 
 const schema = groupSummary.extend({
   users: z.array(z.int()),
@@ -30,83 +27,128 @@ const schema = groupSummary.extend({
   roles_obj: z.array(roleReference),
 })
 
-/**
- * Members that are held at once: as keys; in full, with all their attributes; and of a group that has more by itself,
- * as many of them as are read at a time.
- */
-const most = { keys: 200_000, full: 4_000, late: 2_000 } as const
+export type Group = z.output<typeof schema>
 
-export const groupView = {
-  ...groupRows,
-  columns: `${summaryColumns}, members.keys AS users, members.number AS members,
-    ARRAY(SELECT gr.role_pk FROM group_roles gr WHERE gr.group_pk = g.pk ORDER BY gr.role_pk) AS roles`,
-  joins: `${groupRows.joins} LEFT JOIN LATERAL (
-    SELECT count(*) AS number, CASE WHEN count(*) <= ${most.full} THEN string_agg(m.user_pk::text, ',' ORDER BY m.user_pk) END AS keys
-    FROM memberships m WHERE m.group_pk = g.pk) members ON true`,
-  schema,
-  cut: (rows, related) => cutByWeight(rows, related ? most.full : most.keys, ({ members }) => Number(members)),
-  complete: async (q, rows: readonly Row[], related) => {
-    const roleKeys = distinctKeys(rows, 'roles')
-    const [keys, briefs, roles] = await Promise.all([
-      manyKeysOf(q, rows),
-      related ? briefsOf(q, rows) : null,
-      roleKeys.length === 0 ? new Map<unknown, Row>() : rowsByKey(q, roleRows, roleKeys).then(byKey),
-    ])
-    return rows.map(({ members, attributes, users, ...row }) => ({
-      ...row,
-      attributes: new JsonText([String(attributes)]),
-      users: members === 0 ? [] : jsonList([keys.get(row.pk) ?? String(users)]),
-      users_obj: briefs === null ? null : (briefs.get(row.pk) ?? []),
-      roles_obj: (row.roles as string[]).map((key) => roles.get(key)).filter((role) => role !== undefined),
-    }))
-  },
-} satisfies View
+export const groupSelect = {
+  ...groupSummarySelect,
+  roles: { select: { role: { select: { pk: true, name: true } } }, orderBy: { rolePk: 'asc' } },
+  _count: { select: { memberships: true } },
+} satisfies Prisma.GroupSelect
 
-/** As `JSON.stringify` has it. */
-const lastLogin = `to_char(u.last_login AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+type Row = Prisma.GroupGetPayload<{ select: typeof groupSelect }>
 
-/** Of those that have more members than are read with the group. */
-async function manyKeysOf(q: Queryable, rows: readonly Row[]): Promise<ReadonlyMap<unknown, string>> {
-  const groups = rows.filter(({ members }) => Number(members) > most.full).map(({ pk }) => pk)
-  if (groups.length === 0) return new Map()
-  const found = await q.query<{ pk: string; keys: string }>(statement(keysOfGroups, [groups]))
-  return new Map(found.map(({ pk, keys }) => [pk, keys]))
-}
+export const userBriefSelect = {
+  pk: true,
+  username: true,
+  name: true,
+  isActive: true,
+  lastLogin: true,
+  email: true,
+  attributes: true,
+} satisfies Prisma.UserSelect
 
-const keysOfGroups = `SELECT group_pk AS pk, string_agg(user_pk::text, ',' ORDER BY user_pk) AS keys
-  FROM memberships WHERE group_pk = ANY($1) GROUP BY group_pk`
+type UserBrief = z.output<typeof userBrief>
 
-/** Members are written as JSON by PostgreSQL, a hundred at a time: there may be very many. */
-const briefsOfGroups = `SELECT group_pk AS pk, string_agg(brief, ',' ORDER BY user_pk) AS briefs, max(user_pk) AS last FROM (
-    SELECT m.group_pk, m.user_pk, (row_number() OVER (PARTITION BY m.group_pk ORDER BY m.user_pk) - 1) / 100 AS part,
-      (SELECT row_to_json(b)::text FROM (SELECT u.pk, u.username, u.name, u.is_active, ${lastLogin} AS last_login, u.email, u.attributes, ${uid} AS uid) b) AS brief
-    FROM (SELECT group_pk, user_pk FROM memberships WHERE group_pk = ANY($1) AND user_pk > $2 ORDER BY group_pk, user_pk LIMIT $3) m
-      JOIN users u ON u.pk = m.user_pk) member
-  GROUP BY group_pk, part ORDER BY group_pk, part`
+const toUserBrief = (row: Prisma.UserGetPayload<{ select: typeof userBriefSelect }>, uidOf: UidOf): UserBrief => ({
+  pk: row.pk,
+  username: row.username,
+  name: row.name,
+  is_active: row.isActive,
+  last_login: row.lastLogin?.toISOString() ?? null,
+  email: row.email,
+  attributes: toAttributes(row.attributes),
+  uid: uidOf(row.pk),
+})
 
-type Part = { readonly pk: string; readonly briefs: string; readonly last: number }
+export const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; users_obj: UsersObj }) => ({
+  ...toGroupSummary(row),
+  ...members,
+  roles: row.roles.map(({ role }) => role.pk),
+  roles_obj: row.roles.map(({ role }) => role),
+})
 
-const nextMembers = (q: Queryable, groups: readonly unknown[], { after, number }: { after: number; number: number }) =>
-  q.query<Part>(statement(briefsOfGroups, [groups, after, number]))
+/** Members that are read and held at once: in full, with all their attributes, or as keys. */
+const maxMembers = { full: 1_000, keys: 5_000 } as const
 
-async function briefsOf(q: Queryable, rows: readonly Row[]): Promise<ReadonlyMap<unknown, JsonText | LateJson>> {
-  const groups = rows.filter(({ members }) => members !== 0).map(({ pk }) => String(pk))
-  if (groups.length === 0) return new Map()
-  const count = rows.reduce((sum, { members }) => sum + Number(members), 0)
-  if (count > most.full) return new Map(groups.map((pk) => [pk, new LateJson(lateList(membersInTurn(q, pk)))]))
-  const byGroup = Map.groupBy(await nextMembers(q, groups, { after: 0, number: most.full }), ({ pk }) => pk)
-  return new Map([...byGroup].map(([pk, parts]) => [pk, jsonList(parts.map(({ briefs }) => briefs))]))
-}
-
-/** Some in each text. */
-async function* membersInTurn(q: Queryable, group: string): AsyncGenerator<string> {
-  let parts: readonly Part[] = []
-  let after = 0
-  do {
-    parts = await nextMembers(q, [group], { after, number: most.late })
-    for (const { briefs, last } of parts) {
-      yield briefs
-      after = last
+async function* read(tx: Tx, keys: readonly string[], { uidOf, related }: Reading) {
+  const rows = await tx.group.findMany({
+    where: { pk: { in: [...keys] } },
+    select: groupSelect,
+    // The other strategy would count the members of all groups that there are.
+    relationLoadStrategy: 'join',
+  })
+  const most = related ? maxMembers.full : maxMembers.keys
+  const groups = inOrder(keys, rows, ({ pk }) => pk)
+  for (const batch of inBatches(groups, most, ({ _count }) => _count.memberships)) {
+    const size = batch.reduce((sum, { _count }) => sum + _count.memberships, 0)
+    if (size > most) {
+      // One group of very many members: they are read while they are sent.
+      yield batch.map((row) =>
+        toGroup(row, {
+          users: new StreamedList(streamKeys(tx, row.pk, maxMembers.keys)),
+          users_obj: related ? new StreamedList(streamBriefs(tx, row.pk, uidOf)) : null,
+        }),
+      )
+      continue
     }
-  } while (parts.length > 0)
+    const members = size === 0 ? [] : await readMembers(tx, batch, { take: size })
+    const briefs = related ? await readBriefs(tx, members, uidOf) : null
+    const byGroup = Map.groupBy(members, ({ groupPk }) => groupPk)
+    yield batch.map((row) => {
+      const own = byGroup.get(row.pk) ?? []
+      return toGroup(row, { users: own.map(({ userPk }) => userPk), users_obj: briefs && briefsOf(own, briefs) })
+    })
+  }
+}
+
+type Member = { readonly groupPk: string; readonly userPk: number }
+
+/** @param after the key behind which to begin */
+const readMembers = (
+  tx: Tx,
+  groups: readonly { pk: string }[],
+  { take, after = 0 }: { take: number; after?: number },
+) =>
+  tx.membership.findMany({
+    where: { groupPk: { in: groups.map(({ pk }) => pk) }, userPk: { gt: after } },
+    orderBy: { userPk: 'asc' },
+    take,
+    select: { groupPk: true, userPk: true },
+  })
+
+/** The users of these memberships, each once. */
+async function readBriefs(tx: Tx, members: readonly Member[], uidOf: UidOf): Promise<ReadonlyMap<number, UserBrief>> {
+  if (members.length === 0) return new Map()
+  const keys = [...new Set(members.map(({ userPk }) => userPk))]
+  const users = await tx.user.findMany({ where: { pk: { in: keys } }, select: userBriefSelect })
+  return new Map(users.map((row) => [row.pk, toUserBrief(row, uidOf)]))
+}
+
+const briefsOf = (members: readonly Member[], briefs: ReadonlyMap<number, UserBrief>): UserBrief[] =>
+  members.flatMap(({ userPk }) => briefs.get(userPk) ?? [])
+
+async function* streamMembers(tx: Tx, pk: string, take: number): AsyncGenerator<Member[]> {
+  let members = await readMembers(tx, [{ pk }], { take })
+  while (members.length > 0) {
+    yield members
+    members = await readMembers(tx, [{ pk }], { take, after: members.at(-1)?.userPk ?? 0 })
+  }
+}
+
+async function* streamKeys(tx: Tx, pk: string, take: number): AsyncGenerator<number[]> {
+  for await (const members of streamMembers(tx, pk, take)) yield members.map(({ userPk }) => userPk)
+}
+
+async function* streamBriefs(tx: Tx, pk: string, uidOf: UidOf): AsyncGenerator<UserBrief[]> {
+  for await (const members of streamMembers(tx, pk, maxMembers.full))
+    yield briefsOf(members, await readBriefs(tx, members, uidOf))
+}
+
+export const groupView = { model: 'Group', schema, read } satisfies View<'Group'>
+
+/** One group as its writer sees it, read whole: it is answered after the transaction. */
+export async function readGroup(tx: Tx, pk: string, uidOf: UidOf): Promise<Group> {
+  const row = await tx.group.findUniqueOrThrow({ where: { pk }, select: groupSelect, relationLoadStrategy: 'join' })
+  const members = (await Array.fromAsync(streamBriefs(tx, pk, uidOf))).flat()
+  return toGroup(row, { users: members.map((user) => user.pk), users_obj: members })
 }

@@ -1,14 +1,15 @@
 import { z } from 'zod'
-import type { Queryable } from '../db/client.ts'
-import { statement } from '../db/sql.ts'
+import type { Db } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import { type UserType, userTypes } from '../models/user.ts'
+import { userTypes } from '../models/user.ts'
 import type { Actor, Permission } from '../permissions.ts'
 import { avatarOf } from './avatar.ts'
-import { uid } from './user.ts'
+import { readUidOf, type UidOf } from './uid.ts'
 
-/** Whoever asks, as he sees himself: with the groups he is in, those above them, and what all of them give him. */
+/** The caller's own user: with its groups, those above them, and what all of them give it. */
 
 const currentUser = z.object({
   pk: z.int(),
@@ -27,63 +28,79 @@ const currentUser = z.object({
 
 export const me = z.object({
   user: currentUser,
-  original: currentUser.optional().meta({ description: 'Who really asks, while he acts as somebody else.' }),
+  original: currentUser.optional().meta({ description: 'The real user, while impersonating.' }),
 })
 
-type Found = {
-  pk: number
-  username: string
-  name: string
-  is_active: boolean
-  email: string
-  attributes: unknown
-  uid: string
-  type: UserType
-  groups: { name: string; pk: string; attributes: unknown }[]
-}
+export const currentUserSelect = {
+  pk: true,
+  username: true,
+  name: true,
+  isActive: true,
+  email: true,
+  attributes: true,
+  type: true,
+  memberships: {
+    select: {
+      group: {
+        // A group is one of its own ancestors.
+        select: { ancestors: { select: { ancestor: { select: { pk: true, name: true, attributes: true } } } } },
+      },
+    },
+  },
+} satisfies Prisma.UserSelect
+
+type Row = Prisma.UserGetPayload<{ select: typeof currentUserSelect }>
 
 /**
  * One statement, for both users of an impersonation.
  *
  * @param all every permission that there is: a superuser holds them all
+ * @throws {Problem} `not_authenticated` when a user vanished, `unavailable` when the database does not answer in time
  */
-export async function readMe(q: Queryable, actor: Actor, all: readonly Permission[]): Promise<z.output<typeof me>> {
-  const acting = [actor, actor.impersonator].filter((each) => each !== undefined)
-  const rows = await q.query<Found>(statement(currentUsers, [acting.map(({ pk }) => pk)]))
-  const [user, original] = acting.map((each) => {
+export async function readMe(db: Db, actor: Actor, all: readonly Permission[]): Promise<z.output<typeof me>> {
+  const actors = [actor, actor.impersonator].filter((each) => each !== undefined)
+  const where = { pk: { in: actors.map(({ pk }) => pk).filter((pk) => pk !== null) } }
+  const users = db.user.findMany({ where, select: currentUserSelect, relationLoadStrategy: 'join' })
+  const [rows, uidOf] = await inTime(Promise.all([users, readUidOf(db)]))
+  const read = (each: Actor) => {
     const row = rows.find(({ pk }) => pk === each.pk)
-    // Deleted since the token was looked up.
+    // Deleted since the token was read.
     if (row === undefined) throw new Problem('not_authenticated', 'The user of this access token is gone.')
-    return toCurrentUser(row, each, all)
-  })
-  if (user === undefined) throw new Error('nobody asks')
-  return { user, ...(original !== undefined && { original }) }
+    return toCurrentUser(row, { actor: each, uidOf, all })
+  }
+  const { impersonator } = actor
+  return { user: read(actor), ...(impersonator !== undefined && { original: read(impersonator) }) }
 }
 
-const currentUsers = `SELECT u.pk, u.username, u.name, u.is_active, u.email, u.attributes, u.type, ${uid} AS uid,
-    coalesce((SELECT jsonb_agg(jsonb_build_object('name', g.name, 'pk', g.pk, 'attributes', g.attributes) ORDER BY g.name)
-      FROM groups g WHERE g.pk IN (SELECT a.ancestor_pk FROM memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk WHERE m.user_pk = u.pk)), '[]') AS groups
-  FROM users u WHERE u.pk = ANY($1::integer[])`
-
-function toCurrentUser(row: Found, { isSuperuser, permissions }: Actor, all: readonly Permission[]) {
-  const { groups, attributes, ...shown } = row
+export function toCurrentUser(
+  row: Row,
+  { actor, uidOf, all }: { actor: Actor; uidOf: UidOf; all: readonly Permission[] },
+): z.output<typeof currentUser> {
+  const ancestors = row.memberships.flatMap(({ group }) => group.ancestors.map(({ ancestor }) => ancestor))
+  const groups = [...new Map(ancestors.map((group) => [group.pk, group])).values()]
+  groups.sort((one, other) => (one.name < other.name ? -1 : 1))
   return {
-    ...shown,
-    is_superuser: isSuperuser,
+    pk: row.pk,
+    username: row.username,
+    name: row.name,
+    is_active: row.isActive,
+    is_superuser: actor.isSuperuser,
     groups: groups.map(({ name, pk }) => ({ name, pk })),
-    avatar: avatarOf(row.name || row.username, attributes),
-    settings: settingsOf([...groups.map((group) => group.attributes), attributes]),
-    system_permissions: isSuperuser ? [...all] : [...permissions].sort(),
+    email: row.email,
+    avatar: avatarOf(row.name || row.username, row.attributes),
+    uid: uidOf(row.pk),
+    settings: settingsOf([...groups.map(({ attributes }) => attributes), row.attributes]),
+    type: row.type,
+    system_permissions: actor.isSuperuser ? [...all] : [...actor.permissions].sort(),
   }
 }
 
 /** `settings` of all attributes in order; of two that set the same, the later one wins. */
-function settingsOf(attributes: readonly unknown[]): JsonObject {
-  return attributes
+const settingsOf = (attributes: readonly unknown[]): JsonObject =>
+  attributes
     .map((each) => (isObject(each) ? each.settings : undefined))
     .filter(isObject)
     .reduce<JsonObject>(merge, {})
-}
 
 /** Bounded by the depth that attributes may have. */
 function merge(into: JsonObject, from: JsonObject): JsonObject {

@@ -1,5 +1,7 @@
 import { z } from 'zod'
-import type { Registry } from '../models/index.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { isObject } from '../json-object.ts'
+import type { Registry } from '../models/registry.ts'
 
 /** A provider as its application shows it. */
 
@@ -21,39 +23,44 @@ export const providerSummary = z.object({
 
 export type ProviderSummary = z.output<typeof providerSummary>
 
-/** What a summary, and an application's launch URL, are made of. */
-export type ProviderRow = Pick<
-  ProviderSummary,
-  | 'pk'
-  | 'name'
-  | 'authentication_flow'
-  | 'authorization_flow'
-  | 'assigned_application_slug'
-  | 'assigned_application_name'
-  | 'assigned_backchannel_application_slug'
-  | 'assigned_backchannel_application_name'
-> & { readonly kind: string; readonly settings: Readonly<Record<string, unknown>> }
+export const providerSelect = {
+  pk: true,
+  name: true,
+  kind: true,
+  authenticationFlowPk: true,
+  authorizationFlowPk: true,
+  settings: true,
+  application: { select: { slug: true, name: true } },
+  backchannel: { select: { application: { select: { slug: true, name: true } } } },
+} satisfies Prisma.ProviderSelect
 
-/** Rows of `ProviderRow`; `p` is the provider. */
-export const providerRows = `SELECT p.pk, p.name, p.kind, p.authentication_flow, p.authorization_flow, p.settings,
-    coalesce(own.slug, '') AS assigned_application_slug, coalesce(own.name, '') AS assigned_application_name,
-    coalesce(back.slug, '') AS assigned_backchannel_application_slug, coalesce(back.name, '') AS assigned_backchannel_application_name
-  FROM providers p LEFT JOIN applications own ON own.provider_pk = p.pk
-    LEFT JOIN backchannel_providers bp ON bp.provider_pk = p.pk LEFT JOIN applications back ON back.pk = bp.application_pk`
+export type ProviderRow = Prisma.ProviderGetPayload<{ select: typeof providerSelect }>
 
-/** In the order of the contract, which PostgreSQL's JSON keeps. */
 export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds']): ProviderSummary {
-  const { kind, settings, pk, name, authentication_flow, authorization_flow, ...assigned } = row
-  const model = kinds.get(kind)
-  const mappings = settings.property_mappings
+  // A kind whose file is gone still has rows.
+  const model = kinds.get(row.kind)
+  const verboseName = model?.provider.verboseName ?? row.kind
+  const { property_mappings: mappings } = settingsOf(row)
+  const backchannel = row.backchannel?.application
   return {
-    ...{ pk, name, authentication_flow, authorization_flow },
+    pk: row.pk,
+    name: row.name,
+    authentication_flow: row.authenticationFlowPk,
+    authorization_flow: row.authorizationFlowPk,
     property_mappings: Array.isArray(mappings) ? mappings.map(String) : [],
     component: model?.provider.component ?? '',
-    ...assigned,
-    // A kind whose file is gone: its rows are still there, and still somebody's.
-    verbose_name: model?.provider.verboseName ?? kind,
-    verbose_name_plural: `${model?.provider.verboseName ?? kind}s`,
+    assigned_application_slug: row.application?.slug ?? '',
+    assigned_application_name: row.application?.name ?? '',
+    assigned_backchannel_application_slug: backchannel?.slug ?? '',
+    assigned_backchannel_application_name: backchannel?.name ?? '',
+    verbose_name: verboseName,
+    verbose_name_plural: `${verboseName}s`,
     meta_model_name: model?.name ?? '',
   }
 }
+
+/** Where an application of this provider is opened; null for kinds that have no such address. */
+export const launchUrlOf = (row: ProviderRow, kinds: Registry['kinds']): string | null =>
+  kinds.get(row.kind)?.provider.launchUrl(settingsOf(row)) ?? null
+
+const settingsOf = ({ settings }: ProviderRow) => (isObject(settings) ? settings : {})

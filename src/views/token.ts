@@ -1,13 +1,13 @@
 import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
 import { tokenIntents } from '../token-secret.ts'
-import { jsonOf } from './json-text.ts'
-import { byKey, rowsByKey } from './rows.ts'
-import { userView } from './user.ts'
-import type { Row, View } from './view.ts'
+import type { UidOf } from './uid.ts'
+import { readUsers, type User, userView } from './user.ts'
 
 /** A token, without its secret. */
 
-const schema = z.object({
+export const token = z.object({
   pk: z.guid(),
   managed: z.string().nullable(),
   identifier: z.string().max(255),
@@ -19,15 +19,34 @@ const schema = z.object({
   expiring: z.boolean(),
 })
 
-export const tokenView = {
-  table: 'tokens',
-  alias: 't',
-  columns: 't.pk, t.managed, t.identifier, t.intent, t.user_pk AS "user", t.description, t.expires, t.expiring',
-  joins: '',
-  schema,
-  complete: async (q, rows: readonly Row[]) => {
-    const owners = await rowsByKey(q, userView, [...new Set(rows.map((row) => Number(row.user)))])
-    const users = byKey(await userView.complete(q, owners, true))
-    return rows.map((row) => ({ ...row, user_obj: jsonOf(users.get(row.user) ?? {}) }))
-  },
-} satisfies View
+export type Token = z.output<typeof token>
+
+export const tokenSelect = {
+  pk: true,
+  managed: true,
+  identifier: true,
+  intent: true,
+  userPk: true,
+  description: true,
+  expires: true,
+  expiring: true,
+} satisfies Prisma.TokenSelect
+
+export const toToken = (row: Prisma.TokenGetPayload<{ select: typeof tokenSelect }>, user: User): Token => ({
+  pk: row.pk,
+  managed: row.managed,
+  identifier: row.identifier,
+  intent: row.intent,
+  user: row.userPk,
+  user_obj: user,
+  description: row.description,
+  expires: row.expires?.toISOString() ?? null,
+  expiring: row.expiring,
+})
+
+export async function readToken(tx: Tx, pk: string, uidOf: UidOf): Promise<Token> {
+  const row = await tx.token.findUniqueOrThrow({ where: { pk }, select: tokenSelect })
+  const user = (await readUsers(tx, [row.userPk], uidOf)).get(row.userPk)
+  if (user === undefined) throw new Error(`token ${pk} has no user`)
+  return toToken(row, user)
+}

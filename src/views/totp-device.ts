@@ -1,12 +1,17 @@
 import { z } from 'zod'
-import type { View } from './view.ts'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { inOrder, type View } from './view.ts'
 
 /** A TOTP device, without anything of its secret. */
-export const totpDeviceView: View = {
-  table: 'totp_devices',
-  alias: 'd',
-  columns: 'd.name, d.pk',
-  joins: '',
-  schema: z.object({ name: z.string().max(64), pk: z.int() }),
-  complete: async (_, rows) => rows,
+
+const schema = z.object({ name: z.string().max(64), pk: z.int() })
+
+export const totpDeviceSelect = { name: true, pk: true } satisfies Prisma.TotpDeviceSelect
+
+async function* read(tx: Tx, keys: readonly number[]) {
+  const rows = await tx.totpDevice.findMany({ where: { pk: { in: [...keys] } }, select: totpDeviceSelect })
+  yield inOrder(keys, rows, ({ pk }) => pk)
 }
+
+export const totpDeviceView = { model: 'TotpDevice', schema, read } satisfies View<'TotpDevice'>

@@ -1,50 +1,67 @@
 import { z } from 'zod'
-import type { Registry } from '../models/index.ts'
-import { application, applicationView, launchUrlFor } from './application.ts'
-import { jsonOf } from './json-text.ts'
-import { byKey, distinctValues, rowsByKey } from './rows.ts'
-import { userView } from './user.ts'
-import type { View } from './view.ts'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import type { Registry } from '../models/registry.ts'
+import { type ApplicationRow, application, applicationSelect, toApplication } from './application.ts'
+import { readUsers, type User, userView } from './user.ts'
+import { inOrder, type Reading, type View } from './view.ts'
 
-/** What a user allowed an application to do in his name. */
+/** What a user allows an application to do on the user's behalf. */
 
 export const userConsent = z.object({
   pk: z.int(),
   expires: z.iso.datetime().nullable(),
   expiring: z.boolean(),
   user: userView.schema,
-  application: application.extend({
-    launch_url: z.string().nullable().meta({ description: 'For this user: its placeholders are filled in.' }),
-  }),
+  application,
   permissions: z.string(),
 })
 
-export function userConsentView(kinds: Registry['kinds']) {
-  const applications = applicationView(kinds)
-  return {
-    table: 'user_consents',
-    alias: 'c',
-    columns: 'c.pk, c.expires, c.expiring, c.user_pk AS "user", c.application_pk AS application, c.permissions',
-    joins: '',
+export const userConsentSelect = {
+  pk: true,
+  expires: true,
+  expiring: true,
+  permissions: true,
+  userPk: true,
+  applicationPk: true,
+} satisfies Prisma.UserConsentSelect
+
+type Row = Prisma.UserConsentGetPayload<{ select: typeof userConsentSelect }>
+
+export const toUserConsent = (
+  row: Row,
+  { user, app, kinds }: { user: User; app: ApplicationRow; kinds: Registry['kinds'] },
+): z.output<typeof userConsent> => ({
+  pk: row.pk,
+  expires: row.expires?.toISOString() ?? null,
+  expiring: row.expiring,
+  user,
+  application: toApplication(app, { kinds, user }),
+  permissions: row.permissions,
+})
+
+/** Users and applications are read once each: a page shows the same ones again and again. */
+export const userConsentView = (kinds: Registry['kinds']) =>
+  ({
+    model: 'UserConsent',
     schema: userConsent,
-    complete: async (q, rows) => {
-      if (rows.length === 0) return []
-      const [users, apps] = await Promise.all([
-        rowsByKey(q, userView, distinctValues(rows, 'user')).then((found) => userView.complete(q, found, true)),
-        rowsByKey(q, applications, distinctValues(rows, 'application')).then((found) =>
-          applications.complete(q, found),
-        ),
-      ])
-      const [userOf, applicationOf] = [byKey(users), byKey(apps)]
-      return rows.map((row) => {
-        const user = userOf.get(row.user) ?? {}
-        const allowed = applicationOf.get(row.application)
-        return {
-          ...row,
-          user: jsonOf(user),
-          application: { ...allowed, launch_url: launchUrlFor(user, allowed?.launch_url) },
-        }
+    async *read(tx: Tx, keys: readonly number[], { uidOf }: Reading) {
+      const rows = await tx.userConsent.findMany({ where: { pk: { in: [...keys] } }, select: userConsentSelect })
+      const consents = inOrder(keys, rows, ({ pk }) => pk)
+      const users = await readUsers(
+        tx,
+        consents.map(({ userPk }) => userPk),
+        uidOf,
+      )
+      const apps = await tx.application.findMany({
+        where: { pk: { in: [...new Set(consents.map(({ applicationPk }) => applicationPk))] } },
+        select: applicationSelect,
+        relationLoadStrategy: 'join',
+      })
+      const appOf = new Map(apps.map((app) => [app.pk, app]))
+      yield consents.flatMap((row) => {
+        const [user, app] = [users.get(row.userPk), appOf.get(row.applicationPk)]
+        return user === undefined || app === undefined ? [] : [toUserConsent(row, { user, app, kinds })]
       })
     },
-  } satisfies View
-}
+  }) satisfies View<'UserConsent'>

@@ -1,22 +1,19 @@
 import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
 import { userTypes } from '../models/user.ts'
 import { avatarOf } from './avatar.ts'
-import { groupSummaries, groupSummary } from './group-summary.ts'
-import { JsonText, jsonList } from './json-text.ts'
-import { distinctKeys } from './rows.ts'
-import type { Row, View } from './view.ts'
+import {
+  type GroupSummary,
+  groupSummary,
+  readGroupSummaries,
+  readSuperuserGroups,
+  toAttributes,
+} from './group-summary.ts'
+import type { UidOf } from './uid.ts'
+import { inBatches, inOrder, type Reading, type View } from './view.ts'
 
-/** A user in full, as lists, consents and tokens show him. */
-
-/**
- * Whether user `u` is a superuser by one of his groups or a group above it. The groups that make one are few: they are
- * found once for a statement, and looked for among each user's own.
- */
-export const isSuperuser = `EXISTS (SELECT FROM memberships m WHERE m.user_pk = u.pk AND m.group_pk = ANY (ARRAY(
-  SELECT ga.group_pk FROM groups sg JOIN group_ancestors ga ON ga.ancestor_pk = sg.pk WHERE sg.is_superuser)))`
-
-/** `<pk>-<installation id>`, digested: the same user of another installation is somebody else. */
-export const uid = `encode(sha256(convert_to(u.pk || '-' || (SELECT i.id FROM installation i), 'UTF8')), 'hex')`
+/** A user in full, as lists, consents and tokens show it. */
 
 const schema = z.object({
   pk: z.int(),
@@ -38,41 +35,74 @@ const schema = z.object({
 
 export type User = z.output<typeof schema>
 
-export const userView = {
-  table: 'users',
-  alias: 'u',
-  columns: `u.pk, u.username, u.name, u.is_active, u.last_login, ${isSuperuser} AS is_superuser,
-    ARRAY(SELECT m.group_pk FROM memberships m WHERE m.user_pk = u.pk ORDER BY m.group_pk) AS groups,
-    u.email, u.attributes -> 'avatar' AS avatar, u.attributes::text AS attributes, ${uid} AS uid, u.path, u.type, u.uuid`,
-  joins: '',
-  schema,
-  cut: (rows, related) => (related ? cutByGroups(rows) : [rows]),
-  complete: async (q, rows: readonly Row[], related) => {
-    const groups = related ? await groupSummaries(q, distinctKeys(rows, 'groups')) : null
-    return rows.map((row) => ({
-      ...row,
-      avatar: avatarOf(String(row.name) || String(row.username), { avatar: row.avatar }),
-      attributes: new JsonText([String(row.attributes)]),
-      groups_obj: groups === null ? null : jsonList(groupsOf(row).flatMap((key) => groups.get(key) ?? [])),
-    }))
-  },
-} satisfies View
+export const userSelect = {
+  pk: true,
+  username: true,
+  name: true,
+  isActive: true,
+  lastLogin: true,
+  email: true,
+  attributes: true,
+  path: true,
+  type: true,
+  uuid: true,
+  memberships: { select: { groupPk: true }, orderBy: { groupPk: 'asc' } },
+} satisfies Prisma.UserSelect
 
-const groupsOf = (row: Row) => row.groups as string[]
+/** What a user's row does not say. */
+type Context = {
+  readonly uidOf: UidOf
+  readonly superuserGroups: ReadonlySet<string>
+  /** null: they are left out. */
+  readonly summaries: ReadonlyMap<string, GroupSummary> | null
+}
 
-/** Groups whose summaries are held together, with all their attributes. */
-const mostGroups = 2_000
-
-function cutByGroups(rows: readonly Row[]): Row[][] {
-  const parts: Row[][] = []
-  let seen = new Set<string>()
-  for (const row of rows) {
-    const more = groupsOf(row).filter((key) => !seen.has(key))
-    const isFull = seen.size + more.length > mostGroups
-    if (isFull) seen = new Set(groupsOf(row))
-    else for (const key of more) seen.add(key)
-    if (isFull || parts.length === 0) parts.push([row])
-    else parts.at(-1)?.push(row)
+export function toUser(
+  row: Prisma.UserGetPayload<{ select: typeof userSelect }>,
+  { uidOf, superuserGroups, summaries }: Context,
+): User {
+  const groups = row.memberships.map(({ groupPk }) => groupPk)
+  return {
+    pk: row.pk,
+    username: row.username,
+    name: row.name,
+    is_active: row.isActive,
+    last_login: row.lastLogin?.toISOString() ?? null,
+    is_superuser: groups.some((group) => superuserGroups.has(group)),
+    groups,
+    groups_obj: summaries && groups.flatMap((group) => summaries.get(group) ?? []),
+    email: row.email,
+    avatar: avatarOf(row.name || row.username, row.attributes),
+    attributes: toAttributes(row.attributes),
+    uid: uidOf(row.pk),
+    path: row.path,
+    type: row.type,
+    uuid: row.uuid,
   }
-  return parts
+}
+
+/** Memberships whose groups are held at once, with all their attributes. */
+const maxMemberships = 4_000
+
+async function* read(tx: Tx, keys: readonly number[], { uidOf, related }: Reading): AsyncGenerator<User[]> {
+  const rows = await tx.user.findMany({
+    where: { pk: { in: [...keys] } },
+    select: userSelect,
+    relationLoadStrategy: 'join',
+  })
+  const users = inOrder(keys, rows, ({ pk }) => pk)
+  for (const batch of inBatches(users, maxMemberships, ({ memberships }) => memberships.length)) {
+    const groups = new Set(batch.flatMap(({ memberships }) => memberships.map(({ groupPk }) => groupPk)))
+    const superuserGroups = await readSuperuserGroups(tx, groups)
+    const summaries = related ? await readGroupSummaries(tx, groups) : null
+    yield batch.map((row) => toUser(row, { uidOf, superuserGroups, summaries }))
+  }
+}
+
+export const userView = { model: 'User', schema, read } satisfies View<'User'>
+
+/** These users in full, by key: what shows a user reads each of them once. */
+export async function readUsers(tx: Tx, keys: Iterable<number>, uidOf: UidOf): Promise<ReadonlyMap<number, User>> {
+  const batches = await Array.fromAsync(read(tx, [...new Set(keys)], { uidOf, related: true }))
+  return new Map(batches.flat().map((user) => [user.pk, user]))
 }

@@ -1,29 +1,66 @@
 import type { z } from 'zod'
-import type { Queryable } from '../db/client.ts'
+import type { Db, Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import type { UidOf } from './uid.ts'
 
-/** A row as the database gives it, by column. */
-export type Row = Readonly<Record<string, unknown>>
+/** A model's fields that are columns. They come from `schema.prisma`: a renamed field does not compile. */
+export type FieldOf<Model extends Prisma.ModelName> = Model extends Prisma.ModelName
+  ? keyof Prisma.TypeMap['model'][Model]['fields'] & string
+  : never
+
+/** The primary key of a row. */
+export type Key = number | string
+
+export type Reading = {
+  readonly uidOf: UidOf
+  /** Whether to read the related objects that a caller may leave out, such as `groups_obj`. */
+  readonly related: boolean
+}
 
 /**
- * What a resource looks like to whoever reads it. A view reads its rows by one statement and completes all of them by
- * a fixed number more, so that a page costs the same number of statements whatever its size; only what would be too
- * much to hold is read a part at a time.
+ * A resource as its readers see it: a Prisma `select` reads the rows by key, and a pure function makes the answer of
+ * each. The number of statements is the same for any page size; only what is too much to hold is read in batches.
  */
-export type View = {
-  readonly table: string
-  /** How `columns`, filters and orders call the table. */
-  readonly alias: string
-  /** What is selected, in SQL. */
-  readonly columns: string
-  /** Tables that `columns` needs beside its own, in SQL: at most one row of each for each row. */
-  readonly joins: string
+export type View<Model extends Prisma.ModelName = Prisma.ModelName> = {
+  /** Whose rows they are. */
+  readonly model: Model
   /** One result, as it is answered. */
   readonly schema: z.ZodObject
-  /** The rows in order, cut into parts of which each can be held when it is completed. Without it they all can. */
-  cut?(rows: readonly Row[], related: boolean): readonly (readonly Row[])[]
   /**
-   * @param rows of `columns`, in the order in which they are answered
-   * @param related whether to read the objects that the caller may leave out, such as `groups_obj`
+   * @param keys at least one, in the order in which their rows are answered
+   * @returns the results in batches, each of which can be held in memory
    */
-  complete(q: Queryable, rows: readonly Row[], related: boolean): Promise<readonly Row[]>
+  read(tx: Tx, keys: readonly Key[], reading: Reading): AsyncIterable<readonly object[]>
+  /** Completes results with what no snapshot shows, after the transaction. */
+  complete?(db: Db, results: readonly object[]): Promise<readonly object[]>
+}
+
+/** A list that is too long to hold. It is read in batches while it is sent, once, before the transaction ends. */
+export class StreamedList {
+  readonly batches: AsyncIterable<readonly unknown[]>
+
+  constructor(batches: AsyncIterable<readonly unknown[]>) {
+    this.batches = batches
+  }
+}
+
+/** The rows in the order of their keys; the database answers them in any order. */
+export function inOrder<Row, K extends Key>(keys: readonly K[], rows: readonly Row[], keyOf: (row: Row) => K): Row[] {
+  const byKey = new Map(rows.map((row) => [keyOf(row), row]))
+  return keys.map((key) => byKey.get(key)).filter((row) => row !== undefined)
+}
+
+/** Batches of rows that weigh at most `most` together; a row that weighs more is a batch by itself. */
+export function inBatches<Row>(rows: readonly Row[], most: number, weigh: (row: Row) => number): Row[][] {
+  const batches: Row[][] = []
+  let sum = Number.POSITIVE_INFINITY
+  for (const row of rows) {
+    sum += weigh(row)
+    if (sum <= most) batches.at(-1)?.push(row)
+    else {
+      batches.push([row])
+      sum = weigh(row)
+    }
+  }
+  return batches
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { beforeAll, expect, test } from 'vitest'
-import { sql } from '../../src/db/sql.ts'
 import { type Installation, installation } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
 
 /** PUT /api/v3/blueprints/: a whole blueprint. */
 
@@ -27,19 +27,19 @@ entries:
   - { model: service_core.group, identifiers: { name: ${name} below }, attrs: { parent: !KeyOf top } }
 `
 
-test('the shipped organisation is applied, and again changes nothing', async () => {
+test('the shipped organisation is applied, and a second time changes nothing', async () => {
   const text = await readFile(new URL('../../examples/organisation.yaml', import.meta.url), 'utf8')
   const first = await yaml(text)
   expect(first).toMatchObject({ status: 200, json: { applied: true } })
-  const counted = await on.db.query(sql`SELECT count(*) FROM users`)
+  const counted = await rows(on.db, sql`SELECT count(*) FROM users`)
   const again = await yaml(text)
   expect(again).toMatchObject({ status: 200, json: { applied: true } })
   const { logs } = again.json as { logs: string[] }
   expect(logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
-  expect(await on.db.query(sql`SELECT count(*) FROM users`)).toEqual(counted)
+  expect(await rows(on.db, sql`SELECT count(*) FROM users`)).toEqual(counted)
 })
 
-test('JSON says the same, without tags, and the run is named after the document', async () => {
+test('JSON is accepted too, without tags, and the run is named after the document', async () => {
   const entries = [{ model: 'service_core.group', identifiers: { name: 'by json' } }]
   const answer = await on.admin.put(path, { version: 1, metadata: { name: 'by\njson' }, entries })
   expect(answer).toMatchObject({ status: 200, json: { applied: true } })
@@ -47,19 +47,19 @@ test('JSON says the same, without tags, and the run is named after the document'
   expect(run.json).toMatchObject({ title: 'apply blueprint by json', state: 'done' })
 })
 
-test('one entry that cannot be keeps all others out', async () => {
+test('one invalid entry rolls back all others', async () => {
   const answer = await yaml(
     `${groups('half')}  - { model: service_core.user, identifiers: { username: 'a b' }, attrs: { nam: x } }\n`,
   )
   expect(answer.status).toBe(400)
   expect(answer.json).toMatchObject({
-    entries: { 2: { nam: ['Unknown member. Did you mean name?'] } },
+    entries: { 2: { nam: ['Unknown field. Did you mean name?'] } },
     code: 'invalid',
   })
-  expect(await on.db.query(sql`SELECT 1 FROM groups WHERE name LIKE 'half%'`)).toEqual([])
+  expect(await rows(on.db, sql`SELECT 1 FROM groups WHERE name LIKE 'half%'`)).toEqual([])
 })
 
-test('If-None-Match: * creates, and refuses what is there', async () => {
+test('If-None-Match: * creates, and refuses existing objects', async () => {
   const once = { 'if-none-match': '*' }
   expect((await yaml(groups('once'), undefined, once)).status).toBe(200)
   expect((await yaml(groups('once'), undefined, once)).status).toBe(412)
@@ -77,13 +77,13 @@ test.for([
   ['two documents', '---\na: 1\n---\nb: 1', /2 documents/],
   ['a foreign tag', 'version: !!python/object 1', /tag/],
   ['a bracket too many', 'version: [1', /line 1/],
-] as const)('a text of %s is a fault that says where', async ([, text, message]) => {
+] as const)('a text of %s is an error that says where', async ([, text, message]) => {
   const answer = await yaml(text)
   expect(answer.status).toBe(400)
   expect(answer.text).toMatch(message)
 })
 
-test('other languages, bytes that are no text and too much of it are refused', async () => {
+test('other media types, bytes that are not text and large bodies are refused', async () => {
   expect((await yaml(Buffer.from([0xff, 0xfe]))).status).toBe(400)
   expect((await yaml('#'.repeat(4_200_000))).status).toBe(413)
   expect((await yaml(groups('xml'), undefined, { 'content-type': 'text/xml' })).status).toBe(415)

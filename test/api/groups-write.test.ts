@@ -18,7 +18,7 @@ beforeEach(() => {
 const path = '/api/v3/core/groups/'
 const { post, patch } = sender()
 
-test('a group is created and answered whole', async () => {
+test('a group is created and answered in full', async () => {
   const parent = await make.group()
   const ada = await make.user()
   const role = await make.role(['view_user'])
@@ -40,13 +40,13 @@ test('a group is created and answered whole', async () => {
   })
 })
 
-test('only a name is needed; the rest has its defaults', async () => {
+test('only a name is required; other fields have defaults', async () => {
   const { status, json } = await post(there.admin, path, { name })
   expect(status).toBe(201)
   expect(json).toMatchObject({ parent: null, parent_name: null, users: [], users_obj: [], roles: [], attributes: {} })
 })
 
-test('a change touches what was sent, and what was read can be sent back', async () => {
+test('a change changes the sent fields, and read values can be sent back', async () => {
   const ada = await make.user()
   const made = (await post(there.admin, path, { name, users: [ada.pk], attributes: { a: 1 } })).json
   const { pk } = made as { pk: string }
@@ -72,12 +72,12 @@ describe('who may', () => {
     expect((await post(bea, path, { name: `${name} 2`, users: [bea.pk] })).status).toBe(403)
   })
 
-  test('nobody without a token', async () => {
+  test('not without a token', async () => {
     expect((await post(there.as('x'), path, { name })).status).toBe(401)
   })
 })
 
-describe('what is wrong is told by member, all at once', () => {
+describe('errors are reported by field, all at once', () => {
   test('on create', async () => {
     await post(there.admin, path, { name })
     const bad = { name, is_superuser: 1, parent: 'x', users: ['a'], roles: null, attributes: [], nam: 1 }
@@ -91,11 +91,11 @@ describe('what is wrong is told by member, all at once', () => {
       users: { 0: ['Must be a whole number.'] },
       roles: ['Must be a list.'],
       attributes: ['Must be an object.'],
-      nam: ['Unknown member. Did you mean name?'],
+      nam: ['Unknown field. Did you mean name?'],
     })
   })
 
-  test('a circle, and what cannot be kept', async () => {
+  test('a circle, and text that cannot be stored', async () => {
     const top = await make.group()
     const low = await make.group({ parent: top.pk })
     const bad = `{"parent": "${low.pk}", "attributes": {"a": "\\u0000"}}`
@@ -107,25 +107,25 @@ describe('what is wrong is told by member, all at once', () => {
     })
   })
 
-  test('what is not there', async () => {
+  test('a missing group', async () => {
     expect((await patch(there.admin, `${path}${randomUUID()}/`, { name })).status).toBe(404)
     expect((await patch(there.admin, `${path}no-uuid/`, { name })).status).toBe(404)
   })
 })
 
-test('what is done as another is told of both', async () => {
+test('an impersonated change is recorded with both users', async () => {
   const root = await make.user({ superuser: true })
   const bea = await make.user({ permissions: ['add_group'] })
   const asBea = { 'impersonate-user': bea.username }
   expect((await post(root, path, { name }, { ...asBea, 'x-request-id': name.replace(' ', '-') })).status).toBe(201)
   expect((await post(root, path, { name: `${name} 2`, is_superuser: true }, asBea)).status).toBe(403)
-  const rows = await there.db.prisma.auditRow.findMany({ where: { requestId: name.replace(' ', '-') } })
+  const rows = await there.db.auditRow.findMany({ where: { requestId: name.replace(' ', '-') } })
   expect(rows).toMatchObject([
     { action: 'create', actorPk: bea.pk, actorName: bea.username, realPk: root.pk, realName: root.username },
   ])
 })
 
-test('a thousand moves against each other never close a circle', async () => {
+test('a thousand concurrent moves never close a circle', async () => {
   const [a, b] = [(await make.group()).pk, (await make.group()).pk]
   for (let round = 0; round < 500; round += 1) {
     const moves = await Promise.all([
@@ -133,13 +133,13 @@ test('a thousand moves against each other never close a circle', async () => {
       patch(there.admin, `${path}${b}/`, { parent: a }),
     ])
     expect(moves.map(({ status }) => status).sort()).toEqual([200, 400])
-    await there.db.prisma.group.updateMany({ where: { pk: { in: [a, b] } }, data: { parentPk: null } })
+    await there.db.group.updateMany({ where: { pk: { in: [a, b] } }, data: { parentPk: null } })
   }
 }, 60_000)
 
-test('the last superuser keeps his group', async () => {
-  const group = await there.db.prisma.group.findUniqueOrThrow({ where: { name: 'gatewright Admins' } })
-  await there.db.prisma.group.updateMany({ where: { pk: { not: group.pk } }, data: { isSuperuser: false } })
+test('the last superuser stays in the group', async () => {
+  const group = await there.db.group.findUniqueOrThrow({ where: { name: 'gatewright Admins' } })
+  await there.db.group.updateMany({ where: { pk: { not: group.pk } }, data: { isSuperuser: false } })
   for (const [member, value] of [
     ['is_superuser', false],
     ['users', []],

@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest'
-import { sql } from '../../src/db/sql.ts'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { freshDatabase } from '../support/database.ts'
 import { installation } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
+import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 import { type Answer, type Stack, startStack } from './stack.ts'
 
 const ready = (stack: Stack) => stack.get('/-/health/ready/')
 const live = (stack: Stack) => stack.get('/-/health/live/')
 
-/** `checks` by part: whether it is well. */
-function wells({ json }: Answer): Record<string, boolean> {
+/** `checks` by part: whether it is healthy. */
+function healthOf({ json }: Answer): Record<string, boolean> {
   const { checks } = json as { checks: Record<string, { ok: boolean; detail: string }> }
   return Object.fromEntries(Object.entries(checks).map(([part, { ok }]) => [part, ok]))
 }
 
-const allWell = { database: true, migrations: true, queue: true, worker: true }
+const allHealthy = { database: true, migrations: true, queue: true, worker: true }
 
 const untilStatus = (stack: Stack, status: number, withinMs: number) =>
   until(async () => ((await ready(stack)).status === status ? true : null), {
@@ -27,7 +27,7 @@ const untilStatus = (stack: Stack, status: number, withinMs: number) =>
     everyMs: 100,
   })
 
-function expectNotReady(answer: Answer, wellParts: Record<string, boolean>): void {
+function expectNotReady(answer: Answer, healthyParts: Record<string, boolean>): void {
   expect(answer.status).toBe(503)
   expect(answer.ms).toBeLessThan(1_000)
   expect(answer.headers.get('Retry-After')).toMatch(/^\d+$/)
@@ -36,29 +36,29 @@ function expectNotReady(answer: Answer, wellParts: Record<string, boolean>): voi
     code: 'unavailable',
     detail: expect.stringMatching(/^Not ready\. ./),
   })
-  expect(wells(answer)).toEqual(wellParts)
+  expect(healthOf(answer)).toEqual(healthyParts)
 }
 
-/** What holds wherever the queue lives. */
+/** What holds for both stores of the queue. */
 function claims(queue: () => Promise<string | null>): void {
-  test('ready follows what a worker really consumes, not whether it is there', { timeout: 60_000 }, async () => {
+  test('ready depends on whether a worker consumes, not on whether it runs', { timeout: 60_000 }, async () => {
     const { url } = await freshDatabase()
     const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
     const none = await ready(stack)
-    expectNotReady(none, { ...allWell, worker: false })
+    expectNotReady(none, { ...allHealthy, worker: false })
     expect(none.json).toMatchObject({ checks: { worker: { detail: 'No worker has ever taken a job: start one.' } } })
 
     const worker = await stack.startWorker()
     await untilStatus(stack, 200, 8_000)
-    const well = await ready(stack)
-    expect(well.json).toMatchObject({ status: 'ready' })
-    expect(wells(well)).toEqual(allWell)
+    const healthy = await ready(stack)
+    expect(healthy.json).toMatchObject({ status: 'ready' })
+    expect(healthOf(healthy)).toEqual(allHealthy)
     expect(await stack.get('/-/health/ready/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' })
 
     worker.signal('SIGSTOP')
     await untilStatus(stack, 503, 15_000)
     const stopped = await ready(stack)
-    expectNotReady(stopped, { ...allWell, worker: false })
+    expectNotReady(stopped, { ...allHealthy, worker: false })
     expect(stopped.json).toMatchObject({ detail: expect.stringMatching(/No worker has taken a job for 1\d s/) })
     expect(await live(stack)).toMatchObject({ status: 200, json: { status: 'ok' } })
 
@@ -77,15 +77,15 @@ function claims(queue: () => Promise<string | null>): void {
     const without = { database: false, migrations: false, queue: redisUrl !== null, worker: false }
 
     proxy.freeze(true)
-    // More probes than the pool has connections: those of a frozen server must not use it up.
+    // More probes than the pool has connections: a frozen server must not exhaust the pool.
     for (let probe = 0; probe < 6; probe += 1) {
       const answers = await Promise.all(Array.from({ length: 10 }, () => ready(stack)))
       for (const answer of answers) expectNotReady(answer, without)
     }
     expect((await live(stack)).status).toBe(200)
     proxy.freeze(false)
-    await until(async () => wells(await ready(stack)).database === true, {
-      what: 'the database to be well',
+    await until(async () => healthOf(await ready(stack)).database === true, {
+      what: 'the database to be healthy',
       withinMs: 5_000,
     })
 
@@ -93,28 +93,34 @@ function claims(queue: () => Promise<string | null>): void {
     proxy.cut()
     expectNotReady(await ready(stack), without)
     proxy.accept(true)
-    await until(async () => wells(await ready(stack)).queue === true, { what: 'the queue to be well', withinMs: 5_000 })
-    expect(wells(await ready(stack))).toEqual({ ...allWell, worker: false })
+    await until(async () => healthOf(await ready(stack)).queue === true, {
+      what: 'the queue to be healthy',
+      withinMs: 5_000,
+    })
+    expect(healthOf(await ready(stack))).toEqual({ ...allHealthy, worker: false })
   })
 }
 
-test('a worker that takes no jobs is told to the log once, and not while it may be starting', {
+test('a worker that takes no jobs is logged once, and not while it may be starting', {
   timeout: 30_000,
 }, async () => {
   const { admin, db, log } = await installation({ workers: 'none' })
-  const told = () => log.map((line) => JSON.parse(line)).filter(({ part }) => part === 'worker')
+  const logged = () => log.map((line) => JSON.parse(line)).filter(({ part }) => part === 'worker')
   const status = async () => (await admin.get('/-/health/ready/')).status
   expect(await status()).toBe(503)
   await beat(db)
   expect(await status()).toBe(200)
-  expect(told()).toEqual([])
+  expect(logged()).toEqual([])
 
-  await db.query(sql`UPDATE queue_heartbeats SET consumed_at = now() - interval '1 minute'`)
-  await until(async () => (await status()) === 503 && told().length > 0, { what: 'it to be told', withinMs: 15_000 })
+  await rows(db, sql`UPDATE queue_heartbeats SET consumed_at = now() - interval '1 minute'`)
+  await until(async () => (await status()) === 503 && logged().length > 0, {
+    what: 'it to be logged',
+    withinMs: 15_000,
+  })
   expect(await status()).toBe(503)
   await beat(db)
   expect(await status()).toBe(200)
-  expect(told()).toEqual([
+  expect(logged()).toEqual([
     expect.objectContaining({ level: 40, msg: expect.stringContaining('No worker has taken a job for') }),
     expect.objectContaining({ level: 30, msg: 'A worker takes jobs.' }),
   ])
@@ -134,12 +140,12 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
 
     process.kill(redis.pid, 'SIGSTOP')
     const frozen = await Promise.all([ready(stack), ready(stack), ready(stack)])
-    for (const answer of frozen) expectNotReady(answer, { ...allWell, queue: false })
+    for (const answer of frozen) expectNotReady(answer, { ...allHealthy, queue: false })
     process.kill(redis.pid, 'SIGCONT')
     await untilStatus(stack, 200, 8_000)
 
     await redis.kill()
-    expectNotReady(await ready(stack), { ...allWell, queue: false })
+    expectNotReady(await ready(stack), { ...allHealthy, queue: false })
     await redis.start()
     await untilStatus(stack, 200, 15_000)
     await worker.stop()
@@ -149,9 +155,9 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
 test('a database without all migrations is not ready', async () => {
   const { url, db } = await freshDatabase()
   const stack = await startStack({ databaseUrl: url, redisUrl: null })
-  await db.prisma.$executeRaw`UPDATE _prisma_migrations SET finished_at = NULL`
+  await db.$executeRaw`UPDATE _prisma_migrations SET finished_at = NULL`
   const answer = await ready(stack)
-  expectNotReady(answer, { ...allWell, migrations: false, worker: false })
+  expectNotReady(answer, { ...allHealthy, migrations: false, worker: false })
   expect(answer.json).toMatchObject({
     checks: { migrations: { detail: expect.stringContaining('start the API again') } },
   })

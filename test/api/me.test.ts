@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { sql } from '../../src/db/sql.ts'
-import { permissionNames } from '../../src/models/index.ts'
+import { permissionNames } from '../../src/models/registry.ts'
 import { me as schema } from '../../src/views/me.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
+import { statementsOf } from '../support/statements.ts'
 
-/** GET /api/v3/core/users/me/, and acting as somebody else, which it shows. */
+/** GET /api/v3/core/users/me/, and impersonation, which it shows. */
 
 const path = '/api/v3/core/users/me/'
 
@@ -20,30 +21,32 @@ const read = async (asker: Installation['admin'], as?: string) => {
   return schema.strict().parse(answer.json)
 }
 
-test('the admin sees himself, with every permission there is', async () => {
+test('the admin gets their own user, with every permission', async () => {
   const { user, ...rest } = await read(on.admin)
   expect(rest).toEqual({})
   expect(user).toMatchObject({ pk: 1, username: 'admin', name: 'Administrator', is_active: true, is_superuser: true })
   expect(user).toMatchObject({ email: '', type: 'internal', settings: {} })
   expect(user.groups).toEqual([{ name: 'gatewright Admins', pk: '6f7e0000-0000-4000-8000-000000000501' }])
   expect(user.system_permissions).toEqual(permissionNames(on.engine.registry))
-  const [installed] = await on.db.query<{ id: string }>(sql`SELECT id FROM installation`)
+  const [installed] = await rows<{ id: string }>(on.db, sql`SELECT id FROM installation`)
   expect(user.uid).toBe(createHash('sha256').update(`1-${installed?.id}`).digest('hex'))
   expect(user.avatar).toMatch(/^data:image\/svg\+xml;base64,/)
 })
 
-test('groups above count: their roles, their flag and their settings, the nearer name not before the later', async () => {
+test('inherited from groups above: roles, the superuser flag and settings', async () => {
   const top = await on.make.group({ roles: [(await on.make.role(['view_user'])).pk] })
   const middle = await on.make.group({ parent: top.pk })
   const someone = await on.make.user({ permissions: ['view_group'], groups: [middle.pk] })
   const settings = (pk: string, name: string, value: unknown) =>
-    on.db.query(
+    rows(
+      on.db,
       sql`UPDATE groups SET name = ${name}, attributes = ${JSON.stringify({ settings: value, other: 1 })}::jsonb WHERE pk = ${pk}`,
     )
   await settings(top.pk, 'me b', { theme: { dark: true, size: 1 }, order: 'b' })
   await settings(middle.pk, 'me a', { theme: { size: 2 }, order: 'a', mine: 'group' })
   await settings(someone.group, 'me c', 'no object')
-  await on.db.query(
+  await rows(
+    on.db,
     sql`UPDATE users SET attributes = '{"settings": {"mine": "user"}, "avatar": "https://example.com/me.png"}' WHERE pk = ${someone.pk}`,
   )
   const { user } = await read(someone)
@@ -58,12 +61,22 @@ test.for(['http://example.com/a.png', 'javascript:alert(1)', 'https://', 7])(
   async (avatar) => {
     const someone = await on.make.user()
     const attributes = JSON.stringify({ avatar })
-    await on.db.query(sql`UPDATE users SET attributes = ${attributes}::jsonb WHERE pk = ${someone.pk}`)
+    await rows(on.db, sql`UPDATE users SET attributes = ${attributes}::jsonb WHERE pk = ${someone.pk}`)
     expect((await read(someone)).user.avatar).toMatch(/^data:image/)
   },
 )
 
-test('there is nothing to ask for', async () => {
+test('takes at most 3 statements, impersonating or not', async () => {
+  const someone = await on.make.user({ permissions: ['view_user'] })
+  for (const as of [undefined, someone.username]) {
+    const { length } = await statementsOf(() => read(on.admin, as))
+    // Two at least, authentication and the user: fewer would mean that they were not recorded.
+    expect(length).toBeGreaterThanOrEqual(2)
+    expect(length).toBeLessThanOrEqual(3)
+  }
+})
+
+test('no parameters are accepted', async () => {
   expect((await on.admin.get(`${path}?page=1`)).json).toEqual({ page: ['Unknown parameter.'], code: 'invalid' })
 })
 
@@ -81,22 +94,22 @@ describe('Impersonate-User', () => {
     expect(answer.status).toBe(403)
   })
 
-  test('needs the permission, and does not tell others who is there', async () => {
+  test('requires the permission, and does not show other callers which users exist', async () => {
     const someone = await on.make.user()
-    for (const name of [someone.username, 'nobody']) {
+    for (const name of [someone.username, 'no-such-user']) {
       const answer = await someone.get(path, { headers: { 'impersonate-user': name } })
       expect(answer).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
     }
   })
 
-  test('leads to a superuser only from one', async () => {
+  test('lets only a superuser impersonate a superuser', async () => {
     const supporter = await on.make.user({ permissions: ['impersonate'] })
     expect(await supporter.get(path, { headers: { 'impersonate-user': 'admin' } })).toMatchObject({ status: 403 })
     const other = await on.make.user()
     expect((await read(supporter, other.username)).original?.pk).toBe(supporter.pk)
   })
 
-  test.for(['nobody', '', 'x'.repeat(200), 'ümläut'])('of nobody, %s, is a fault', async (name) => {
+  test.for(['no-such-user', '', 'x'.repeat(200), 'ümläut'])('of a missing user, %s, is an error', async (name) => {
     const answer = await on.admin.get(path, { headers: { 'impersonate-user': name } })
     expect(answer.status).toBe(400)
     expect(answer.json).toEqual({ 'Impersonate-User': ['There is no active user of this name.'], code: 'invalid' })
@@ -104,7 +117,7 @@ describe('Impersonate-User', () => {
 
   test('finds a name beyond Latin-1, sent as UTF-8', async () => {
     const someone = await on.make.user()
-    await on.db.query(sql`UPDATE users SET username = 'žofie' WHERE pk = ${someone.pk}`)
+    await rows(on.db, sql`UPDATE users SET username = 'žofie' WHERE pk = ${someone.pk}`)
     expect((await read(on.admin, Buffer.from('žofie').toString('latin1'))).user.pk).toBe(someone.pk)
   })
 
@@ -115,7 +128,8 @@ describe('Impersonate-User', () => {
       headers: { 'impersonate-user': deployer.username },
     })
     expect(answer).toMatchObject({ status: 200, json: { applied: true } })
-    const [row] = await on.db.query(
+    const [row] = await rows(
+      on.db,
       sql`SELECT actor_pk, actor_name, real_pk, real_name FROM audit_rows ORDER BY pk DESC LIMIT 1`,
     )
     expect(row).toEqual({ actor_pk: deployer.pk, actor_name: deployer.username, real_pk: 1, real_name: 'admin' })

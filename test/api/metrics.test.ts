@@ -12,7 +12,7 @@ const applyRoute = '/api/v3/core/transactional/applications/'
 
 type Samples = Map<string, number>
 
-/** Each sample of a scrape by its name and labels, as written. */
+/** Each sample of a scrape by its name and labels. */
 async function scrape(stack: Stack): Promise<Samples> {
   const { status, text, ms } = await stack.get('/-/metrics/')
   expect(status).toBe(200)
@@ -30,7 +30,7 @@ const request = (method: string, route: string, status: number) =>
 const apply = (kind: string, result: string, reason: string) =>
   `gatewright_applies_total{kind="${kind}",result="${result}",reason="${reason}"}`
 
-/** What holds wherever the queue lives. */
+/** What holds for both stores of the queue. */
 function claims(queue: () => Promise<string | null>): void {
   test('counts exactly what happened, by route pattern and outcome', { timeout: 30_000 }, async () => {
     const { url, db } = await freshDatabase()
@@ -42,13 +42,13 @@ function claims(queue: () => Promise<string | null>): void {
     expect(await stack.put({ ...example, provider_model: 'no-such-model' })).toMatchObject({ status: 400 })
     expect(await stack.get('/api/v3/nothing/of/the/kind/')).toMatchObject({ status: 404 })
 
-    // Refused in the worker's transaction: the submitter loses his access after the run was recorded.
+    // Refused in the worker's transaction: the submitter loses the permission after the run was recorded.
     worker.signal('SIGSTOP')
     const answer = stack.put({ ...example, app: { ...example.app, meta_description: 'other' } })
-    await until(async () => (await db.prisma.run.count({ where: { state: 'queued' } })) === 1, {
+    await until(async () => (await db.run.count({ where: { state: 'queued' } })) === 1, {
       what: 'the run to be recorded',
     })
-    await db.prisma.user.updateMany({ data: { isActive: false } })
+    await db.user.updateMany({ data: { isActive: false } })
     worker.signal('SIGCONT')
     expect(await answer).toMatchObject({ status: 200, json: { applied: false } })
     await worker.stop()
@@ -86,18 +86,17 @@ function claims(queue: () => Promise<string | null>): void {
       expect(labels).not.toContain(secret)
   })
 
-  test('a run that waits is seen by its age', async () => {
+  test('a run that waits is shown by its age', async () => {
     const { url, db } = await freshDatabase()
     const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
     const idle = await scrape(stack)
     expect(idle.get('gatewright_oldest_waiting_run_seconds')).toBe(0)
     expect(idle.has('gatewright_last_consumption_timestamp_seconds')).toBe(false)
 
-    await db.prisma.$executeRaw`
-      INSERT INTO runs (id, title, request_id, blueprint, logs, created_at)
-      SELECT gen_random_uuid(), 'apply', 'r', 'sealed', '{}', now() - make_interval(secs => age) FROM unnest(ARRAY[10.0, 300.0]) age`
-    await db.prisma
-      .$executeRaw`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', '2026-01-01T00:00:00Z')`
+    await db.$executeRaw`
+      INSERT INTO runs (id, title, kind, request_id, blueprint, logs, created_at)
+      SELECT gen_random_uuid(), 'apply', 'radius', 'r', 'sealed', '{}', now() - make_interval(secs => age) FROM unnest(ARRAY[10.0, 300.0]) age`
+    await db.$executeRaw`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', '2026-01-01T00:00:00Z')`
     const busy = await scrape(stack)
     expect(busy.get('gatewright_waiting_runs')).toBe(2)
     expect(busy.get('gatewright_oldest_waiting_run_seconds')).toBeGreaterThanOrEqual(300)
@@ -132,7 +131,7 @@ describe("the queue on PostgreSQL's", () => claims(async () => null))
 describe.runIf(needs('redis-server'))('the queue on Redis', () => {
   claims(freshRedis)
 
-  test('a Redis that is away leaves its gauges out, and the scrape says so', async () => {
+  test('a Redis that is away leaves its gauges out, and the scrape reports it', async () => {
     const { url } = await freshDatabase()
     const redis = await ownRedis()
     const stack = await startStack({ databaseUrl: url, redisUrl: redis.url })
@@ -147,8 +146,8 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
       expect(of(samples, 'gatewright_jobs')).toEqual({})
     }
     const answer = await stack.put(example)
-    expect(answer).toMatchObject({ status: 503, json: { code: 'not_applied' } })
-    expect((await scrape(stack)).get(apply('radius', 'not_applied', 'not_applied'))).toBe(1)
+    expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled' } })
+    expect((await scrape(stack)).get(apply('radius', 'cancelled', 'cancelled'))).toBe(1)
     await redis.start()
     await until(async () => (await scrape(stack)).get('gatewright_up{part="queue"}') === 1, {
       what: 'the queue to be back',

@@ -3,19 +3,19 @@ import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
 import { type Installation, installation, type Kind, named } from '../support/installation.ts'
 
-/** Submissions with many faults, and the one answer that names all of them. */
+/** Submissions with many errors, and the answer with all of them. */
 
 export type Wrong = {
   kind: Kind
-  /** What application and provider are called; default: a name that is free. */
+  /** The name of application and provider; default: an unused name. */
   name?: string
   app?: Record<string, unknown>
   provider?: Record<string, unknown>
-  /** Members beside `app` and `provider`, or in their place. */
+  /** Fields beside `app` and `provider`, or in their place. */
   others?: Record<string, unknown>
 }
 
-/** Sends the example of a kind with these members, and sees that nothing is written. */
+/** Sends the example of a kind with these fields, and checks that nothing is written. */
 export async function refusal(there: Installation, { kind, name = 'new', app = {}, provider = {}, others }: Wrong) {
   const body = await named(kind, name, { app, provider })
   const before = await counts(there.db)
@@ -34,14 +34,14 @@ export async function installationWith(...kinds: Kind[]): Promise<Installation> 
   return there
 }
 
-/** What JSON says and JavaScript would not write. */
+/** JSON that JavaScript cannot write. */
 const raw = (body: unknown) =>
   JSON.stringify(body)
     .replaceAll('"PROTO"', '"__proto__"')
     .replaceAll('"HUGE"', '1e400')
     .replaceAll('"-HUGE"', '-1e400')
 
-/** @param there asked when the tests run */
+/** @param there called when the tests run */
 export function testRefusals(
   there: () => Installation,
   cases: Readonly<Record<string, Wrong & { says: object }>>,
@@ -51,10 +51,10 @@ export function testRefusals(
   })
 }
 
-/** A key of nothing. */
+/** The key of no row. */
 export const none = '6f7e0000-0000-4000-8000-00000000ffff'
 
-export const required = ['This member is required.']
+export const required = ['This field is required.']
 export const noFlow = [`There is no flow with the key ${none}.`]
 export const noKeyPair = [`There is no certificatekeypair with the key ${none}.`]
 export const notBoolean = 'Must be true or false.'

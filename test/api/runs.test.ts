@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { parse } from '../../src/blueprint/yaml.ts'
+import { parse } from '../../src/document/yaml.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { example, type Installation, installation, kinds, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
@@ -25,7 +25,7 @@ const seen = ({ json }: Answer) =>
 const withoutSecrets = (name: string) =>
   named('oauth2', name, { provider: { client_id: undefined, client_secret: undefined } })
 
-test('a run tells all there is to know', async () => {
+test('a run is shown with every field', async () => {
   const run = await submitter.get(await submitted(await named('oauth2', 'all')))
   const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   expect(run.json).toEqual({
@@ -42,32 +42,42 @@ test('a run tells all there is to know', async () => {
     generated: {},
     submitter: submitter.pk,
     request_id: expect.any(String),
-    rings: 1,
+    kind: 'oauth2',
+    slug: 'all',
+    submitter_name: submitter.username,
+    attempts: 1,
     created_at: at,
     started_at: at,
     finished_at: at,
+    queue_ms: expect.any(Number),
+    work_ms: expect.any(Number),
   })
+  const { created_at, started_at, finished_at, queue_ms, work_ms } = seen(run)
+  expect(queue_ms).toBe(Date.parse(String(started_at)) - Date.parse(String(created_at)))
+  expect(work_ms).toBe(Date.parse(String(finished_at)) - Date.parse(String(started_at)))
   expect(run.headers['cache-control']).toBe('no-store')
 })
 
-describe('who may read it', () => {
-  test('its submitter, and superusers; to others it is not there', async () => {
+describe('who may read a run', () => {
+  test('its submitter, superusers and holders of view_run; for others there is no such run', async () => {
     const path = await submitted(await named('oauth2', 'whose'))
     const stranger = await there.make.user({
       permissions: ['add_application', 'add_oauth2provider', 'view_application'],
     })
     expect((await submitter.get(path)).status).toBe(200)
     expect((await there.admin.get(path)).status).toBe(200)
+    const auditor = await there.make.user({ permissions: ['view_run'] })
+    expect((await auditor.get(path)).status).toBe(200)
     const none = await stranger.get('/api/v3/blueprints/runs/6f7e0000-0000-7000-8000-000000000000/')
     expect(await stranger.get(path)).toMatchObject({ status: 404, json: none.json })
     expect(none.json).toEqual({ detail: 'There is no such run.', code: 'not_found' })
     expect(await there.as('').get(path)).toMatchObject({ status: 401 })
   })
 
-  test('nobody in place of a submitter who is gone, save superusers', async () => {
+  test('a run of a deleted submitter is visible to superusers only', async () => {
     const leaver = await there.make.user({ permissions: ['add_application', 'add_oauth2provider'] })
     const path = await submitted(await named('oauth2', 'leaver'), leaver)
-    await there.db.prisma.user.delete({ where: { pk: leaver.pk } })
+    await there.db.user.delete({ where: { pk: leaver.pk } })
     expect((await submitter.get(path)).status).toBe(404)
     expect((await there.admin.get(path)).json).toMatchObject({ submitter: null })
   })
@@ -99,37 +109,39 @@ describe('who may read it', () => {
   })
 })
 
-describe('values that the service made up', () => {
+describe('generated values', () => {
   test('are for the submitter alone', async () => {
     const path = await submitted(await withoutSecrets('made-up'))
     const own = seen(await submitter.get(path))
-    const made = await there.db.prisma.provider.findUniqueOrThrow({ where: { name: 'made-up' } })
+    const made = await there.db.provider.findUniqueOrThrow({ where: { name: 'made-up' } })
     expect(own.generated).toEqual({
       provider: { client_id: made.oauth2ClientId, client_secret: expect.stringMatching(/^\w{128}$/) },
     })
-    const foreign = await there.admin.get(path)
-    expect(seen(foreign).generated).toEqual({})
-    expect(foreign.text).not.toContain(own.generated.provider?.client_secret)
+    for (const other of [there.admin, await there.make.user({ permissions: ['view_run'] })]) {
+      const foreign = await other.get(path)
+      expect(seen(foreign).generated).toEqual({})
+      expect(foreign.text).not.toContain(own.generated.provider?.client_secret)
+    }
   })
 
-  test('are not for whoever only acts as the submitter', async () => {
-    const path = await submitted(await withoutSecrets('made-up-for-him'))
+  test('are not for another user who impersonates the submitter', async () => {
+    const path = await submitted(await withoutSecrets('made-up-for-the-submitter'))
     const supporter = await there.make.user({ permissions: ['impersonate'] })
     const acting = { headers: { 'impersonate-user': submitter.username } }
     const foreign = await supporter.get(path, acting)
     expect([foreign.status, seen(foreign).generated]).toEqual([200, {}])
-    const submission = await supporter.put(applyPath, await withoutSecrets('made-up-by-him'), acting)
-    const his = await supporter.get(submission.headers['content-location'] ?? '', acting)
-    expect(seen(his).generated).toMatchObject({ provider: { client_secret: expect.stringMatching(/^\w{128}$/) } })
+    const submission = await supporter.put(applyPath, await withoutSecrets('made-up-by-a-supporter'), acting)
+    const theirs = await supporter.get(submission.headers['content-location'] ?? '', acting)
+    expect(seen(theirs).generated).toMatchObject({ provider: { client_secret: expect.stringMatching(/^\w{128}$/) } })
     const other = await there.make.user({ permissions: ['impersonate'] })
     expect(seen(await other.get(submission.headers['content-location'] ?? '', acting)).generated).toEqual({})
   })
 
-  test('can be read twice, and not after they expired', async () => {
+  test('can be read twice, but not after they expired', async () => {
     const path = await submitted(await withoutSecrets('expiring'))
     const [first, second] = [await submitter.get(path), await submitter.get(path)]
     expect(seen(second).generated).toEqual(seen(first).generated)
-    await there.db.prisma.run.updateMany({
+    await there.db.run.updateMany({
       where: { title: 'apply oauth2 expiring' },
       data: { generatedUntil: new Date(Date.now() - 1) },
     })
@@ -138,13 +150,13 @@ describe('values that the service made up', () => {
 
   test('are kept for 24 hours', async () => {
     await submitted(await withoutSecrets('kept'))
-    const run = await there.db.prisma.run.findFirstOrThrow({ where: { title: 'apply oauth2 kept' } })
+    const run = await there.db.run.findFirstOrThrow({ where: { title: 'apply oauth2 kept' } })
     const hours = ((run.generatedUntil?.getTime() ?? 0) - run.createdAt.getTime()) / 3_600_000
     expect(hours).toBeCloseTo(24, 1)
     expect(run.generated).toMatch(/^v1\./)
   })
 
-  test('are not made up again by the same PUT', async () => {
+  test('are not generated again by the same PUT', async () => {
     const body = await withoutSecrets('again')
     await submitted(body)
     expect(seen(await submitter.get(await submitted(body))).generated).toEqual({})
@@ -166,17 +178,17 @@ test.each(kinds)('the blueprint of %s is the document that was applied, its secr
   expect(shown).toEqual({ ...body.provider, ...Object.fromEntries(masked.map((name) => [name, '********'])) })
 })
 
-/** The examples' secrets say that they are only examples. */
+/** The secrets of the examples are only examples. */
 const secretsIn = (provider: object): string[] => JSON.stringify(provider).match(/example-only[\w-]*/g) ?? []
 
-test('a run that a worker holds is running, and one that nobody took is queued', async () => {
+test('a run that a worker has locked is running, and one that no worker took is queued', async () => {
   const release = there.hold()
   const answering = submitter.put(applyPath, await named('oauth2', 'held'), { headers: { 'x-request-id': 'held' } })
   await there.queued(1)
-  const { id } = await there.db.prisma.run.findFirstOrThrow({ where: { requestId: 'held' } })
+  const { id } = await there.db.run.findFirstOrThrow({ where: { requestId: 'held' } })
   const state = async () => seen(await submitter.get(`/api/v3/blueprints/runs/${id}/`)).state
   expect(await state()).toBe('queued')
-  await there.db.prisma.$transaction(async (tx) => {
+  await there.db.$transaction(async (tx) => {
     await tx.$queryRaw`SELECT 1 FROM runs WHERE id = ${id}::uuid FOR UPDATE`
     expect(await state()).toBe('running')
   })

@@ -7,13 +7,13 @@ import { type Description, type Operation, readDescription } from '../support/op
 
 let service: Installation
 let api: Description
-/** Authenticated, and permitted nothing. */
-let nobody: Made
+/** Authenticated, without any permission. */
+let plain: Made
 
 beforeAll(async () => {
   service = await installation()
   api = await readDescription(service.app)
-  nobody = await service.make.user()
+  plain = await service.make.user()
 })
 
 const find = (id: string): Operation => {
@@ -36,7 +36,7 @@ const blueprint = {
   entries: [{ model: 'service_core.group', identifiers: { name: 'of a blueprint' } }],
 }
 
-/** What an operation is asked so that it succeeds; a list and the like need nothing. */
+/** Requests that succeed, by operation. Lists need nothing. */
 const successes: Readonly<Record<string, () => Promise<Sent>>> = {
   blueprints_update: async () => ({ body: blueprint }),
   blueprints_runs_retrieve: async () => {
@@ -47,7 +47,7 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
     const [member, role] = [await service.make.user(), await service.make.role(['view_user'])]
     return { body: { name: randomUUID(), users: [member.pk], roles: [role.pk], attributes: { a: { b: [null, 1] } } } }
   },
-  core_groups_partial_update: async () => ({ values: [(await service.make.group()).pk], body: { users: [nobody.pk] } }),
+  core_groups_partial_update: async () => ({ values: [(await service.make.group()).pk], body: { users: [plain.pk] } }),
   core_tokens_create: async () => ({ body: { identifier: randomUUID() } }),
   core_tokens_partial_update: async () => ({ values: [await newToken()], body: { description: 'changed' } }),
   core_tokens_view_key_retrieve: async () => ({ values: [await newToken()] }),
@@ -76,16 +76,16 @@ describe('every answer is as described', () => {
       const answer = await send(operation, sent ?? {})
       expect.soft(answer.status, `${operationId}: ${answer.text}`).toBe(method === 'POST' ? 201 : 200)
       expect.soft(Object.keys(responses)[0], operationId).toBe(String(answer.status))
-      expect.soft(api.judge(operation, answer), operationId).toEqual([])
+      expect.soft(api.validate(operation, answer), operationId).toEqual([])
     }
   })
 
-  test('lists, with rows and without, of all that they can show', async () => {
+  test('lists, with rows and without, with every include', async () => {
     const parent = await service.make.group({ superuser: true })
     const child = await service.make.group({ parent: parent.pk, roles: [(await service.make.role([])).pk] })
     await service.make.user({ groups: [child.pk] })
     for (const kind of ['saml', 'scim'] as const) await service.admin.put(applyPath, await named(kind, `list-${kind}`))
-    const [application] = await service.db.prisma.application.findMany({ where: { slug: 'list-saml' } })
+    const [application] = await service.db.application.findMany({ where: { slug: 'list-saml' } })
     const entries = [
       { model: 'service_stages_totp.totpdevice', identifiers: { name: 'Phone', user: 1 } },
       {
@@ -97,7 +97,7 @@ describe('every answer is as described', () => {
     expect(made.json).toMatchObject({ applied: true })
     for (const operation of api.operations.filter(({ operationId }) => operationId.endsWith('_list'))) {
       const { json } = await send(operation, {})
-      expect.soft(json, operation.operationId).toHaveProperty('results.0.pk')
+      expect.soft(json, operation.operationId).toHaveProperty(['results', '0'])
       const include = operation.parameters
         .filter(({ name }) => name.startsWith('include_'))
         .map(({ name }) => `&${name}=false`)
@@ -108,7 +108,7 @@ describe('every answer is as described', () => {
         ...include.map((each) => `?page_size=7${each}`),
       ])
         expect
-          .soft(api.judge(operation, await send(operation, { query })), `${operation.operationId}${query}`)
+          .soft(api.validate(operation, await send(operation, { query })), `${operation.operationId}${query}`)
           .toEqual([])
     }
   })
@@ -138,22 +138,22 @@ describe('every answer is as described', () => {
     for (const operation of described) {
       const answer = await ask(operation)
       expect.soft(answer.status, `${operation.operationId}: ${answer.text}`).toBe(Number(status))
-      expect.soft(api.judge(operation, answer), operation.operationId).toEqual([])
+      expect.soft(api.validate(operation, answer), operation.operationId).toEqual([])
     }
   })
 
-  test('403, for who lacks the permission', async () => {
+  test('403, without the permission', async () => {
     for (const operation of api.operations) {
       const isOpen = operation['x-permission'].includes('authenticated')
       const headers = isOpen ? { 'impersonate-user': 'admin' } : {}
       const { method } = operation
-      const answer = await nobody.send({ method: method as 'GET', url: pathOf(operation), headers })
+      const answer = await plain.send({ method: method as 'GET', url: pathOf(operation), headers })
       expect.soft(answer.status, operation.operationId).toBe(403)
-      expect.soft(api.judge(operation, answer), operation.operationId).toEqual([])
+      expect.soft(api.validate(operation, answer), operation.operationId).toEqual([])
     }
   })
 
-  test('bodies with faults at every depth, and none at all', async () => {
+  test('bodies with errors at every depth, and no body', async () => {
     const wrong = [
       { code: [1], parent: {}, users: ['x'], app: { slug: '!' }, provider: { redirect_uris: [{}] } },
       [],
@@ -164,32 +164,32 @@ describe('every answer is as described', () => {
       for (const body of wrong) {
         const answer = await send(operation, { body })
         expect.soft([400, 404], operation.operationId).toContain(answer.status)
-        expect.soft(api.judge(operation, answer), operation.operationId).toEqual([])
+        expect.soft(api.validate(operation, answer), operation.operationId).toEqual([])
       }
       const { method } = operation
       const headers = { 'content-type': 'application/json' }
       const empty = await service.admin.send({ method: method as 'PUT', url: pathOf(operation), headers, payload: '{' })
-      expect.soft(api.judge(operation, empty), operation.operationId).toEqual([])
+      expect.soft(api.validate(operation, empty), operation.operationId).toEqual([])
     }
   })
 
-  test('412, a key that is gone, an outcome that is not known and one that is certainly nothing', async () => {
+  test('412, a key that is gone, an unknown outcome and a cancelled run', async () => {
     const put = find('core_transactional_applications_update')
     const body = await named('radius', 'conditions')
     await service.admin.put(applyPath, body)
     const taken = await service.admin.put(applyPath, body, { ifNoneMatch: '*' })
     expect(taken.status).toBe(412)
-    expect(api.judge(put, taken)).toEqual([])
+    expect(api.validate(put, taken)).toEqual([])
 
     const identifier = await newToken()
     const view = find('core_tokens_view_key_retrieve')
     const [, gone] = [await send(view, { values: [identifier] }), await send(view, { values: [identifier] })]
     expect(gone.status).toBe(410)
-    expect(api.judge(view, gone)).toEqual([])
+    expect(api.validate(view, gone)).toEqual([])
 
     const unattended = await installation({ workers: 'none', applyWaitMs: 100 })
     const waited = await unattended.admin.put(applyPath, body)
     expect(waited.status).toBe(503)
-    expect(api.judge(put, waited)).toEqual([])
+    expect(api.validate(put, waited)).toEqual([])
   })
 })

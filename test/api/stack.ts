@@ -3,12 +3,14 @@ import { startServer } from '../../src/server.ts'
 import { atEnd } from '../support/at-end.ts'
 import { type Running, run } from '../support/processes.ts'
 
-/** The API in this process, on a free port; workers beside it as processes of their own. */
+/** The API in this process, on a free port, and workers as child processes. */
 export type Stack = {
   get(path: string, init?: RequestInit): Promise<Answer>
+  /** As the first admin. */
+  send(method: string, path: string, body?: unknown): Promise<Answer>
   /** Submits as the first admin. */
   put(body: unknown): Promise<Answer>
-  /** Resolves once it consumes. Whoever starts one stops it. */
+  /** Resolves when it consumes. The test must stop it. */
   startWorker(): Promise<Running>
 }
 
@@ -39,14 +41,16 @@ export async function startStack({
     const isJson = response.headers.get('Content-Type')?.startsWith('application/json') === true && text !== ''
     return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined, ms }
   }
+  const send: Stack['send'] = (method, path, body) =>
+    get(path, {
+      method,
+      headers: { Authorization: `Bearer ${secrets.BOOTSTRAP_TOKEN}`, 'Content-Type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
   return {
     get,
-    put: (body) =>
-      get('/api/v3/core/transactional/applications/', {
-        method: 'PUT',
-        headers: { Authorization: `Bearer ${secrets.BOOTSTRAP_TOKEN}`, 'Content-Type': 'application/json' },
-        body: JSON.stringify(body),
-      }),
+    send,
+    put: (body) => send('PUT', '/api/v3/core/transactional/applications/', body),
     startWorker: async () => {
       const worker = run('workers/blueprint.ts', { env })
       await worker.line(/worker ready/)

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { reconcile } from '../../src/blueprint/run/reconcile.ts'
-import { sql } from '../../src/db/sql.ts'
+import { eraseExpired } from '../../src/runs/reconcile.ts'
 import { everything } from '../support/contents.ts'
 import { type Installation, installation } from '../support/installation.ts'
 import type { Made, Make } from '../support/make.ts'
+import { rows, sql } from '../support/sql.ts'
 import { sender } from './sending.ts'
 
 let there: Installation
@@ -23,7 +23,7 @@ const { post, patch } = sender()
 const keyOf = (who: Made | Installation['admin'], name = identifier) => who.get(`${path}${name}/view_key/`)
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 
-test('a token is made for the caller and answered without its secret', async () => {
+test('a token is created for the caller and shown without its secret', async () => {
   const ada = await make.user()
   const { status, json, text } = await post(ada, path, { identifier, description: 'CI' })
   expect(status).toBe(201)
@@ -56,12 +56,12 @@ describe('its key', () => {
     expect(await keyOf(ada)).toMatchObject({ status: 410, json: { code: 'key_gone' } })
     expect(await everything(there.db)).not.toContain(key)
     expect(there.log.join('')).not.toContain(key)
-    const audited = await there.db.prisma.auditRow.findMany({ where: { action: 'view_key', actorPk: ada.pk } })
+    const audited = await there.db.auditRow.findMany({ where: { action: 'view_key', actorPk: ada.pk } })
     expect(audited).toHaveLength(1)
-    expect(audited[0]?.changes).toMatchObject([{ model: 'service_core.token', action: 'view_key', members: [] }])
+    expect(audited[0]?.changes).toMatchObject([{ model: 'service_core.token', action: 'view_key', fields: [] }])
   })
 
-  test('is not taken away by whoever asks without wanting to see it', async () => {
+  test('is not used up by a HEAD request', async () => {
     const ada = await make.user()
     await post(ada, path, { identifier })
     const asked = await ada.send({ method: 'HEAD', url: `${path}${identifier}/view_key/` })
@@ -69,14 +69,14 @@ describe('its key', () => {
     expect((await keyOf(ada)).status).toBe(200)
   })
 
-  test('of two who ask at once, one has it', async () => {
+  test('is shown to one of two simultaneous requests', async () => {
     const ada = await make.user()
     await post(ada, path, { identifier })
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => keyOf(ada)))).map(({ status }) => status)
     expect(statuses.sort()).toEqual([200, ...Array.from({ length: 7 }, () => 410)])
   })
 
-  test('is nobody else’s but by view_token_key and all rights of its owner', async () => {
+  test('is shown to others only with view_token_key and all rights of its owner', async () => {
     const ada = await make.user({ permissions: ['view_user'] })
     await post(ada, path, { identifier })
     expect(await keyOf(await make.user())).toMatchObject({ status: 404, json: { code: 'not_found' } })
@@ -84,13 +84,13 @@ describe('its key', () => {
     expect((await keyOf(await make.user({ permissions: ['view_token_key', 'view_user'] }))).status).toBe(200)
   })
 
-  test('is not the impersonator’s by `impersonate` alone, nor is a token of his making', async () => {
+  test('is not shown to an impersonator by `impersonate` alone, nor is a token that they created', async () => {
     const bob = await make.user()
     const acting = { headers: { 'impersonate-user': bob.username } }
     const ada = await make.user({ permissions: ['impersonate'] })
     const made = await post(ada, path, { identifier }, { 'impersonate-user': bob.username })
     expect(made).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
-    expect(await there.db.prisma.token.count({ where: { identifier } })).toBe(0)
+    expect(await there.db.token.count({ where: { identifier } })).toBe(0)
     await post(bob, path, { identifier })
     const url = `${path}${identifier}/view_key/`
     expect(await ada.get(url, acting)).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
@@ -100,33 +100,34 @@ describe('its key', () => {
     expect((await cyd.get(url, acting)).status).toBe(200)
   })
 
-  test('of a superuser is not shown to whoever is none', async () => {
+  test('of a superuser is shown to superusers only', async () => {
     const root = await make.user({ superuser: true })
     await post(root, path, { identifier })
     expect((await keyOf(await make.user({ permissions: ['view_token_key'] }))).status).toBe(404)
     expect((await keyOf(there.admin)).status).toBe(200)
   })
 
-  test('is gone after a day, viewed or not, and then not even kept', async () => {
+  test('is gone after a day, viewed or not, and then erased', async () => {
     const ada = await make.user()
     await post(ada, path, { identifier })
-    await there.db.query(
+    await rows(
+      there.db,
       sql`UPDATE tokens SET created_at = now() - interval '24 hours 1 second' WHERE identifier = ${identifier}`,
     )
     expect((await keyOf(ada)).status).toBe(410)
-    await reconcile(there.db, { ring: there.ring, standsInLine: async () => false }, there.worker.log)
-    const { sealedKey } = await there.db.prisma.token.findUniqueOrThrow({ where: { identifier } })
+    await eraseExpired(there.db)
+    const { sealedKey } = await there.db.token.findUniqueOrThrow({ where: { identifier } })
     expect(sealedKey).toBeNull()
   })
 
-  test('of no token', async () => {
+  test('of a missing token', async () => {
     expect((await keyOf(there.admin)).status).toBe(404)
     expect((await keyOf(there.admin, 'no%20such')).status).toBe(404)
   })
 })
 
 describe('a change', () => {
-  test('touches what was sent, and resets nothing', async () => {
+  test('changes the sent fields, and resets none', async () => {
     const ada = await make.user()
     const made = await post(ada, path, { identifier, intent: 'app_password', description: 'd', expires: inDays(9) })
     const { status, json } = await patch(ada, `${path}${identifier}/`, { description: 'e' })
@@ -148,7 +149,7 @@ describe('a change', () => {
     expect((await patch(cyd, `${path}${identifier}/`, { description: 'x' })).status).toBe(200)
   })
 
-  test('of the intent opens and closes the API to its key, whose letter stays as it was made', async () => {
+  test('of the intent opens and closes the API to its key, whose letter does not change', async () => {
     const ada = await make.user()
     await post(ada, path, { identifier, intent: 'app_password' })
     const { key } = (await keyOf(ada)).json as { key: string }
@@ -168,41 +169,41 @@ describe('a change', () => {
     const { status, json } = await patch(ada, `${path}${identifier}/`, { user: root.pk })
     expect([status, json]).toEqual([
       400,
-      { code: 'invalid', user: ['A token stays with its user: leave this member out.'] },
+      { code: 'invalid', user: ['A token stays with its user: leave this field out.'] },
     ])
-    expect(await there.db.prisma.token.findUnique({ where: { identifier } })).toMatchObject({ userPk: ada.pk })
+    expect(await there.db.token.findUnique({ where: { identifier } })).toMatchObject({ userPk: ada.pk })
   })
 })
 
-describe('what is not the caller’s to say', () => {
+describe('fields that the caller may not set', () => {
   test.each([
     [{ user: 'root' }, 403, 'add_token'],
     [{ intent: 'recovery' }, 403, 'only a superuser'],
     [{ intent: 'verification' }, 403, 'only a superuser'],
     [{ expiring: false }, 403, 'only a superuser'],
-    [{ managed: 'x' }, 400, 'Only a superuser may set this member.'],
-    [{ expires: inDays(366) }, 400, 'Must be at most 365 days ahead.'],
+    [{ managed: 'x' }, 400, 'Only a superuser may set this field.'],
+    [{ expires: inDays(366) }, 400, 'Must be at most 365 days from now.'],
   ] as const)('%j: %i', async (sent, expected, words) => {
     const root = await make.user({ superuser: true })
     const ada = await make.user()
     const body = { identifier, ...sent, ...('user' in sent && { user: root.pk }) }
     const { status, text } = await post(ada, path, body)
     expect([status, text]).toEqual([expected, expect.stringContaining(words)])
-    expect(await there.db.prisma.token.count({ where: { identifier } })).toBe(0)
+    expect(await there.db.token.count({ where: { identifier } })).toBe(0)
     expect((await post(there.admin, path, body)).status).toBe(201)
   })
 })
 
-test('what is taken in a member that he may not set is not the caller’s to know', async () => {
+test('taken values of a field that the caller may not set are not shown', async () => {
   await post(there.admin, path, { identifier, managed: `m-${identifier}` })
   const { status, json } = await post(await make.user(), path, {
     identifier: `${identifier}-2`,
     managed: `m-${identifier}`,
   })
-  expect([status, json]).toEqual([400, { code: 'invalid', managed: ['Only a superuser may set this member.'] }])
+  expect([status, json]).toEqual([400, { code: 'invalid', managed: ['Only a superuser may set this field.'] }])
 })
 
-describe('what is wrong is told by member', () => {
+describe('errors are reported by field', () => {
   test('all at once', async () => {
     await post(there.admin, path, { identifier, managed: `m-${identifier}` })
     const bad = {
@@ -220,11 +221,11 @@ describe('what is wrong is told by member', () => {
       expires: ['Must be a date and time such as 2027-01-31T12:00:00Z.'],
       expiring: ['Must be true or false.'],
       description: ['Must be text.'],
-      key: ['Unknown member.'],
+      key: ['Unknown field.'],
     })
   })
 
-  test('a user that cannot be one, to whoever may make none for others too', async () => {
+  test('a malformed user, also to a caller who may not create tokens for others', async () => {
     const { status, json } = await post(await make.user(), path, { identifier, user: 'me' })
     expect([status, json]).toEqual([400, { code: 'invalid', user: ['Must be a whole number.'] }])
   })

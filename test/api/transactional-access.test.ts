@@ -4,7 +4,7 @@ import { counts, versions } from '../support/contents.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made, Make } from '../support/make.ts'
 
-/** Who may apply, and who learns what. */
+/** Who may apply, and what a refusal shows. */
 
 let there: Installation
 let make: Make
@@ -20,7 +20,7 @@ async function unwritten<Result>(act: () => Promise<Result>): Promise<Result> {
   return result
 }
 
-describe('whoever is nobody gets one answer, whatever the reason', () => {
+describe('every unauthenticated caller gets the same answer', () => {
   const refused = {
     detail: 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.',
     code: 'not_authenticated',
@@ -57,9 +57,9 @@ describe('whoever is nobody gets one answer, whatever the reason', () => {
   ])('%s', async (_, header) => {
     const authorization = await header()
     const headers = { 'content-type': 'application/json', ...(authorization !== undefined && { authorization }) }
-    const nobody = there.as('')
+    const anonymous = there.as('')
     const answer = await unwritten(() =>
-      nobody.send({
+      anonymous.send({
         method: 'PUT',
         url: applyPath,
         payload: '{"not":"looked at"',
@@ -70,7 +70,7 @@ describe('whoever is nobody gets one answer, whatever the reason', () => {
     expect(answer.headers['x-request-id']).toBeDefined()
   })
 
-  test('a token that has not expired, and any case of the scheme, is somebody', async () => {
+  test('a token that has not expired is accepted, with any case of the scheme', async () => {
     const user = await make.user()
     const token = await make.token(user.pk, { expires: new Date(Date.now() + 60_000) })
     expect(await there.as(token).put(applyPath, {})).toMatchObject({ status: 403 })
@@ -80,7 +80,7 @@ describe('whoever is nobody gets one answer, whatever the reason', () => {
   })
 })
 
-describe('what a submission does needs its permission', () => {
+describe('a submission requires the permissions for its changes', () => {
   const applicationOnly = ['add_application', 'change_application']
   const both = ['add_application', 'add_oauth2provider', 'change_application', 'change_oauth2provider']
 
@@ -115,7 +115,7 @@ describe('what a submission does needs its permission', () => {
       expect(answer.json).toEqual({ detail: expect.stringMatching(/permission/), code: 'permission_denied' })
   })
 
-  test('a provider to add and an application to change: each by what it turns out to do', async () => {
+  test('a provider to add and an application to change: each by its actual change', async () => {
     const body = await named('oauth2', 'each-its-own')
     await there.admin.put(applyPath, body)
     const moved = { ...body, provider: { ...body.provider, name: 'each-its-own-2', client_id: 'each-its-own-2' } }
@@ -139,7 +139,7 @@ describe('what a submission does needs its permission', () => {
     expect(await heir.put(applyPath, await named('saml', 'inherited-flag'))).toMatchObject({ status: 200 })
   })
 
-  test('who may not is told before anything is looked up for him', async () => {
+  test('a missing permission is reported before anything is looked up', async () => {
     const user = await make.user({ permissions: applicationOnly })
     const body = await named('oauth2', 'each-its-own', {
       provider: { signing_key: '6f7e0000-0000-4000-8000-00000000ffff' },
@@ -157,24 +157,24 @@ describe('what a submission does needs its permission', () => {
 describe('rights that were removed between queueing and applying do not apply', () => {
   const permissions = ['add_application', 'add_oauth2provider']
   const removals: Record<string, [(user: Made) => Promise<unknown>, RegExp]> = {
-    'his role loses the permission': [
+    'the role loses the permission': [
       ({ group }) =>
-        there.db.prisma.role.updateMany({
+        there.db.role.updateMany({
           where: { groups: { some: { groupPk: group } } },
           data: { permissions: ['add_application'] },
         }),
       /^rolled back: user-\S+ may not create provider oauth2 "\S+": the permission add_oauth2provider is missing$/,
     ],
-    'he leaves the group': [
-      ({ pk }) => there.db.prisma.membership.deleteMany({ where: { userPk: pk } }),
+    'the user leaves the group': [
+      ({ pk }) => there.db.membership.deleteMany({ where: { userPk: pk } }),
       /may not create provider/,
     ],
-    'he is deactivated': [
-      ({ pk }) => there.db.prisma.user.update({ where: { pk }, data: { isActive: false } }),
+    'the user is deactivated': [
+      ({ pk }) => there.db.user.update({ where: { pk }, data: { isActive: false } }),
       /^rolled back: the submitter is gone or no longer active$/,
     ],
-    'he is deleted': [
-      ({ pk }) => there.db.prisma.user.delete({ where: { pk } }),
+    'the user is deleted': [
+      ({ pk }) => there.db.user.delete({ where: { pk } }),
       /^rolled back: the submitter is gone or no longer active$/,
     ],
   }
@@ -191,9 +191,9 @@ describe('rights that were removed between queueing and applying do not apply', 
     const { status, json } = await answering
     expect({ status, json }).toEqual({ status: 200, json: { applied: false, logs: [expect.stringMatching(why)] } })
     expect(await versions(there.db)).toEqual(before)
-    expect(await there.db.prisma.provider.count({ where: { name } })).toBe(0)
-    expect(await there.db.prisma.auditRow.count({ where: { requestId: name } })).toBe(0)
-    expect(await there.db.prisma.run.findFirst({ where: { requestId: name } })).toMatchObject({
+    expect(await there.db.provider.count({ where: { name } })).toBe(0)
+    expect(await there.db.auditRow.count({ where: { requestId: name } })).toBe(0)
+    expect(await there.db.run.findFirst({ where: { requestId: name } })).toMatchObject({
       state: 'done',
       applied: false,
       reason: 'permission_denied',
@@ -201,7 +201,7 @@ describe('rights that were removed between queueing and applying do not apply', 
   })
 })
 
-test('a slug that was taken between queueing and applying is 412 for who asked to create', async () => {
+test('a slug that was taken between queueing and applying is 412 for a create', async () => {
   const release = there.hold()
   const bodies = [await named('rac', 'meanwhile'), await named('saml', 'meanwhile-2', { app: { slug: 'meanwhile' } })]
   const answers = bodies.map((body) => there.admin.put(applyPath, body, { ifNoneMatch: '*' }))
@@ -214,5 +214,5 @@ test('a slug that was taken between queueing and applying is 412 for who asked t
     detail: expect.stringContaining('rolled back: application "meanwhile" is there already'),
     code: 'precondition_failed',
   })
-  expect(await there.db.prisma.provider.count({ where: { name: { startsWith: 'meanwhile' } } })).toBe(1)
+  expect(await there.db.provider.count({ where: { name: { startsWith: 'meanwhile' } } })).toBe(1)
 })

@@ -3,11 +3,11 @@ import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
 import { type Body, type Installation, installation, named } from '../support/installation.ts'
 
-/** What bad input gets: every wrong member named, and nothing written, not even a run. */
+/** Bad input: the answer names every wrong field, and nothing is written, not even a run. */
 
 let there: Installation
 let body: Body
-/** Of the provider that another application has. */
+/** Of the provider of another application. */
 let takenPk: number
 
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
   body = await named('oauth2', 'new')
 })
 
-const pkOf = async (name: string) => (await there.db.prisma.provider.findUniqueOrThrow({ where: { name } })).pk
+const pkOf = async (name: string) => (await there.db.provider.findUniqueOrThrow({ where: { name } })).pk
 const none = '6f7e0000-0000-4000-8000-00000000ffff'
 const proto = (value: unknown) => JSON.stringify(value).replaceAll('"PROTO"', '"__proto__"')
 const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
@@ -39,7 +39,7 @@ const app = (members: Record<string, unknown>, fields: object): Case => [
   (to) => ({ ...to, app: { ...to.app, ...members } }),
   { app: fields },
 ]
-const required = ['This member is required.']
+const required = ['This field is required.']
 const halfPair = ['Is not well-formed Unicode: half of a surrogate pair is missing.']
 
 const members: Record<string, Case> = {
@@ -55,23 +55,23 @@ const members: Record<string, Case> = {
   'no provider name': provider({ name: undefined }, { name: required }),
   'an app that is a text': [(to) => ({ ...to, app: 'x' }), { app: ['Must be an object.'] }],
   'a provider that is a list': [(to) => ({ ...to, provider: [] }), { provider: ['Must be an object.'] }],
-  'an unknown member': [(to) => ({ ...to, dry_run: true }), { dry_run: ['Unknown member.'] }],
-  'an unknown member called code': [(to) => ({ ...to, code: 1 }), { non_field_errors: ['code: Unknown member.'] }],
+  'an unknown member': [(to) => ({ ...to, dry_run: true }), { dry_run: ['Unknown field.'] }],
+  'an unknown member called code': [(to) => ({ ...to, code: 1 }), { non_field_errors: ['code: Unknown field.'] }],
   'an unknown member, with the nearest': [
     ({ app, ...to }) => ({ ...to, app, ap: app }),
-    { ap: ['Unknown member. Did you mean app?'] },
+    { ap: ['Unknown field. Did you mean app?'] },
   ],
   'an unknown member of app': app(
     { meta_lunch_url: '' },
-    { meta_lunch_url: ['Unknown member. Did you mean meta_launch_url?'] },
+    { meta_lunch_url: ['Unknown field. Did you mean meta_launch_url?'] },
   ),
   'an unknown member of provider': provider(
     { redirect_uri: [] },
-    { redirect_uri: ['Unknown member. Did you mean redirect_uris?'] },
+    { redirect_uri: ['Unknown field. Did you mean redirect_uris?'] },
   ),
   'an unknown member of a list': provider(
     { redirect_uris: [{ matching_mode: 'strict', url: 'https://a.example', x: 1 }] },
-    { redirect_uris: { 0: { x: ['Unknown member.'] } } },
+    { redirect_uris: { 0: { x: ['Unknown field.'] } } },
   ),
   'wrong types': app(
     {
@@ -178,7 +178,7 @@ const members: Record<string, Case> = {
   'half of a pair in a name': provider({ '\ud800': 1 }, { '\ufffd': halfPair }),
   'a member called __proto__': [
     (to) => proto({ ...to, PROTO: { admin: true } }),
-    { ['__proto__']: ['No member may have this name.'] },
+    { ['__proto__']: ['No field may have this name.'] },
   ],
   '__proto__ members inside': [
     (to) =>
@@ -188,17 +188,17 @@ const members: Record<string, Case> = {
         provider: { ...to.provider, redirect_uris: [{ PROTO: 1 }] },
       }),
     {
-      app: { ['__proto__']: ['No member may have this name.'] },
+      app: { ['__proto__']: ['No field may have this name.'] },
       provider: {
         redirect_uris: {
-          0: { ['__proto__']: ['No member may have this name.'], matching_mode: required, url: required },
+          0: { ['__proto__']: ['No field may have this name.'], matching_mode: required, url: required },
         },
       },
     },
   ],
   'members that every object has': app(
     { constructor: {}, toString: 1 },
-    { constructor: ['Unknown member.'], toString: ['Unknown member.'] },
+    { constructor: ['Unknown field.'], toString: ['Unknown field.'] },
   ),
   'an infinite number': [
     (to) => JSON.stringify({ ...to, app: { ...to.app, provider: 'HUGE' } }).replace('"HUGE"', '1e400'),
@@ -224,14 +224,14 @@ const members: Record<string, Case> = {
     () => 'null',
     { non_field_errors: ['Must be an object with app, provider_model and provider.'] },
   ],
-  'faults of app and provider at once': [
+  'errors of app and provider at once': [
     ({ app, provider, ...to }) => ({
       ...to,
       app: { ...app, name: '', nam: 1 },
       provider: { ...provider, name: '', client_type: 'x', signing_key: none },
     }),
     {
-      app: { name: ['May not be empty.'], nam: ['Unknown member. Did you mean name?'] },
+      app: { name: ['May not be empty.'], nam: ['Unknown field. Did you mean name?'] },
       provider: {
         name: ['May not be empty.'],
         client_type: ['Must be one of: confidential, public.'],
@@ -248,7 +248,7 @@ async function refused(sent: unknown) {
   return answer
 }
 
-describe('a 400 names each wrong member', () => {
+describe('a 400 names each wrong field', () => {
   test.each(Object.entries(members))('%s', async (_, [sent, fields]) => {
     const { status, json } = await refused(sent(body))
     expect({ status, json }).toEqual({
@@ -271,11 +271,11 @@ describe('a 400 names each wrong member', () => {
     })
   })
 
-  test('at most 100 faults, and the rest are counted', async () => {
+  test('at most 100 errors, and the rest are counted', async () => {
     const wrong = Object.fromEntries(Array.from({ length: 150 }, (_, index) => [`x${index}`, 1]))
     const { json } = await refused({ ...body, app: { ...body.app, ...wrong } })
     expect(Object.keys((json as { app: object }).app)).toHaveLength(100)
-    expect(json).toMatchObject({ non_field_errors: ['50 more faults are not listed.'] })
+    expect(json).toMatchObject({ non_field_errors: ['50 more errors are not listed.'] })
   })
 })
 

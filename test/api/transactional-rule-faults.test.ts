@@ -13,7 +13,7 @@ import {
   whenDomain,
 } from './refusals.ts'
 
-/** Rules that span members, and rows that are not there, are told beside every other fault: all in one answer. */
+/** Rules that span fields, and missing rows, are reported with every other error in one answer. */
 
 let there: Installation
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
 const whenTrue = ['May not be empty when basic_auth_enabled is true.']
 const unsigned = ['With a signing_kp, sign_assertion or sign_response must be true.']
 
-describe('rules that span members are told with every other fault', () => {
+describe('rules that span fields are reported with every other error', () => {
   const basicAuth = { basic_auth_password_attribute: whenTrue, basic_auth_user_attribute: whenTrue }
   const wrongProxy = {
     mode: 'forward_domain',
@@ -38,7 +38,7 @@ describe('rules that span members are told with every other fault', () => {
       provider: { ...wrongProxy, authorization_flow: none },
       says: { provider: { authorization_flow: noFlow, cookie_domain: whenDomain, ...basicAuth } },
     },
-    'beside missing and unknown members, and faults of the application': {
+    'beside missing and unknown members, and errors of the application': {
       kind: 'proxy',
       app: { name: undefined, policy_engine_mode: 'some', backchannel_providers: [99] },
       provider: { ...wrongProxy, external_host: undefined, authorization_flow: undefined, intern_host: '' },
@@ -51,7 +51,7 @@ describe('rules that span members are told with every other fault', () => {
         provider: {
           external_host: required,
           authorization_flow: required,
-          intern_host: ['Unknown member. Did you mean internal_host?'],
+          intern_host: ['Unknown field. Did you mean internal_host?'],
           cookie_domain: whenDomain,
           ...basicAuth,
         },
@@ -116,7 +116,7 @@ describe('rules that span members are told with every other fault', () => {
   })
 })
 
-describe('a rule says nothing of what it cannot know', () => {
+describe('a rule does not report what it cannot know', () => {
   testRefusals(() => there, {
     'a mode that is none': {
       kind: 'proxy',
@@ -164,7 +164,7 @@ describe('a rule says nothing of what it cannot know', () => {
   })
 })
 
-describe('a list with one faulty key has its other keys looked for', () => {
+describe('a list with one malformed key has its other keys checked', () => {
   const other = '6f7e0000-0000-4000-8000-00000000fffe'
   const mapping = '6f7e0000-0000-4000-8000-000000000201'
   testRefusals(() => there, {

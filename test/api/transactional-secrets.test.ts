@@ -14,17 +14,17 @@ import {
 } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 
-/** A secret that is like no other text, in every secret member of a kind; then everything is searched for it. */
-function withCanary({ app, provider_model, provider }: Body, there: Installation): { body: Body; canary: string } {
-  const canary = `canary${randomText(30)}`
-  const members = [...(there.engine.registry.byName(provider_model)?.members.values() ?? [])].filter(
+/** Puts a unique secret into every secret field of a kind. The test then searches all data for it. */
+function withMarker({ app, provider_model, provider }: Body, there: Installation): { body: Body; marker: string } {
+  const marker = `marker${randomText(30)}`
+  const members = [...(there.engine.registry.byName(provider_model)?.fields.values() ?? [])].filter(
     ({ secret }) => secret,
   )
   const secrets = members.map(({ name, schema }) => [
     name,
-    schema.safeParse(canary).success ? canary : { deep: [{ inside: canary }] },
+    schema.safeParse(marker).success ? marker : { deep: [{ inside: marker }] },
   ])
-  return { canary, body: { app, provider_model, provider: { ...provider, ...Object.fromEntries(secrets) } } }
+  return { marker, body: { app, provider_model, provider: { ...provider, ...Object.fromEntries(secrets) } } }
 }
 
 const secretive: readonly Kind[] = kinds.filter((kind) => !['ldap', 'proxy', 'rac', 'saml'].includes(kind))
@@ -51,31 +51,31 @@ async function redisContents(url: string | null): Promise<string> {
 }
 
 function claims(queue: QueueKind): void {
-  test('a secret stands nowhere: in no table, key, log line or answer', { timeout: 30_000 }, async () => {
+  test('a secret is shown nowhere: in no table, key, log line or answer', { timeout: 30_000 }, async () => {
     const there = await installation({ queue })
     const answers: Answer[] = []
-    const canaries: string[] = []
+    const markers: string[] = []
     const ask = async (answer: Promise<Answer>) => {
       answers.push(await answer)
       return answer
     }
     for (const kind of secretive) {
-      const { body, canary } = withCanary(await example(kind), there)
-      canaries.push(canary)
+      const { body, marker } = withMarker(await example(kind), there)
+      markers.push(marker)
       const made = await ask(there.admin.put(applyPath, body))
       expect(made).toMatchObject({ status: 200, json: { applied: true } })
       await ask(there.admin.get(made.headers['content-location'] ?? ''))
-      // Told again, changed, refused in each way, and failed: none of it may speak.
-      const other = withCanary(body, there)
-      canaries.push(other.canary)
+      // Applied again, changed, refused in each way, and failed: none of it may show the secret.
+      const other = withMarker(body, there)
+      markers.push(other.marker)
       await ask(there.admin.put(applyPath, body))
       await ask(there.admin.put(applyPath, other.body))
       await ask(there.admin.put(applyPath, body, { ifNoneMatch: '*' }))
       await ask(there.admin.put(applyPath, { ...body, app: { ...body.app, slug: 'no slug' } }))
-      await ask(there.admin.put(applyPath, { ...body, provider: { ...body.provider, x: canary } }))
-      await ask(there.admin.put(applyPath, `${JSON.stringify(body)}${canary}`))
-      await ask(there.admin.put(`${applyPath}?dry_run=${canary}`, body))
-      await ask(there.as(canary).put(applyPath, body))
+      await ask(there.admin.put(applyPath, { ...body, provider: { ...body.provider, x: marker } }))
+      await ask(there.admin.put(applyPath, `${JSON.stringify(body)}${marker}`))
+      await ask(there.admin.put(`${applyPath}?dry_run=${marker}`, body))
+      await ask(there.as(marker).put(applyPath, body))
     }
     expect(answers.map(({ status }) => status)).toEqual(
       secretive.flatMap(() => [200, 200, 200, 200, 412, 400, 400, 400, 400, 401]),
@@ -90,12 +90,12 @@ function claims(queue: QueueKind): void {
     expect(stores.log).toContain('answered')
     if (queue === 'redis') expect(stores.redis).toContain('apply oauth2 grafana')
     for (const [store, contents] of Object.entries(stores)) {
-      const found = canaries.filter((canary) => contents.includes(canary))
+      const found = markers.filter((marker) => contents.includes(marker))
       expect({ store, found }).toEqual({ store, found: [] })
     }
   })
 
-  test('neither do values that the service made up, nor the access token, save where their owner asks', async () => {
+  test('generated values and the access token are shown only to their owner', async () => {
     const there = await installation({ queue })
     const user = await there.make.user({ superuser: true })
     const body = await example('oauth2', { provider: { client_id: undefined, client_secret: undefined } })
@@ -110,11 +110,11 @@ function claims(queue: QueueKind): void {
     }
   })
 
-  test('a job says which run it is for, and nothing else', async () => {
+  test('a job names its run, and nothing else', async () => {
     const there = await installation({ queue })
     await there.admin.put(applyPath, await example('scim'))
     const jobs = await there.queue.getJobs()
-    const run = await there.db.prisma.run.findFirstOrThrow()
+    const run = await there.db.run.findFirstOrThrow()
     expect(jobs.map(({ id, name, data }) => ({ id, name, data }))).toEqual([
       { id: `run-${run.id}-1`, name: 'apply scim sentry-accounts', data: { run: run.id } },
     ])

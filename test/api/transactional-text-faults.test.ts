@@ -15,7 +15,7 @@ import {
   whenDomain,
 } from './refusals.ts'
 
-/** Texts and numbers that cannot be kept hide no other fault: all of them stand in one answer. */
+/** Texts and numbers that cannot be stored hide no other error: one answer has all of them. */
 
 let there: Installation
 beforeAll(async () => {
@@ -25,9 +25,9 @@ beforeAll(async () => {
 const nul = 'May not hold the NUL character.'
 const halfPair = 'Is not well-formed Unicode: half of a surrogate pair is missing.'
 const tooLarge = 'Is too large a number.'
-const noName = 'No member may have this name.'
+const noName = 'No field may have this name.'
 
-describe('texts and numbers that cannot be kept hide nothing', () => {
+describe('texts and numbers that cannot be stored hide no other error', () => {
   testRefusals(() => there, {
     'NUL beside an unknown model, wrong types and unknown members': {
       kind: 'oauth2',
@@ -38,10 +38,10 @@ describe('texts and numbers that cannot be kept hide nothing', () => {
           name: [nul],
           slug: ['Must be text.'],
           open_in_new_tab: [notBoolean],
-          nam: ['Unknown member. Did you mean name?'],
+          nam: ['Unknown field. Did you mean name?'],
         },
         provider_model: [oneOf],
-        ap: ['Unknown member. Did you mean app?'],
+        ap: ['Unknown field. Did you mean app?'],
       },
     },
     'half a pair beside references to nothing, a missing member and a taken name': {
@@ -58,7 +58,7 @@ describe('texts and numbers that cannot be kept hide nothing', () => {
         },
       },
     },
-    'NUL and another fault of the same member': {
+    'NUL and another error of the same member': {
       kind: 'proxy',
       app: { open_in_new_tab: '\0', colour: '\0', slug: 'a b\0' },
       provider: { internal_host_ssl_validation: '\0\ud800', mode: 'proxy\0', cookie_domain: 'nowhere\0' },
@@ -66,7 +66,7 @@ describe('texts and numbers that cannot be kept hide nothing', () => {
       says: {
         app: {
           open_in_new_tab: [nul, notBoolean],
-          colour: [nul, 'Unknown member.'],
+          colour: [nul, 'Unknown field.'],
           slug: [nul, 'May hold only letters, digits, hyphens and underscores.'],
         },
         provider_model: [nul, oneOf],
@@ -86,7 +86,7 @@ describe('texts and numbers that cannot be kept hide nothing', () => {
         app: { slug: [nul], meta_launch_url: [nul] },
         provider: {
           mode: [nul],
-          // It says what it means all the same, and would be told so next.
+          // Its other error would be reported next.
           cookie_domain: whenDomain,
           certificate: [nul, ...noKeyPair],
           external_host: [nul],
@@ -166,7 +166,7 @@ describe('texts and numbers that cannot be kept hide nothing', () => {
     },
   })
 
-  test('structure that cannot be read on ends the reading, with what was read', async () => {
+  test('a structure beyond the limits ends the check, with the errors so far', async () => {
     const deep = `${'['.repeat(40)}${']'.repeat(40)}`
     const { status, json } = await there.admin.put(applyPath, `{"provider":${deep},"app":{"name":"\\u0000"}}`)
     expect({ status, json }).toEqual({
@@ -175,13 +175,13 @@ describe('texts and numbers that cannot be kept hide nothing', () => {
     })
   })
 
-  test('who may not is told nothing of the text either', async () => {
-    const nobody = await there.make.user({ permissions: ['add_application', 'add_scimprovider'] })
+  test('a caller without the permission gets no errors of the text either', async () => {
+    const unprivileged = await there.make.user({ permissions: ['add_application', 'add_scimprovider'] })
     const body = await named('oauth2', 'new', { app: { name: '\0' } })
-    expect(await nobody.put(applyPath, body)).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
+    expect(await unprivileged.put(applyPath, body)).toMatchObject({ status: 403, json: { code: 'permission_denied' } })
   })
 
-  test('what was mended for judging is never applied', async () => {
+  test('a sanitised value is never applied', async () => {
     const { json } = await refusal(there, { kind: 'rac', provider: { settings: { a: 'b\0' } } })
     expect(json).toEqual({ provider: { settings: { a: [nul] } }, code: 'invalid' })
     const createOnly = await there.admin.put(applyPath, await named('scim', 'scim-there', { app: { name: 'x\0' } }), {

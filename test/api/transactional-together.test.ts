@@ -3,7 +3,7 @@ import { applyPath } from '../support/asker.ts'
 import { type Body, type Installation, installation, kinds, named } from '../support/installation.ts'
 import { none } from './refusals.ts'
 
-/** What is told of each wrong member by itself is told of all of them together, word for word. */
+/** The errors of all wrong fields together are those of each one by itself, word for word. */
 
 let there: Installation
 beforeAll(async () => {
@@ -13,17 +13,17 @@ beforeAll(async () => {
 type Part = 'app' | 'provider'
 type Wrong = { part: Part; member: string; value: unknown; said: unknown }
 
-/** Something each member refuses: as a number, text, object, list or key. */
+/** A value that each field refuses: as a number, text, object, list or key. */
 const values = [5.5, 'a\0b\ud800', { x: '\0' }, [5.5, null], none, [none, 'x', none.replace('ffff', 'fffe')]]
 
 type Told = Partial<Record<Part, Record<string, unknown>>>
 
-/** With one fault of its own, so that nothing is ever applied: what a member takes is only asked about here. */
+/** Adds one error, so that nothing is applied even when a field accepts its value. */
 async function ask(body: Body): Promise<Told> {
   const { status, json } = await there.admin.put(applyPath, { ...body, extra: 1 })
-  const { extra, code, ...told } = json as Record<string, unknown>
-  expect({ status, extra, code }).toEqual({ status: 400, extra: ['Unknown member.'], code: 'invalid' })
-  return told
+  const { extra, code, ...errors } = json as Record<string, unknown>
+  expect({ status, extra, code }).toEqual({ status: 400, extra: ['Unknown field.'], code: 'invalid' })
+  return errors
 }
 
 const wrongIn = (body: Body, { part, member, value }: Omit<Wrong, 'said'>): Body => ({
@@ -31,11 +31,11 @@ const wrongIn = (body: Body, { part, member, value }: Omit<Wrong, 'said'>): Body
   [part]: { ...body[part], [member]: value },
 })
 
-/** Each member of both with each value that it refuses, and what is then said of it, and of nothing else. */
+/** Each field of both with each value that it refuses, and the errors, which are of that field only. */
 async function wrongOneByOne(body: Body): Promise<Wrong[]> {
   const models = { app: 'service_core.application', provider: body.provider_model }
   const all = (['app', 'provider'] as const).flatMap((part) => {
-    const members = [...(there.engine.registry.byName(models[part])?.members.keys() ?? [])]
+    const members = [...(there.engine.registry.byName(models[part])?.fields.keys() ?? [])]
     return members.flatMap((member) => values.map((value) => ({ part, member, value })))
   })
   const wrong: Wrong[] = []
@@ -43,17 +43,17 @@ async function wrongOneByOne(body: Body): Promise<Wrong[]> {
     const batch = all.splice(0, 24)
     const answers = await Promise.all(batch.map((each) => ask(wrongIn(body, each))))
     for (const [index, each] of batch.entries()) {
-      const told = answers[index] ?? {}
-      if (Object.keys(told).length === 0) continue
-      const said = told[each.part]?.[each.member]
-      expect(told).toEqual({ [each.part]: { [each.member]: said } })
+      const errors = answers[index] ?? {}
+      if (Object.keys(errors).length === 0) continue
+      const said = errors[each.part]?.[each.member]
+      expect(errors).toEqual({ [each.part]: { [each.member]: said } })
       wrong.push({ ...each, said })
     }
   }
   return wrong
 }
 
-test.each(kinds)('every member of %s wrong at once', { timeout: 60_000 }, async (kind) => {
+test.each(kinds)('every field of %s wrong at once', { timeout: 60_000 }, async (kind) => {
   const body = await named(kind, 'together')
   const byMember = Map.groupBy(await wrongOneByOne(body), ({ part, member }) => `${part}.${member}`)
   expect(byMember.size).toBeGreaterThan(15)

@@ -3,7 +3,7 @@ import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
 import { type Body, type Installation, installation, named } from '../support/installation.ts'
 
-/** What is refused before its members are looked at. */
+/** Requests that are refused before their fields are checked. */
 
 let there: Installation
 let body: Body
@@ -39,7 +39,7 @@ describe('a body that is not JSON', () => {
   })
 })
 
-describe('what asks for something that does not exist yet is refused by name, and never applied', () => {
+describe('a feature that is not supported yet is refused by name, and nothing is applied', () => {
   test.each([
     ['?dry_run=true', { dry_run: [expect.stringContaining('Not supported yet')] }],
     ['?dryrun=true', { dryrun: ['Unknown parameter. Did you mean dry_run?'] }],

@@ -5,7 +5,7 @@ import { example, type Installation, installation, kinds, named, type QueueKind 
 import { needs } from '../support/needs.ts'
 import { until } from '../support/until.ts'
 
-/** What holds wherever the queue lives. */
+/** What holds for both stores of the queue. */
 function claims(queue: QueueKind): void {
   let there: Installation
   beforeAll(async () => {
@@ -16,7 +16,7 @@ function claims(queue: QueueKind): void {
     return { ...answer, logs: (answer.json as { logs?: string[] }).logs ?? [] }
   }
   const provider = (name: string) =>
-    there.db.prisma.provider.findUniqueOrThrow({ where: { name }, include: { application: true } })
+    there.db.provider.findUniqueOrThrow({ where: { name }, include: { application: true } })
 
   describe.each(kinds)('the example of %s', (kind) => {
     test('applies as it is to a fresh installation', async () => {
@@ -52,7 +52,7 @@ function claims(queue: QueueKind): void {
     })
   })
 
-  test('what was not sent stays as it is, and the log names what changed', async () => {
+  test('fields that were not sent stay as they are, and the log names the changed ones', async () => {
     const body = await named('oauth2', 'partial')
     await put(body)
     const before = await provider('partial')
@@ -76,7 +76,7 @@ function claims(queue: QueueKind): void {
     expect(after.application).toEqual({ ...before.application, group: 'New', metaPublisher: 'Somebody' })
   })
 
-  test('what answers show may be sent back', async () => {
+  test('a read value may be sent back', async () => {
     await put(await named('saml', 'shown'))
     const made = await provider('shown')
     const body = await named('saml', 'shown', {
@@ -99,13 +99,13 @@ function claims(queue: QueueKind): void {
     expect((await put(body)).logs).toEqual(['provider saml "shown" unchanged', 'application "shown" unchanged'])
   })
 
-  test('a backchannel provider joins an application that has one in front', async () => {
+  test('a backchannel provider is added to an application with a provider', async () => {
     await put(await named('scim', 'behind'))
     const { pk } = await provider('behind')
     const body = await named('oauth2', 'front', { app: { backchannel_providers: [pk] } })
     expect((await put(body)).status).toBe(200)
     expect((await put(body)).logs[1]).toBe('application "front" unchanged')
-    expect(await there.db.prisma.backchannelProvider.findMany()).toMatchObject([{ providerPk: pk }])
+    expect(await there.db.backchannelProvider.findMany()).toMatchObject([{ providerPk: pk }])
   })
 
   test('the answer names its run, which can be read', async () => {
@@ -119,13 +119,13 @@ function claims(queue: QueueKind): void {
     })
   })
 
-  test('one audit row for an applied run, with member names and no value', async () => {
-    const rows = () => there.db.prisma.auditRow.findMany({ where: { requestId: 'audited' }, orderBy: { pk: 'asc' } })
+  test('one audit row for an applied run, with field names and no value', async () => {
+    const rows = () => there.db.auditRow.findMany({ where: { requestId: 'audited' }, orderBy: { pk: 'asc' } })
     const headers = { 'x-request-id': 'audited' }
     await put(await named('ldap', 'audited'), { headers })
     await put(await named('ldap', 'audited', { app: { group: 'A group of its own' } }), { headers })
     await put(await named('ldap', 'audited', { app: { slug: 'no slug' } }), { headers })
-    const admin = await there.db.prisma.user.findUniqueOrThrow({ where: { username: 'admin' } })
+    const admin = await there.db.user.findUniqueOrThrow({ where: { username: 'admin' } })
     const [first, second, ...more] = await rows()
     expect(more).toEqual([])
     expect(first).toMatchObject({
@@ -135,18 +135,16 @@ function claims(queue: QueueKind): void {
       changes: [{ action: 'create' }, { action: 'create' }],
     })
     expect(second).toMatchObject({
-      changes: [{ model: 'service_core.application', action: 'update', members: ['group'] }],
+      changes: [{ model: 'service_core.application', action: 'update', fields: ['group'] }],
     })
     expect(JSON.stringify([first?.changes, second?.changes])).not.toContain('A group of its own')
-    expect(
-      await there.db.prisma.run.count({ where: { id: { in: [String(first?.runId), String(second?.runId)] } } }),
-    ).toBe(2)
+    expect(await there.db.run.count({ where: { id: { in: [String(first?.runId), String(second?.runId)] } } })).toBe(2)
   })
 
   describe('If-None-Match: *', () => {
     const createOnly = { ifNoneMatch: '*' }
 
-    test('creates what is not there', async () => {
+    test('creates a missing application', async () => {
       expect(await put(await named('rac', 'only'), createOnly)).toMatchObject({ status: 200, json: { applied: true } })
     })
 
@@ -176,11 +174,11 @@ function claims(queue: QueueKind): void {
       const answers = await Promise.all(Array.from({ length: 40 }, () => put(body, createOnly)))
       const statuses = answers.map(({ status }) => status).sort()
       expect(statuses).toEqual([200, ...Array.from({ length: 39 }, () => 412)])
-      expect(await there.db.prisma.provider.count({ where: { name: 'raced' } })).toBe(1)
+      expect(await there.db.provider.count({ where: { name: 'raced' } })).toBe(1)
     })
   })
 
-  test('40 of the same at once have one effect, and all of them say applied', async () => {
+  test('40 identical ones at once have one effect, and all of them report it as applied', async () => {
     const body = await named('radius', 'crowd')
     const answers = await Promise.all(Array.from({ length: 40 }, () => put(body)))
     expect(answers.map(({ status, json }) => [status, (json as { applied: boolean }).applied])).toEqual(
@@ -191,7 +189,7 @@ function claims(queue: QueueKind): void {
   })
 
   test('nothing is left waiting, and no job failed', async () => {
-    expect(await there.db.prisma.run.count({ where: { state: { not: 'done' } } })).toBe(0)
+    expect(await there.db.run.count({ where: { state: { not: 'done' } } })).toBe(0)
     const jobs = await until(
       async () => {
         const found = await there.queue.getJobCounts('waiting', 'active', 'failed', 'completed')

@@ -5,7 +5,7 @@ import type { Asker } from '../support/asker.ts'
 import { type Installation, installation } from '../support/installation.ts'
 import { sender } from './sending.ts'
 
-/** Whatever is sent to be written: it is written, or refused in words, and never breaks anything. */
+/** Any write is applied, or refused with a message, and never a server error. */
 
 let there: Installation
 let askers: Asker[]

@@ -18,33 +18,34 @@ describe.runIf(needs('chromium'))('the API described for people, in Chromium', (
     browser = await openBrowser()
   })
 
-  /** A visitor of the page, and all that went wrong for him: foreign hosts, broken policies, failed requests, errors. */
-  async function open(path = '/docs/') {
+  /** A visitor of the page, and the errors: other hosts, broken policies, failed requests, exceptions. */
+  async function open(path = '/docs/', colorScheme: 'light' | 'dark' = 'light') {
     const visitor = await visit(browser, origin)
     const { page } = visitor
+    await page.emulateMedia({ colorScheme })
     const failed: string[] = []
     page.on('requestfailed', (request) => failed.push(request.url()))
     page.on('response', (response) => response.status() >= 400 && failed.push(`${response.status()} ${response.url()}`))
     page.on('console', (message) => message.type() === 'error' && failed.push(message.text()))
     await page.goto(path)
     await page.locator('.opblock').first().waitFor()
-    return { page, wrong: () => [...visitor.faults, ...failed] }
+    return { page, wrong: () => [...visitor.errors, ...failed] }
   }
 
   const operationIn = (page: Page, id: string) => page.locator(`.opblock[id$="${id}"]`)
 
-  test('shows every operation and asks nobody else', async () => {
+  test('shows every operation and sends nothing to other hosts', async () => {
     const { page, wrong } = await open()
     expect(await page.title()).toBe('Gatewright API')
     expect(await page.locator('.opblock').count()).toBe(api.operations.length)
     for (const { operationId, path } of api.operations) {
-      const shown = await operationIn(page, operationId).locator('.opblock-summary-path').innerText()
-      expect(shown.replace(/\u200b/g, '')).toBe(path)
+      const text = await operationIn(page, operationId).locator('.opblock-summary-path').innerText()
+      expect(text.replace(/\u200b/g, '')).toBe(path)
     }
     expect(wrong()).toEqual([])
   })
 
-  test('opens each of them, with what may be sent, what is answered and who may call it', {
+  test('shows the request, the answers and the permissions of each operation', {
     timeout: 60_000,
   }, async () => {
     const { page, wrong } = await open()
@@ -60,7 +61,29 @@ describe.runIf(needs('chromium'))('the API described for people, in Chromium', (
     expect(wrong()).toEqual([])
   })
 
-  test('sends a request, with the token that it was given', async () => {
+  test('follows the colours of the system, also when they change', async () => {
+    const { page, wrong } = await open('/docs/', 'dark')
+    /** From 0 (black) to 255. */
+    const brightness = async (selector: string, property: 'backgroundColor' | 'color') => {
+      const script = `getComputedStyle(document.querySelector(${JSON.stringify(selector)})).${property}`
+      const color = await page.evaluate<string>(script)
+      return Math.max(...(color.match(/\d+/g) ?? []).slice(0, 3).map(Number))
+    }
+    const operation = operationIn(page, 'core_transactional_applications_update')
+    await operation.locator('.opblock-summary-control').click()
+    await operation.locator('tr.response').first().waitFor()
+    const texts = [
+      ...['.info .title', '.info p', '.opblock-tag', '.opblock-summary-path', '.opblock-summary-description'],
+      ...['.parameter__name', '.examples-select__section-label', '.header-col', '.response-col_status'],
+    ]
+    expect(await brightness('html', 'backgroundColor')).toBeLessThan(60)
+    for (const text of texts) expect.soft(await brightness(text, 'color'), text).toBeGreaterThan(150)
+    await page.emulateMedia({ colorScheme: 'light' })
+    await expect.poll(() => brightness('.info .title', 'color')).toBeLessThan(100)
+    expect(wrong()).toEqual([])
+  })
+
+  test('sends a request with the given token', async () => {
     const { page, wrong } = await open('/docs')
     await page.getByRole('button', { name: 'Authorize' }).click()
     await page.locator('#auth-bearer-value, [aria-label="auth-bearer-value"]').fill((await service.make.user()).token)

@@ -17,10 +17,13 @@ beforeAll(async () => {
   address = await on.app.listen({ port: 0, host: '127.0.0.1' })
 })
 
-async function apply(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; said: string }> {
+async function apply(
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number | null; output: string }> {
   const running = run('src/cli/apply.ts', { args, env: { GATEWRIGHT_URL: address, DATA_DIR: folder, ...env } })
   const { code } = await running.exited
-  return { code, said: running.output() }
+  return { code, output: running.output() }
 }
 
 function file(name: string, text: string): string {
@@ -33,53 +36,54 @@ const token = { GATEWRIGHT_TOKEN: adminToken }
 const group = (name: string, attrs = '') =>
   `version: 1\nmetadata: { name: ${name} }\nentries:\n  - { model: service_core.group, identifiers: { name: ${name} }${attrs} }\n`
 
-test('says what was applied, and the second time that nothing changed', async () => {
+test('prints what was applied, and the second time that nothing changed', async () => {
   const path = file('group.yaml', group('from the shell'))
   const first = await apply([path], token)
-  expect(first.said).toMatch(/^group "from the shell" created \(pk [\da-f-]{36}\)\napplied\n$/)
+  expect(first.output).toMatch(/^group "from the shell" created \(pk [\da-f-]{36}\)\napplied\n$/)
   expect(first.code).toBe(0)
-  expect(await apply([path], token)).toEqual({ code: 0, said: 'group "from the shell" unchanged\napplied\n' })
+  expect(await apply([path], token)).toEqual({ code: 0, output: 'group "from the shell" unchanged\napplied\n' })
 })
 
-test('takes the token that the first start left in DATA_DIR', async () => {
+test('uses the token that the first start wrote to DATA_DIR', async () => {
   writeFileSync(join(folder, 'admin-token'), `${token.GATEWRIGHT_TOKEN}\n`, { mode: 0o600 })
   const answer = await apply([file('kept.yaml', group('kept token'))])
   rmSync(join(folder, 'admin-token'))
-  expect(answer).toMatchObject({ code: 0, said: expect.stringContaining('applied') })
+  expect(answer).toMatchObject({ code: 0, output: expect.stringContaining('applied') })
 })
 
-test('names each fault by entry and member', async () => {
-  const path = file('faults.yaml', group('faulty', ', attrs: { parnt: 1, is_superuser: 7 }'))
+test('reports each error by entry and field', async () => {
+  const path = file('errors.yaml', group('faulty', ', attrs: { parnt: 1, is_superuser: 7 }'))
   expect(await apply([path], token)).toEqual({
     code: 1,
-    said: 'entries.0.parnt: Unknown member. Did you mean parent?\nentries.0.is_superuser: Must be true or false.\nnot applied (400)\n',
+    output:
+      'entries.0.parnt: Unknown field. Did you mean parent?\nentries.0.is_superuser: Must be true or false.\nnot applied (400)\n',
   })
 })
 
-test('says what is missing: a file, a token, a server, a right', async () => {
+test('reports what is missing: a file, a token, a server, a permission', async () => {
   const path = file('fine.yaml', group('fine'))
-  const nobody = await freePort()
-  const someone = await on.make.user()
-  for (const [args, env, said] of [
-    [[], token, /^Say which file:/],
-    [[path, 'another'], token, /^Say which file:/],
+  const unused = await freePort()
+  const user = await on.make.user()
+  for (const [args, env, output] of [
+    [[], token, /^Name one file:/],
+    [[path, 'another'], token, /^Name one file:/],
     [[join(folder, 'none.yaml')], token, /cannot be read \(ENOENT\)/],
     [[path], {}, /^No access token: set GATEWRIGHT_TOKEN/],
-    [[path], { ...token, GATEWRIGHT_URL: `http://127.0.0.1:${nobody}` }, /does not answer \(ECONNREFUSED\)/],
+    [[path], { ...token, GATEWRIGHT_URL: `http://127.0.0.1:${unused}` }, /does not answer \(ECONNREFUSED\)/],
     [[path], { ...token, GATEWRIGHT_URL: 'nowhere' }, /GATEWRIGHT_URL is "nowhere"/],
-    [[path], { GATEWRIGHT_TOKEN: someone.token }, /^Only a superuser may do this\.\nnot applied \(403\)/],
+    [[path], { GATEWRIGHT_TOKEN: user.token }, /^Only a superuser may do this\.\nnot applied \(403\)/],
     [[path], { GATEWRIGHT_TOKEN: 'wrong' }, /not applied \(401\)/],
   ] as const) {
     const answer = await apply([...args], env)
-    expect(answer.said).toMatch(said)
+    expect(answer.output).toMatch(output)
     expect(answer.code).toBe(1)
-    expect(answer.said).not.toMatch(/^\s+at /m)
+    expect(answer.output).not.toMatch(/^\s+at /m)
   }
 })
 
-test('--help says how', async () => {
+test('--help prints the usage', async () => {
   expect(await apply(['--help'])).toMatchObject({
     code: 0,
-    said: expect.stringContaining('npm run apply -- FILE.yaml'),
+    output: expect.stringContaining('npm run apply -- FILE.yaml'),
   })
 })

@@ -1,6 +1,9 @@
+import { cpSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { bootstrap } from '../../src/bootstrap.ts'
-import { grouped, progressBar } from '../../src/cli/progress.ts'
+import { bootstrap } from '../../src/apply/bootstrap.ts'
+import { grouped, progressBar } from '../../tools/seed/progress.ts'
 import { counts } from '../support/contents.ts'
 import { freshDatabase } from '../support/database.ts'
 import { adminToken, loadEngine, secretKey } from '../support/engine.ts'
@@ -11,14 +14,26 @@ import { run } from '../support/processes.ts'
 const engine = await loadEngine()
 const empty = freshFolder()
 
-async function said(args: string[], env: Record<string, string> = {}) {
-  const command = run('src/cli/seed.ts', { args, env: { DATA_DIR: empty, ...env } })
+async function seed(args: string[], env: Record<string, string> = {}, file = 'tools/seed/main.ts') {
+  const command = run(file, { args, env: { DATA_DIR: empty, ...env } })
   const { code } = await command.exited
   return { code, output: command.output() }
 }
 
-test('--help says what there is', async () => {
-  const { code, output } = await said(['--help'])
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** The seed of a copy of the project without these examples. */
+function copyWithout(isMissing: (example: string) => boolean): string {
+  const copy = freshFolder()
+  for (const name of ['package.json', 'src', 'tools', 'prisma', 'examples'])
+    cpSync(join(root, name), join(copy, name), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  for (const name of readdirSync(join(copy, 'examples')).filter(isMissing)) rmSync(join(copy, 'examples', name))
+  return relative(root, join(copy, 'tools/seed/main.ts'))
+}
+
+test('--help lists the options', async () => {
+  const { code, output } = await seed(['--help'])
   expect(code).toBe(0)
   for (const flag of ['--users', '--groups', '--applications', '--seed', '--database']) expect(output).toContain(flag)
 })
@@ -34,7 +49,7 @@ test.each([
   ],
   ['no key', ['--database', 'postgresql://db'], {}, 'SECRET_KEY is not set'],
 ])('%s is one sentence', async (_, args, env, sentence) => {
-  const { code, output } = await said(args, env)
+  const { code, output } = await seed(args, env)
   expect(code).toBe(1)
   expect(output).toContain(sentence)
   expect(output).not.toMatch(/^ {4}at /m)
@@ -42,19 +57,27 @@ test.each([
 
 test('a database that is away is one sentence', async () => {
   const DATABASE_URL = `postgresql://ada:hidden@127.0.0.1:${await freePort()}/gatewright`
-  const { code, output } = await said([], { DATABASE_URL, SECRET_KEY: secretKey })
+  const { code, output } = await seed([], { DATABASE_URL, SECRET_KEY: secretKey })
   expect(code).toBe(1)
   expect(output).toContain('The database is away. Try again shortly. (ECONNREFUSED)')
   expect(output).not.toContain('hidden')
 })
 
-test('a database that nothing was started on, or under another key, is refused and stays as it is', async () => {
+test('a database that does not exist is one sentence', async () => {
+  const { url } = await freshDatabase()
+  const { code, output } = await seed(['--database', new URL('nowhere', url).href], { SECRET_KEY: secretKey })
+  expect(code).toBe(1)
+  expect(output).toContain('The database refuses: database "nowhere" does not exist.')
+  expect(output).not.toMatch(/^ {4}at /m)
+})
+
+test('a database without an installation, or sealed under another key, is refused and stays as it is', async () => {
   const { url, db } = await freshDatabase()
-  const refusal = await said(['--database', url], { SECRET_KEY: secretKey })
+  const refusal = await seed(['--database', url], { SECRET_KEY: secretKey })
   expect(refusal).toMatchObject({ code: 1, output: expect.stringContaining('start it once first') })
   await bootstrap(db, engine, adminToken)
   const before = await counts(db)
-  const other = await said(['--database', url], { SECRET_KEY: 'another secret key, 32 characters or more' })
+  const other = await seed(['--database', url], { SECRET_KEY: 'another secret key, 32 characters or more' })
   expect(other).toMatchObject({
     code: 1,
     output: expect.stringContaining('SECRET_KEY is not the one of this installation'),
@@ -62,20 +85,47 @@ test('a database that nothing was started on, or under another key, is refused a
   expect(await counts(db)).toEqual(before)
 })
 
-test('a run without a terminal says each table in a line, and a second one that all is there', async () => {
+test('without a terminal it prints a line for each table, and the second time that all is there', async () => {
   const { url, db } = await freshDatabase()
   await bootstrap(db, engine, adminToken)
   const env = { DATABASE_URL: url, SECRET_KEY: secretKey }
-  const first = await said(['--users', '1200', '--seed', '9'], env)
+  const first = await seed(['--users', '1200', '--seed', '9'], env)
   expect(first.code).toBe(0)
   expect(first.output).toMatch(/^ {2}users +1,200 +\d+\.\d s$/m)
   expect(first.output).toMatch(/^ {2}[\d,]+ rows in \d+\.\d s: [\d,]+ a second\.$/m)
   expect(first.output).not.toContain('\r')
-  const second = await said(['--users', '1200', '--seed', '9'], env)
+  const second = await seed(['--users', '1200', '--seed', '9'], env)
   expect(second).toMatchObject({ code: 0, output: expect.stringContaining('They are there already') })
 })
 
-test('on a terminal a bar fills in its line, and gives way to the line of what is done', () => {
+test('a kind without an example is skipped by name, and the others are seeded', async () => {
+  const { url, db } = await freshDatabase()
+  await bootstrap(db, engine, adminToken)
+  const file = copyWithout((name) => name === 'radius.json')
+  const { code, output } = await seed(['--users', '10'], { DATABASE_URL: url, SECRET_KEY: secretKey }, file)
+  expect(output).toContain(
+    'No radius providers are seeded: examples/radius.json, which they are made from, is missing.',
+  )
+  expect(code).toBe(0)
+  const kinds = await db.provider.findMany({ select: { kind: true }, distinct: ['kind'] })
+  expect(kinds.map(({ kind }) => kind).sort()).toEqual(
+    [...engine.registry.kinds.keys()].filter((kind) => kind !== 'radius').sort(),
+  )
+})
+
+test('a copy of the project without examples is refused as such, before the database is queried', async () => {
+  const file = copyWithout((name) => name.endsWith('.json'))
+  const { code, output } = await seed(
+    [],
+    { DATABASE_URL: 'postgresql://127.0.0.1:1/none', SECRET_KEY: secretKey },
+    file,
+  )
+  expect(output).toContain('There are no examples')
+  expect(output).not.toContain('database is away')
+  expect(code).toBe(1)
+})
+
+test('on a terminal a bar fills in its line, until the line of the finished step replaces it', () => {
   const shown: string[] = []
   const bar = progressBar({ isTTY: true, write: (text) => shown.push(text) })
   bar.begin('users')

@@ -26,7 +26,7 @@ async function emptyDatabase(): Promise<string> {
   return url.href
 }
 
-/** A folder of migrations of the test's own; write into it again to change them. */
+/** A folder with these migrations; write it again to change them. */
 function folderOf(migrations: Record<string, string>): { url: URL; write(migrations: Record<string, string>): void } {
   const folder = freshFolder()
   const write = (given: Record<string, string>) => {
@@ -45,15 +45,15 @@ const books = (url: string) =>
 
 test('an empty database gets every migration, and the next start none', async () => {
   const url = await emptyDatabase()
-  const db = connect(url, { applicationName: 'gatewright-test', max: 1 })
-  atEnd(() => db.close())
+  const { db } = connect(url, { applicationName: 'gatewright-test', max: 1 })
+  atEnd(() => db.$disconnect())
   expect(await isMigrated(db)).toBe(false)
   expect(await migrate(url)).toEqual(await migrationNames())
   expect(await isMigrated(db)).toBe(true)
   expect(await migrate(url)).toEqual([])
 })
 
-test("the books are Prisma's: its own engine finds nothing missing, failed or edited", async () => {
+test("the history is Prisma's: its own engine finds nothing missing, failed or edited", async () => {
   const url = await emptyDatabase()
   await migrate(url)
   const pool = new pg.Pool({ connectionString: url, max: 1 })
@@ -75,7 +75,7 @@ test('of starts at once, one migrates and the others wait', async () => {
   expect(applied.filter((names) => names.length > 0)).toEqual([await migrationNames()])
 })
 
-test('a migration that fails leaves nothing of itself, and is applied once it is mended', async () => {
+test('a migration that fails leaves nothing of itself, and is applied after it is fixed', async () => {
   const url = await emptyDatabase()
   const folder = folderOf({
     '1_good': 'CREATE TABLE good (a int)',
@@ -90,7 +90,7 @@ test('a migration that fails leaves nothing of itself, and is applied once it is
   expect(await migrate(url, folder.url)).toEqual(['2_bad'])
 })
 
-test('semicolons in texts, comments and functions are no ends of statements', async () => {
+test('semicolons in texts, comments and functions do not end statements', async () => {
   const url = await emptyDatabase()
   const sql = `-- one; two
     CREATE FUNCTION three() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM 1; RETURN 3; END $$;
@@ -113,7 +113,7 @@ test('a connection that breaks in the middle leaves nothing behind', async () =>
 const record = (columns: string, values: string) =>
   `INSERT INTO _prisma_migrations (id, checksum, migration_name, ${columns}) VALUES (gen_random_uuid()::text, '', '99990101000000_later', ${values})`
 
-test('a database of a newer version is left alone', async () => {
+test('a database of a newer version is not changed', async () => {
   const url = await emptyDatabase()
   await migrate(url)
   await rows(url, record('finished_at', 'now()'))
@@ -128,14 +128,14 @@ test('a migration that another program left half done is named', async () => {
   await expect(migrate(url, folder)).rejects.toThrow(/1_first once failed.*prisma migrate resolve.*column is missing/)
 })
 
-test('a database that is something else is left alone', async () => {
+test('a foreign database is not changed', async () => {
   const url = await emptyDatabase()
   await rows(url, 'CREATE TABLE users (a int)')
   await expect(migrate(url)).rejects.toThrow(MigrationError)
   expect(await rows(url, "SELECT to_regclass('applications') AS there")).toEqual([{ there: null }])
 })
 
-test('a database that is away is said to be away', async () => {
+test('a database that is away is reported', async () => {
   await expect(migrate('postgresql://nobody@127.0.0.1:1/nothing')).rejects.toMatchObject({
     name: 'Problem',
     code: 'unavailable',

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
+import { pino } from 'pino'
 import { beforeAll, expect, test } from 'vitest'
 import { type Db, type Tx, transaction } from '../../src/db/client.ts'
+import { rowCountsLock } from '../../src/db/locks.ts'
 import { addUp } from '../../src/db/row-counts.ts'
-import { sql, unprepared } from '../../src/db/sql.ts'
+import { startReconciler } from '../../src/runs/reconcile.ts'
 import { freshDatabase } from '../support/database.ts'
-import { installation } from '../support/installation.ts'
+import { raw, rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 let db: Db
@@ -15,14 +17,14 @@ beforeAll(async () => {
 
 const tables = ['users', 'groups', 'totp_devices', 'user_consents'] as const
 
-/** What is kept, and what counting finds, of each listed table, at one moment. */
+/** The stored and the counted size of each listed table, in one snapshot. */
 async function sizes(): Promise<{ kept: unknown; counted: unknown }> {
   const counted = tables.map((table) => `'${table}', (SELECT count(*) FROM ${table})`).join(', ')
   const kept = tables
     .map((table) => `'${table}', coalesce((SELECT sum(rows) FROM row_counts WHERE table_name = '${table}'), 0)`)
     .join(', ')
   const text = `SELECT jsonb_build_object(${kept}) AS kept, jsonb_build_object(${counted}) AS counted`
-  const [row] = await db.query<{ kept: unknown; counted: unknown }>(unprepared(text, []))
+  const [row] = await rows<{ kept: unknown; counted: unknown }>(db, sql`${raw(text)}`)
   return row ?? { kept: null, counted: undefined }
 }
 
@@ -31,41 +33,52 @@ async function expectExact(): Promise<void> {
   expect(kept).toEqual(counted)
 }
 
-const rowsKept = async () => (await db.query(sql`SELECT pk FROM row_counts`)).length
+const rowsKept = async () => (await rows(db, sql`SELECT pk FROM row_counts`)).length
 
-/** What may happen to a listed table: many rows or none at once, their owners' deletion, all of it, nothing after all. */
-const changes: Record<string, (tx: Tx, count: number) => Promise<unknown>> = {
+/** Changes of a listed table: many rows or none at once, deletion of their owners, TRUNCATE, a rollback. */
+const changes: Record<string, (tx: Db | Tx, count: number) => Promise<unknown>> = {
   users: (tx, count) =>
-    tx.query(
+    rows(
+      tx,
       sql`INSERT INTO users (uuid, username) SELECT gen_random_uuid(), gen_random_uuid() FROM generate_series(1, ${count}::integer)`,
     ),
   'users that are there already': (tx, count) =>
-    tx.query(sql`
+    rows(
+      tx,
+      sql`
       INSERT INTO users (uuid, username) SELECT gen_random_uuid(), 'the same ' || i FROM generate_series(1, ${count}::integer) i
-      ON CONFLICT (username) DO UPDATE SET name = 'again'`),
+      ON CONFLICT (username) DO UPDATE SET name = 'again'`,
+    ),
   groups: (tx, count) =>
-    tx.query(
+    rows(
+      tx,
       sql`INSERT INTO groups (pk, name) SELECT gen_random_uuid(), gen_random_uuid() FROM generate_series(1, ${count}::integer)`,
     ),
   devices: (tx, count) =>
-    tx.query(sql`
+    rows(
+      tx,
+      sql`
       INSERT INTO totp_devices (uuid, user_pk, name, sealed_key)
-      SELECT gen_random_uuid(), pk, 'phone', 'x' FROM users ORDER BY pk LIMIT ${count}::integer`),
+      SELECT gen_random_uuid(), pk, 'phone', 'x' FROM users ORDER BY pk LIMIT ${count}::integer`,
+    ),
   consents: (tx, count) =>
-    tx.query(sql`
+    rows(
+      tx,
+      sql`
       INSERT INTO user_consents (user_pk, application_pk, permissions)
-      SELECT u.pk, a.pk, gen_random_uuid() FROM users u, applications a ORDER BY u.pk LIMIT ${count}::integer`),
+      SELECT u.pk, a.pk, gen_random_uuid() FROM users u, applications a ORDER BY u.pk LIMIT ${count}::integer`,
+    ),
   'deleted users, with what is theirs': (tx, count) =>
-    tx.query(sql`DELETE FROM users WHERE pk IN (SELECT pk FROM users ORDER BY random() LIMIT ${count}::integer)`),
+    rows(tx, sql`DELETE FROM users WHERE pk IN (SELECT pk FROM users ORDER BY random() LIMIT ${count}::integer)`),
   'deleted devices': (tx, count) =>
-    tx.query(sql`DELETE FROM totp_devices WHERE pk IN (SELECT pk FROM totp_devices LIMIT ${count}::integer)`),
-  'emptied tables': (tx) => tx.query(sql`TRUNCATE totp_devices, user_consents`),
-  'emptied users': (tx) => tx.query(sql`TRUNCATE users CASCADE`),
-  'nothing new': (tx) => tx.query(sql`UPDATE users SET name = 'x'`),
+    rows(tx, sql`DELETE FROM totp_devices WHERE pk IN (SELECT pk FROM totp_devices LIMIT ${count}::integer)`),
+  'emptied tables': (tx) => rows(tx, sql`TRUNCATE totp_devices, user_consents`),
+  'emptied users': (tx) => rows(tx, sql`TRUNCATE users CASCADE`),
+  'nothing new': (tx) => rows(tx, sql`UPDATE users SET name = 'x'`),
 }
 
-test('sizes are exact whatever happens, and however often they are added up', async () => {
-  await db.query(sql`INSERT INTO applications (pk, name, slug) VALUES (${randomUUID()}, 'wiki', 'wiki')`)
+test('sizes are exact after any changes, and any number of additions', async () => {
+  await rows(db, sql`INSERT INTO applications (pk, name, slug) VALUES (${randomUUID()}, 'wiki', 'wiki')`)
   const step = fc.record({
     change: fc.constantFrom(...Object.keys(changes)),
     count: fc.integer({ min: 0, max: 20 }),
@@ -95,7 +108,7 @@ test('a size is exact at each moment while many write and several add up', async
         await changes.users?.(tx, 1 + (round % 3))
         await changes['deleted users, with what is theirs']?.(tx, round % 2)
       }).catch((error: unknown) => {
-        // Two that delete the same users crosswise: one of them did nothing.
+        // Two transactions that delete the same users: one of them was rolled back.
         expect(error).toMatchObject({ code: '40P01' })
       })
   }
@@ -114,16 +127,19 @@ test('a size is exact at each moment while many write and several add up', async
   expect(await rowsKept()).toBeLessThanOrEqual(tables.length)
 })
 
-test('who empties a table waits for whoever adds up, and the sum goes too', async () => {
+test('TRUNCATE waits for an addition, and removes the sum too', async () => {
   await transaction(db, (tx) => changes.users?.(tx, 5) ?? Promise.resolve())
   const emptied = await transaction(db, async (adder) => {
-    await adder.query(sql`SELECT pg_advisory_xact_lock('"row_counts"'::regclass::oid::bigint)`)
-    await adder.query(sql`
+    await run(adder, sql`SELECT pg_advisory_xact_lock(${raw(rowCountsLock)})`)
+    await rows(
+      adder,
+      sql`
       WITH gone AS (DELETE FROM row_counts WHERE table_name = 'users' RETURNING rows)
-      INSERT INTO row_counts (table_name, rows) SELECT 'users', sum(rows) FROM gone`)
-    const emptying = transaction(db, (tx) => tx.query(sql`TRUNCATE users CASCADE`))
+      INSERT INTO row_counts (table_name, rows) SELECT 'users', sum(rows) FROM gone`,
+    )
+    const emptying = transaction(db, (tx) => rows(tx, sql`TRUNCATE users CASCADE`))
     const waits = sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'TRUNCATE%'`
-    await until(async () => (await db.query(waits)).length === 1, { what: 'TRUNCATE to wait' })
+    await until(async () => (await rows(db, waits)).length === 1, { what: 'TRUNCATE to wait' })
     return { emptying }
   })
   await emptied.emptying
@@ -131,7 +147,7 @@ test('who empties a table waits for whoever adds up, and the sum goes too', asyn
 })
 
 test('few rows are left as they are', async () => {
-  await transaction(db, (tx) => tx.query(sql`TRUNCATE users CASCADE`))
+  await transaction(db, (tx) => rows(tx, sql`TRUNCATE users CASCADE`))
   await addUp(db, 0)
   const before = await rowsKept()
   for (let count = 0; count < 3; count += 1) await transaction(db, (tx) => changes.users?.(tx, 1) ?? Promise.resolve())
@@ -141,14 +157,17 @@ test('few rows are left as they are', async () => {
   expect(await rowsKept()).toBe(before + 1)
 })
 
-test('a worker adds them up by itself', async () => {
-  const on = await installation()
-  const kept = () => on.db.query(sql`SELECT pk FROM row_counts WHERE table_name = 'groups'`)
-  for (let count = 0; count <= 200; count += 1)
-    await on.db.query(sql`INSERT INTO groups (pk, name) VALUES (gen_random_uuid(), gen_random_uuid())`)
-  await until(async () => (await kept()).length < 100, { what: 'the rows to be added up' })
-  const [size] = await on.db.query<{ size: number }>(
-    sql`SELECT sum(rows) AS size FROM row_counts WHERE table_name = 'groups'`,
+test("a worker's reconciler adds them up", async () => {
+  const { db } = await freshDatabase()
+  const kept = () => rows(db, sql`SELECT pk FROM row_counts WHERE table_name = 'groups'`)
+  for (let count = 0; count <= 200; count += 1) await changes.groups?.(db, 1)
+  const queue = { enqueue: async () => {}, isQueued: async () => true }
+  const reconciler = startReconciler(db, queue, pino({ level: 'silent' }))
+  await until(async () => (await kept()).length === 1, { what: 'the rows to be added up' })
+  await reconciler.stop()
+  const [size] = await rows<{ size: number }>(
+    db,
+    sql`SELECT sum(rows)::integer AS size FROM row_counts WHERE table_name = 'groups'`,
   )
-  expect(Number(size?.size)).toBe(await on.db.prisma.group.count())
+  expect(size?.size).toBe(await db.group.count())
 })

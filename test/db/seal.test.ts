@@ -16,7 +16,7 @@ describe('a sealed value', () => {
     expect(keyring(secret).open(keyring(secret).seal(text, place), place)).toBe(text)
   })
 
-  test('does not show what it holds, nor whether two are equal', () => {
+  test('shows neither its plaintext nor whether two are equal', () => {
     const { seal } = keyring(secret)
     expect(seal('hunter2', place)).not.toContain('hunter2')
     expect(seal('hunter2', place)).not.toBe(seal('hunter2', place))
@@ -56,7 +56,7 @@ describe('a sealed value', () => {
     expect(() => keyring(secret).open(text, place)).toThrow('not a sealed value')
   })
 
-  test('says so when it was sealed under another SECRET_KEY', () => {
+  test('is refused by name when it was sealed under another SECRET_KEY', () => {
     const envelope = keyring(secret).seal('hunter2', place)
     expect(() => keyring(`${secret}!`).open(envelope, place)).toThrow(
       /^sealed under key [\w-]{8}, but SECRET_KEY is [\w-]{8}$/,

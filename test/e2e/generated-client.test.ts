@@ -18,14 +18,14 @@ type Service = { readonly url: string; readonly token: string; stop(): Promise<E
 
 async function start(): Promise<Service> {
   const [dataDir, port] = [join(top, 'data'), await freePort()]
-  const server = run('src/standalone.ts', { env: { DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'warn' } })
+  const server = run('src/standalone/main.ts', { env: { DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'warn' } })
   await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
   expect(server.output()).toContain(`http://127.0.0.1:${port}/docs/`)
   const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()
   return { url: `http://127.0.0.1:${port}`, token, stop: () => server.stop() }
 }
 
-/** What a stranger has: the document, a generator, a compiler that lets nothing pass, and a program. */
+/** Like the author of a client: from the document by a generator and a strict compiler to a program. */
 async function compileClient(document: string): Promise<string> {
   const folder = join(top, 'client')
   mkdirSync(folder)

@@ -4,13 +4,13 @@ import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { run } from '../support/processes.ts'
 
-test('beside a running start, the seed finds its database, and its API takes the token that is shown', async () => {
+test('the seed finds the database of a running start, whose API accepts the token that it prints', async () => {
   const port = String(await freePort())
   const env = { DATA_DIR: join(freshFolder(), 'data'), PORT: port }
-  const server = run('src/standalone.ts', { env })
+  const server = run('src/standalone/main.ts', { env })
   await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
 
-  const seeding = run('src/cli/seed.ts', { args: ['--users', '100'], env })
+  const seeding = run('tools/seed/main.ts', { args: ['--users', '100'], env })
   expect(await seeding.exited).toEqual({ code: 0, signal: null })
   const [, token = ''] = await seeding.line(/its token, for a year: (\S+)/)
   const runs = `http://127.0.0.1:${port}/api/v3/blueprints/runs/00000000-0000-4000-8000-000000000000/`
@@ -19,7 +19,7 @@ test('beside a running start, the seed finds its database, and its API takes the
   expect([await status(token), await status(`${token}x`)]).toEqual([404, 401])
   await server.stop()
 
-  const late = run('src/cli/seed.ts', { env })
+  const late = run('tools/seed/main.ts', { env })
   expect((await late.exited).code).toBe(1)
   expect(late.output()).toContain('Nothing runs on DATA_DIR')
 }, 90_000)

@@ -8,7 +8,7 @@ import { type Running, run } from '../support/processes.ts'
 import { within } from '../support/template.ts'
 import { isAlive, until } from '../support/until.ts'
 
-/** The tests below are one installation's life, in order: each finds what the one before has left. */
+/** The tests run in order on one installation: each starts with the state that the last one left. */
 const top = freshFolder()
 const dataDir = join(top, 'data')
 let port = 0
@@ -24,14 +24,14 @@ atEnd(async () => {
 })
 
 const start = (env: Record<string, string> = {}) =>
-  run('src/standalone.ts', { env: { DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'info', ...env } })
+  run('src/standalone/main.ts', { env: { DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'info', ...env } })
 
 const ready = async (server: Running) => {
   await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
   return server
 }
 
-/** Whether a process works: one that nobody has collected yet has a number, and no command line. */
+/** Whether a process runs: a zombie has an id, but no command line. */
 function runs(pid: number): boolean {
   const commandLine = `/proc/${pid}/cmdline`
   return (
@@ -39,7 +39,7 @@ function runs(pid: number): boolean {
   )
 }
 
-/** It must refuse: exit code 1, and one sentence, whose lines are all that it says on the way out. */
+/** The output of a start that must fail with exit code 1. */
 async function refusal(env: Record<string, string> = {}): Promise<string> {
   const server = start(env)
   expect(await server.exited).toEqual({ code: 1, signal: null })
@@ -72,9 +72,9 @@ function databaseUrl(): string {
   return `postgresql://gatewright:${password}@127.0.0.1:${postgresPort}/gatewright`
 }
 
-test('the first start shows where everything is, and SIGTERM stops everything', async () => {
+test('the first start prints all addresses, and SIGTERM stops everything', async () => {
   const server = await ready(start())
-  const screen = server.output()
+  const banner = server.output()
   const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()
   for (const part of [
     `http://127.0.0.1:${port}/api/v3/`,
@@ -84,7 +84,7 @@ test('the first start shows where everything is, and SIGTERM stops everything', 
     token,
     'curl -X PUT',
   ]) {
-    expect(screen).toContain(part)
+    expect(banner).toContain(part)
   }
   for (const file of ['admin-token', 'secret-key', 'postgres-password'])
     expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600)
@@ -117,12 +117,12 @@ test('a second start finds its data, and a third beside it is refused without ha
   expect(await server.exited).toEqual({ code: 0, signal: null })
 }, 60_000)
 
-test('a worker that dies is started again', async () => {
+test('a killed worker is started again', async () => {
   const server = await ready(start())
   const first = await workerPid(server)
   process.kill(first, 'SIGKILL')
   await server.line(/The worker ended \(SIGKILL\); it is started again/)
-  // Its own answer may be that it does not know yet; the run goes on.
+  // The outcome may be unknown at first.
   await until(async () => ((await put()) as { applied?: boolean }).applied, {
     what: 'an apply to go through',
     withinMs: 20_000,
@@ -152,7 +152,7 @@ test('PostgreSQL is stopped, too, when the API cannot go on', async () => {
   expect([worker, postgres].map(runs)).toEqual([false, false])
 }, 60_000)
 
-test('a start is stopped as well while it is still under way', async () => {
+test('a start can be stopped before it is ready', async () => {
   const server = start()
   await server.line(/Starting PostgreSQL/)
   expect(await server.stop({ withinMs: 10_000 })).toEqual({ code: 0, signal: null })
@@ -183,7 +183,7 @@ test.each([
   writeFileSync(file, key)
 })
 
-test('a first token that was emptied is none of the screen; the installation is as it was', async () => {
+test('an emptied file of the first token is not in the banner; the installation is as it was', async () => {
   const file = join(dataDir, 'admin-token')
   const token = readFileSync(file)
   writeFileSync(file, '')
@@ -194,7 +194,7 @@ test('a first token that was emptied is none of the screen; the installation is 
   await server.stop()
 }, 60_000)
 
-test('a damaged key and first token of no installation yet are refused before they seal or open anything', async () => {
+test('before there is an installation, a damaged key or first token is refused and not used', async () => {
   const fresh = join(top, 'fresh')
   mkdirSync(fresh)
   writeFileSync(join(fresh, 'admin-token'), 'short\n')
@@ -214,7 +214,7 @@ test('a damaged key and first token of no installation yet are refused before th
   await server.stop()
 }, 60_000)
 
-test('a database of a newer version is refused, and its server does not stay', async () => {
+test('a database of a newer version is refused, and its server is stopped', async () => {
   const server = await ready(start())
   const later =
     "INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', '', '99990101000000_later', now())"
@@ -224,7 +224,7 @@ test('a database of a newer version is refused, and its server does not stay', a
   expect(postgresPid()).toBe(null)
 }, 60_000)
 
-test('a DATA_DIR that cannot be one is refused', async () => {
+test('an unusable DATA_DIR is refused', async () => {
   const file = join(top, 'file')
   writeFileSync(file, '')
   expect(await refusal({ DATA_DIR: file })).toContain(`DATA_DIR ${file} cannot be written (a file is in its place)`)
@@ -234,8 +234,8 @@ test('a DATA_DIR that cannot be one is refused', async () => {
   expect(await refusal({ DATA_DIR: half })).toContain('not a whole PostgreSQL data folder')
 })
 
-test('settings that are wrong are all named', async () => {
-  const said = await refusal({ PORT: 'x', SECRET_KEY: 'short' })
-  expect(said).toContain('PORT is "x"')
-  expect(said).toContain('SECRET_KEY is too short')
+test('all wrong settings are reported', async () => {
+  const output = await refusal({ PORT: 'x', SECRET_KEY: 'short' })
+  expect(output).toContain('PORT is "x"')
+  expect(output).toContain('SECRET_KEY is too short')
 })

@@ -7,12 +7,12 @@ import { needs } from '../support/needs.ts'
 import { run } from '../support/processes.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
 
-/** The API and the worker as processes of their own: what the operator can mend is said in sentences. */
+/** The API and the worker as separate processes: what the operator can fix is reported in sentences. */
 
 const programs = ['src/server.ts', 'workers/blueprint.ts']
 const SECRET_KEY = 'a secret key for tests, 32 or more'
 
-/** All that a program says that refuses to start. */
+/** The output of a program that must fail to start. */
 async function refusal(program: string, env: Record<string, string>): Promise<string> {
   const started = run(program, { env })
   expect(await started.exited).toEqual({ code: 1, signal: null })
@@ -20,7 +20,7 @@ async function refusal(program: string, env: Record<string, string>): Promise<st
 }
 
 describe.each(programs)('%s', (program) => {
-  test('names every fault of its settings at once', async () => {
+  test('reports every error in its settings at once', async () => {
     const env = { PORT: 'x', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://x', SECRET_KEY: 'short' }
     expect(await refusal(program, env)).toBe(`The settings are not valid:
   LOG_LEVEL is "loud": it takes one of fatal, error, warn, info, debug, trace, silent.
@@ -30,18 +30,18 @@ describe.each(programs)('%s', (program) => {
 `)
   })
 
-  test.each([{}, { SECRET_KEY }])('says what it needs beside %j', async (env: Record<string, string>) => {
+  test.each([{}, { SECRET_KEY }])('reports what it requires beside %j', async (env: Record<string, string>) => {
     expect(await refusal(program, env)).toBe(`The settings are not valid:
   DATABASE_URL is required, and SECRET_KEY with it; npm start brings its own.
 `)
   })
 
-  test('says that the database is away', async () => {
+  test('reports that the database is away', async () => {
     const env = { DATABASE_URL: `postgresql://127.0.0.1:${await freePort()}/gatewright`, SECRET_KEY }
     expect(await refusal(program, env)).toBe('The database is away. Try again shortly. (ECONNREFUSED)\n')
   })
 
-  test('says that the database refuses it', async () => {
+  test('reports that the database refuses it', async () => {
     const { url } = await freshDatabase()
     const env = { DATABASE_URL: new URL('nowhere', url).href, SECRET_KEY }
     expect(await refusal(program, env)).toBe(
@@ -51,7 +51,7 @@ describe.each(programs)('%s', (program) => {
 })
 
 describe.runIf(needs('redis-server')).each(programs)('%s with Redis', (program) => {
-  test('says in its log that it keeps nothing on disk, and starts', async () => {
+  test('logs a warning that Redis has no append-only file, and starts', async () => {
     const { url } = await freshDatabase()
     const PORT = String(await freePort())
     const started = run(program, { env: { DATABASE_URL: url, SECRET_KEY, REDIS_URL: await freshRedis(), PORT } })
@@ -60,7 +60,7 @@ describe.runIf(needs('redis-server')).each(programs)('%s with Redis', (program) 
     expect(await started.stop()).toEqual({ code: 0, signal: null })
   })
 
-  test('says that it throws keys away', async () => {
+  test('reports that Redis evicts keys', async () => {
     const redis = await ownRedis({ flags: ['--maxmemory-policy', 'allkeys-lru'] })
     const { url } = await freshDatabase()
     expect(await refusal(program, { DATABASE_URL: url, SECRET_KEY, REDIS_URL: redis.url })).toBe(
@@ -68,7 +68,8 @@ describe.runIf(needs('redis-server')).each(programs)('%s with Redis', (program) 
     )
   })
 })
-test('src/server.ts says that its port is taken, and has not touched the database by then', async () => {
+
+test('src/server.ts reports a taken port before it connects to the database', async () => {
   const other = createServer()
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
   atEnd(() => void other.close())

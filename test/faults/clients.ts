@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** What a client was told about one PUT. Only these three are promises; `unknown` is the honest lack of one. */
+/** The answer to one PUT. `applied` and `nothing` are promises; `unknown` is none. */
 export type Outcome =
   /** 200, applied. */
   | 'applied'
@@ -9,10 +9,10 @@ export type Outcome =
   /** 202, or no answer at all. */
   | 'unknown'
 
-/** One PUT as its client remembers it. */
+/** One PUT as its client saw it. */
 export type Sent = {
   readonly slug: string
-  /** What tells this submission from others of the same slug: it stands in the application's description. */
+  /** Unique among submissions of the same slug: the application's description. */
   readonly content: string
   readonly outcome: Outcome
   /** null: the connection was lost. */
@@ -81,9 +81,9 @@ function outcomeOf(status: number | null, text: string): Outcome {
 }
 
 /**
- * Clients that send one PUT after another, each under a slug that nobody used before.
+ * Clients that send one PUT after another, each with a new slug.
  *
- * @param enough asked before each PUT, with the number of those begun so far
+ * @param enough called before each PUT with the number of started ones; true ends the client
  * @returns all that was sent
  */
 export async function crowd(
@@ -111,7 +111,7 @@ export function describeTimes(log: readonly Sent[]): string {
   return `p50 ${Math.round(quantile(log, 0.5))} ms, p99 ${Math.round(quantile(log, 0.99))} ms, ${statuses.join(', ')}`
 }
 
-/** The time that the given share of the answers did not exceed. */
+/** The quantile of the response times. */
 export function quantile(log: readonly Sent[], share: number): number {
   const times = log.map(({ ms }) => ms).sort((one, other) => one - other)
   return times[Math.max(0, Math.ceil(times.length * share) - 1)] ?? Number.NaN

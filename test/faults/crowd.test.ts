@@ -5,7 +5,7 @@ import { audit } from './auditor.ts'
 import { put, type Sent } from './clients.ts'
 import { onBothQueues, openStand, type Stand, untilWorkersWaitForLocks } from './stand.ts'
 
-/** Many want the same at once, somebody holds a lock, nobody works: bounded and honest. */
+/** Many identical requests at once, a long lock, no worker: answers are in time and true. */
 
 const applyWaitMs = 2_000
 
@@ -27,10 +27,10 @@ onBothQueues((kind) => {
   test('without a worker: 503, and never applied, not even by a worker that starts later', async () => {
     const [sent] = await putAtOnce(1, 'too-late')
     expect(sent).toMatchObject({ status: 503 })
-    expect(JSON.parse(sent?.text ?? '')).toMatchObject({ code: 'not_applied' })
+    expect(JSON.parse(sent?.text ?? '')).toMatchObject({ code: 'cancelled' })
     expect(sent?.ms).toBeLessThan(applyWaitMs + 1_000)
     const worker = await stand.startWorker()
-    // What is queued behind the late job is applied: so the late one has been looked at.
+    // A run behind the late job is applied, so a worker has taken the late one.
     expect((await putAtOnce(1, 'in-time')).map(({ status }) => status)).toEqual([200])
     expect(await audit(stand.db, log)).toEqual([])
     await worker.stop()
@@ -55,7 +55,7 @@ onBothQueues((kind) => {
     await worker.stop()
   })
 
-  test('a row lock held for longer than anybody waits: bounded, honest, and others are served', {
+  test('a row lock held for longer than any client waits: true answers in time, and others are served', {
     timeout: 60_000,
   }, async () => {
     const worker = await stand.startWorker()
@@ -74,7 +74,7 @@ onBothQueues((kind) => {
       return sent
     })
     log.push(...blocked)
-    // A worker has it in hand, so the outcome is open; or it was taken back between two tries.
+    // A worker has locked it, so the outcome is unknown; or it was cancelled between two tries.
     expect(blocked.filter(({ status }) => status !== 202 && status !== 503)).toEqual([])
     expect(Math.max(...blocked.map(({ ms }) => ms))).toBeLessThan(applyWaitMs + 4_000)
     expect(await audit(stand.db, log)).toEqual([])

@@ -1,17 +1,18 @@
 import { expect, test } from 'vitest'
+import { rows, sql } from '../support/sql.ts'
 import { within } from '../support/template.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put } from './clients.ts'
 import { openStand, type Stand } from './stand.ts'
 
-/** PostgreSQL is there, but does not answer: what was sent may still happen, and nobody waits for ever. */
+/** PostgreSQL is up, but does not answer: a submission may still take effect, and no client waits for ever. */
 
-/** Milliseconds: the second that a submission may take to be refused, and what a busy machine adds. */
+/** Milliseconds: a refusal within a second, plus a margin for a busy machine. */
 const refusedWithinMs = 1_400
 
 async function serversOf({ postgres, db }: Stand): Promise<number[]> {
-  const { rows } = await db.pool.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')
-  return [postgres.pid, ...rows.map(({ pid }) => pid)]
+  const servers = await rows<{ pid: number }>(db, sql`SELECT pid FROM pg_stat_activity`)
+  return [postgres.pid, ...servers.map(({ pid }) => pid)]
 }
 
 test('a frozen PostgreSQL counts as away, and is used again', async () => {
@@ -33,7 +34,7 @@ test('a frozen PostgreSQL counts as away, and is used again', async () => {
   await worker.stop()
 })
 
-test('a table that somebody keeps locked refuses submissions, and holds up nothing else', async () => {
+test('submissions are refused while a table is locked, and other requests are not delayed', async () => {
   const stand = await openStand('postgres')
   const worker = await stand.startWorker()
   const before = await put(stand, 'before')

@@ -6,7 +6,7 @@ import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, quantile } from './clients.ts'
 import { openStand } from './stand.ts'
 
-/** Redis is a doorbell: without it nothing is applied, and what it forgets is rung again. */
+/** Redis only wakes workers: without it no run is applied, and runs whose jobs it lost are enqueued again. */
 
 const awayMs = 3_000
 
@@ -19,7 +19,7 @@ describe.runIf(needs('redis-server'))('queue on Redis', () => {
     await delay(1_000)
     await stand.redis?.kill()
     const killedAt = performance.now()
-    // The crowd may be waiting for what it had sent before: these come when Redis is certainly away.
+    // The other clients may still wait for earlier requests: these are sent while Redis is away.
     const whileAway = await crowd(stand, 2, 'refused', () => performance.now() > killedAt + awayMs - 1_000)
     await delay(killedAt + awayMs - performance.now())
     const backAt = performance.now()

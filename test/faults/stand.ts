@@ -9,13 +9,14 @@ import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type Running, run } from '../support/processes.ts'
 import { ownRedis } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis-server.ts'
+import { rows, sql } from '../support/sql.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 import type { Target } from './clients.ts'
 
-/** An installation to be mistreated: real servers of its own, API and workers as processes of their own. */
+/** An installation for fault tests: its own servers, and API and workers as processes. */
 
-/** The same tests on both places that a queue can live in. */
+/** Runs the same tests with both stores of the queue. */
 export function onBothQueues(tests: (kind: QueueKind) => void): void {
   describe.runIf(needs('redis-server'))('queue on Redis', () => tests('redis'))
   describe('queue on PostgreSQL', () => tests('postgres'))
@@ -27,14 +28,14 @@ export type Stand = Target & {
   /** null: the queue is on PostgreSQL. */
   readonly redis: RedisServer | null
   readonly databaseUrl: string
-  /** For looking, not by way of the API. */
+  /** For reads of the test. */
   readonly db: Db
-  /** Starts a worker that has said it is ready, with other settings if given. */
+  /** Starts a worker, and waits until it is ready. */
   startWorker(settings?: Record<string, string>): Promise<Running>
 }
 
 /**
- * Everything of it is ended after the test file.
+ * All of it is ended after the test file.
  *
  * @param applyWaitMs how long the API waits for a worker
  */
@@ -42,7 +43,7 @@ export async function openStand(
   kind: QueueKind,
   { applyWaitMs = 10_000 }: { applyWaitMs?: number } = {},
 ): Promise<Stand> {
-  // What is crashed must have been durable: these servers flush as they do by default.
+  // Durable, because the tests crash the servers.
   const postgres = await startPostgres({ durable: true })
   atEnd(() => postgres.remove())
   await within(postgres.url(), (client) => client.query('CREATE DATABASE gatewright'))
@@ -54,7 +55,7 @@ export async function openStand(
     DATABASE_URL: databaseUrl,
     SECRET_KEY: randomBytes(32).toString('base64url'),
     BOOTSTRAP_TOKEN: token,
-    // As many runs at once on every machine.
+    // The same on every machine.
     WORKER_CONCURRENCY: '8',
     APPLY_WAIT_MS: String(applyWaitMs),
     LOG_LEVEL: 'info',
@@ -63,10 +64,10 @@ export async function openStand(
   }
   const api = run('src/server.ts', { env })
   await api.line(/"msg":"serving"/, { withinMs: 20_000 })
-  const db = connect(databaseUrl, { applicationName: 'gatewright-test', max: 4 })
+  const { db } = connect(databaseUrl, { applicationName: 'gatewright-test', max: 4 })
   atEnd(async () => {
     await api.stop()
-    await db.close()
+    await db.$disconnect()
   })
   return {
     url: `http://127.0.0.1:${port}`,
@@ -78,7 +79,7 @@ export async function openStand(
     db,
     startWorker: async (settings) => {
       const worker = run('workers/blueprint.ts', { env: { ...env, ...settings } })
-      // Still there only when the test failed, and then the next one must not meet it.
+      // It still runs only when the test failed. It must not affect the next one.
       onTestFinished(async () => void (await worker.kill()))
       await worker.line(/"msg":"worker ready"/, { withinMs: 20_000 })
       return worker
@@ -90,10 +91,11 @@ export async function openStand(
 export const untilWorkersWaitForLocks = ({ db }: Stand, count: number): Promise<unknown> =>
   until(
     async () => {
-      const { rows } = await db.pool.query<{ waiting: number }>(
-        `SELECT count(*) AS waiting FROM pg_stat_activity WHERE application_name = 'gatewright-worker' AND wait_event_type = 'Lock'`,
+      const [row] = await rows<{ waiting: number }>(
+        db,
+        sql`SELECT count(*) AS waiting FROM pg_stat_activity WHERE application_name = 'gatewright-worker' AND wait_event_type = 'Lock'`,
       )
-      return Number(rows[0]?.waiting) >= count
+      return Number(row?.waiting) >= count
     },
     { what: `${count} statements of workers to wait for a lock`, withinMs: 10_000 },
   )

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { lockKey } from '../../src/blueprint/perform.ts'
+import { nameLock } from '../../src/db/locks.ts'
 import { within } from '../support/template.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, type Sent } from './clients.ts'
 import { onBothQueues, openStand, untilWorkersWaitForLocks } from './stand.ts'
 
-/** A deployment: processes are asked to end while people work. */
+/** A deployment: processes get SIGTERM under load. */
 
 const exitWithinMs = 10_000
 
 onBothQueues((kind) => {
-  test('SIGTERM of a worker under load: it finishes what it has, and another goes on', {
+  test('SIGTERM of a worker under load: it finishes its runs, and another takes the rest', {
     timeout: 60_000,
   }, async () => {
     const stand = await openStand(kind)
@@ -33,9 +33,9 @@ onBothQueues((kind) => {
     const worker = await stand.startWorker()
     const slugs = ['last-1', 'last-2', 'last-3', 'last-4', 'last-5']
     const log: Sent[] = []
-    // Held, so that all of them are certainly in flight when the signal comes.
+    // Locked, so that all of them are in flight when the signal comes.
     await within(stand.databaseUrl, async (client) => {
-      for (const slug of slugs) await client.query('SELECT pg_advisory_lock($1)', [lockKey('applications', [slug])])
+      for (const slug of slugs) await client.query('SELECT pg_advisory_lock($1)', [nameLock('applications', [slug])])
       const sending = slugs.map((slug) => put(stand, slug))
       await untilWorkersWaitForLocks(stand, slugs.length)
       stand.api.signal('SIGTERM')

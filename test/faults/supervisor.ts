@@ -1,7 +1,7 @@
 import type { Running } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
-/** What keeps a worker running in production: whenever one ends, another is started. */
+/** As in production: starts a worker whenever one ends. */
 export type Supervisor = {
   /** Waits for a worker that is ready. */
   ready(): Promise<unknown>
@@ -23,7 +23,7 @@ export async function supervise(start: () => Promise<Running>): Promise<Supervis
       if (!stopping) worker = await start()
     }
   })()
-  // Its failure is told by stop().
+  // stop() reports its failure.
   loop.catch(() => {})
   return {
     ready: () => until(() => worker, { what: 'a worker to be ready', withinMs: 30_000 }),

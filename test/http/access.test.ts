@@ -1,22 +1,25 @@
 import Fastify, { type FastifyInstance } from 'fastify'
+import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
 import { guardRoutes } from '../../src/http/access.ts'
 import { answerProblems } from '../../src/http/problems.ts'
 import type { Access } from '../../src/permissions.ts'
-import { askAs } from '../support/asker.ts'
+import { type Answer, askAs } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
 import { makers } from '../support/make.ts'
+import { statementsOf } from '../support/statements.ts'
 
 let db: Db
+let pool: pg.Pool
 beforeAll(async () => {
-  db = (await freshDatabase()).db
+  ;({ db, pool } = await freshDatabase())
 })
 
-function guarded(permission: Access | undefined, work: () => unknown = () => 'in', from = db): FastifyInstance {
+function guarded(permission: Access | undefined, work: () => unknown = () => 'in'): FastifyInstance {
   const app = Fastify()
   answerProblems(app)
-  guardRoutes(app, from)
+  guardRoutes(app, db)
   app.get('/x', { config: permission === undefined ? {} : { permission } }, async () => work())
   return app
 }
@@ -25,7 +28,7 @@ test('a route without a permission does not start', async () => {
   await expect(guarded(undefined).ready()).rejects.toThrow('routes without a permission do not start: GET /x')
 })
 
-describe('who comes in', () => {
+describe('access to a route', () => {
   test.each<[Access, string[], number]>([
     ['anyone', [], 200],
     ['authenticated', [], 200],
@@ -38,8 +41,8 @@ describe('who comes in', () => {
   ])('to %j with %j: %i', async (access, permissions, status) => {
     const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user({ permissions })
     expect(await askAs(guarded(access), token).get('/x')).toMatchObject({ status })
-    const nobody = await askAs(guarded(access), null).get('/x')
-    expect(nobody.status).toBe(access === 'anyone' ? 200 : 401)
+    const anonymous = await askAs(guarded(access), null).get('/x')
+    expect(anonymous.status).toBe(access === 'anyone' ? 200 : 401)
   })
 
   test('a superuser, everywhere', async () => {
@@ -48,32 +51,27 @@ describe('who comes in', () => {
   })
 })
 
-describe('those who come at the same time with one token', () => {
-  test('are let in by one question', async () => {
+describe('simultaneous requests with one token', () => {
+  test('are authenticated by one query', async () => {
     const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user()
-    let asked = 0
-    const counting: Db = {
-      ...db,
-      query: (statement) => {
-        asked += 1
-        return db.query(statement)
-      },
-    }
-    const app = guarded('authenticated', () => 'in', counting)
+    const app = guarded('authenticated')
     await app.ready()
-    const answers = await Promise.all(Array.from({ length: 10 }, () => askAs(app, token).get('/x')))
+    const ask = () => askAs(app, token).get('/x')
+    let answers: Answer[] = []
+    const sent = await statementsOf(async () => {
+      answers = await Promise.all(Array.from({ length: 10 }, ask))
+    })
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
-    expect(asked).toBe(1)
-    await askAs(app, token).get('/x')
-    expect(asked).toBe(2)
+    expect(sent).toHaveLength(1)
+    expect(await statementsOf(ask)).toHaveLength(1)
   })
 
-  test('do not let anybody in who comes when it was taken away', async () => {
+  test('do not admit a request that comes after the token was deleted', async () => {
     const app = guarded('authenticated')
     for (let round = 0; round < 20; round += 1) {
       const { pk, token } = await makers(db, (secret) => askAs(app, secret)).user()
       const early = Array.from({ length: 5 }, () => askAs(app, token).get('/x'))
-      const taken = db.pool.query('DELETE FROM tokens WHERE user_pk = $1', [pk])
+      const taken = pool.query('DELETE FROM tokens WHERE user_pk = $1', [pk])
       const between = Array.from({ length: 5 }, () => askAs(app, token).get('/x'))
       await taken
       const late = await Promise.all(Array.from({ length: 5 }, () => askAs(app, token).get('/x')))
@@ -83,7 +81,7 @@ describe('those who come at the same time with one token', () => {
   })
 })
 
-test('a bug is a 500 that says nothing of the inside, and whom to ask', async () => {
+test('a bug is a 500 with the request id, and without internals', async () => {
   const app = guarded('anyone', () => {
     throw new Error('password=hunter2 at /src/x.ts')
   })

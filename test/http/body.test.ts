@@ -9,21 +9,21 @@ import { cpuMs } from '../support/cpu-time.ts'
 
 const read = (text: string) => parseJson(Buffer.from(text))
 
-test('what JSON can say is read as it stands', () => {
+test('valid JSON is read unchanged', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
       fc.pre(!/"__proto__"|\\u0000|\\ud[89a-f]/.test(JSON.stringify(value)))
-      const { value: there, faults } = read(JSON.stringify(value))
+      const { value: there, errors } = read(JSON.stringify(value))
       expect(there).toEqual(JSON.parse(JSON.stringify(value)))
-      expect(faults.list).toEqual([])
+      expect(errors.list).toEqual([])
     }),
     { numRuns: 2_000 },
   )
 })
 
-test('what cannot be kept is told, and mended so that all of it could be kept', () => {
+test('what cannot be stored is reported, and sanitised so that the rest can be stored', () => {
   const piece = fc.constantFrom('a', '\\u0000', '\\ud800', '\\udc00', '\\u0000b', 'é', '')
-  const quotedText = fc.array(piece, { maxLength: 3 }).map((pieces) => `"${pieces.join('')}"`)
+  const quotedText = fc.array(piece, { maxLength: 3 }).map((parts) => `"${parts.join('')}"`)
   const name = fc.oneof(quotedText, fc.constant('"__proto__"'))
   const { json } = fc.letrec<{ json: string }>((tie) => ({
     json: fc.oneof(
@@ -33,32 +33,32 @@ test('what cannot be kept is told, and mended so that all of it could be kept', 
       fc.array(tie('json'), { maxLength: 4 }).map((items) => `[${items}]`),
       fc
         .array(fc.tuple(name, tie('json')), { maxLength: 4 })
-        .map((members) => `{${members.map((each) => each.join(':'))}}`),
+        .map((fields) => `{${fields.map((each) => each.join(':'))}}`),
     ),
   }))
   const isSound = (value: unknown) => storableJson(value) === undefined && !JSON.stringify(value).includes('__proto__')
-  let faulty = 0
+  let withErrors = 0
   fc.assert(
     fc.property(json, (text) => {
-      const { value, faults } = read(text)
+      const { value, errors } = read(text)
       expect(isSound(value)).toBe(true)
-      expect(faults.any).toBe(!isSound(JSON.parse(text)))
-      if (faults.any) faulty += 1
+      expect(errors.any).toBe(!isSound(JSON.parse(text)))
+      if (errors.any) withErrors += 1
       else expect(value).toEqual(JSON.parse(text))
     }),
     { numRuns: 2_000 },
   )
-  expect(faulty).toBeGreaterThan(500)
+  expect(withErrors).toBeGreaterThan(500)
 })
 
-test('a route that does not tell of such texts itself is not reached', async () => {
+test('a route that does not report such texts itself is not reached', async () => {
   const app = Fastify()
   acceptJson(app)
   answerProblems(app)
   app.post('/plain', async ({ body }) => ({ body }))
-  app.post('/telling', { config: { tellsTextFaults: true } }, async ({ body, textFaults }) => ({
+  app.post('/reporting', { config: { reportsTextErrors: true } }, async ({ body, textErrors }) => ({
     body,
-    told: textFaults?.tree(),
+    reported: textErrors?.tree(),
   }))
   const post = async (url: string, payload?: string) => {
     const headers = payload === undefined ? {} : { 'content-type': 'application/json' }
@@ -70,14 +70,14 @@ test('a route that does not tell of such texts itself is not reached', async () 
     })
     return [statusCode, JSON.parse(body)]
   }
-  const faults = { name: ['May not hold the NUL character.'] }
-  expect(await post('/plain', '{"name":"a\\u0000"}')).toEqual([400, { ...faults, code: 'invalid' }])
+  const errors = { name: ['May not hold the NUL character.'] }
+  expect(await post('/plain', '{"name":"a\\u0000"}')).toEqual([400, { ...errors, code: 'invalid' }])
   expect(await post('/plain', '{"name":"a"}')).toEqual([200, { body: { name: 'a' } }])
   expect(await post('/plain')).toEqual([200, {}])
-  expect(await post('/telling', '{"name":"a\\u0000"}')).toEqual([200, { body: { name: 'a' }, told: faults }])
+  expect(await post('/reporting', '{"name":"a\\u0000"}')).toEqual([200, { body: { name: 'a' }, reported: errors }])
 })
 
-test('any bytes are read or refused, never a surprise', () => {
+test('any bytes are read or refused, without another error', () => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 60 }),
     fc
@@ -97,7 +97,7 @@ test('any bytes are read or refused, never a surprise', () => {
   )
 })
 
-describe('what is too much is refused at once', () => {
+describe('a body beyond the limits is refused at once', () => {
   const quick = (text: string): Problem => {
     const from = cpuMs()
     try {
@@ -124,13 +124,13 @@ describe('what is too much is refused at once', () => {
     })
   })
 
-  test('faults by the thousand', () => {
-    const { faults } = read(JSON.stringify(Array.from({ length: 9_000 }, () => '\0')))
-    expect(faults.tree()).toMatchObject({ non_field_errors: ['8900 more faults are not listed.'] })
+  test('thousands of errors', () => {
+    const { errors } = read(JSON.stringify(Array.from({ length: 9_000 }, () => '\0')))
+    expect(errors.tree()).toMatchObject({ non_field_errors: ['8900 more errors are not listed.'] })
   })
 })
 
-test('32 levels and 10 000 values are not too much', () => {
+test('32 levels and 10 000 values are accepted', () => {
   expect(() => read(`${'['.repeat(33)}${']'.repeat(33)}`)).not.toThrow()
   expect(() => read(`[${'0,'.repeat(9_998)}0]`)).not.toThrow()
 })

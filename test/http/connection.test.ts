@@ -7,7 +7,7 @@ import { atEnd } from '../support/at-end.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
-/** What no HTTP library would send: a client that writes bytes of its own, and hangs up when it likes. */
+/** Requests that no HTTP library sends: a client that writes raw bytes, and closes the connection at any time. */
 
 let there: Installation
 let token: string
@@ -19,7 +19,7 @@ beforeAll(async () => {
   port = Number(new URL(url).port)
 })
 
-/** What the server has sent so far, and whether it has closed. */
+/** The bytes that the server has sent so far, and whether it has closed the connection. */
 type Client = { readonly socket: Socket; received(): string; readonly closed: Promise<unknown> }
 
 async function dial(): Promise<Client> {
@@ -28,7 +28,7 @@ async function dial(): Promise<Client> {
   socket.on('data', (chunk) => {
     text += chunk
   })
-  // A server that refuses closes while the rest is still on its way.
+  // A server that refuses closes the connection while the client still sends.
   socket.on('error', () => {})
   const closed = once(socket, 'close')
   atEnd(() => void socket.destroy())
@@ -38,7 +38,7 @@ async function dial(): Promise<Client> {
 
 type Raw = { status: number; headers: Headers; json: unknown }
 
-/** The one answer that stands in a text. */
+/** Parses a text that is exactly one answer. */
 function parsed(text: string): Raw {
   const [head = '', body = ''] = text.split('\r\n\r\n')
   const [first = '', ...lines] = head.split('\r\n')
@@ -68,7 +68,7 @@ const applying = (length: number | string, ...more: string[]) =>
     '',
   ].join('\r\n')
 
-/** How often the API has answered applies, by status. */
+/** The number of answers to applies, by status. */
 async function appliesAnswered(): Promise<Record<string, number>> {
   const { text } = await there.admin.get('/-/metrics/')
   const found = text.matchAll(
@@ -79,7 +79,7 @@ async function appliesAnswered(): Promise<Record<string, number>> {
 
 const loggedFor = (id: string) => there.log.filter((line) => line.includes(id))
 
-describe('a client that hangs up in the middle of its body', () => {
+describe('a client that closes the connection in the middle of its body', () => {
   test.each([
     ['reset', (socket: Socket) => socket.resetAndDestroy()],
     ['end', (socket: Socket) => socket.end()],
@@ -95,7 +95,7 @@ describe('a client that hangs up in the middle of its body', () => {
     const lines = await until(() => (loggedFor(id).length > 0 ? loggedFor(id) : null), {
       what: 'the request to be over',
     })
-    // Others are answered meanwhile, and they are all that is counted.
+    // Other requests are answered meanwhile, and only they are counted.
     expect(await there.admin.put(applyPath, await named('radius', 'others'))).toMatchObject({ status: 200 })
     expect(lines.map((line) => JSON.parse(line))).toEqual([
       expect.objectContaining({ level: 30, msg: 'the request broke off' }),
@@ -104,7 +104,7 @@ describe('a client that hangs up in the middle of its body', () => {
   })
 })
 
-describe('what cannot be read', () => {
+describe('a malformed request', () => {
   const invalid = { non_field_errors: ['The request is not valid HTTP.'], code: 'invalid_http' }
 
   test.each([
@@ -132,7 +132,7 @@ describe('what cannot be read', () => {
     expect(loggedFor(id)).toEqual([expect.stringContaining('"level":20')])
   })
 
-  test('or has no Host', async () => {
+  test('without a Host', async () => {
     expect(await answerTo('GET /-/health/live/ HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatchObject({
       status: 400,
       json: { non_field_errors: ['HTTP/1.1 asks for a Host header.'], code: 'invalid_http' },
@@ -140,11 +140,11 @@ describe('what cannot be read', () => {
     expect(await answerTo('GET /-/health/live/ HTTP/1.0\r\n\r\n')).toMatchObject({ status: 200 })
   })
 
-  test('or did not come in time is 408', async () => {
+  test('that did not arrive in time is 408', async () => {
     const connected: Promise<Socket[]> = once(there.app.server, 'connection')
     const client = await dial()
     const [socket] = await connected
-    // Node looks for slow requests twice a minute; this is what it says then.
+    // Node checks for slow requests only at intervals; this is the event that it emits then.
     there.app.server.emit('clientError', Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket)
     await client.closed
     expect(parsed(client.received())).toMatchObject({
@@ -153,7 +153,7 @@ describe('what cannot be read', () => {
     })
   })
 
-  test('is no answer to the request before it', async () => {
+  test('does not get an answer that could be that of the request before it', async () => {
     const release = there.hold()
     const body = JSON.stringify(await named('radius', 'before-it'))
     const client = await dial()
@@ -164,7 +164,7 @@ describe('what cannot be read', () => {
     expect(client.received()).toBe('')
     release()
     await there.queued(0)
-    expect(await there.db.prisma.provider.count({ where: { name: 'before-it' } })).toBe(1)
+    expect(await there.db.provider.count({ where: { name: 'before-it' } })).toBe(1)
   })
 
   test('is refused after a request that was answered', async () => {

@@ -2,14 +2,14 @@ import { readFile } from 'node:fs/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { expect, test } from 'vitest'
 import { connect, transaction } from '../../src/db/client.ts'
-import { sql } from '../../src/db/sql.ts'
 import { Problem } from '../../src/errors.ts'
 import { answerProblems } from '../../src/http/problems.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
 import { proxyTo } from '../support/proxy.ts'
+import { rows, run, sql } from '../support/sql.ts'
 
-/** What a route answers that fails in this way. */
+/** The answer of a route that throws this error. */
 async function answerTo(work: () => Promise<unknown>) {
   const app: FastifyInstance = Fastify()
   answerProblems(app)
@@ -25,35 +25,43 @@ const away = {
   json: { detail: 'The database is away. Try again shortly.', code: 'unavailable' },
 }
 
-test('a database that is away is an outage, whoever asked it', async () => {
+test('a database that is away is an outage, for every kind of statement', async () => {
   const { url } = await freshDatabase()
   const proxy = await proxyTo(url)
-  const db = connect(proxy.url, { applicationName: 'gatewright-test', max: 2 })
-  atEnd(() => db.close())
-  expect(await answerTo(() => db.prisma.$queryRaw`SELECT pg_terminate_backend(pg_backend_pid())`)).toMatchObject(away)
+  const { db } = connect(proxy.url, { applicationName: 'gatewright-test', max: 2 })
+  atEnd(() => db.$disconnect())
+  expect(await answerTo(() => run(db, sql`SELECT pg_terminate_backend(pg_backend_pid())`))).toMatchObject(away)
   proxy.accept(false)
   proxy.cut()
-  expect(await answerTo(() => db.prisma.run.count())).toMatchObject(away)
-  expect(await answerTo(() => db.query(sql`SELECT 1`))).toMatchObject(away)
-  expect(await answerTo(() => transaction(db, (tx) => tx.query(sql`SELECT 1`)))).toMatchObject(away)
+  expect(await answerTo(() => db.run.count())).toMatchObject(away)
+  expect(await answerTo(() => rows(db, sql`SELECT 1`))).toMatchObject(away)
+  expect(await answerTo(() => transaction(db, (tx) => rows(tx, sql`SELECT 1`)))).toMatchObject(away)
+})
+
+test('a database that is busy is an outage too', async () => {
+  const { db } = await freshDatabase()
+  const busy = { ...away, json: { detail: 'The database is busy. Try again shortly.', code: 'unavailable' } }
+  const limited = { timeouts: { lockMs: 50, statementMs: 200 } }
+  await transaction(db, async (holder) => {
+    await run(holder, sql`LOCK TABLE runs IN ACCESS EXCLUSIVE MODE`)
+    expect(await answerTo(() => transaction(db, (tx) => tx.run.count(), limited))).toMatchObject(busy)
+  })
+  expect(await answerTo(() => transaction(db, (tx) => run(tx, sql`SELECT pg_sleep(5)`), limited))).toMatchObject(busy)
 })
 
 test.each([
   ['a file that is missing', () => readFile('/there/is/no/such/file')],
-  [
-    'a broken socket, nobody knows whose',
-    async () => Promise.reject(Object.assign(new Error(), { code: 'ECONNRESET' })),
-  ],
+  ['a broken socket of unknown origin', async () => Promise.reject(Object.assign(new Error(), { code: 'ECONNRESET' }))],
 ])('%s is no outage of the database', async (_, work) => {
   const { status, json } = await answerTo(work)
   expect({ status, code: json.code }).toEqual({ status: 500, code: 'server_error' })
 })
 
-test('a problem is answered as it says', async () => {
-  const problem = new Problem('not_applied', 'Too many wait.', { retryAfterS: 3 })
+test('a problem is answered with its status and code', async () => {
+  const problem = new Problem('cancelled', 'No worker took it.', { retryAfterS: 3 })
   expect(await answerTo(() => Promise.reject(problem))).toMatchObject({
     status: 503,
     headers: { 'retry-after': '3' },
-    json: { detail: 'Too many wait.', code: 'not_applied' },
+    json: { detail: 'No worker took it.', code: 'cancelled' },
   })
 })

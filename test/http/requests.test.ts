@@ -3,7 +3,7 @@ import { applyPath } from '../support/asker.ts'
 import { counts } from '../support/contents.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 
-/** What holds for every request, whichever route it is for. */
+/** What holds for every request to every route. */
 
 let there: Installation
 let body: string
@@ -45,14 +45,14 @@ describe('X-Request-Id', () => {
     expect(answer).toMatchObject({ status, headers: { 'x-request-id': 'asked-after' } })
   })
 
-  test('is kept with the run and the audit row, and stands in the log', async () => {
+  test('is stored with the run and the audit row, and logged', async () => {
     const headers = { 'content-type': 'application/json', 'x-request-id': 'kept-everywhere' }
     expect(await send('PUT', applyPath, headers, body)).toMatchObject({
       status: 200,
       headers: { 'x-request-id': 'kept-everywhere' },
     })
-    expect(await there.db.prisma.run.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
-    expect(await there.db.prisma.auditRow.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
+    expect(await there.db.run.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
+    expect(await there.db.auditRow.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
     expect(there.log.filter((line) => line.includes('kept-everywhere'))).toHaveLength(1)
   })
 })
@@ -77,7 +77,7 @@ describe('a path', () => {
     '/api/v3/core/transactional/',
     '/API/V3/core/transactional/applications/',
     '//api/v3/core/transactional/applications/',
-    '/api/v3/blueprints/runs/',
+    '/api/v3/blueprints/run/',
   ])('that there is none of is 404: %s', async (url) => {
     expect(await send('GET', url)).toMatchObject({
       status: 404,
@@ -141,11 +141,11 @@ describe('a body', () => {
     })
   })
 
-  test('of no named type is 415', async () => {
+  test('without a Content-Type is 415', async () => {
     expect((await put(null, body)).status).toBe(415)
   })
 
-  test('that is packed is 415: it is not what it seems', async () => {
+  test('with a Content-Encoding is 415', async () => {
     const answer = await send(
       'PUT',
       applyPath,
@@ -168,7 +168,7 @@ describe('a body', () => {
     expect((await of(1_048_577)).status).toBe(413)
   })
 
-  test('of 2 MiB from nobody is 401', async () => {
+  test('of 2 MiB without a token is 401', async () => {
     const answer = await there.as('x').put(applyPath, 'x'.repeat(2_097_152))
     expect(answer.status).toBe(401)
   })

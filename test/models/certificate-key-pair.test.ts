@@ -2,7 +2,7 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
 import certificateKeyPair from '../../src/models/certificate-key-pair.ts'
 import { selfSigned } from '../../src/models/self-signed.ts'
-import { memberOf, ruleFaults, testMembers, textRow } from './check.ts'
+import { fieldOf, ruleErrors, testFields, textRow } from './check.ts'
 
 const own = await selfSigned('one.example.com')
 const other = await selfSigned('two.example.com')
@@ -15,7 +15,7 @@ const encryptedKey = privateKey
 const noCertificate = 'Must be a certificate in PEM form'
 const noKey = 'Must be a private key in PEM form, not encrypted'
 
-testMembers(certificateKeyPair, [
+testFields(certificateKeyPair, [
   textRow('name', 255, { filled: true }),
   [
     'certificate_data',
@@ -43,31 +43,31 @@ testMembers(certificateKeyPair, [
 ])
 
 test('the key is sealed in its column', () => {
-  expect(memberOf(certificateKeyPair, 'key_data')).toMatchObject({
+  expect(fieldOf(certificateKeyPair, 'key_data')).toMatchObject({
     secret: true,
-    place: { in: 'sealed', column: 'sealed_key' },
+    storage: { in: 'sealed', column: 'sealed_key' },
   })
 })
 
-test('a key must be the key of its certificate, and does not come alone', () => {
-  expect(ruleFaults(certificateKeyPair, { certificate_data: own.certificate, key_data: own.key })).toEqual([])
+test('a key must belong to its certificate, and needs one', () => {
+  expect(ruleErrors(certificateKeyPair, { certificate_data: own.certificate, key_data: own.key })).toEqual([])
   expect(
-    ruleFaults(certificateKeyPair, { certificate_data: own.certificate + other.certificate, key_data: own.key }),
+    ruleErrors(certificateKeyPair, { certificate_data: own.certificate + other.certificate, key_data: own.key }),
   ).toEqual([])
-  expect(ruleFaults(certificateKeyPair, { certificate_data: own.certificate, key_data: null })).toEqual([])
-  expect(ruleFaults(certificateKeyPair, { certificate_data: own.certificate, key_data: other.key })).toEqual([
+  expect(ruleErrors(certificateKeyPair, { certificate_data: own.certificate, key_data: null })).toEqual([])
+  expect(ruleErrors(certificateKeyPair, { certificate_data: own.certificate, key_data: other.key })).toEqual([
     'key_data: Must be the private key of the certificate.',
   ])
-  expect(ruleFaults(certificateKeyPair, { certificate_data: null, key_data: own.key })).toEqual([
-    'certificate_data: This member is required with key_data.',
+  expect(ruleErrors(certificateKeyPair, { certificate_data: null, key_data: own.key })).toEqual([
+    'certificate_data: This field is required with key_data.',
   ])
 })
 
-test('without certificate and key, a new row gets a self-signed pair that keeps every rule', async () => {
+test('without certificate and key, a new row gets a valid self-signed pair', async () => {
   const name = 'Gatewright "self-signed", é+'
-  const values = await certificateKeyPair.complete?.({ name, certificate_data: null, key_data: null })
+  const values = await certificateKeyPair.generateMissing?.({ name, certificate_data: null, key_data: null })
   const certificate = new X509Certificate(String(values?.certificate_data))
-  expect(ruleFaults(certificateKeyPair, values ?? {})).toEqual([])
+  expect(ruleErrors(certificateKeyPair, values ?? {})).toEqual([])
   expect(certificate.toLegacyObject().subject.CN).toBe(name)
   expect(certificate.verify(certificate.publicKey)).toBe(true)
   expect(certificate.ca).toBe(false)
@@ -76,12 +76,12 @@ test('without certificate and key, a new row gets a self-signed pair that keeps 
   expect(years).toBe(10)
 })
 
-test('what was sent is left as it is', async () => {
+test('sent values are not replaced', async () => {
   const values = { name: 'x', certificate_data: own.certificate, key_data: null }
-  expect(await certificateKeyPair.complete?.(values)).toBe(values)
+  expect(await certificateKeyPair.generateMissing?.(values)).toBe(values)
 })
 
-test('a name longer than a common name may be is cut to 64 characters', async () => {
+test('a name that is too long for a common name is cut to 64 characters', async () => {
   const { certificate } = await selfSigned('😀'.repeat(100))
   expect(new X509Certificate(certificate).toLegacyObject().subject.CN).toBe('😀'.repeat(64))
 })

@@ -1,42 +1,42 @@
 import { describe, expect, test } from 'vitest'
-import type { Member, Model, Values } from '../../src/models/define.ts'
+import type { Field, Model, Values } from '../../src/models/define.ts'
 import type { ProviderModel } from '../../src/models/provider.ts'
 import type { Syntax } from '../../src/models/syntax.ts'
 
-export function memberOf(model: Model, name: string): Member {
-  const member = model.members.get(name)
-  if (member === undefined) throw new Error(`${model.name} has no member ${name}`)
-  return member
+export function fieldOf(model: Model, name: string): Field {
+  const field = model.fields.get(name)
+  if (field === undefined) throw new Error(`${model.name} has no field ${name}`)
+  return field
 }
 
-/** @returns what is said of a value, with where inside the value: `0.url: May not be empty.` */
-export function faultsOf(model: Model, name: string, value: unknown): string[] {
-  const parsed = memberOf(model, name).schema.safeParse(value)
+/** @returns the errors of a value, with the path inside the value: `0.url: May not be empty.` */
+export function errorsOf(model: Model, name: string, value: unknown): string[] {
+  const parsed = fieldOf(model, name).schema.safeParse(value)
   return (parsed.error?.issues ?? []).map(({ path, message }) =>
     path.length > 0 ? `${path.join('.')}: ${message}` : message,
   )
 }
 
-export function ruleFaults(model: Model, values: Values): string[] {
-  const faults: string[] = []
-  model.rules?.(values, (path, message) => faults.push(`${path.join('.')}: ${message}`))
-  return faults
+export function ruleErrors(model: Model, values: Values): string[] {
+  const errors: string[] = []
+  model.rules?.(values, (path, message) => errors.push(`${path.join('.')}: ${message}`))
+  return errors
 }
 
-/** A member, values that it takes, and values that it refuses with a part of what is said. */
+/** A field, values that it accepts, and values that it refuses with a part of the message. */
 export type Row = readonly [
-  member: string,
+  field: string,
   good: readonly unknown[],
   bad: readonly (readonly [value: unknown, message: string])[],
 ]
 
-/** One test for each member of the table. */
-export function testMembers(model: Model, rows: readonly Row[]): void {
+/** One test for each field of the table. */
+export function testFields(model: Model, rows: readonly Row[]): void {
   for (const [name, good, bad] of rows) {
-    test(`${model.noun}: ${name} takes ${good.length} values and refuses ${bad.length}`, () => {
-      for (const value of good) expect(faultsOf(model, name, value), JSON.stringify(value)?.slice(0, 200)).toEqual([])
+    test(`${model.displayName}: ${name} takes ${good.length} values and refuses ${bad.length}`, () => {
+      for (const value of good) expect(errorsOf(model, name, value), JSON.stringify(value)?.slice(0, 200)).toEqual([])
       for (const [value, message] of bad) {
-        expect(faultsOf(model, name, value), JSON.stringify(value)?.slice(0, 200)).toContainEqual(
+        expect(errorsOf(model, name, value), JSON.stringify(value)?.slice(0, 200)).toContainEqual(
           expect.stringContaining(message),
         )
       }
@@ -51,9 +51,9 @@ export type Expected = {
   flows: boolean
   required: readonly string[]
   secrets: readonly string[]
-  /** Members that the service makes up, with the length of what it makes. */
-  madeUp?: Readonly<Record<string, number>>
-  /** Members that refer to rows, with their family; those of all kinds aside. */
+  /** Fields that the service generates, with the length of the value. */
+  generated?: Readonly<Record<string, number>>
+  /** Fields that refer to rows, with their reference target, except those that all kinds have. */
   references?: Readonly<Record<string, string>>
   defaults: Values
 }
@@ -61,12 +61,12 @@ export type Expected = {
 const flowDefaults = { authentication_flow: null, invalidation_flow: null }
 const flowReferences = { authentication_flow: 'flow', authorization_flow: 'flow', invalidation_flow: 'flow' }
 
-/** What the table of kinds says of one: names, what is required, secret, made up or referred to, and every default. */
+/** Compares a kind with the table of kinds: names, required, secret, generated and reference fields, and all defaults. */
 export function testKind(model: ProviderModel, expected: Expected): void {
-  const members = [...model.members.values()]
+  const fields = [...model.fields.values()]
   const { kind } = model.provider
 
-  test(`provider ${kind} is called as it must be`, () => {
+  test(`provider ${kind} has its names`, () => {
     expect(model.provider).toMatchObject({
       verboseName: expected.verboseName,
       component: expected.component,
@@ -75,40 +75,40 @@ export function testKind(model: ProviderModel, expected: Expected): void {
     expect(model).toMatchObject({
       name: `service_providers_${kind}.${kind}provider`,
       resource: `${kind}provider`,
-      fixed: { kind },
+      discriminator: { kind },
     })
   })
 
-  test(`provider ${kind} requires what it must, and no more`, () => {
-    const required = members.filter((member) => member.required).map(({ name }) => name)
+  test(`provider ${kind} requires exactly the required fields`, () => {
+    const required = fields.filter((field) => field.required).map(({ name }) => name)
     expect(required.sort()).toEqual(
       ['name', ...(expected.flows ? ['authorization_flow'] : []), ...expected.required].sort(),
     )
   })
 
-  test(`provider ${kind} seals its secrets and makes up what nobody sends`, () => {
+  test(`provider ${kind} seals its secrets and generates missing values`, () => {
     expect(
-      members
+      fields
         .filter(({ secret }) => secret)
         .map(({ name }) => name)
         .sort(),
     ).toEqual([...expected.secrets].sort())
-    for (const name of expected.secrets) expect(memberOf(model, name).place).toEqual({ in: 'secrets' })
-    const made = members.flatMap(({ name, makeUp }) => (makeUp === undefined ? [] : [[name, makeUp()] as const]))
-    expect(Object.fromEntries(made.map(([name, value]) => [name, value.length]))).toEqual(expected.madeUp ?? {})
-    for (const [name, value] of made) expect(faultsOf(model, name, value)).toEqual([])
-    for (const { name, makeUp } of members) if (makeUp !== undefined) expect(makeUp(), name).not.toBe(makeUp())
+    for (const name of expected.secrets) expect(fieldOf(model, name).storage).toEqual({ in: 'secrets' })
+    const made = fields.flatMap(({ name, generate }) => (generate === undefined ? [] : [[name, generate()] as const]))
+    expect(Object.fromEntries(made.map(([name, value]) => [name, value.length]))).toEqual(expected.generated ?? {})
+    for (const [name, value] of made) expect(errorsOf(model, name, value)).toEqual([])
+    for (const { name, generate } of fields) if (generate !== undefined) expect(generate(), name).not.toBe(generate())
   })
 
-  test(`provider ${kind} has the defaults of the table, and takes them back when sent`, () => {
-    const optional = members.filter(({ required, makeUp }) => !required && makeUp === undefined)
+  test(`provider ${kind} has the defaults of the table, and accepts them when sent`, () => {
+    const optional = fields.filter(({ required, generate }) => !required && generate === undefined)
     const defaults = { ...(expected.flows ? flowDefaults : {}), property_mappings: [], ...expected.defaults }
     expect(Object.fromEntries(optional.map(({ name, initial }) => [name, initial]))).toEqual(defaults)
-    for (const { name, initial } of optional) expect(faultsOf(model, name, initial), name).toEqual([])
+    for (const { name, initial } of optional) expect(errorsOf(model, name, initial), name).toEqual([])
   })
 
-  test(`provider ${kind} knows what it refers to`, () => {
-    const found = members.flatMap(({ name, reference }) => (reference === undefined ? [] : [[name, reference.family]]))
+  test(`provider ${kind} declares its references`, () => {
+    const found = fields.flatMap(({ name, reference }) => (reference === undefined ? [] : [[name, reference.target]]))
     expect(Object.fromEntries(found)).toEqual({
       ...(expected.flows ? flowReferences : {}),
       property_mappings: 'propertymapping',
@@ -117,10 +117,10 @@ export function testKind(model: ProviderModel, expected: Expected): void {
   })
 }
 
-/** Some key; what it names is looked up elsewhere. */
+/** Any key: these tests do not look up the row. */
 export const key = '6f7e0000-0000-4000-8000-000000000301'
 
-/** Everything that a flow may be for: written out again, because the list of the model is what it is held against. */
+/** All flow designations, written out again to test the list of the model. */
 export const designations = [
   'authentication',
   'authorization',
@@ -136,10 +136,10 @@ const notUuid = [
   [7, 'Must be'],
 ] as const
 
-export const referenceRow = (member: string): Row => [member, [null, key, key.toUpperCase()], notUuid]
+export const referenceRow = (field: string): Row => [field, [null, key, key.toUpperCase()], notUuid]
 
-export const keysRow = (member: string): Row => [
-  member,
+export const keysRow = (field: string): Row => [
+  field,
   [[], [key]],
   [
     [null, 'Must be a list.'],
@@ -149,8 +149,8 @@ export const keysRow = (member: string): Row => [
   ],
 ]
 
-export const booleanRow = (member: string): Row => [
-  member,
+export const booleanRow = (field: string): Row => [
+  field,
   [true, false],
   [
     ['true', 'Must be true or false.'],
@@ -158,8 +158,8 @@ export const booleanRow = (member: string): Row => [
   ],
 ]
 
-export const choiceRow = (member: string, ...choices: readonly string[]): Row => [
-  member,
+export const choiceRow = (field: string, ...choices: readonly string[]): Row => [
+  field,
   choices,
   [
     ['sometimes', `Must be one of: ${choices.join(', ')}.`],
@@ -168,8 +168,8 @@ export const choiceRow = (member: string, ...choices: readonly string[]): Row =>
   ],
 ]
 
-export const durationRow = (member: string): Row => [
-  member,
+export const durationRow = (field: string): Row => [
+  field,
   [
     'hours=1',
     'hours=1;minutes=30',
@@ -186,8 +186,8 @@ export const durationRow = (member: string): Row => [
 ]
 
 /** Texts: `filled` ones may not be empty. */
-export const textRow = (member: string, max: number, { filled = false } = {}): Row => [
-  member,
+export const textRow = (field: string, max: number, { filled = false } = {}): Row => [
+  field,
   ['x', 'x'.repeat(max), ...(filled ? [] : [''])],
   [
     ['x'.repeat(max + 1), `Must be at most ${max} characters.`],
@@ -204,8 +204,8 @@ export const textRow = (member: string, max: number, { filled = false } = {}): R
   ],
 ]
 
-export const httpUrlRow = (member: string): Row => [
-  member,
+export const httpUrlRow = (field: string): Row => [
+  field,
   ['https://app.example.com', 'http://localhost:9000/x?y=z', 'http://[2001:db8::1]:8080/'],
   [
     ['app.example.com', 'Must be a URL that starts with http:// or https://.'],
@@ -216,7 +216,7 @@ export const httpUrlRow = (member: string): Row => [
   ],
 ]
 
-/** Texts that a syntax takes, and texts that it refuses with a part of what is said. */
+/** Texts that a syntax accepts, and texts that it refuses with a part of the message. */
 export type SyntaxTable = {
   check: Syntax
   good: readonly string[]

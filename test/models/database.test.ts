@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Model } from '../../src/models/define.ts'
-import { loadRegistry, type Registry } from '../../src/models/index.ts'
+import { loadRegistry, type Registry } from '../../src/models/registry.ts'
 import { freshDatabase } from '../support/database.ts'
 
-/** Model files and prisma/schema.prisma both name columns: they must name the same ones. */
+/** Model files and prisma/schema.prisma both name columns: the names must agree. */
 
 let registry: Registry
 let columns: ReadonlyMap<string, ReadonlySet<string>>
@@ -12,8 +12,8 @@ let foreignKeys: ReadonlySet<string>
 
 beforeAll(async () => {
   registry = await loadRegistry()
-  const { db } = await freshDatabase()
-  const rows = await db.pool.query<{ table_name: string; column_name: string }>(
+  const { pool } = await freshDatabase()
+  const rows = await pool.query<{ table_name: string; column_name: string }>(
     "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
   )
   columns = new Map(
@@ -22,11 +22,11 @@ beforeAll(async () => {
       new Set(of.map((row) => row.column_name)),
     ]),
   )
-  const indexes = await db.pool.query<{ name: string }>(`
+  const indexes = await pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnatts = 1`)
   uniques = new Set(indexes.rows.map((row) => row.name))
-  const keys = await db.pool.query<{ name: string }>(`
+  const keys = await pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname || ' -> ' || r.relname AS name FROM pg_constraint k
     JOIN pg_class c ON c.oid = k.conrelid JOIN pg_class r ON r.oid = k.confrelid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1] WHERE k.contype = 'f' AND cardinality(k.conkey) = 1`)
@@ -34,20 +34,20 @@ beforeAll(async () => {
 })
 
 const columnsOf = (model: Model): string[] => {
-  const own = [...model.members.values()].flatMap(({ place }) =>
-    place.in === 'column' || place.in === 'sealed' ? [place.column] : [],
+  const own = [...model.fields.values()].flatMap(({ storage }) =>
+    storage.in === 'column' || storage.in === 'sealed' ? [storage.column] : [],
   )
   return [
     'pk',
     ...own,
-    ...Object.keys(model.fixed),
-    ...(model.packed ? ['settings', 'secrets'] : []),
+    ...Object.keys(model.discriminator),
+    ...(model.storedInJson ? ['settings', 'secrets'] : []),
     ...(model.uuid ? ['uuid'] : []),
   ]
 }
 
 describe('every model', () => {
-  test('stores its members in columns that the migrations made', () => {
+  test('stores its fields in columns that the migrations create', () => {
     const missing = registry.models.flatMap((model) =>
       columnsOf(model)
         .filter((column) => !columns.get(model.table)?.has(column))
@@ -57,37 +57,47 @@ describe('every model', () => {
     expect(registry.models.length).toBeGreaterThan(14)
   })
 
-  test('links through join tables and mirrors references in columns that exist', () => {
+  test('may be what a setting of a provider kind refers to, without a migration', () => {
+    // Rows of these belong to one user: no setting refers to them.
+    const owned = ['token', 'totpdevice', 'userconsent']
+    const targets = new Set(registry.models.map(({ target }) => target).filter((target) => !owned.includes(target)))
+    for (const { referenceRows } of registry.kinds.values())
+      expect(new Set(Object.keys(referenceRows?.columns ?? {}))).toEqual(targets)
+  })
+
+  test('stores links and reference rows in columns that exist', () => {
     const named = registry.models.flatMap((model) => [
-      ...[...model.members.values()].flatMap(({ place }) =>
-        place.in === 'link'
+      ...[...model.fields.values()].flatMap(({ storage }) =>
+        storage.in === 'link'
           ? [
-              [place.table, place.own],
-              [place.table, place.other],
+              [storage.table, storage.own],
+              [storage.table, storage.other],
             ]
           : [],
       ),
-      ...(model.mirror === undefined
+      ...(model.referenceRows === undefined
         ? []
-        : [model.mirror.own, ...Object.values(model.mirror.columns)].map((column) => [model.mirror?.table, column])),
+        : [model.referenceRows.own, ...Object.values(model.referenceRows.columns).map(({ name }) => name)].map(
+            (column) => [model.referenceRows?.table, column],
+          )),
     ])
     const missing = named.filter(([table = '', column = '']) => !columns.get(table)?.has(column))
     expect(missing).toEqual([])
     expect(named.length).toBeGreaterThan(10)
   })
 
-  test('has a unique index behind each member that must be unique', () => {
+  test('has a unique index for each unique field', () => {
     const columnOf = (model: Model) => (name: string) => {
-      const place = model.members.get(name)?.place
-      return `${model.table}.${place?.in === 'column' ? place.column : name}`
+      const storage = model.fields.get(name)?.storage
+      return `${model.table}.${storage?.in === 'column' ? storage.column : name}`
     }
     const wanted = registry.models.flatMap((model) => model.unique.map(columnOf(model)))
     const exclusive = registry.models.flatMap((model) =>
-      [...model.members.values()].flatMap(({ place }) =>
-        place.in === 'link' && place.exclusive === true ? [`${place.table}.${place.other}`] : [],
+      [...model.fields.values()].flatMap(({ storage }) =>
+        storage.in === 'link' && storage.exclusive === true ? [`${storage.table}.${storage.other}`] : [],
       ),
     )
-    // docs/adr/0020-new-rows-are-written-outright.md
+    // docs/adr/0020-new-rows-are-written-without-a-prior-read.md
     const single = registry.models.flatMap((model) =>
       model.identifiers.filter((set) => set.length === 1).flatMap((set) => set.map(columnOf(model))),
     )
@@ -97,15 +107,15 @@ describe('every model', () => {
     expect(exclusive).toEqual(['backchannel_providers.provider_pk'])
   })
 
-  // A worker relies on them: docs/adr/0005-one-look-per-entry.md.
-  test('has a foreign key behind each reference', () => {
+  // The worker relies on them: docs/adr/0005-one-statement-per-snapshot.md.
+  test('has a foreign key for each reference', () => {
     const wanted = registry.models.flatMap((model) =>
-      [...model.members.values()].flatMap(({ reference, place }) => {
-        const target = registry.families.get(reference?.family ?? '')?.table
+      [...model.fields.values()].flatMap(({ reference, storage }) => {
+        const target = registry.targets.get(reference?.target ?? '')?.table
         if (reference === undefined) return []
-        if (place.in === 'column') return [`${model.table}.${place.column} -> ${target}`]
-        if (place.in === 'link') return [`${place.table}.${place.other} -> ${target}`]
-        return [`${model.mirror?.table}.${model.mirror?.columns[reference.family]} -> ${target}`]
+        if (storage.in === 'column') return [`${model.table}.${storage.column} -> ${target}`]
+        if (storage.in === 'link') return [`${storage.table}.${storage.other} -> ${target}`]
+        return [`${model.referenceRows?.table}.${model.referenceRows?.columns[reference.target]?.name} -> ${target}`]
       }),
     )
     expect(wanted.filter((name) => !foreignKeys.has(name))).toEqual([])

@@ -1,41 +1,46 @@
 import { randomUUID } from 'node:crypto'
+import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
-import { type Db, transaction } from '../../src/db/client.ts'
-import { brokenConstraint } from '../../src/db/failures.ts'
-import { sql } from '../../src/db/sql.ts'
+import type { Db } from '../../src/db/client.ts'
+import { brokenConstraint } from '../../src/db/errors.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { freshDatabase } from '../support/database.ts'
+import { rows, sql } from '../support/sql.ts'
 
 let db: Db
+let pool: pg.Pool
 beforeAll(async () => {
-  ;({ db } = await freshDatabase({ max: 4 }))
+  ;({ db, pool } = await freshDatabase({ max: 4 }))
 })
 
 async function group(parent: string | null = null): Promise<string> {
   const pk = uuid7()
-  await db.query(sql`INSERT INTO groups (pk, name, parent) VALUES (${pk}, ${randomUUID()}, ${parent}::uuid)`)
+  await rows(db, sql`INSERT INTO groups (pk, name, parent) VALUES (${pk}, ${randomUUID()}, ${parent}::uuid)`)
   return pk
 }
 
-/** @returns the constraint that refused it */
+/** @returns the violated constraint, which Prisma does not report */
 const move = (pk: string, parent: string | null): Promise<string | undefined> =>
-  transaction(db, (tx) => tx.query(sql`UPDATE groups SET parent = ${parent}::uuid WHERE pk = ${pk}`)).then(
+  pool.query('UPDATE groups SET parent = $1 WHERE pk = $2', [parent, pk]).then(
     () => undefined,
     (error: unknown) => brokenConstraint(error)?.constraint ?? String(error),
   )
 
-/** What the trigger keeps, and what walking up from each group finds. */
+/** The ancestors that the trigger stores, and those that a recursive walk finds. */
 async function expectTrueAncestors() {
-  const kept = await db.query(sql`SELECT group_pk, ancestor_pk FROM group_ancestors ORDER BY 1, 2`)
-  const walked = await db.query(sql`
+  const kept = await rows(db, sql`SELECT group_pk, ancestor_pk FROM group_ancestors ORDER BY 1, 2`)
+  const walked = await rows(
+    db,
+    sql`
     WITH RECURSIVE chain AS (
       SELECT pk AS group_pk, pk AS ancestor_pk FROM groups
       UNION ALL SELECT c.group_pk, g.parent FROM chain c JOIN groups g ON g.pk = c.ancestor_pk WHERE g.parent IS NOT NULL
-    ) SELECT group_pk, ancestor_pk FROM chain ORDER BY 1, 2`)
+    ) SELECT group_pk, ancestor_pk FROM chain ORDER BY 1, 2`,
+  )
   expect(kept).toEqual(walked)
 }
 
-test('groups know all groups above them, however they are moved', async () => {
+test('the stored ancestors are right after every move', async () => {
   const groups: string[] = []
   const any = () => groups[Math.floor(Math.random() * groups.length)] ?? null
   for (let count = 0; count < 12; count += 1) groups.push(await group(Math.random() < 0.7 ? any() : null))
@@ -44,16 +49,16 @@ test('groups know all groups above them, however they are moved', async () => {
   for (let moves = 0; moves < 60; moves += 1) refused.add(await move(any() ?? '', Math.random() < 0.8 ? any() : null))
   await expectTrueAncestors()
   expect([...refused].sort()).toEqual(['groups_have_no_cycle', 'groups_is_not_its_own_parent', undefined])
-  await db.query(sql`DELETE FROM groups g WHERE NOT EXISTS (SELECT FROM groups c WHERE c.parent = g.pk)`)
+  await rows(db, sql`DELETE FROM groups g WHERE NOT EXISTS (SELECT FROM groups c WHERE c.parent = g.pk)`)
   await expectTrueAncestors()
 })
 
-test('two that close a circle together: one is refused', async () => {
+test('of two concurrent moves that would form a circle, one is refused', async () => {
   for (let round = 0; round < 40; round += 1) {
     const [a, b] = [await group(), await group()]
     const outcomes = await Promise.all([move(a, b), move(b, a)])
     expect(outcomes.filter((constraint) => constraint === undefined)).toHaveLength(1)
-    // The two rows are locked crosswise: which of two rules ends it is chance.
+    // The two transactions lock the rows in opposite order: either rule may end it.
     expect(outcomes.filter((constraint) => constraint !== undefined)).toHaveLength(1)
   }
   await expectTrueAncestors()

@@ -4,30 +4,29 @@ import application from '../../src/models/application.ts'
 import type { Model } from '../../src/models/define.ts'
 import flow from '../../src/models/flow.ts'
 import group from '../../src/models/group.ts'
-import { loadRegistry } from '../../src/models/index.ts'
 import propertyMapping from '../../src/models/property-mapping.ts'
+import { loadRegistry } from '../../src/models/registry.ts'
 import user from '../../src/models/user.ts'
 import {
   booleanRow,
   choiceRow,
   designations,
+  fieldOf,
   keysRow,
-  memberOf,
   type Row,
   referenceRow,
-  testMembers,
+  testFields,
   textRow,
 } from './check.ts'
 
 const registry = await loadRegistry()
 const role = registry.byName('service_rbac.role') ?? expect.fail('there is no role')
 
-const required = (model: Model) =>
-  [...model.members.values()].filter((member) => member.required).map(({ name }) => name)
+const required = (model: Model) => [...model.fields.values()].filter((field) => field.required).map(({ name }) => name)
 
 const defaults = (model: Model) =>
   Object.fromEntries(
-    [...model.members.values()].filter((member) => !member.required).map(({ name, initial }) => [name, initial]),
+    [...model.fields.values()].filter((field) => !field.required).map(({ name, initial }) => [name, initial]),
   )
 
 const slugRow: Row = [
@@ -43,8 +42,8 @@ const slugRow: Row = [
   ],
 ]
 
-const objectRow = (member: string): Row => [
-  member,
+const objectRow = (field: string): Row => [
+  field,
   [{}, { a: { b: [1] } }],
   [
     [[], 'Must be an object.'],
@@ -53,7 +52,7 @@ const objectRow = (member: string): Row => [
   ],
 ]
 
-testMembers(application, [
+testFields(application, [
   textRow('name', 255, { filled: true }),
   slugRow,
   [
@@ -94,7 +93,7 @@ testMembers(application, [
   choiceRow('policy_engine_mode', 'all', 'any'),
 ])
 
-test('an application has the members, defaults and links of the table', () => {
+test('an application has the fields, defaults and links of the table', () => {
   expect(required(application)).toEqual(['name', 'slug'])
   expect(defaults(application)).toEqual({
     provider: null,
@@ -106,21 +105,21 @@ test('an application has the members, defaults and links of the table', () => {
     policy_engine_mode: 'any',
     group: '',
   })
-  expect(memberOf(application, 'backchannel_providers')).toMatchObject({
-    place: { in: 'link', table: 'backchannel_providers', exclusive: true },
+  expect(fieldOf(application, 'backchannel_providers')).toMatchObject({
+    storage: { in: 'link', table: 'backchannel_providers', exclusive: true },
     reference: { many: true },
   })
-  expect(application.shown).toEqual(['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'])
+  expect(application.readOnly).toEqual(['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'])
 })
 
-testMembers(flow, [
+testFields(flow, [
   textRow('name', 255, { filled: true }),
   slugRow,
   textRow('title', 2_000),
   choiceRow('designation', ...designations),
 ])
 
-testMembers(propertyMapping, [
+testFields(propertyMapping, [
   textRow('name', 255, { filled: true }),
   [
     'kind',
@@ -141,7 +140,7 @@ testMembers(propertyMapping, [
   ],
 ])
 
-testMembers(group, [
+testFields(group, [
   textRow('name', 255, { filled: true }),
   booleanRow('is_superuser'),
   referenceRow('parent'),
@@ -157,7 +156,7 @@ testMembers(group, [
   objectRow('attributes'),
 ])
 
-testMembers(user, [
+testFields(user, [
   [
     'username',
     ['ada', 'ada.l+ops@example-1.com', 'x'.repeat(150)],
@@ -206,11 +205,11 @@ test('groups and users have the defaults of the decisions', () => {
 })
 
 test('free-form objects are stored as JSON', () => {
-  expect(memberOf(group, 'attributes').place).toEqual({ in: 'column', column: 'attributes', json: true })
-  expect(memberOf(user, 'attributes').place).toEqual({ in: 'column', column: 'attributes', json: true })
+  expect(fieldOf(group, 'attributes').storage).toEqual({ in: 'column', column: 'attributes', json: true })
+  expect(fieldOf(user, 'attributes').storage).toEqual({ in: 'column', column: 'attributes', json: true })
 })
 
-testMembers(role, [
+testFields(role, [
   textRow('name', 255, { filled: true }),
   [
     'permissions',
@@ -225,10 +224,10 @@ testMembers(role, [
 ])
 
 test('a role stores its permissions as a list of texts', () => {
-  expect(memberOf(role, 'permissions').place).toEqual({ in: 'column', column: 'permissions', json: false })
+  expect(fieldOf(role, 'permissions').storage).toEqual({ in: 'column', column: 'permissions', json: false })
 })
 
-test.each([group, user])('attributes of a $noun are bounded: lists show them again and again', ({ attrs }) => {
+test.each([group, user])('attributes of a $displayName are limited, because lists repeat them', ({ attrs }) => {
   const attributes = z.record(z.string(), z.unknown()).pipe(attrs.shape.attributes)
   const sized = (length: number) => attributes.safeParse({ a: 'x'.repeat(length - '{"a":""}'.length) })
   expect(sized(16_384).success).toBe(true)

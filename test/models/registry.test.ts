@@ -5,33 +5,33 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineModel, type ModelDeclaration } from '../../src/models/define.ts'
 import { name, reference } from '../../src/models/fields.ts'
-import { buildRegistry, loadKinds, loadRegistry, permissionNames } from '../../src/models/index.ts'
+import { buildRegistry, loadKinds, loadRegistry, permissionNames } from '../../src/models/registry.ts'
 import { freshFolder } from '../support/folder.ts'
 import { kinds } from '../support/installation.ts'
 
 const registry = await loadRegistry()
 
-test('all nine kinds are found, each under its file name', () => {
+test('all nine kinds are found, each by its file name', () => {
   expect([...registry.kinds.keys()]).toEqual(kinds)
   expect(registry.providerModels).toContain('service_providers_oauth2.oauth2provider')
   for (const model of registry.models) expect(registry.byName(model.name)).toBe(model)
   expect(registry.byName('service_core.nothing')).toBeUndefined()
 })
 
-test('every reference leads to a family, and a backchannel provider is of a backchannel kind', () => {
-  const referred = registry.models.flatMap(({ members }) =>
-    [...members.values()].flatMap(({ reference }) => reference?.family ?? []),
+test('every reference has a target, and a backchannel provider is of a backchannel kind', () => {
+  const referred = registry.models.flatMap(({ fields }) =>
+    [...fields.values()].flatMap(({ reference }) => reference?.target ?? []),
   )
-  for (const family of referred) expect([...registry.families.keys()]).toContain(family)
-  expect(registry.families.get('provider')).toEqual({ table: 'providers', key: 'integer' })
-  expect(registry.families.get('backchannel provider')).toEqual({
+  for (const target of referred) expect([...registry.targets.keys()]).toContain(target)
+  expect(registry.targets.get('provider')).toEqual({ table: 'providers', key: 'integer' })
+  expect(registry.targets.get('backchannel provider')).toEqual({
     table: 'providers',
     key: 'integer',
     only: { column: 'kind', values: ['directory_sync_b', 'ldap', 'scim', 'workspace_sync_a'] },
   })
 })
 
-test('permissions are closed: four for each model and resource, and the special ones', () => {
+test('permissions are a closed list: four for each resource, and the special ones', () => {
   const names = permissionNames(registry)
   expect(names).toEqual([...new Set(names)].sort())
   expect(names).toEqual(
@@ -42,14 +42,15 @@ test('permissions are closed: four for each model and resource, and the special 
       'view_token',
       'view_userconsent',
       'assign_role',
+      'view_run',
     ]),
   )
-  expect(names).toHaveLength(8 + 4 * registry.models.length)
+  expect(names).toHaveLength(9 + 4 * registry.models.length)
 })
 
 const declaration: ModelDeclaration = {
   name: 'service_core.thing',
-  noun: 'thing',
+  displayName: 'thing',
   resource: 'thing',
   table: 'things',
   key: 'uuid',
@@ -57,20 +58,20 @@ const declaration: ModelDeclaration = {
   attrs: z.object({ name: name() }),
 }
 
-test('a registry that cannot hold is refused at start', () => {
+test('an inconsistent registry is refused at start', () => {
   const thing = defineModel(declaration)
   expect(() => buildRegistry([thing, thing], [])).toThrow('Two models are called service_core.thing.')
-  const lost = defineModel({ ...declaration, attrs: z.object({ name: name(), owner: reference('nobody') }) })
-  expect(() => buildRegistry([lost], [])).toThrow('owner refers to nobody, which no model is.')
+  const lost = defineModel({ ...declaration, attrs: z.object({ name: name(), owner: reference('nothing') }) })
+  expect(() => buildRegistry([lost], [])).toThrow('owner refers to nothing, which no model is.')
   const unkept = defineModel({
     ...declaration,
-    packed: true,
+    storedInJson: true,
     attrs: z.object({ name: name(), twin: reference('thing') }),
     columns: { name: 'name' },
   })
   expect(() => buildRegistry([unkept], [])).toThrow('twin refers to thing, which things has no column for.')
   const elsewhere = defineModel({ ...declaration, name: 'service_core.other', table: 'others' })
-  expect(() => buildRegistry([thing, elsewhere], [])).toThrow('the family thing has the table things')
+  expect(() => buildRegistry([thing, elsewhere], [])).toThrow('the reference target thing has the table things')
 })
 
 const fields = pathToFileURL(join(import.meta.dirname, '../../src/models/provider.ts')).href
@@ -92,7 +93,7 @@ test('a new kind is one new file', async () => {
   expect(probe?.name).toBe('service_providers_probe.probeprovider')
 })
 
-test('a file that is no kind, or a kind of another name, is refused by its path', async () => {
+test('a file that declares no kind, or one of another name, is refused with its path', async () => {
   await expect(loadKinds(await folderWith({ 'probe.ts': source('other') }))).rejects.toThrow(
     'models/providers/probe.ts declares the kind other',
   )

@@ -197,11 +197,11 @@ const tables: Readonly<Record<string, SyntaxTable>> = {
 
 testSyntaxes(tables)
 
-test('an expression that would run for ever is compiled, not run', () => {
+test('an expression that would run for ever is only compiled', () => {
   expect(syntax.regularExpression('(((a{9999}){9999}){9999})+$')).toBeUndefined()
 })
 
-test('texts made to make a pattern backtrack are judged at once', () => {
+test('texts that could make a pattern backtrack are checked at once', () => {
   const checks = [
     syntax.duration,
     syntax.domain,
@@ -227,7 +227,7 @@ test('texts made to make a pattern backtrack are judged at once', () => {
   expect(cpuMsOf(checkAll)).toBeLessThan(500)
 })
 
-test('blankOr takes an empty text too', () => {
+test('blankOr accepts an empty text too', () => {
   expect(syntax.blankOr(syntax.domain)('')).toBeUndefined()
   expect(syntax.blankOr(syntax.domain)('x')).toContain('Must be a domain name')
 })
@@ -246,8 +246,8 @@ test.each([
   [{ a: new Date(0) }, 'plain JSON values'],
   [{ a: undefined }, 'plain JSON values'],
   [{ a: 1n }, 'plain JSON values'],
-])('storableJson judges %o', (value, message) => {
-  const fault = syntax.storableJson(value)
-  if (message === undefined) expect(fault).toBeUndefined()
-  else expect(fault).toContain(message)
+])('storableJson checks %o', (value, message) => {
+  const error = syntax.storableJson(value)
+  if (message === undefined) expect(error).toBeUndefined()
+  else expect(error).toContain(message)
 })

@@ -3,7 +3,7 @@ import type { Model, Values } from '../../src/models/define.ts'
 import token from '../../src/models/token.ts'
 import totpDevice from '../../src/models/totp-device.ts'
 import userConsent from '../../src/models/user-consent.ts'
-import { booleanRow, choiceRow, key, memberOf, type Row, ruleFaults, testMembers, textRow } from './check.ts'
+import { booleanRow, choiceRow, fieldOf, key, type Row, ruleErrors, testFields, textRow } from './check.ts'
 
 const userRow: Row = [
   'user',
@@ -28,7 +28,7 @@ const expiresRow: Row = [
   ],
 ]
 
-testMembers(token, [
+testFields(token, [
   [
     'identifier',
     ['ci', 'A-b_9', 'x'.repeat(255)],
@@ -55,7 +55,7 @@ testMembers(token, [
   ],
 ])
 
-testMembers(totpDevice, [
+testFields(totpDevice, [
   textRow('name', 64, { filled: true }),
   userRow,
   [
@@ -86,7 +86,7 @@ testMembers(totpDevice, [
   booleanRow('confirmed'),
 ])
 
-testMembers(userConsent, [
+testFields(userConsent, [
   userRow,
   ['application', [key], [['x', 'Must be a UUID.']]],
   textRow('permissions', 500),
@@ -94,48 +94,48 @@ testMembers(userConsent, [
   booleanRow('expiring'),
 ])
 
-const needed = (model: Model) => [...model.members.values()].filter(({ required }) => required).map(({ name }) => name)
+const needed = (model: Model) => [...model.fields.values()].filter(({ required }) => required).map(({ name }) => name)
 
-test('what each needs, and no more', () => {
+test('each model requires exactly the required fields', () => {
   expect(needed(token)).toEqual(['identifier', 'user'])
   expect(needed(totpDevice)).toEqual(['name', 'user'])
   expect(needed(userConsent)).toEqual(['user', 'application'])
 })
 
-test("a device's key is made up, sealed and another each time", () => {
-  const { makeUp, place, secret } = memberOf(totpDevice, 'key')
-  expect(makeUp?.()).toMatch(/^[A-Z2-7]{32}$/)
-  expect(makeUp?.()).not.toBe(makeUp?.())
-  expect([secret, place]).toEqual([true, { in: 'sealed', column: 'sealed_key' }])
+test("a device's key is generated, sealed and different each time", () => {
+  const { generate, storage, secret } = fieldOf(totpDevice, 'key')
+  expect(generate?.()).toMatch(/^[A-Z2-7]{32}$/)
+  expect(generate?.()).not.toBe(generate?.())
+  expect([secret, storage]).toEqual([true, { in: 'sealed', column: 'sealed_key' }])
 })
 
 test('a consent that does not expire has no such time', () => {
-  const faults = (values: Values) => ruleFaults(userConsent, values)
-  expect(faults({ expiring: false, expires: '2027-01-31T12:00:00.000Z' })).toEqual([
+  const errors = (values: Values) => ruleErrors(userConsent, values)
+  expect(errors({ expiring: false, expires: '2027-01-31T12:00:00.000Z' })).toEqual([
     'expires: A consent that does not expire has no such time: send null.',
   ])
   expect([
-    ...faults({ expiring: false, expires: null }),
-    ...faults({ expiring: true, expires: null }),
-    ...faults({ expiring: undefined, expires: undefined }),
+    ...errors({ expiring: false, expires: null }),
+    ...errors({ expiring: true, expires: null }),
+    ...errors({ expiring: undefined, expires: undefined }),
   ]).toEqual([])
 })
 
 const now = new Date('2027-01-01T00:00:00Z')
-const derived = (values: Values, before?: Values, tokenMaxDays = 365) => {
-  const faults: string[] = []
-  const after = token.derive?.(values, { before, now, tokenMaxDays }, (at) => faults.push(at.join('.')))
-  return { expires: after?.expires, faults }
+const computed = (values: Values, before?: Values, tokenMaxDays = 365) => {
+  const errors: string[] = []
+  const after = token.compute?.(values, { before, now, tokenMaxDays }, (at) => errors.push(at.join('.')))
+  return { expires: after?.expires, errors }
 }
 
 test.each<[string, Values, Values | undefined, unknown, string[]]>([
-  ['new, nothing said', { expires: null, expiring: true }, undefined, '2027-01-31T00:00:00.000Z', []],
-  ['new, said', { expires: '2027-06-01T00:00:00.000Z', expiring: true }, undefined, '2027-06-01T00:00:00.000Z', []],
+  ['new, not sent', { expires: null, expiring: true }, undefined, '2027-01-31T00:00:00.000Z', []],
+  ['new, sent', { expires: '2027-06-01T00:00:00.000Z', expiring: true }, undefined, '2027-06-01T00:00:00.000Z', []],
   ['new, for ever', { expires: null, expiring: false }, undefined, null, []],
   ['both', { expires: '2027-06-01T00:00:00.000Z', expiring: false }, undefined, null, ['expires']],
   ['the past', { expires: now.toISOString(), expiring: true }, undefined, now.toISOString(), ['expires']],
   [
-    'expired, and let be',
+    'expired, and not changed',
     { expires: '2026-01-01T00:00:00.000Z', expiring: true, user: 1 },
     { expires: '2026-01-01T00:00:00.000Z', expiring: true, user: 1 },
     '2026-01-01T00:00:00.000Z',
@@ -162,11 +162,11 @@ test.each<[string, Values, Values | undefined, unknown, string[]]>([
     null,
     ['user'],
   ],
-  ['faulty members', { expires: undefined, expiring: undefined, user: undefined }, undefined, undefined, []],
-])('when a token expires: %s', (_, values, before, expires, faults) => {
-  expect(derived(values, before)).toEqual({ expires, faults })
+  ['fields with errors', { expires: undefined, expiring: undefined, user: undefined }, undefined, undefined, []],
+])('when a token expires: %s', (_, values, before, expires, errors) => {
+  expect(computed(values, before)).toEqual({ expires, errors })
 })
 
-test('a short TOKEN_MAX_DAYS shortens what nobody said', () => {
-  expect(derived({ expires: null, expiring: true }, undefined, 7).expires).toBe('2027-01-08T00:00:00.000Z')
+test('a short TOKEN_MAX_DAYS shortens the default', () => {
+  expect(computed({ expires: null, expiring: true }, undefined, 7).expires).toBe('2027-01-08T00:00:00.000Z')
 })

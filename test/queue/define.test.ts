@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { jobId, runOfJob } from '../../src/queue/define.ts'
 
-test('a job id names its run and ring', () => {
+test('a job id names its run and attempt', () => {
   const run = '01a1fd79-0573-7eeb-91d6-996288491dcb'
   expect(jobId(run, 3)).toBe(`run-${run}-3`)
   expect(runOfJob(jobId(run, 12))).toBe(run)
@@ -9,11 +9,11 @@ test('a job id names its run and ring', () => {
 
 test.each([
   '',
-  'canary',
-  'repeat:canary:1',
+  'probe',
+  'repeat:probe:1',
   'run-x-1',
   'run-01a1fd79-0573-7eeb-91d6-996288491dcb',
   'run-01a1fd79-0573-7eeb-91d6-996288491dcb-',
-])('%j rings for none', (id) => {
+])('%j is for none', (id) => {
   expect(runOfJob(id)).toBeUndefined()
 })

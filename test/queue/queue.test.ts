@@ -1,12 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
-import { sql } from '../../src/db/sql.ts'
 import type { ApplyQueue, Backend } from '../../src/queue/backend.ts'
-import { applyQueue, canaryName, jobId, runOfJob } from '../../src/queue/define.ts'
-import { ring, standsInLine } from '../../src/queue/doorbell.ts'
+import { applyQueue, jobId, probeName, runOfJob } from '../../src/queue/define.ts'
+import { enqueue, isQueued } from '../../src/queue/enqueue.ts'
 import { beat, sinceConsumptionS } from '../../src/queue/heartbeat.ts'
-import { keepCanary, sweep } from '../../src/queue/upkeep.ts'
+import { cleanUp, keepProbe } from '../../src/queue/maintenance.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
@@ -14,28 +13,29 @@ import { needs } from '../support/needs.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { backendOn, queueOn } from '../support/queue.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
+import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
 
 type Taken = { name: string; id: string | undefined; data: unknown }[]
 
-/** Consumes everything, and remembers it. */
+/** Consumes all jobs, and records them. */
 async function consume(backend: Backend): Promise<Taken> {
   const taken: Taken = []
   const work = async ({ name, id, data }: { name: string; id?: string | undefined; data: unknown }) => {
     taken.push({ name, id, data })
-    return 'applied'
+    return { applied: true, logs: [] }
   }
   const worker = await backend.openWorker(applyQueue, work, { concurrency: 2 })
   atEnd(() => worker.close())
   return taken
 }
 
-/** Events of before it listens are lost, and nobody says when it does. */
+/** Events from before it listens are lost, and it does not report when it starts to listen. */
 async function untilHeard(queue: ApplyQueue, taken: Taken, ended: readonly string[]): Promise<void> {
   const heard = async () => {
-    if (ended.length === 0) await ring(queue, run, taken.length + 1)
+    if (ended.length === 0) await enqueue(queue, run, taken.length + 1)
     return ended.length > 0
   }
   await until(heard, { what: "the queue's event", everyMs: 100 })
@@ -53,17 +53,17 @@ function claims(redis: () => Promise<string | null>): void {
     taken = await consume(backend)
   })
 
-  test('a ring is a job that says which run it is for; an id that was seen rings no second time', async () => {
+  test('a job names its run; one with a known id is not added again', async () => {
     const ended: string[] = []
     const events = await backend.openEvents(applyQueue)
     atEnd(() => events.close())
     events.on('completed', ({ jobId: id }) => void ended.push(id))
-    await ring(queue, run, 1)
-    await ring(queue, run, 1)
+    await enqueue(queue, run, 1)
+    await enqueue(queue, run, 1)
     await until(() => taken.length === 1, { what: 'the job to be taken' })
-    await ring(queue, run, 1)
-    await ring(queue, run, 2)
-    await until(() => taken.length === 2, { what: 'the second ring to be taken' })
+    await enqueue(queue, run, 1)
+    await enqueue(queue, run, 2)
+    await until(() => taken.length === 2, { what: 'the second job to be taken' })
     expect(taken.map(({ name, id, data }) => [name, id, data])).toEqual([
       [run.title, `run-${run.id}-1`, { run: run.id }],
       [run.title, `run-${run.id}-2`, { run: run.id }],
@@ -72,7 +72,7 @@ function claims(redis: () => Promise<string | null>): void {
     expect(ended.map(runOfJob)).toContain(run.id)
   })
 
-  test('what was done is kept for the dashboard', async () => {
+  test('a finished job is kept for the dashboard', async () => {
     const job = await until(
       async () => {
         const found = await queue.getJob(jobId(run.id, 2))
@@ -80,51 +80,51 @@ function claims(redis: () => Promise<string | null>): void {
       },
       { what: 'the job to end' },
     )
-    expect(job).toMatchObject({ name: run.title, returnvalue: 'applied' })
+    expect(job).toMatchObject({ name: run.title, returnvalue: { applied: true, logs: [] } })
   })
 
-  test('of what was done the newest is kept, and for so long', async () => {
+  test('the newest finished jobs are kept, up to an age', async () => {
     const completed = async () => (await queue.getJobs('completed')).map(({ id }) => id)
     const numbers = [101, 102, 103, 104, 105, 106]
     for (const number of numbers) {
-      await ring(queue, run, number)
+      await enqueue(queue, run, number)
       await until(async () => (await completed()).includes(jobId(run.id, number)), { what: 'the job to end' })
     }
     const failed = applyQueue.kept.failed
-    await sweep(queue)
+    await cleanUp(queue)
     expect(await completed()).toEqual(expect.arrayContaining(numbers.map((number) => jobId(run.id, number))))
-    await Promise.all([1, 2, 3].map(() => sweep(queue, { completed: { age: 1_000, count: 3 }, failed })))
+    await Promise.all([1, 2, 3].map(() => cleanUp(queue, { completed: { age: 1_000, count: 3 }, failed })))
     expect((await completed()).toSorted()).toEqual(numbers.slice(-3).map((number) => jobId(run.id, number)))
-    await sweep(queue, { completed: { age: 0, count: 1_000 }, failed })
+    await cleanUp(queue, { completed: { age: 0, count: 1_000 }, failed })
     expect(await completed()).toEqual([])
   })
 
-  test('however many keep the canary, one is made, and it is consumed again and again', {
+  test('when many processes keep the probe, there is one, and it is consumed repeatedly', {
     timeout: 15_000,
   }, async () => {
-    // In PostgreSQL some of so many at once may wait for each other too long; a worker asks again after 4 s.
-    const kept = await Promise.allSettled(Array.from({ length: 20 }, () => keepCanary(queue)))
+    // In PostgreSQL some of them may wait too long for each other; a worker tries again after 5 s.
+    const kept = await Promise.allSettled(Array.from({ length: 20 }, () => keepProbe(queue)))
     expect(kept.map(({ status }) => status)).toContain('fulfilled')
-    await until(() => taken.filter(({ name }) => name === canaryName).length >= 2, {
-      what: 'two canaries',
+    await until(() => taken.filter(({ name }) => name === probeName).length >= 2, {
+      what: 'two probes',
       withinMs: 10_000,
     })
     expect(await queue.getJobSchedulersCount()).toBe(1)
-    expect(taken.find(({ name }) => name === canaryName)?.data).toEqual({ run: '' })
-    await queue.removeJobScheduler(canaryName)
+    expect(taken.find(({ name }) => name === probeName)?.data).toEqual({ run: '' })
+    await queue.removeJobScheduler(probeName)
   })
 
-  test('consumption leaves its time', async () => {
+  test('consumption records its time', async () => {
     expect(await sinceConsumptionS(db)).toBeNull()
     await beat(db)
     await beat(db)
     expect(await sinceConsumptionS(db)).toBeLessThan(5)
-    await db.query(sql`UPDATE queue_heartbeats SET consumed_at = now() - interval '1 minute'`)
+    await rows(db, sql`UPDATE queue_heartbeats SET consumed_at = now() - interval '1 minute'`)
     expect(Math.round((await sinceConsumptionS(db)) ?? 0)).toBe(60)
   })
 }
 
-/** A queue in a PostgreSQL that takes no connections from now on. */
+/** A queue in a PostgreSQL that accepts no more connections. */
 async function turnedAway(): Promise<{ backend: Backend; letIn(): void }> {
   const { url } = await freshDatabase()
   const proxy = await proxyTo(url)
@@ -136,27 +136,27 @@ async function turnedAway(): Promise<{ backend: Backend; letIn(): void }> {
 describe("on PostgreSQL's", () => {
   claims(async () => null)
 
-  test('a store that hangs, and one that is away, are told within a second; then service again', {
+  test('a store that hangs, and one that is away, are reported within a second; then it serves again', {
     timeout: 20_000,
   }, async () => {
     const { url } = await freshDatabase()
     const proxy = await proxyTo(url)
     const { queue } = await queueOn({ redisUrl: null, databaseUrl: proxy.url })
-    await ring(queue, run, 1)
+    await enqueue(queue, run, 1)
     proxy.freeze(true)
     await refusedSoon(queue, 2)
-    await awaySoon(standsInLine(queue, run, 1))
+    await awaySoon(isQueued(queue, run, 1))
     proxy.freeze(false)
     proxy.accept(false)
     proxy.cut()
     await refusedSoon(queue, 3)
-    await awaySoon(standsInLine(queue, run, 1))
+    await awaySoon(isQueued(queue, run, 1))
     proxy.accept(true)
-    await until(() => ring(queue, run, 4).then(() => true), { what: 'the bell to ring again' })
-    expect(await standsInLine(queue, run, 4)).toBe(true)
+    await until(() => enqueue(queue, run, 4).then(() => true), { what: 'a job to be added again' })
+    expect(await isQueued(queue, run, 4)).toBe(true)
   })
 
-  test('a first connection that fails is tried again, and all of it works then', async () => {
+  test('a first connection that fails is tried again, and then works', async () => {
     const { backend, letIn } = await turnedAway()
     const opening = Promise.all([backend.openQueue(applyQueue), backend.openEvents(applyQueue), consume(backend)])
     await setTimeout(300)
@@ -170,7 +170,7 @@ describe("on PostgreSQL's", () => {
     expect(taken[0]).toMatchObject({ name: run.title, data: { run: run.id } })
   })
 
-  test('a store that is away for longer is told', { timeout: 15_000 }, async () => {
+  test('a store that is away for longer is reported', { timeout: 15_000 }, async () => {
     const { backend } = await turnedAway()
     await expect(backend.openQueue(applyQueue)).rejects.toMatchObject({
       code: 'unavailable',
@@ -182,26 +182,26 @@ describe("on PostgreSQL's", () => {
 describe.runIf(needs('redis-server'))('on Redis', () => {
   claims(freshRedis)
 
-  test('a Redis that hangs, and one that is killed, are told within a second; then service again', {
+  test('a Redis that hangs, and one that is killed, are reported within a second; then it serves again', {
     timeout: 20_000,
   }, async () => {
     const redis = await ownRedis()
     const { url } = await freshDatabase()
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: url })
-    await ring(queue, run, 1)
+    await enqueue(queue, run, 1)
     process.kill(redis.pid, 'SIGSTOP')
     await refusedSoon(queue, 2)
-    await awaySoon(standsInLine(queue, run, 1))
+    await awaySoon(isQueued(queue, run, 1))
     process.kill(redis.pid, 'SIGCONT')
     await redis.kill()
     await refusedSoon(queue, 3)
-    await awaySoon(standsInLine(queue, run, 1))
+    await awaySoon(isQueued(queue, run, 1))
     await redis.start()
-    await until(() => ring(queue, run, 4).then(() => true), { what: 'the bell to ring again' })
-    expect(await standsInLine(queue, run, 4)).toBe(true)
+    await until(() => enqueue(queue, run, 4).then(() => true), { what: 'a job to be added again' })
+    expect(await isQueued(queue, run, 4)).toBe(true)
   })
 
-  test('one that throws keys away is refused at start, by its setting', async () => {
+  test('one that evicts keys is refused at start, by its setting', async () => {
     const redis = await ownRedis({ flags: ['--maxmemory-policy', 'allkeys-lru'] })
     await expect(queueOn({ redisUrl: redis.url, databaseUrl: '' })).rejects.toMatchObject({
       code: 'unavailable',
@@ -209,28 +209,28 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     })
   })
 
-  test('and so it is where it may not be asked for its settings', async () => {
+  test('and so it is where CONFIG is forbidden', async () => {
     const guest = ['--user', 'guest', 'on', '>secret', '~*', '&*', '+@all', '-config']
     const redis = await ownRedis({ flags: ['--maxmemory-policy', 'volatile-ttl', ...guest] })
     const backend = await backendOn({ redisUrl: redis.url.replace('//', '//guest:secret@'), databaseUrl: '' })
     await expect(backend.check()).rejects.toMatchObject({ message: expect.stringContaining('volatile-ttl') })
   })
 
-  test('one that keeps nothing on disk is taken, and told of', async () => {
+  test('one without an append-only file is used, with a warning', async () => {
     const redis = await ownRedis()
     const backend = await backendOn({ redisUrl: redis.url, databaseUrl: '' })
     expect(await backend.check()).toEqual([
-      'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker rings for them again. Set appendonly to yes.',
+      'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker enqueues them again. Set appendonly to yes.',
     ])
   })
 
-  test('one that keeps an append-only file and throws nothing away is as it must be', async () => {
+  test('one with an append-only file and without eviction is used without a warning', async () => {
     const redis = await ownRedis({ durable: true })
     const backend = await backendOn({ redisUrl: redis.url, databaseUrl: '' })
     expect(await backend.check()).toEqual([])
   })
 
-  test('one that does not say how it is set up is taken, and told of', async () => {
+  test('one that does not show its settings is used, with a warning', async () => {
     const redis = await ownRedis({
       durable: true,
       flags: ['--user', 'guest', 'on', '>secret', '~*', '&*', '+@all', '-info'],
@@ -242,7 +242,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     ])
   })
 
-  test('one that is full refuses the bell, and the run is not lost', async () => {
+  test('one that is full refuses the job, and the run is not lost', async () => {
     const redis = await ownRedis({ flags: ['--maxmemory', '1'] })
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: '' })
     await refusedSoon(queue, 1)
@@ -258,7 +258,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
 })
 
 async function refusedSoon(queue: ApplyQueue, number: number): Promise<void> {
-  await awaySoon(ring(queue, run, number))
+  await awaySoon(enqueue(queue, run, number))
 }
 
 async function awaySoon(call: Promise<unknown>): Promise<void> {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { appendFileSync, existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { atEnd } from '../support/at-end.ts'
@@ -6,13 +7,13 @@ import { plainEnvironment } from '../support/environment.ts'
 import { isAlive, until } from '../support/until.ts'
 import { makeProject, type Project } from './project.ts'
 
-/** `npm start` and `npm test` run the script first, in whatever state the folder is. npm and Prisma are stand-ins. */
+/** Every npm script runs the install script first, in whatever state the folder is. npm and Prisma are stand-ins. */
 
 type Start = { output: string; errors: string; code: number | null; ms: number }
 
-function begin({ root, bin, place }: Project, env: Record<string, string> = {}) {
+function begin({ root, bin, pathOf }: Project, env: Record<string, string> = {}) {
   const from = performance.now()
-  const child = spawn(process.execPath, [place('scripts/install.mjs')], {
+  const child = spawn(process.execPath, [pathOf('scripts/install.mjs')], {
     cwd: root,
     env: { ...plainEnvironment(), PATH: bin, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -35,52 +36,52 @@ function begin({ root, bin, place }: Project, env: Record<string, string> = {}) 
 
 const start = (project: Project, env?: Record<string, string>) => begin(project, env).ended
 
-/** An installed folder: made by the script itself. */
+/** A folder that the script has installed. */
 async function installed(): Promise<Project> {
   const project = makeProject()
   expect(await start(project)).toMatchObject({ code: 0, errors: '' })
-  rmSync(project.place('calls'))
+  rmSync(project.pathOf('calls'))
   return project
 }
 
 const ci = 'npm ci --include=dev --include=optional --ignore-scripts'
 const generate = 'prisma generate'
 
-test('an empty folder gets its packages and then its database client, and says what takes the time', async () => {
+test('a fresh clone gets its packages and then its database client, and prints what takes the time', async () => {
   const project = makeProject()
   const { code, output, errors } = await start(project)
   expect([code, errors]).toEqual([0, ''])
   expect(output).toMatch(/Installing packages .*\d s/)
   expect(output).toMatch(/Generating the database client \.\.\. \d+\.\d s/)
   expect(project.calls()).toEqual([ci, 'npm rebuild node', generate])
-  expect(existsSync(project.place('.install.lock'))).toBe(false)
+  expect(existsSync(project.pathOf('.install.lock'))).toBe(false)
 })
 
-test('without an optional package that has one, no install script runs', async () => {
+test('without the optional packages, no install script runs', async () => {
   const project = makeProject()
-  rmSync(project.place('kit/node'), { recursive: true })
+  rmSync(project.pathOf('kit/node'), { recursive: true })
   expect(await start(project)).toMatchObject({ code: 0, errors: '' })
   expect(project.calls()).toEqual([ci, generate])
 })
 
-test('the npm that started it is the one that it calls', async () => {
+test('it calls the npm that started it', async () => {
   const project = makeProject()
-  writeFileSync(project.place('bin/npm'), '#!/bin/sh\nexit 1\n')
-  expect(await start(project, { npm_execpath: project.place('npm.cjs') })).toMatchObject({ code: 0 })
+  writeFileSync(project.pathOf('bin/npm'), '#!/bin/sh\nexit 1\n')
+  expect(await start(project, { npm_execpath: project.pathOf('npm.cjs') })).toMatchObject({ code: 0 })
   expect(project.calls()[0]).toBe(ci)
 })
 
-test('npm finds programs where they were found before, and not in the folder that is installed', async () => {
+test('npm gets the PATH of the machine, without the folder that is being installed', async () => {
   const project = makeProject()
   writeFileSync(
-    project.place('npm.cjs'),
+    project.pathOf('npm.cjs'),
     "require('node:fs').writeFileSync('calls', process.env.PATH); process.exit(1)",
   )
   await start(project)
   expect(project.calls()).toEqual([project.bin])
 })
 
-test('an installed folder is left alone, at once and without a word', async () => {
+test('an installed folder is left as it is, at once and without output', async () => {
   const project = await installed()
   const { ms, ...rest } = await start(project)
   expect(rest).toEqual({ code: 0, output: '', errors: '' })
@@ -88,14 +89,48 @@ test('an installed folder is left alone, at once and without a word', async () =
   expect(ms).toBeLessThan(2_000)
 })
 
+const { scripts }: { scripts: Record<string, string> } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+)
+
+/** As npm does (https://docs.npmjs.com/cli/using-npm/scripts): the script before it, then itself. */
+async function npmRun({ root, bin, pathOf }: Project, name: string): Promise<{ output: string; code: number | null }> {
+  const end = { output: '', code: null as number | null }
+  for (const event of [`pre${name}`, name].filter((each) => each in scripts)) {
+    const child = spawn('/bin/sh', ['-c', scripts[event] ?? ''], {
+      cwd: root,
+      env: { PATH: `${pathOf('node_modules/.bin')}:${bin}:/usr/bin:/bin`, npm_lifecycle_event: event },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    child.stdout.on('data', (chunk) => {
+      end.output += chunk
+    })
+    ;[end.code] = await once(child, 'close')
+    if (end.code !== 0) break
+  }
+  return end
+}
+
+test.each(Object.keys(scripts).filter((name) => !name.startsWith('pre')))(
+  'in a fresh clone, npm run %s installs and then runs on the Node of the project',
+  async (name) => {
+    const project = makeProject()
+    project.useOldNode()
+    const { output, code } = await npmRun(project, name)
+    expect(code).toBe(0)
+    expect(project.calls()[0]).toBe(ci)
+    if (name !== 'generate') expect(output).toContain('own node: ')
+  },
+)
+
 const marker = 'node_modules/.package-lock.json'
-/** As `npm prune --omit=dev` leaves it: what a package of the product may use optionally, such as Prisma, stays. */
+/** As `npm prune --omit=dev` leaves it: Prisma stays, because it is an optional peer of a production package. */
 const withoutDev = ({ rewrite }: Project) =>
   rewrite(marker, (packages) => Object.entries(packages).filter(([, { dev }]) => !dev))
 
 test.each<[string, string[], (project: Project) => unknown, Record<string, string>?]>([
-  ['an installation that was broken off', [ci], ({ place }) => rmSync(place(marker))],
-  ["npm's list cut off in the middle", [ci], ({ place }) => writeFileSync(place(marker), '{"packages": {"node_mo')],
+  ['an interrupted installation', [ci], ({ pathOf }) => rmSync(pathOf(marker))],
+  ['an incomplete list of npm', [ci], ({ pathOf }) => writeFileSync(pathOf(marker), '{"packages": {"node_mo')],
   [
     'a package of another version',
     [ci],
@@ -108,7 +143,7 @@ test.each<[string, string[], (project: Project) => unknown, Record<string, strin
       ),
   ],
   [
-    'a package too few',
+    'a missing package',
     [ci],
     ({ rewrite }) =>
       rewrite(marker, (packages) => Object.entries(packages).filter(([path]) => path !== 'node_modules/fastify')),
@@ -116,26 +151,30 @@ test.each<[string, string[], (project: Project) => unknown, Record<string, strin
   [
     'no Prisma, although npm lists it, and no client',
     [ci, generate],
-    ({ place }) => [
-      rmSync(place('node_modules/prisma'), { recursive: true }),
-      rmSync(place('src/db/generated/.schema')),
+    ({ pathOf }) => [
+      rmSync(pathOf('node_modules/prisma'), { recursive: true }),
+      rmSync(pathOf('src/db/generated/.schema')),
     ],
   ],
-  ['no database client', [generate], ({ place }) => rmSync(place('src/db/generated/.schema'))],
-  ['a client of another schema', [generate], ({ place }) => appendFileSync(place('prisma/schema.prisma'), '// more\n')],
+  ['no database client', [generate], ({ pathOf }) => rmSync(pathOf('src/db/generated/.schema'))],
+  [
+    'a client of another schema',
+    [generate],
+    ({ pathOf }) => appendFileSync(pathOf('prisma/schema.prisma'), '// more\n'),
+  ],
   ['no packages for developers', [], withoutDev],
   [
     'no packages for developers, and a client of another schema',
     [ci, generate],
-    (project) => [withoutDev(project), appendFileSync(project.place('prisma/schema.prisma'), '// more\n')],
+    (project) => [withoutDev(project), appendFileSync(project.pathOf('prisma/schema.prisma'), '// more\n')],
   ],
   ['no packages for developers, before tests', [ci], withoutDev, { npm_lifecycle_event: 'pretest' }],
-])('%s: what is missing is made good, once', async (_, missing, lose, env = {}) => {
+])('%s: what is missing is installed, once', async (_, missing, lose, env = {}) => {
   const project = await installed()
   lose(project)
   expect(await start(project, env)).toMatchObject({ code: 0, errors: '' })
   expect(project.calls().filter((call) => !call.startsWith('npm rebuild'))).toEqual(missing)
-  rmSync(project.place('calls'), { force: true })
+  rmSync(project.pathOf('calls'), { force: true })
   expect(await start(project, env)).toMatchObject({ code: 0, output: '', errors: '' })
   expect(project.calls()).toEqual([])
 })
@@ -144,70 +183,70 @@ test.each<[string, RegExp, (project: Project) => unknown]>([
   [
     'npm fails',
     /^\n`npm ci` failed \(exit code 1\):\nnpm error code ENOTFOUND\n$/,
-    ({ place }) =>
+    ({ pathOf }) =>
       writeFileSync(
-        place('npm.cjs'),
+        pathOf('npm.cjs'),
         "console.error('npm error code ENOTFOUND\\nnpm error A complete log of this run'); process.exit(1)",
       ),
   ],
-  ['there is no npm', /^\nnpm is not in the PATH[^\n]*\n$/, ({ place }) => rmSync(place('bin/npm'))],
+  ['there is no npm', /^\nnpm is not in the PATH[^\n]*\n$/, ({ pathOf }) => rmSync(pathOf('bin/npm'))],
   [
     'Prisma fails',
     /^\n`prisma generate` failed \(exit code 3\):\nno such model\n$/,
-    ({ place }) => writeFileSync(place('kit/prisma/program.cjs'), "console.error('no such model'); process.exit(3)"),
+    ({ pathOf }) => writeFileSync(pathOf('kit/prisma/program.cjs'), "console.error('no such model'); process.exit(3)"),
   ],
   [
     'package-lock.json is in conflict',
     /^\npackage-lock\.json is missing, or is not JSON[^\n]*\n$/,
-    ({ place }) => writeFileSync(place('package-lock.json'), '<<<<<<< HEAD'),
+    ({ pathOf }) => writeFileSync(pathOf('package-lock.json'), '<<<<<<< HEAD'),
   ],
   [
     'package-lock.json is not there',
     /^\npackage-lock\.json is missing, or is not JSON[^\n]*\n$/,
-    ({ place }) => rmSync(place('package-lock.json')),
+    ({ pathOf }) => rmSync(pathOf('package-lock.json')),
   ],
-])('when %s, it says so in a sentence, ends with 1, and is no hindrance to the next start', async (_, says, spoil) => {
+])('when %s, it reports that in a sentence, ends with 1 and leaves no lock', async (_, message, spoil) => {
   const project = makeProject()
   spoil(project)
   const { code, errors } = await start(project)
-  expect(errors).toMatch(says)
+  expect(errors).toMatch(message)
   expect(code).toBe(1)
-  expect(existsSync(project.place('.install.lock'))).toBe(false)
-  expect(existsSync(project.place('src/db/generated/.schema'))).toBe(false)
+  expect(existsSync(project.pathOf('.install.lock'))).toBe(false)
+  expect(existsSync(project.pathOf('src/db/generated/.schema'))).toBe(false)
 })
 
-test('a start beside another that installs waits for it, and does nothing twice', async () => {
+test('a start waits for another that installs, and does nothing twice', async () => {
   const project = await installed()
-  const stamp = readFileSync(project.place('src/db/generated/.schema'))
-  rmSync(project.place('src/db/generated/.schema'))
-  writeFileSync(project.place('.install.lock'), '1\n')
+  const digest = readFileSync(project.pathOf('src/db/generated/.schema'))
+  rmSync(project.pathOf('src/db/generated/.schema'))
+  writeFileSync(project.pathOf('.install.lock'), '1\n')
   const second = begin(project)
   await until(() => second.output().includes('Waiting for another start'), { what: 'the second start to wait' })
-  writeFileSync(project.place('src/db/generated/.schema'), stamp)
-  rmSync(project.place('.install.lock'))
+  writeFileSync(project.pathOf('src/db/generated/.schema'), digest)
+  rmSync(project.pathOf('.install.lock'))
   expect(await second.ended).toMatchObject({ code: 0, errors: '' })
   expect(project.calls()).toEqual([])
 })
 
-test('one that was killed while it installed is not waited for', async () => {
+test('a start does not wait for one that was killed', async () => {
   const project = makeProject()
-  writeFileSync(project.place('.install.lock'), '1\n')
+  writeFileSync(project.pathOf('.install.lock'), '1\n')
   const longAgo = new Date(Date.now() - 60_000)
-  utimesSync(project.place('.install.lock'), longAgo, longAgo)
+  utimesSync(project.pathOf('.install.lock'), longAgo, longAgo)
   expect(await start(project)).toMatchObject({ code: 0, errors: '' })
   expect(project.calls()[0]).toBe(ci)
 })
 
-test('stopped in the middle, it takes npm with it and leaves no lock', async () => {
+test('stopped in the middle, it stops npm and leaves no lock', async () => {
   const project = makeProject()
   writeFileSync(
-    project.place('npm.cjs'),
+    project.pathOf('npm.cjs'),
     "require('node:fs').writeFileSync('calls', String(process.pid)); setTimeout(() => {}, 60_000)",
   )
   const first = begin(project)
   const npm = await until(() => Number(project.calls()[0]) || null, { what: 'npm to be started' })
   first.child.kill('SIGTERM')
   expect(await first.ended).toMatchObject({ code: 1 })
-  expect(existsSync(project.place('.install.lock'))).toBe(false)
+  expect(existsSync(project.pathOf('.install.lock'))).toBe(false)
   await until(() => !isAlive(npm), { what: 'npm to end' })
 })

@@ -3,13 +3,16 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freshFolder } from '../support/folder.ts'
 
-/** A fresh checkout in a folder of its own, as far as the install script looks, and an npm that asks no registry. */
+/** The files of a fresh clone that the install script reads, and an npm that needs no registry. */
 export type Project = {
   readonly root: string
-  /** All that is on the PATH: npm. */
+  /** The only folder in the PATH; it has npm. */
   readonly bin: string
-  place(path: string): string
-  /** What was called so far: `npm ci ...`, without the options that only keep npm quiet. */
+  /** The path of a file in it. */
+  pathOf(path: string): string
+  /** Gives the machine a Node that cannot run TypeScript, and the project one that prints its arguments. */
+  useOldNode(): void
+  /** The commands so far: `npm ci ...`, without the options that only keep npm quiet. */
   calls(): string[]
   /** Changes the list of packages in a lock file. */
   rewrite(path: string, change: (packages: Packages) => Iterable<[string, Package]>): void
@@ -20,7 +23,7 @@ type Packages = Record<string, Package>
 
 const source = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Calls are noted in the folder that they were made in; `ci` puts the kit where packages belong. */
+/** Writes its arguments to a file; `ci` copies the kit to node_modules. */
 const npm = `
 const fs = require('node:fs')
 const args = process.argv.slice(2).filter((each) => !/^--(no-|loglevel|ignore-scripts=false|foreground)/.test(each))
@@ -34,21 +37,24 @@ const prisma = "require('node:fs').appendFileSync('calls', 'prisma ' + process.a
 
 export function makeProject(): Project {
   const root = freshFolder()
-  const place = (path: string) => join(root, path)
+  const pathOf = (path: string) => join(root, path)
   const write = (path: string, text: string) => {
-    mkdirSync(dirname(place(path)), { recursive: true })
-    writeFileSync(place(path), text)
+    mkdirSync(dirname(pathOf(path)), { recursive: true })
+    writeFileSync(pathOf(path), text)
   }
-  const readLock = (path: string): { packages: Packages } => JSON.parse(readFileSync(place(path), 'utf8'))
+  const program = (path: string, text: string) => {
+    write(path, `#!/bin/sh\n${text}\n`)
+    chmodSync(pathOf(path), 0o755)
+  }
+  const readLock = (path: string): { packages: Packages } => JSON.parse(readFileSync(pathOf(path), 'utf8'))
 
   for (const path of ['package.json', 'package-lock.json', 'scripts', 'prisma/schema.prisma'])
-    cpSync(join(source, path), place(path), { recursive: true })
-  mkdirSync(place('src/db/generated'), { recursive: true })
+    cpSync(join(source, path), pathOf(path), { recursive: true })
+  mkdirSync(pathOf('src/db/generated'), { recursive: true })
   write('npm.cjs', npm)
-  write('bin/npm', `#!/bin/sh\nexec '${process.execPath}' '${place('npm.cjs')}' "$@"\n`)
-  chmodSync(place('bin/npm'), 0o755)
+  program('bin/npm', `exec '${process.execPath}' '${pathOf('npm.cjs')}' "$@"`)
 
-  // As npm leaves it on a platform for which there is no PostgreSQL.
+  // What npm installs on a platform without a PostgreSQL package.
   const { packages } = readLock('package-lock.json')
   const there = Object.entries(packages).filter(([path, { optional }]) => path !== '' && !optional)
   write('kit/.package-lock.json', JSON.stringify({ packages: Object.fromEntries(there) }))
@@ -58,12 +64,17 @@ export function makeProject(): Project {
 
   return {
     root,
-    bin: place('bin'),
-    place,
-    calls: () => (existsSync(place('calls')) ? readFileSync(place('calls'), 'utf8').trimEnd().split('\n') : []),
+    bin: pathOf('bin'),
+    pathOf,
+    useOldNode: () => {
+      program('bin/node', `case "$1" in *.ts) exit 20;; esac; exec '${process.execPath}' "$@"`)
+      for (const path of ['.bin/node', 'node/bin/node']) program(`kit/${path}`, 'echo "own node: $*"')
+      for (const name of ['vitest', 'tsc', 'biome']) program(`kit/.bin/${name}`, 'exec node "$0"')
+    },
+    calls: () => (existsSync(pathOf('calls')) ? readFileSync(pathOf('calls'), 'utf8').trimEnd().split('\n') : []),
     rewrite: (path, change) => {
       const changed = Object.fromEntries(change(readLock(path).packages))
-      writeFileSync(place(path), JSON.stringify({ packages: changed }))
+      writeFileSync(pathOf(path), JSON.stringify({ packages: changed }))
     },
   }
 }

@@ -1,13 +1,13 @@
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { copyTable } from '../../src/seed/copy.ts'
+import { copyTable } from '../../tools/seed/copy.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
 
-/** What would end a cell, a row or the copy, were it not escaped. */
+/** Without an escape each of these would end a cell, a row or the copy, or change its meaning. */
 const awkward = ['', '\t', '\n', '\r\n', '\\', '\\N', '\\.', "'", '"', '{a,b}', 'Zoë 🦆', '\\x00', 'a\\']
 
-test('every value comes back as it went in', async () => {
+test('every value is read as it was written', async () => {
   const { url } = await freshDatabase()
   const client = new pg.Client(url)
   await client.connect()
@@ -26,21 +26,21 @@ test('every value comes back as it went in', async () => {
   }))
   const columns = ['number', 'word', 'words', 'json', 'bytes', 'flag', 'at']
   const seen: number[] = []
-  const table = { name: 'kept', columns, pieces: rows.length, rows: (piece: number) => rows.slice(piece, piece + 1) }
-  expect(await copyTable(client, table, (pieces) => seen.push(pieces))).toBe(rows.length)
+  const table = { name: 'kept', columns, items: rows.length, rows: (item: number) => rows.slice(item, item + 1) }
+  expect(await copyTable(client, table, (items) => seen.push(items))).toBe(rows.length)
   expect(seen).toEqual([rows.length])
   expect((await client.query('SELECT * FROM kept ORDER BY number')).rows).toEqual(rows)
 })
 
-test('more than a chunk is sent in several, and the connection serves on after a refusal', async () => {
+test('many rows are sent in several chunks, and the connection still works after an error', async () => {
   const { url } = await freshDatabase()
   const client = new pg.Client(url)
   await client.connect()
   atEnd(() => client.end())
   await client.query('CREATE TEMP TABLE kept (number integer PRIMARY KEY)')
-  const many = { name: 'kept', columns: ['number'], pieces: 50_000, rows: (number: number) => [{ number }] }
+  const many = { name: 'kept', columns: ['number'], items: 50_000, rows: (number: number) => [{ number }] }
   const seen: number[] = []
-  expect(await copyTable(client, many, (pieces) => seen.push(pieces))).toBe(50_000)
+  expect(await copyTable(client, many, (items) => seen.push(items))).toBe(50_000)
   expect(seen.length).toBeGreaterThan(2)
   await expect(copyTable(client, many)).rejects.toMatchObject({ code: '23505' })
   expect((await client.query('SELECT count(*)::integer AS count FROM kept')).rows).toEqual([{ count: 50_000 }])

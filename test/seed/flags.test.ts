@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseFlags } from '../../src/seed/flags.ts'
+import { parseFlags } from '../../tools/seed/flags.ts'
 
 test.each([
   [[], { users: 1_000, groups: 80, applications: 20 }],
@@ -11,12 +11,12 @@ test.each([
   expect(parseFlags(args)).toEqual({ seed: 1, size, database: null })
 })
 
-test('a seed and a database are taken as they are', () => {
+test('a seed and a database are used as given', () => {
   const url = 'postgresql://ada:secret@db.example.com/gatewright'
   expect(parseFlags(['--seed', '0', '--database', url])).toMatchObject({ seed: 0, database: url })
 })
 
-test.each([['--help'], ['-h']])('%s asks for help', (flag) => {
+test.each([['--help'], ['-h']])('%s requests help', (flag) => {
   expect(parseFlags([flag])).toBeNull()
 })
 

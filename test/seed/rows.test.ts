@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
-import { unpack } from '../../src/blueprint/rows.ts'
 import type { Model, Values } from '../../src/models/define.ts'
-import { chainLength } from '../../src/seed/organisation.ts'
-import type { Row } from '../../src/seed/table.ts'
-import { faultsOf, ruleFaults } from '../models/check.ts'
-import { key, registry, rowsOf } from './organisation.ts'
+import { toValues } from '../../src/plan/storage.ts'
+import { chainLength } from '../../tools/seed/organisation.ts'
+import type { Row } from '../../tools/seed/table.ts'
+import { errorsOf, ruleErrors } from '../models/check.ts'
+import { key, registry, rowsOf, templates } from './organisation.ts'
 
 const small = { users: 500, groups: 80, applications: 20 }
 const large = { users: 100_000, groups: 2_000, applications: 200 }
 const tree = rowsOf(1, { ...large, users: 20_000 })
 
-/** Everything but the envelopes, which are another each time. */
+/** Without sealed values, which differ each time. */
 const readable = (rows: unknown) => JSON.stringify(rows).replaceAll(/v1(\.[\w-]+){3}/g, 'sealed')
 const deviceKeys = (rows: readonly Row[]) =>
   rows.map(({ uuid, sealed_key }) =>
@@ -48,16 +48,16 @@ test('another seed shares no key and no name', () => {
   expect(new Set(all).size).toBe(all.length)
 })
 
-test('a user is who he is, whoever comes before and after', () => {
+test('a user does not depend on the number of users', () => {
   const { tables } = rowsOf(1, small)
   const users = tables.find(({ name }) => name === 'users')
   expect(users?.rows(417)).toEqual([tree.of('users')[417]])
 })
 
 test('a hundred thousand users have two thousand groups: ten chains of fifty, and no child before its parent', () => {
-  const { groups, places } = tree.organisation
+  const { groups, purposes } = tree.organisation
   expect(groups).toHaveLength(2_000)
-  expect(places.chains).toHaveLength(10)
+  expect(purposes.chains).toHaveLength(10)
   for (const [index, { parent }] of groups.entries()) expect(parent ?? -1).toBeLessThan(index)
   const depthOf = (index: number): number => {
     const parent = groups[index]?.parent ?? null
@@ -85,12 +85,12 @@ test('one group has a fifth of all users, a handful has many, and most have few'
   for (const { group_pk } of tree.of('memberships')) sizes.set(group_pk, (sizes.get(group_pk) ?? 0) + 1)
   const sorted = [...sizes.values()].sort((a, b) => b - a)
   expect(sorted[0]).toBe(4_000)
-  expect(sizes.get(tree.organisation.groups[tree.organisation.places.vpn]?.pk)).toBe(4_000)
+  expect(sizes.get(tree.organisation.groups[tree.organisation.purposes.vpn]?.pk)).toBe(4_000)
   expect(sorted.filter((size) => size > 300).length).toBeLessThan(10)
   expect(sorted[1_000]).toBeLessThan(30)
 })
 
-test('some have never logged in, some are inactive, some are machines; nobody logs in before he is there', () => {
+test('some have never logged in, some are inactive, some are service accounts; none logged in before being created', () => {
   const users = tree.of('users')
   const share = (is: (row: Row) => boolean) => users.filter(is).length / users.length
   expect(share(({ last_login }) => last_login === null)).toBeCloseTo(0.15, 1)
@@ -105,19 +105,19 @@ const modelOf = (name: string): Model => {
   return model
 }
 
-/** What the engine would say of these values, were they sent. */
+/** The errors that the engine would report for these values. */
 const faultsIn = (model: Model, values: Values) => [
   ...Object.entries(values).flatMap(([name, value]) =>
-    faultsOf(model, name, value).map((fault) => `${name}: ${fault}`),
+    errorsOf(model, name, value).map((error) => `${name}: ${error}`),
   ),
-  ...ruleFaults(model, values),
+  ...ruleErrors(model, values),
 ]
 
-/** A row's members as the engine reads them, secrets opened; those left out have their defaults. */
+/** The fields of a row as the engine reads them, with open secrets and the defaults of missing columns. */
 function membersOf(model: Model, row: Row): Values {
-  const read = unpack(model, { pk: '', ...row }, key)
-  const values = [...model.members.values()].map(({ name, place, initial }) => {
-    const isLeftOut = 'column' in place && !(place.column in row)
+  const read = toValues(model, { pk: '', ...row }, key)
+  const values = [...model.fields.values()].map(({ name, storage, initial }) => {
+    const isLeftOut = 'column' in storage && !(storage.column in row)
     const value = isLeftOut ? initial : read[name]
     return [name, value instanceof Date ? value.toISOString() : value]
   })
@@ -131,14 +131,14 @@ test.each([
   ['tokens', 'service_core.token'],
   ['totp_devices', 'service_stages_totp.totpdevice'],
   ['user_consents', 'service_core.userconsent'],
-])('the engine would take all %s', (table, name) => {
+])('the engine would accept all %s', (table, name) => {
   const model = modelOf(name)
   const rows = tree.of(table)
   expect(rows.length).toBeGreaterThan(0)
   expect(rows.flatMap((row) => faultsIn(model, membersOf(model, row)))).toEqual([])
 })
 
-test('the engine would take all applications and providers, as it reads them back', () => {
+test('the engine would accept all applications and providers as it reads them', () => {
   const application = modelOf('service_core.application')
   for (const row of tree.of('applications')) expect(faultsIn(application, membersOf(application, row))).toEqual([])
   const seen = new Set<unknown>()
@@ -146,8 +146,8 @@ test('the engine would take all applications and providers, as it reads them bac
     const model = tree.portfolio.providers[number]?.template.model ?? application
     const values = membersOf(model, row)
     expect(faultsIn(model, values)).toEqual([])
-    for (const { name, secret } of model.members.values()) if (secret) expect(values[name]).toBeTruthy()
+    for (const { name, secret } of model.fields.values()) if (secret) expect(values[name]).toBeTruthy()
     seen.add(row.kind)
   }
-  expect(seen.size).toBe(registry.kinds.size)
+  expect(seen.size).toBe(templates.length)
 })

@@ -3,8 +3,8 @@ import { environmentFor, readConfig } from '../../src/config.ts'
 import { superviseWorker } from '../../src/standalone/worker.ts'
 
 /**
- * Supervises a worker as `npm start` does. From SIGUSR2 on this process can start no other, because it has as many
- * files open as it may, or because the program is gone; from the next SIGUSR2 on it can again.
+ * Supervises a worker as `npm start` does. SIGUSR2 takes away what a start needs, open files or the program; the next
+ * SIGUSR2 gives it back.
  */
 
 const [reason = '', limited] = process.argv.slice(2)
@@ -12,7 +12,7 @@ const program = process.execPath
 const env = environmentFor(readConfig())
 if (limited === undefined) becomeLimited()
 
-/** Becomes itself with few files to open, because otherwise there may be millions. */
+/** Starts this program again with few files to open: the default may be millions. */
 function becomeLimited(): void {
   const texts = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
   const again = ['-c', 'ulimit -n 200 && exec "$0" "$@"', program, import.meta.filename, reason, 'limited']
@@ -37,7 +37,7 @@ function takeAllFiles(): void {
   }
 }
 
-const worker = superviseWorker(env, 'info')
+const worker = superviseWorker(env)
 process.once('SIGTERM', async () => {
   await worker.stop(5_000)
   process.exit(0)

@@ -3,7 +3,7 @@ import type { Json } from './openapi.ts'
 
 /** Values that fit a JSON Schema, and values that nearly do. */
 
-/** Values that mean something where the requests go, so that some are right all the way: by member or parameter. */
+/** Values that exist in the installation, by field or parameter, so that some requests succeed. */
 export type Known = ReadonlyMap<string, readonly unknown[]>
 
 export type Values = (schema: Json) => fc.Arbitrary<unknown>
@@ -52,25 +52,25 @@ function textOf({ format, pattern, minLength = 0, maxLength = 60 }: Json): fc.Ar
 const integerOf = ({ minimum = -1_000, maximum = 1_000 }: Json) =>
   fc.integer({ min: Number(minimum), max: Math.min(Number(maximum), 2 ** 31) })
 
-/** What is known under this name, mostly. */
+/** Mostly a value that exists for this name. */
 export const preferring = (known: readonly unknown[] | undefined, values: fc.Arbitrary<unknown>) =>
   known === undefined ? values : fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...known) }, values)
 
 function objectOf({ properties, required, additionalProperties }: Json, of: Values, known: Known) {
-  const members = Object.entries(isJson(properties) ? properties : {}).map(([name, schema]) => [
+  const fields = Object.entries(isJson(properties) ? properties : {}).map(([name, schema]) => [
     name,
     preferring(known.get(name), of(isJson(schema) ? schema : {})),
   ])
-  if (members.length === 0 && isJson(additionalProperties))
+  if (fields.length === 0 && isJson(additionalProperties))
     return fc.dictionary(fc.string({ maxLength: 8 }), of(additionalProperties), { maxKeys: 4 })
-  const all: Record<string, fc.Arbitrary<unknown>> = Object.fromEntries(members)
+  const all: Record<string, fc.Arbitrary<unknown>> = Object.fromEntries(fields)
   return fc.record(all, { requiredKeys: [required ?? []].flat().map(String), noNullPrototype: true })
 }
 
 export const isJson = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Values that some member, somewhere, does not expect. */
+/** Values that some field does not expect. */
 export const odd: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
     null,
@@ -117,13 +117,13 @@ const change: fc.Arbitrary<Change> = fc.record({
   ),
 })
 
-/** The same with some members replaced, left out, added or wrapped; often with none. */
+/** The same with some fields replaced, left out, added or wrapped; often with none. */
 export const mutated = (values: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc
     .tuple(values, fc.oneof(fc.constant([]), fc.array(change, { minLength: 1, maxLength: 3 })))
     .map(([value, changes]) => {
       const root = { value: structuredClone(value) }
-      // What two changes put in must not be one object: it could come to hold itself.
+      // A copy for each change: a shared object could come to contain itself.
       for (const each of changes) apply(root, structuredClone(each))
       return root.value
     })

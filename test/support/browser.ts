@@ -2,12 +2,12 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { atEnd } from './at-end.ts'
 import { chromiumPath } from './needs.ts'
 
-/** Somebody with a browser of his own: no cookie is shared with others. */
+/** A browser context of its own: visitors share no cookies. */
 export type Visitor = {
   readonly page: Page
   readonly cookies: BrowserContext['cookies']
-  /** What no page may do: break its own Content-Security-Policy, throw, ask another host. */
-  readonly faults: readonly string[]
+  /** What no page may do: break its Content-Security-Policy, throw, ask another host. */
+  readonly errors: readonly string[]
   /** Everything that was answered so far, headers included. */
   answers(): Promise<string>
 }
@@ -27,14 +27,14 @@ export async function visit(browser: Browser, origin: string, { javaScriptEnable
   const context = await browser.newContext({ javaScriptEnabled, locale: 'en-US', baseURL: origin })
   const page = await context.newPage()
   page.setDefaultTimeout(10_000)
-  const faults: string[] = []
+  const errors: string[] = []
   const answers: Promise<string>[] = []
   page.on('console', (message) => {
-    if (message.text().includes('Content Security Policy')) faults.push(message.text())
+    if (message.text().includes('Content Security Policy')) errors.push(message.text())
   })
-  page.on('pageerror', (error) => faults.push(String(error)))
+  page.on('pageerror', (error) => errors.push(String(error)))
   page.on('request', (request) => {
-    if (new URL(request.url()).origin !== origin) faults.push(`asked ${request.url()}`)
+    if (new URL(request.url()).origin !== origin) errors.push(`asked ${request.url()}`)
   })
   page.on('response', (response) => {
     // A redirect has no body.
@@ -44,7 +44,7 @@ export async function visit(browser: Browser, origin: string, { javaScriptEnable
   return {
     page,
     cookies: (urls) => context.cookies(urls),
-    faults,
+    errors,
     answers: async () => (await Promise.all(answers)).join('\n'),
   }
 }

@@ -1,4 +1,4 @@
-/** Time that this thread itself computed, in milliseconds: what else runs on the machine does not count. */
+/** Milliseconds of CPU time of this thread. Other load on the machine does not count. */
 
 export function cpuMs(): number {
   const { user, system } = process.threadCpuUsage()
@@ -11,21 +11,21 @@ export function cpuMsOf(work: () => unknown): number {
   return cpuMs() - from
 }
 
-/** @returns what the longest turn of the event loop took meanwhile, rounded up by about a millisecond */
+/** @returns the longest turn of the event loop during `work`, about a millisecond too long */
 export async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
   let last = cpuMs()
   let longest = 0
-  const look = () => {
+  const sample = () => {
     const now = cpuMs()
     longest = Math.max(longest, now - last)
     last = now
   }
-  const looking = setInterval(look, 1)
+  const sampling = setInterval(sample, 1)
   try {
     await work()
   } finally {
-    clearInterval(looking)
+    clearInterval(sampling)
   }
-  look()
+  sample()
   return longest
 }

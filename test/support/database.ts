@@ -11,7 +11,11 @@ import { within } from './template.ts'
  *
  * @param max connections of `db` at most
  */
-export async function freshDatabase({ max = 10 }: { max?: number } = {}): Promise<{ url: string; db: Db }> {
+export async function freshDatabase({
+  max = 10,
+}: {
+  max?: number
+} = {}): Promise<{ url: string; db: Db; pool: pg.Pool }> {
   const { postgresUrl, template } = inject('servers')
   const file = basename(expect.getState().testPath ?? 'test').replace(/\W.*$/, '')
   const name = `${file}_${randomBytes(6).toString('hex')}`
@@ -21,10 +25,10 @@ export async function freshDatabase({ max = 10 }: { max?: number } = {}): Promis
   )
   const url = new URL(postgresUrl)
   url.pathname = name
-  const db = connect(url.href, { applicationName: 'gatewright-test', max })
+  const { db, pool } = connect(url.href, { applicationName: 'gatewright-test', max })
   atEnd(async () => {
-    await db.close()
+    await db.$disconnect()
     await within(postgresUrl, (client) => client.query(`DROP DATABASE ${quoted} WITH (FORCE)`))
   })
-  return { url: url.href, db }
+  return { url: url.href, db, pool }
 }

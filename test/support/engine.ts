@@ -1,6 +1,6 @@
-import type { Engine } from '../../src/blueprint/inspect.ts'
 import { keyring } from '../../src/db/seal.ts'
-import { loadRegistry } from '../../src/models/index.ts'
+import { loadRegistry } from '../../src/models/registry.ts'
+import type { Engine } from '../../src/plan/engine.ts'
 
 export const secretKey = 'a secret key for tests, 32 or more'
 /** The token of the first admin, where the database was bootstrapped with it. */

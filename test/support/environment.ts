@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Tests, too, read the environment in one place. */
+/** The only file of the tests that reads the environment. */
 
 /** On CI nothing may be skipped: a missing program is an error there. */
 export const onCi = ['1', 'true'].includes(process.env.CI ?? '')
@@ -22,7 +22,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** What a child process gets besides what the test gives it: none of the developer's own settings. */
+/** The base environment of child processes, without the developer's settings. */
 export function plainEnvironment(): Record<string, string> {
   const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'SystemRoot']
   return Object.fromEntries(

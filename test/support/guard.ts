@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 
 /**
- * Sees to it that a server does not outlive whoever started it, even when that one is killed: a shell waits for its
- * standard input to end, which happens when this process is gone however it went.
+ * Ends a server when this process ends, even by SIGKILL: a shell waits for the end of its standard input, which this
+ * process holds open.
  *
- * @param signal what ends the server at once without leaving anything behind
+ * @param signal ends the server at once
  * @param folder removed with it
  * @returns ends the guard, after the server was stopped in the ordinary way
  */

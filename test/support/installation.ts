@@ -1,17 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { buildApp } from '../../src/app.ts'
-import type { Engine } from '../../src/blueprint/inspect.ts'
-import { startBacklog } from '../../src/blueprint/run/backlog.ts'
-import { type Ring, startReconciler } from '../../src/blueprint/run/reconcile.ts'
-import { startWaiter } from '../../src/blueprint/run/wait.ts'
-import { type Worker, work } from '../../src/blueprint/run/work.ts'
-import { bootstrap } from '../../src/bootstrap.ts'
+import { bootstrap } from '../../src/apply/bootstrap.ts'
 import type { Db } from '../../src/db/client.ts'
+import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import type { Api } from '../../src/http/api.ts'
+import type { Engine } from '../../src/plan/engine.ts'
 import type { ApplyQueue } from '../../src/queue/backend.ts'
+import { startConsumer } from '../../src/queue/consumer.ts'
 import { applyQueue, runOfJob } from '../../src/queue/define.ts'
-import { doorbell } from '../../src/queue/doorbell.ts'
+import { runQueue } from '../../src/queue/enqueue.ts'
+import { openBacklog } from '../../src/runs/backlog.ts'
+import { type Enqueue, startReconciler } from '../../src/runs/reconcile.ts'
+import { followRuns } from '../../src/runs/subscribe.ts'
+import { type Worker, work } from '../../src/runs/work.ts'
 import { type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
@@ -32,7 +34,7 @@ export type Installation = {
   readonly engine: Engine
   readonly queue: ApplyQueue
   readonly worker: Worker
-  readonly ring: Ring
+  readonly enqueue: Enqueue
   /** Everything that API and worker logged, at the finest level. */
   readonly log: readonly string[]
   /** Whoever holds this token, in front of the API. */
@@ -48,7 +50,7 @@ export type Installation = {
 
 type Options = {
   queue?: QueueKind
-  /** `none`: nobody answers the doorbell. */
+  /** `none`: no worker takes jobs. */
   workers?: 'one' | 'none'
   applyWaitMs?: number
   runSecretsHours?: number
@@ -61,7 +63,7 @@ export async function installation({
   applyWaitMs = 10_000,
   runSecretsHours = 24,
 }: Options = {}): Promise<Installation> {
-  const { url, db } = await freshDatabase()
+  const { url, db, pool } = await freshDatabase()
   const redisUrl = kind === 'redis' ? await freshRedis() : null
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
@@ -71,36 +73,36 @@ export async function installation({
   const { backend, queue } = await queueOn({ redisUrl, databaseUrl: url })
   const events = await backend.openEvents(applyQueue)
   atEnd(() => events.close())
-  const waiter = startWaiter(db, url, logger)
-  atEnd(() => waiter.close())
-  const ended = ({ jobId }: { jobId: string }) => waiter.wake(runOfJob(jobId) ?? '')
+  const runs = followRuns(db, url, logger)
+  atEnd(() => runs.close())
+  const ended = ({ jobId }: { jobId: string }) => runs.wake(runOfJob(jobId) ?? '')
   events.on('completed', ended)
   events.on('failed', ended)
-  const backlog = startBacklog(db)
-  atEnd(() => backlog.close())
-  const bell = doorbell(queue)
-  const app = buildApp({ queue, submitter: { db, engine, waiter, backlog, log: logger, applyWaitMs, ring: bell.ring } })
+  const runJobs = runQueue(queue)
+  const { enqueue } = runJobs
+  const submitter = { db, engine, runs, backlog: openBacklog(db), log: logger, applyWaitMs, enqueue }
+  const app = buildApp({ queue, submitter })
   atEnd(() => app.close())
   await app.ready()
 
-  const worker: Worker = { db, engine, log: logger, runSecretsHours }
+  const worker: Worker = { db, transaction: pipelinedTransaction(pool), engine, log: logger, runSecretsHours }
   const gate = openGate()
   if (workers === 'one') {
-    const takeUp = (job: { data: { run: string } }) => gate.passed().then(() => work(worker, job.data.run))
-    const consumer = await backend.openWorker(applyQueue, takeUp, { concurrency: 4 })
+    const takeUp = (run: string) => gate.passed().then(() => work(worker, run))
+    const consumer = await startConsumer(backend, db, 4, takeUp)
     atEnd(() => consumer.close())
-    const reconciler = startReconciler(db, bell, logger)
+    const reconciler = startReconciler(db, runJobs, logger)
     atEnd(() => reconciler.stop())
   }
 
   const as = (token: string) => askAs(app, token)
   return {
-    ...{ app, url, redisUrl, db, engine, queue, worker, log, as, ring: bell.ring },
+    ...{ app, url, redisUrl, db, engine, queue, worker, log, as, enqueue },
     admin: as(adminToken),
     make: makers(db, as),
     hold: gate.hold,
     queued: async (count) => {
-      const reached = async () => (await db.prisma.run.count({ where: { state: 'queued' } })) === count
+      const reached = async () => (await db.run.count({ where: { state: 'queued' } })) === count
       await until(reached, { what: `${count} runs to be queued` })
     },
   }
@@ -135,7 +137,7 @@ export type Kind = (typeof kinds)[number]
 
 export type Body = { app: Record<string, unknown>; provider_model: string; provider: Record<string, unknown> }
 
-/** The shipped example of a kind, with other members put in; `undefined` leaves one out. */
+/** The shipped example of a kind, with other fields; `undefined` removes one. */
 export async function example(
   kind: Kind,
   changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {},

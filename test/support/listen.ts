@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { atEnd } from './at-end.ts'
 
-/** What is announced on a channel from now on: payloads, as they come. */
+/** The payloads of notifications on a channel from now on. */
 export async function listen(url: string, channel: string): Promise<readonly string[]> {
   const heard: string[] = []
   const client = new Client({ connectionString: url })

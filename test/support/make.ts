@@ -6,7 +6,7 @@ import type { Asker } from './asker.ts'
 
 /** Rows that tests start from, made past the API. */
 export type Make = {
-  /** A user with a token, who holds these permissions through a group and role of his own. */
+  /** A user with a token, who holds these permissions through their own group and role. */
   user(options?: { permissions?: string[]; superuser?: boolean; isActive?: boolean; groups?: string[] }): Promise<Made>
   role(permissions: string[]): Promise<{ pk: string; name: string }>
   group(options?: {
@@ -31,10 +31,8 @@ export type Made = Asker & {
 }
 
 export function makers(db: Db, as: (token: string) => Asker): Make {
-  const { prisma } = db
-
   const role: Make['role'] = (permissions) =>
-    prisma.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions } })
+    db.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions } })
 
   const group: Make['group'] = ({
     name = `group ${randomUUID()}`,
@@ -43,7 +41,7 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
     parent,
     users = [],
   } = {}) =>
-    prisma.group.create({
+    db.group.create({
       data: {
         pk: uuid7(),
         name,
@@ -57,7 +55,7 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
   const token: Make['token'] = async (userPk, { identifier = randomUUID(), intent = 'api', expires, managed } = {}) => {
     const secret = newSecret(intent)
     const expiry = { expiring: expires !== undefined, expires: expires ?? null }
-    await prisma.token.create({
+    await db.token.create({
       data: {
         pk: uuid7(),
         identifier,
@@ -75,7 +73,7 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
     const own = await group({ superuser, roles: [(await role(permissions)).pk] })
     const username = `user-${randomUUID()}`
     const memberships = { create: [own.pk, ...groups].map((groupPk) => ({ groupPk })) }
-    const { pk } = await prisma.user.create({ data: { uuid: randomUUID(), username, isActive, memberships } })
+    const { pk } = await db.user.create({ data: { uuid: randomUUID(), username, isActive, memberships } })
     const secret = await token(pk)
     return { ...as(secret), pk, username, token: secret, group: own.pk }
   }

@@ -65,9 +65,9 @@ export type Description = {
   readonly document: Document
   readonly operations: readonly Operation[]
   /** What an example or a body breaks of its schema; empty: nothing. */
-  faultsOf(schema: Json, value: unknown): string[]
+  errorsOf(schema: Json, value: unknown): string[]
   /** What an answer has that the description does not say. */
-  judge(operation: Operation, answer: Pick<Exchange, 'status' | 'headers' | 'text'>): string[]
+  validate(operation: Operation, answer: Pick<Exchange, 'status' | 'headers' | 'text'>): string[]
 }
 
 export const schemaPath = '/api/v3/schema/'
@@ -82,26 +82,26 @@ export function describe(document: Document): Description {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, written]) => resolved(document, method.toUpperCase(), path, written)),
   )
-  const faultsOf = judgeBy(document)
+  const errorsOf = validatorOf(document)
   return {
     document,
     operations,
-    faultsOf,
-    judge: (operation, { status, headers, text }) => {
+    errorsOf,
+    validate: (operation, { status, headers, text }) => {
       const answered = operation.responses[status]
       if (answered === undefined) return [`${status} is not described: ${text.slice(0, 300)}`]
       const missing = Object.keys(answered.headers).filter((name) => headers[name.toLowerCase()] === undefined)
-      const faults = missing.map((name) => `${status} has no header ${name}`)
+      const errors = missing.map((name) => `${status} has no header ${name}`)
       const [type = ''] = String(headers['content-type']).split(';')
       const content = answered.content[type]
-      if (content === undefined) return [...faults, `${status} is not described as ${type}`]
-      return [...faults, ...faultsOf(content.schema, JSON.parse(text)).map((fault) => `${status}: ${fault}`)]
+      if (content === undefined) return [...errors, `${status} is not described as ${type}`]
+      return [...errors, ...errorsOf(content.schema, JSON.parse(text)).map((error) => `${status}: ${error}`)]
     },
   }
 }
 
 function resolved(document: Document, method: string, path: string, written: Written): Operation {
-  const look = <Target>(found: Target | { $ref: string }): Target => {
+  const resolve = <Target>(found: Target | { $ref: string }): Target => {
     if (typeof found !== 'object' || found === null || !('$ref' in found)) return found as Target
     const [, ...steps] = found.$ref.split('/')
     return steps.reduce<unknown>((node, step) => (node as Json)[step], document) as Target
@@ -111,13 +111,13 @@ function resolved(document: Document, method: string, path: string, written: Wri
     ...rest,
     method,
     path,
-    parameters: parameters.map((each) => look<Parameter>(each)),
-    responses: Object.fromEntries(Object.entries(responses).map(([status, each]) => [status, look<Answered>(each)])),
+    parameters: parameters.map((each) => resolve<Parameter>(each)),
+    responses: Object.fromEntries(Object.entries(responses).map(([status, each]) => [status, resolve<Answered>(each)])),
   }
 }
 
-/** JSON Schema 2020-12, with formats; what OpenAPI adds to it (`example`, `xml`, ...) is not asked. */
-function judgeBy({ components }: Document): Description['faultsOf'] {
+/** JSON Schema 2020-12, with formats; what OpenAPI adds to it (`example`, `xml`, ...) is not checked. */
+function validatorOf({ components }: Document): Description['errorsOf'] {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
   addFormats.default(ajv)
   const compiled = new Map<Json, ValidateFunction>()

@@ -7,7 +7,7 @@ import { until } from './until.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Enough to read a failure by; a test that logs more loses the beginning. */
+/** A longer log loses its beginning. */
 const maxOutput = 4_000_000
 
 export type Exit = { code: number | null; signal: NodeJS.Signals | null }
@@ -29,11 +29,11 @@ export type Running = {
 }
 
 /**
- * Runs one of the project's TypeScript files as a process of its own. Who starts one stops it: a process that is
- * still there at the end of the test file is killed, and fails the file.
+ * Runs one of the project's TypeScript files as a process. The test must stop it: a process that still runs at the end of
+ * the test file is killed, and fails the file.
  *
  * @param file below the project, such as `src/server.ts`
- * @param env all that it gets besides PATH and the like
+ * @param env its environment, beside PATH and the like
  */
 export function run(
   file: string,

@@ -5,23 +5,22 @@ import { atEnd } from './at-end.ts'
 export type Proxy = {
   /** The proxied server's URL, by way of the proxy. */
   readonly url: string
-  /** Cuts every connection now. */
+  /** Closes every connection. */
   cut(): void
   /**
-   * Cuts a connection at the moment when the server answers to something that holds `text`: the server did it, and
-   * the client never learns.
+   * Closes a connection when the server answers data that contains `text`: the server has done it, and the client does
+   * not get the answer.
    */
   loseAnswerTo(text: string): void
   /**
-   * Passes on nothing more that a client says once it says something that holds `text`: the server never hears it, and
-   * the client waits.
+   * Stops forwarding data of a client when it contains `text`: the server never gets it, and the client waits.
    *
-   * @returns resolves when that was said
+   * @returns resolves when the client has sent it
    */
   holdBack(text: string): Promise<void>
   /** false: new connections are refused, by being closed at once. */
   accept(yes: boolean): void
-  /** true: nothing is passed on any more, and nothing is closed, as if the server had frozen; false: all of it is. */
+  /** true: data is held back and no connection is closed, as if the server had frozen; false: it is forwarded. */
   freeze(yes: boolean): void
 }
 

@@ -3,7 +3,7 @@ import type { InjectOptions } from 'fastify'
 import { type Known, mutated, odd, preferring, type Values, valuesOf } from './arbitrary.ts'
 import type { Description, Operation, Parameter } from './openapi.ts'
 
-/** Requests as the description has them, most of them wrong in some place. */
+/** Requests by the description, most of them with an error in some place. */
 
 export type Tokens = { readonly admin: string; readonly other: string }
 
@@ -31,7 +31,7 @@ export function randomRequests({ document }: Description, known: Known, tokens: 
 type ValueFor = (parameter: Parameter) => fc.Arbitrary<unknown>
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
-/** Dots alone and nothing at all would be another path. */
+/** Dots alone or an empty value would be another path. */
 const inPath = (value: unknown) => encodeURIComponent(text(value).toWellFormed()).replace(/^\.{0,2}$/, 'x')
 const inHeader = (value: unknown) =>
   text(value)

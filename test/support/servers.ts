@@ -6,7 +6,7 @@ import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis-server.ts'
 import { fillTemplate } from './template.ts'
 
-/** What the whole run shares; test files take it through `database.ts`, `redis.ts` and `needs.ts`. */
+/** Shared by the whole run; test files use it through `database.ts`, `redis.ts` and `needs.ts`. */
 export type Servers = {
   /** The server's own database, from which others are made and dropped. */
   readonly postgresUrl: string
@@ -23,6 +23,8 @@ export type Servers = {
 declare module 'vitest' {
   export interface ProvidedContext {
     servers: Servers
+    /** Which implementation of the engine's transactions the tests of the engine run on. */
+    transactions: 'prisma' | 'pipelined'
   }
 }
 
@@ -56,7 +58,7 @@ export default async function startServers(project: TestProject): Promise<() => 
   }
 }
 
-/** The last lines of the run: what was not tested, so that nobody takes it for green. */
+/** The last lines of the run list the skipped tests, so that the run does not look complete. */
 function report(skips: string[][]): void {
   const programs = new Set(skips.map(([program = '']) => program))
   for (const program of programs) {

@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 /** The project's files: path from its top, with `/`, to text. */
 export type Files = ReadonlyMap<string, string>
 
-/** The house style as rules over text. Each says what is wrong where: `src/db/client.ts imports src/models/user.ts`. */
+/** The house style as rules over text. Each reports what is wrong where: `src/db/client.ts imports src/models/user.ts`. */
 export type Rule = (files: Files) => string[]
 
 /** The source without comments; with `strings: false` without the contents of texts either. */
@@ -19,7 +19,7 @@ export function code(text: string, { strings }: { strings: boolean }): string {
 const sources = (files: Files, folder: RegExp): [string, string][] =>
   [...files].filter(([path]) => folder.test(path) && path.endsWith('.ts') && !path.startsWith('src/db/generated/'))
 
-const anySource = /^(src|workers|test|bench)\//
+const anySource = /^(src|workers|tools|test|bench)\//
 
 /** What a file imports: paths of the project for relative ones, names of packages for others. */
 function imports(path: string, text: string): string[] {
@@ -32,21 +32,21 @@ function imports(path: string, text: string): string[] {
 const edges = (files: Files, folder: RegExp) =>
   sources(files, folder).flatMap(([path, text]) => imports(path, text).map((target) => ({ path, target })))
 
-/** From the ground up; a file imports its own layer and those before it. */
+/** From the lowest; a file imports its own layer and lower ones. */
 const layers = [
-  [/^src\/(config|errors|ids|json-object|kept-secret|log|messages|permissions|process|start-error|token-secret)\.ts$/],
-  [/^src\/db\//],
-  [/^src\/models\//],
-  [/^src\/views\//],
-  [/^src\/(blueprint|queue)\//],
-  [/^src\/seed\//],
-  [/^src\/http\//],
+  [/^src\/(config|errors|ids|json-object|log|messages|permissions|process|secret-file|start-error|token-secret)\.ts$/],
+  ...['db', 'models', 'document', 'plan', 'rights', 'apply', 'runs', 'queue', 'views', 'http', 'lists'].map(room),
+  [/^src\/(openapi|dashboard)\//],
   [/^src\/api\//],
   // Other files of `src/` wire things together.
-  [/^src\/(?!server|standalone)[^/]+$/, /^workers\//],
-  [/^src\/(server|standalone)\.ts$/, /^src\/(cli|standalone)\//],
+  [/^src\/(?!server)[^/]+$/, /^workers\//],
+  [/^src\/server\.ts$/, /^src\/(cli|standalone)\//, /^tools\//],
   [/^(test|bench)\//],
 ]
+
+function room(name: string): RegExp[] {
+  return [new RegExp(`^src/${name}/`)]
+}
 
 const layerOf = (path: string) => layers.findIndex((patterns) => patterns.some((pattern) => pattern.test(path)))
 
@@ -98,10 +98,10 @@ export const apiFilesStandAlone: Rule = (files) =>
 const isModel = (files: Files, path: string) =>
   path.startsWith('src/models/') && /^export default\b/m.test(code(files.get(path) ?? '', { strings: false }))
 
-/** Only the registry, `index.ts`, knows them all. */
+/** Only the registry, `registry.ts`, knows them all. */
 export const modelsStandAlone: Rule = (files) =>
-  edges(files, /^src\/models\/(?!index\.ts$)/)
-    .filter(({ target }) => target === 'src/models/index.ts' || isModel(files, target))
+  edges(files, /^src\/models\/(?!registry\.ts$)/)
+    .filter(({ target }) => target === 'src/models/registry.ts' || isModel(files, target))
     .map(({ path, target }) => `${path} imports ${target}: a model refers to another by its name`)
 
 /** A provider kind's name is known to its own file alone: nothing else may depend on which kind it is. */
@@ -114,6 +114,58 @@ export const kindsStayInTheirFiles: Rule = (files) => {
       .map((kind) => `${path} names the provider kind '${kind}'`)
   })
 }
+
+/** For what Prisma cannot do: LISTEN, COPY, a session's lock, the pool itself, the queue's pools. */
+const pgPlaces = /^(src\/(db|queue|standalone)|tools\/seed|bench|test)\/|^src\/(runs\/subscribe|cli\/migration)\.ts$/
+
+export const pgStaysInItsPlaces: Rule = (files) =>
+  edges(files, anySource)
+    .filter(({ path, target }) => /^pg(-|\/|$)/.test(target) && !pgPlaces.test(path))
+    .map(({ path }) => `${path} imports pg: send the statement through Prisma`)
+
+/** Files that write raw SQL, directly or through the engine, each with the reason why Prisma's models do not serve. */
+const rawSql: Readonly<Record<string, string>> = {
+  'src/db/catalog.ts': 'the catalogue of PostgreSQL has no model',
+  'src/db/client.ts': "a transaction's time-outs are settings of the session",
+  'src/db/engine-tx.ts': 'statements of the engine are made from model declarations',
+  'src/db/migrate.ts': "_prisma_migrations is Prisma's own table, and no model",
+  'src/db/raw.ts': 'it is the one way in for all others',
+  'src/db/row-counts.ts': 'adding up is one statement, behind a lock of its own',
+  'src/apply/bootstrap.ts': 'an advisory lock; the engine applies the shipped blueprint',
+  'src/apply/token-key.ts': 'FOR UPDATE lets one caller have the key; the engine checks rights',
+  'src/apply/write.ts': 'the engine writes the row of a request',
+  'src/queue/heartbeat.ts': "the database's clock counts, not the worker's",
+  'src/runs/ledger.ts': 'commits that do not wait for the disk, row locks, updates that depend on the state',
+  'src/runs/reconcile.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
+  'src/http/access.ts': 'authentication and rights are one statement of the engine',
+  'src/api/blueprints.ts': 'the engine checks a document before it is queued',
+  'src/api/transactional.ts': 'the engine checks a submission before it is queued',
+  'src/api/health.ts': 'whether the database answers at all',
+  'src/lists/find.ts':
+    'search by trigram, containment and effective rights; a model cannot say them or uses no index for them',
+  'src/dashboard/login.ts': 'a session is a token: authentication is one statement of the engine',
+}
+
+const rawDoors = new Set(['src/db/raw.ts', 'src/db/engine-tx.ts'])
+
+function writesRawSql(path: string, text: string): boolean {
+  const plain = code(text, { strings: true })
+  if (/\$(queryRaw|executeRaw)/.test(plain)) return true
+  return [...plain.matchAll(/\bimport\s*\{([^}]*)\}\s*from\s*'(\.[^'\n]+)'/g)].some(
+    ([, names = '', target = '']) =>
+      rawDoors.has(posix.join(posix.dirname(path), target)) &&
+      names.split(',').some((name) => /^(query|execute|reader|withEngine)\b/.test(name.trim())),
+  )
+}
+
+export const rawSqlHasItsReason: Rule = (files) =>
+  sources(files, /^(src|workers|tools)\//).flatMap(([path, text]) => {
+    const writes = writesRawSql(path, text)
+    if (writes && rawSql[path] === undefined)
+      return [`${path} writes raw SQL: use a model, or give the reason in tidy.ts`]
+    if (!writes && rawSql[path] !== undefined) return [`${path} writes no raw SQL any more: take it off the list`]
+    return []
+  })
 
 /** Files in which a pattern occurs, outside of comments and texts. */
 const without =

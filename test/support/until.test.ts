@@ -18,25 +18,25 @@ function shell(program: string, script: string): ChildProcess {
   return child
 }
 
-test('a process is alive, and a number that nobody has is not', () => {
+test('a process is alive, and an unused process id is not', () => {
   expect(isAlive(process.pid)).toBe(true)
   expect(isAlive(2 ** 30)).toBe(false)
 })
 
-test('who has ended is not alive, even while nobody has collected it', async () => {
-  // It becomes another program, which knows of no child, and does so before the child ends.
+test('an ended process is not alive, even before its parent has reaped it', async () => {
+  // The parent becomes another program before the child ends. That program does not reap the child.
   const parent = shell('/bin/sh', "sleep 0.5 & echo $!; exec /bin/sh -c 'read -r _'")
   const [line] = parent.stdout === null ? [] : await once(parent.stdout, 'data')
   const ended = Number(line)
-  // Without /proc there is nobody to ask: it counts until it is collected.
+  // Without /proc it counts as alive until it is reaped.
   const isKnown = existsSync('/proc/self/stat')
   await until(() => isAlive(ended) !== isKnown, { what: 'the child to end' })
   expect(isAlive(parent.pid ?? 0)).toBe(true)
-  // The number is still taken: it is what makes the question hard.
+  // The id is still in use.
   expect(process.kill(ended, 0)).toBe(true)
 })
 
-test('a name that looks like a state is only a name', () => {
+test('a name that looks like a state is not the state', () => {
   const program = join(freshFolder(), 'x) Z (')
   symlinkSync('/bin/sh', program)
   expect(isAlive(shell(program, 'read -r _').pid ?? 0)).toBe(true)

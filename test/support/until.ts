@@ -30,7 +30,7 @@ export async function until<Result>(
   throw new Error(`waited ${withinMs} ms for ${what}; ${last}`, { cause: failure })
 }
 
-/** Whether a process of this id works; one that has ended and that nobody has collected yet only has a number. */
+/** Whether a process with this id runs. A zombie does not. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

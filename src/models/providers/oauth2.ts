@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { randomText } from '../../ids.ts'
 import type { Values } from '../define.ts'
-import { filledLine, line, madeUp, oneOf, redirectUris, reference, secret, text, uuids } from '../fields.ts'
+import { filledLine, generated, line, oneOf, redirectUris, reference, secret, text, uuids } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { duration } from '../syntax.ts'
 import { originOf } from '../urls.ts'
@@ -11,14 +11,14 @@ const key = () => reference('certificatekeypair').nullable().default(null)
 
 const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
 
-/** Where the application is: scheme and host of the first redirect URI. */
+/** The scheme and host of the first redirect URI: the application is there. */
 function launchUrl(values: Values): string | null {
   const [first] = redirectUris().safeParse(values.redirect_uris).data ?? []
   if (first === undefined) return null
   return first.matching_mode === 'strict' ? originOf(first.url) : originOfPattern(first.url)
 }
 
-/** A pattern has an origin where it spells it out; a dot there means a dot, whether or not it is escaped. */
+/** The origin that a pattern starts with, when it is literal. A dot in it counts as a dot, escaped or not. */
 function originOfPattern(pattern: string): string | null {
   const plain = pattern.replace(/^\^/, '').replace(/\\([./-])/g, '$1')
   const [, origin] = /^([a-z][a-z\d+.-]*:\/\/[\w.:-]+)(?:\/|\$?$)/i.exec(plain) ?? []
@@ -33,8 +33,8 @@ export default defineProvider({
   flows: 'all',
   settings: z.object({
     client_type: oneOf(['confidential', 'public']).default('confidential'),
-    client_id: madeUp(filledLine(255), () => randomText(40)),
-    client_secret: secret(madeUp(line(255), () => randomText(128))),
+    client_id: generated(filledLine(255), () => randomText(40)),
+    client_secret: secret(generated(line(255), () => randomText(128))),
     access_code_validity: validity('minutes=1'),
     access_token_validity: validity('hours=1'),
     refresh_token_validity: validity('days=30'),
@@ -49,7 +49,7 @@ export default defineProvider({
   columns: { client_id: 'oauth2_client_id' },
   unique: ['client_id'],
   rules({ client_type, client_secret }, report) {
-    // Anyone could be a client whose secret is known to be empty.
+    // Any party could authenticate as a client with an empty secret.
     if (client_type === 'confidential' && client_secret === '')
       report(['client_secret'], 'May not be empty when client_type is confidential.')
   },

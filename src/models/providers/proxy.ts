@@ -36,10 +36,10 @@ export default defineProvider({
     if (values.mode === 'forward_domain' && values.cookie_domain === '')
       report(['cookie_domain'], 'May not be empty when mode is forward_domain.')
     if (values.basic_auth_enabled !== true) return
-    for (const member of basicAuthAttributes) {
-      const attribute = values[member]
+    for (const field of basicAuthAttributes) {
+      const attribute = values[field]
       if (typeof attribute === 'string' && attribute.trim() === '')
-        report([member], 'May not be empty when basic_auth_enabled is true.')
+        report([field], 'May not be empty when basic_auth_enabled is true.')
     }
   },
   launchUrl: ({ external_host }) => (typeof external_host === 'string' ? external_host : null),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { randomText } from '../../ids.ts'
-import { filledLine, madeUp, secret, text } from '../fields.ts'
+import { filledLine, generated, secret, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { cidrList } from '../syntax.ts'
 
@@ -14,7 +14,7 @@ export default defineProvider({
   flows: 'all',
   settings: z.object({
     client_networks: text(cidrList, 20_000).default(everywhere),
-    shared_secret: secret(madeUp(filledLine(255), () => randomText(128))),
+    shared_secret: secret(generated(filledLine(255), () => randomText(128))),
     mfa_support: z.boolean().default(true),
   }),
 })

@@ -53,8 +53,8 @@ export default defineProvider({
   rules({ signing_kp, sign_assertion, sign_response }, report) {
     const isSigned = sign_assertion !== false || sign_response !== false
     if (signing_kp === undefined || signing_kp === null || isSigned) return
-    for (const member of ['sign_assertion', 'sign_response']) {
-      report([member], 'With a signing_kp, sign_assertion or sign_response must be true.')
+    for (const field of ['sign_assertion', 'sign_response']) {
+      report([field], 'With a signing_kp, sign_assertion or sign_response must be true.')
     }
   },
 })

@@ -1,15 +1,15 @@
-import { permissionNames } from '../../../src/models/index.ts'
+import { permissionNames } from '../../../src/models/registry.ts'
 import { newSecret, tokenIntents } from '../../../src/token-secret.ts'
 import { type Asker, askAs } from '../../support/asker.ts'
 import type { Installation } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
 
-/** Whoever asks: with a token of his own, perhaps as somebody else. */
+/** A caller with a token, who may impersonate another user. */
 export type Actor = {
-  /** As the table has it, and which permission he lacks where he lacks one. */
+  /** As in the table, with the missing permission for `but one`. */
   readonly name: string
   readonly token: string | null
-  /** Whose objects are his own: whom he acts as, or whom his token would be. */
+  /** The effective user, or the owner of a token that is refused. */
   readonly self: Made
   readonly asker: Asker
   readonly headers: Readonly<Record<string, string>>
@@ -19,13 +19,13 @@ export type Cast = {
   /** The actors of a column, where these permissions are needed. */
   actors(column: string, needs: readonly string[]): Promise<readonly Actor[]>
   readonly columns: readonly string[]
-  /** The names of those whose token is none. */
-  readonly nobodies: readonly string[]
+  /** The names of the unauthenticated actors. */
+  readonly unauthenticated: readonly string[]
 }
 
 const dayMs = 86_400_000
 
-/** Makes actors when they are first asked for; who holds the same is the same. */
+/** Creates actors on first use; actors with the same permissions are one user. */
 export function castFor({ app, make, engine }: Installation): Cast {
   const all: readonly string[] = permissionNames(engine.registry)
   const people = new Map<string, Promise<Made>>()
@@ -44,14 +44,14 @@ export function castFor({ app, make, engine }: Installation): Cast {
     headers: self === real ? {} : { 'impersonate-user': self.username },
   })
 
-  /** Their tokens are a superuser's: nothing but the token is in their way. */
-  const nobody = async (name: string, tokenOf: (owner: Made) => Promise<string | null>): Promise<Actor> => {
+  /** Their owner is a superuser, so that only the token can be the reason for a refusal. */
+  const unauthenticated = async (name: string, tokenOf: (owner: Made) => Promise<string | null>): Promise<Actor> => {
     const owner = await once(name, () => make.user({ superuser: true, isActive: name !== 'inactive owner' }))
     return actor(name, owner, owner, await tokenOf(owner))
   }
   const expired = { expires: new Date(Date.now() - 1_000) }
   const wrong = tokenIntents.filter((intent) => intent !== 'api')
-  const nobodies: Record<string, (owner: Made) => Promise<string | null>> = {
+  const tokens: Record<string, (owner: Made) => Promise<string | null>> = {
     'no token': async () => null,
     'malformed token': async ({ token }) => `${token} ${token}`,
     'unknown token': async () => newSecret('api'),
@@ -66,7 +66,8 @@ export function castFor({ app, make, engine }: Installation): Cast {
   }
 
   const columns: Record<string, (needs: readonly string[]) => Promise<Actor[]>> = {
-    nobody: async () => Promise.all(Object.entries(nobodies).map(([name, tokenOf]) => nobody(name, tokenOf))),
+    unauthenticated: async () =>
+      Promise.all(Object.entries(tokens).map(([name, tokenOf]) => unauthenticated(name, tokenOf))),
     plain: async () => [await alone('plain', holder('plain', []))],
     exact: async (needs) => [await alone('exact', holder('exact', needs))],
     'but one': (needs) =>
@@ -96,8 +97,8 @@ export function castFor({ app, make, engine }: Installation): Cast {
   }
   const alone = async (name: string, made: Promise<Made>) => actor(name, await made, await made)
   return {
-    actors: (column, needs) => columns[column]?.(needs) ?? Promise.reject(new Error(`nobody is ${column}`)),
+    actors: (column, needs) => columns[column]?.(needs) ?? Promise.reject(new Error(`there is no actor ${column}`)),
     columns: Object.keys(columns),
-    nobodies: Object.keys(nobodies),
+    unauthenticated: Object.keys(tokens),
   }
 }

@@ -1,16 +1,16 @@
 import type { Answer } from '../../support/asker.ts'
 import type { Row } from './matrix.ts'
 
-/** Answers in the words of the table; one that is not as it was decided is none of them. */
+/** Answers in the words of the table; a wrong answer is none of them. */
 
-/** What one actor is about to ask; everything that it needs is there. */
+/** A prepared request of one actor. */
 export type Ask = {
   readonly method: string
   readonly url: string
   /** A text is sent as it is. */
   readonly body?: object | string
   readonly headers?: Readonly<Record<string, string>>
-  /** The same of what is not there: a 404 must be the same, too. */
+  /** The URL of a missing object: a 404 must be the same. */
   readonly missing?: string
   /** Whose objects the answer shows. */
   readonly shows?: (answer: Answer) => string
@@ -28,32 +28,32 @@ const codes: Readonly<Record<number, string>> = {
   410: 'key_gone',
 }
 
-const nobody =
+const unauthenticated =
   '{"detail":"Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.","code":"not_authenticated"}'
 
-/** @returns `403`, `200 own`, ...; with the whole answer behind it when it is not as decided */
-export function told(answer: Answer, row: Row, { method, shows }: Ask): string {
+/** @returns `403`, `200 own`, ...; followed by the whole answer when it is wrong */
+export function outcomeOf(answer: Answer, row: Row, { method, shows }: Ask): string {
   const { status, text, headers } = answer
-  const fault = faultOf(answer, row, method)
-  if (fault !== undefined) return `${status}, but ${fault}: ${JSON.stringify(headers)} ${text}`
+  const error = errorOf(answer, row, method)
+  if (error !== undefined) return `${status}, but ${error}: ${JSON.stringify(headers)} ${text}`
   if (status < 300) return [status, method === 'HEAD' ? undefined : shows?.(answer)].filter(Boolean).join(' ')
   return String(status)
 }
 
-function faultOf({ status, headers, text, json: body }: Answer, { member }: Row, method: string): string | undefined {
+function errorOf({ status, headers, text, json: body }: Answer, { member }: Row, method: string): string | undefined {
   if (headers['content-type'] !== json) return 'it is not JSON'
   if (headers['x-request-id'] === undefined) return 'it has no request id'
   if ((status === 401) !== (headers['www-authenticate'] === 'Bearer')) return 'WWW-Authenticate goes with 401'
   if (method === 'HEAD') return text === '' ? undefined : 'it has a body'
-  if (status === 401) return text === nobody ? undefined : 'it is not the one answer'
+  if (status === 401) return text === unauthenticated ? undefined : 'it is not the one answer'
   if (!isObject(body)) return 'it is no object'
   if (status < 300) return undefined
-  if (status === 400) return isFaultOf(member, body) ? undefined : 'it does not name the member alone'
+  if (status === 400) return isErrorOf(member, body) ? undefined : 'it does not name the member alone'
   const { detail, code, ...more } = body
   if (typeof detail !== 'string' || detail === '' || Object.keys(more).length > 0) return 'it is not {detail, code}'
   return code === codes[status] ? undefined : 'the code is another'
 }
 
-function isFaultOf(member: string, { code, ...faults }: Readonly<Record<string, unknown>>): boolean {
-  return code === 'invalid' && Object.keys(faults).join() === member
+function isErrorOf(member: string, { code, ...errors }: Readonly<Record<string, unknown>>): boolean {
+  return code === 'invalid' && Object.keys(errors).join() === member
 }

@@ -1,16 +1,16 @@
-import { sql } from '../../../src/db/sql.ts'
 import { type Answer, applyPath } from '../../support/asker.ts'
 import { example, type Installation, type Kind, kinds } from '../../support/installation.ts'
-import { told } from './answers.ts'
-import type { Prepare, Tell } from './trial.ts'
+import { rows, sql } from '../../support/sql.ts'
+import { outcomeOf } from './answers.ts'
+import type { Describe, Prepare } from './trial.ts'
 
-/** Submissions: the smallest that is valid, and one member more. */
+/** Submissions: the smallest valid one, with one field more. */
 
 type Values = Readonly<Record<string, unknown>>
 
 const keyPair = '6f7e0000-0000-4000-8000-000000000301'
 
-/** Members that the shipped examples do not have. */
+/** Fields that the shipped examples do not have. */
 const others: Partial<Record<Kind, Values>> = {
   directory_sync_b: { filter_group: '6f7e0000-0000-4000-8000-000000000502' },
   oauth2: { encryption_key: keyPair, jwks_sources: [] },
@@ -19,7 +19,7 @@ const others: Partial<Record<Kind, Values>> = {
   workspace_sync_a: { scopes: 'https://example.com/scope' },
 }
 
-/** What a member makes necessary beside it. */
+/** Other fields that a field requires. */
 const companions: Readonly<Record<string, readonly string[]>> = {
   basic_auth_enabled: ['basic_auth_password_attribute', 'basic_auth_user_attribute'],
 }
@@ -51,7 +51,7 @@ export async function present(there: Installation): Promise<Present> {
     const body = bodyOf(there, kind, { name, values, app: { name, slug: name }, members: [] })
     const answer = await there.admin.put(applyPath, body)
     if (answer.status !== 200) throw new Error(answer.text)
-    const { pk } = await there.db.prisma.provider.findUniqueOrThrow({ where: { name } })
+    const { pk } = await there.db.provider.findUniqueOrThrow({ where: { name } })
     return [kind, { name, pk, values }] as const
   })
   return new Map(await Promise.all(made))
@@ -65,7 +65,7 @@ function bodyOf(
   const { name, values, app, members, isThere = false } = sent
   const model = engine.registry.kinds.get(kind)
   if (model === undefined) throw new Error(`there is no kind ${kind}`)
-  const required = [...model.members.values()]
+  const required = [...model.fields.values()]
     .filter((member) => member.required && !isThere)
     .map((member) => member.name)
   const unique: Values = { name, client_id: `client-${name}` }
@@ -92,9 +92,12 @@ export const submitted =
     const slug = newApp ? fresh() : old.name
     // A provider belongs to one application: it is made free for a new one.
     if (whose !== 'new')
-      await there.db.query(sql`
+      await rows(
+        there.db,
+        sql`
         UPDATE applications SET provider_pk = CASE WHEN slug = ${old.name} AND NOT ${newApp} THEN ${old.pk}::integer END
-        WHERE provider_pk = ${old.pk} OR slug = ${old.name}`)
+        WHERE provider_pk = ${old.pk} OR slug = ${old.name}`,
+      )
     const values: Values = { ...appValues, name: 'Named', slug, provider: newProvider ? null : old.pk }
     const app = { slug, ...(newApp && { name: slug }), ...(part === 'app' && { [name]: values[name] }) }
     const members = part === 'provider' ? [name, ...(companions[name] ?? [])] : []
@@ -103,8 +106,8 @@ export const submitted =
   }
 
 /** 200 is not enough. */
-export const toldApplied: Tell = (answer, row, ask) =>
-  answer.status === 200 && !isApplied(answer) ? `200, but not applied: ${answer.text}` : told(answer, row, ask)
+export const toldApplied: Describe = (answer, row, ask) =>
+  answer.status === 200 && !isApplied(answer) ? `200, but not applied: ${answer.text}` : outcomeOf(answer, row, ask)
 
 const isApplied = ({ json }: Answer): boolean =>
   typeof json === 'object' && json !== null && 'applied' in json && json.applied === true

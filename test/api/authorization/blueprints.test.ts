@@ -42,7 +42,7 @@ async function entryOf(model: string, user: number) {
 }
 
 beforeAll(async () => {
-  await there.db.prisma.application.create({ data: { pk: application, name: 'Consented', slug: 'consented' } })
+  await there.db.application.create({ data: { pk: application, name: 'Consented', slug: 'consented' } })
 })
 
 describe('who may apply blueprints', async () => {

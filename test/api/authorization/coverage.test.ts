@@ -8,10 +8,10 @@ import { readDescription } from '../../support/openapi.ts'
 import { castFor } from './actors.ts'
 import { type Row, readMatrix } from './matrix.ts'
 
-/** Whatever the product has, the table has cells for: what is new and not decided fails here. */
+/** The table has cells for all of the product: what is new and not in it fails here. */
 
 const routes: string[] = []
-// Fastify tells of each application as it is made: the routes are those that it is given, and no list of ours.
+// Fastify's own report of the routes, so that none is forgotten in a list of ours.
 subscribe('fastify.initialization', (message) => {
   const { fastify } = message as { fastify: FastifyInstance }
   fastify.addHook('onRoute', ({ method, url }) => {
@@ -49,12 +49,12 @@ test('every operation that the API describes has cells', async () => {
 })
 
 test('every actor has a column, and every column its actors', async () => {
-  const { columns, nobodies } = castFor(there)
+  const { columns, unauthenticated } = castFor(there)
   expect([...actors.keys()]).toEqual(columns)
-  expect(actors.get('nobody')).toEqual(nobodies)
+  expect(actors.get('unauthenticated')).toEqual(unauthenticated)
 })
 
-describe('every writable member has cells, whosever the object is', () => {
+describe('every writable field has cells, for own and foreign objects', () => {
   const triedFor = (operation: string, whose: string, isTried: (row: Row) => boolean = () => true) =>
     new Set(
       rows
@@ -68,7 +68,7 @@ describe('every writable member has cells, whosever the object is', () => {
     ['POST /api/v3/core/tokens/', 'service_core.token', ['own', "another's", "superuser's"]],
     ['PATCH /api/v3/core/tokens/:identifier/', 'service_core.token', ['own', "another's", "superuser's"]],
   ] as const)('%s', (operation, name, owners) => {
-    const members = new Set(model(name).members.keys())
+    const members = new Set(model(name).fields.keys())
     for (const whose of owners) expect([whose, triedFor(operation, whose)]).toEqual([whose, members])
   })
 
@@ -77,14 +77,14 @@ describe('every writable member has cells, whosever the object is', () => {
     expect(kinds.size).toBe(9)
     for (const whose of ['new', 'there']) {
       const app = triedFor(`PUT ${applyPath}`, whose, ({ member }) => member.startsWith('app.'))
-      expect(app).toEqual(new Set([...model('service_core.application').members.keys()].map((name) => `app.${name}`)))
-      for (const [kind, { members }] of kinds) {
+      expect(app).toEqual(new Set([...model('service_core.application').fields.keys()].map((name) => `app.${name}`)))
+      for (const [kind, { fields }] of kinds) {
         const provider = triedFor(
           `PUT ${applyPath}`,
           whose,
           ({ member, value }) => value === kind && member.startsWith('provider.'),
         )
-        expect([kind, provider]).toEqual([kind, new Set([...members.keys()].map((name) => `provider.${name}`))])
+        expect([kind, provider]).toEqual([kind, new Set([...fields.keys()].map((name) => `provider.${name}`))])
       }
     }
   })

@@ -6,20 +6,20 @@ import type { Ask } from './answers.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { type Stage, stage } from './trial.ts'
 
-/** Here a token is asked for once; a session is sent after that, and nothing else of the caller is read. */
+/** The login gets the token. After that, requests send the session's cookie, and other credentials are ignored. */
 
 let there: Installation
 let on: Stage
 beforeAll(async () => {
   there = await installation({ workers: 'none' })
-  on = stage(there, told)
+  on = stage(there, outcome)
 })
 
 const host = '127.0.0.1:9000'
 const here = { host, origin: `http://${host}` }
 const login = '/admin/queues/login/'
 
-/** @returns the cookie that logging in brings, if any */
+/** @returns the cookie of a login, if it succeeds */
 async function sessionOf({ asker, token }: Actor): Promise<Record<string, string>> {
   const { headers } = await asker.send({ ...logIn(token), payload: logIn(token).body })
   const [cookie] = (headers['set-cookie'] ?? '').split(';', 1)
@@ -38,18 +38,18 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const codes: Readonly<Record<number, string>> = { 401: 'not_authenticated', 403: 'permission_denied' }
 
-/** Nobody learns from a 401 which of the reasons it is. */
-const nobodies = new Map<string, string>()
+/** The text of a 401, by operation: it is the same for every reason. */
+const refusals = new Map<string, string>()
 
-function told({ status, headers, text, json }: Answer, { operation }: Row, { method }: Ask): string {
+function outcome({ status, headers, text, json }: Answer, { operation }: Row, { method }: Ask): string {
   const key = `${method} ${operation}`
   if (status === 303)
     return headers.location === login ? 'login' : headers.location === '/admin/queues/' ? 'board' : '303'
   const code = codes[status]
   if (code === undefined) return 'in'
   if (status === 401) {
-    if (!nobodies.has(key)) nobodies.set(key, text)
-    if (nobodies.get(key) !== text) return '401, but another one'
+    if (!refusals.has(key)) refusals.set(key, text)
+    if (refusals.get(key) !== text) return '401, but another one'
   }
   const isPage = headers['content-type']?.startsWith('text/html') === true
   // HEAD has no body, and the pages around the login are no JSON.
@@ -59,7 +59,7 @@ function told({ status, headers, text, json }: Answer, { operation }: Row, { met
   return String(status)
 }
 
-/** What a call works on is not there: only whether it is let through is asked. */
+/** The queue and the job do not exist: these tests ask only whether a call is permitted. */
 const filled = (url: string) =>
   url
     .replace(':queueName', 'no-queue')

@@ -47,7 +47,7 @@ const missing = { uuid: '6f7e0000-0000-4000-8000-00000000ffff', integer: 2_147_4
 
 /** @param self the caller's key @param users who is in the group */
 function cases(s: Scenery, self: number, users: readonly number[]): Record<string, Case | undefined> {
-  const [him, another] = [
+  const [caller, another] = [
     [...users, self],
     [...users, s.third.pk],
   ]
@@ -72,18 +72,18 @@ function cases(s: Scenery, self: number, users: readonly number[]): Record<strin
     'parent: not there': { sent: { parent: missing.uuid } },
     'users: none': { sent: { users: [] } },
     'users: as they are': { sent: { users } },
-    'users: himself': { sent: { users: him } },
+    'users: self': { sent: { users: caller } },
     'users: another': { sent: { users: another } },
-    'users: himself, with is_superuser': { sent: { users: him, is_superuser: true } },
+    'users: self, with is_superuser': { sent: { users: caller, is_superuser: true } },
     'users: another, with is_superuser': { sent: { users: another, is_superuser: true } },
-    'users: himself, with a role': { sent: { users: him, roles: [s.role] } },
-    'users: himself, where all are superusers': { before: { superuser: true }, sent: { users: him } },
+    'users: self, with a role': { sent: { users: caller, roles: [s.role] } },
+    'users: self, where all are superusers': { before: { superuser: true }, sent: { users: caller } },
     'users: another, where all are superusers': { before: { superuser: true }, sent: { users: another } },
     'users: none, where all are superusers': { before: { superuser: true }, sent: { users: [] } },
-    'users: himself, where all have a role': { before: { roles: [s.role] }, sent: { users: him } },
+    'users: self, where all have a role': { before: { roles: [s.role] }, sent: { users: caller } },
     'users: another, where all have a role': { before: { roles: [s.role] }, sent: { users: another } },
-    "users: himself, below a superusers' group": { before: { parent: s.belowSuperusers }, sent: { users: him } },
-    'users: himself, below a group with a role': { before: { parent: s.withRole }, sent: { users: him } },
+    "users: self, below a superusers' group": { before: { parent: s.belowSuperusers }, sent: { users: caller } },
+    'users: self, below a group with a role': { before: { parent: s.withRole }, sent: { users: caller } },
     'users: not there': { sent: { users: [...users, missing.integer] } },
     'roles: none': { sent: { roles: [] } },
     'roles: as they are': { before: { roles: [s.role] }, sent: { roles: [s.role] } },

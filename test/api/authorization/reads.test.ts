@@ -8,7 +8,7 @@ import type { Actor } from './actors.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { type Stage, stage } from './trial.ts'
 
-/** What is read: by GET, and by HEAD, which is told the same without its body. */
+/** Reads by GET, and by HEAD, which gets the same answer without a body. */
 
 let there: Installation
 let on: Stage
@@ -18,32 +18,34 @@ let run: string
 beforeAll(async () => {
   there = await installation()
   on = stage(there)
-  // Not being ready is an answer, too.
+  // A 503 of readiness is an answer too.
   atTheDoor = stage(there, ({ status, text }) => (status < 300 || status === 503 ? 'in' : `${status} ${text}`))
   other = await there.make.user()
   await there.admin.put(applyPath, await named('radius', 'matrix'))
-  const found = await there.db.prisma.run.findFirstOrThrow()
+  const found = await there.db.run.findFirstOrThrow()
   run = found.id
   await owns(other)
 })
 
-/** A confirmed device and a consent, both named after whose they are. */
+/** A confirmed device, a consent and a run, named after their owner. */
 async function owns({ pk }: Made): Promise<void> {
   const name = `of ${pk}`
-  const { prisma } = there.db
-  if ((await prisma.totpDevice.count({ where: { name } })) > 0) return
-  await prisma.totpDevice.create({ data: { uuid: randomUUID(), userPk: pk, name, sealedKey: 'sealed' } })
-  const { pk: applicationPk } = await prisma.application.findFirstOrThrow()
-  await prisma.userConsent.create({ data: { userPk: pk, applicationPk, permissions: name } })
+  const { db } = there
+  if ((await db.totpDevice.count({ where: { name } })) > 0) return
+  await db.totpDevice.create({ data: { uuid: randomUUID(), userPk: pk, name, sealedKey: 'sealed' } })
+  const { pk: applicationPk } = await db.application.findFirstOrThrow()
+  await db.userConsent.create({ data: { userPk: pk, applicationPk, permissions: name } })
+  const about = { title: name, kind: 'radius', requestId: name, blueprint: 'sealed' }
+  await db.run.create({ data: { id: uuid7(), submitterPk: pk, state: 'cancelled', finishedAt: new Date(), ...about } })
 }
 
-/** Whose objects an answer shows: his own alone, or the other's too. */
+/** Whose objects an answer shows: only the caller's own, or those of others too. */
 const shows =
   ({ self }: Actor) =>
   ({ text, json }: Answer): string => {
     const has = (user: Made) => text.includes(`"of ${user.pk}"`)
     if (typeof json === 'object' && json !== null && 'user' in json) return isWho(json.user, self) ? 'own' : 'wrong'
-    if (!has(self)) return 'not even his own'
+    if (!has(self)) return 'not even own'
     return has(other) ? 'all' : 'own'
   }
 
@@ -54,7 +56,10 @@ const methods = ['GET', 'HEAD']
 const pathOf = ({ operation }: Row) => operation.replace(/^GET /, '')
 
 describe.each(methods)('%s of lists and of oneself', async (method) => {
-  const rows = await rowsOf('GET /api/v3/core/user', 'GET /api/v3/core/groups/', 'GET /api/v3/authenticators/')
+  const lists = ['core/user', 'core/groups/', 'authenticators/', 'blueprints/runs/'].map(
+    (path) => `GET /api/v3/${path}`,
+  )
+  const rows = (await rowsOf(...lists)).filter(([, { operation }]) => !operation.includes(':'))
   test.each(rows)('%s', async (_, row) => {
     const says = Object.values(row.cells).some((cell) => cell.includes(' '))
     await on.try(without(row, method), async (_row, actor) => {
@@ -65,7 +70,7 @@ describe.each(methods)('%s of lists and of oneself', async (method) => {
   })
 })
 
-/** HEAD shows nobody's objects. */
+/** HEAD has no body that could show objects. */
 const without = (row: Row, method: string): Row =>
   method === 'GET'
     ? row
@@ -77,7 +82,7 @@ const without = (row: Row, method: string): Row =>
       }
 
 describe.each(methods)('%s of a run', async (method) => {
-  test.each(await rowsOf('GET /api/v3/blueprints/runs/'))('%s', (_, row) =>
+  test.each(await rowsOf('GET /api/v3/blueprints/runs/:id/'))('%s', (_, row) =>
     on.try(row, async (_row, { self }) => {
       const submitted = row.whose === 'own' ? await ownRun(self) : run
       const key = { 'not there': randomUUID(), 'no uuid': 'no-uuid' }[row.whose] ?? submitted
@@ -87,7 +92,7 @@ describe.each(methods)('%s of a run', async (method) => {
   )
 })
 
-/** His own run, made once: submitted by the admin, and handed over, because not everybody may submit one. */
+/** A run of the actor, recorded once: submitted by the admin and assigned, because not every actor may submit one. */
 const runs = new Map<number, string>()
 async function ownRun({ pk }: Made): Promise<string> {
   const requestId = `own-${pk}`
@@ -95,8 +100,8 @@ async function ownRun({ pk }: Made): Promise<string> {
   if (known !== undefined) return known
   const headers = { 'x-request-id': requestId }
   await there.admin.put(applyPath, await named('radius', 'matrix'), { headers })
-  const { id } = await there.db.prisma.run.update({
-    where: { id: (await there.db.prisma.run.findFirstOrThrow({ where: { requestId } })).id },
+  const { id } = await there.db.run.update({
+    where: { id: (await there.db.run.findFirstOrThrow({ where: { requestId } })).id },
     data: { submitterPk: pk },
   })
   runs.set(pk, id)
@@ -108,7 +113,7 @@ describe.each(methods)('%s of what is open', async (method) => {
   test.each(rows)('%s', (_, row) => atTheDoor.try(row, async () => ({ method, url: pathOf(row) })))
 })
 
-test('who reads a run that is not his is not told what was made up in it', async () => {
+test('a reader of a run that another user submitted does not see what was generated in it', async () => {
   const made = await there.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
   const body = await named('radius', 'matrix-generated', { provider: { shared_secret: undefined } })
   const applied = await made.put(applyPath, body)

@@ -36,7 +36,7 @@ function sent({ member, value }: Row, owner: Made, self: Made, { third }: Owners
     'intent: verification': { value: 'verification' },
     'intent: recovery': { value: 'recovery' },
     'user: its owner': { value: owner.pk },
-    'user: himself': { value: self.pk },
+    'user: self': { value: self.pk },
     'user: another': { value: third.pk },
     'user: not there': { value: 2_147_483_647 },
     'expires: in 300 days': { value: inDays(300).toISOString() },
@@ -63,7 +63,7 @@ function ownerOf({ whose }: Row, self: Made, { other, stronger, superuser }: Own
     case "superuser's":
       return superuser
     default:
-      return fail(`nobody is called ${whose}`)
+      return fail(`there is no owner ${whose}`)
   }
 }
 
@@ -76,7 +76,7 @@ export const created =
   async (row, { self }) => {
     const owner = ownerOf(row, self, crowd)
     const { value } = sent(row, owner, self, crowd)
-    // For himself nobody says whom.
+    // A body for the caller's own token has no `user`.
     const forWhom = row.whose === 'own' ? {} : { user: owner.pk }
     return { method: 'POST', url: path, body: { identifier: randomUUID(), ...forWhom, [row.member]: value } }
   }

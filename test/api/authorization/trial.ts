@@ -1,26 +1,26 @@
 import { expect } from 'vitest'
-import { sql, statement } from '../../../src/db/sql.ts'
 import type { Answer } from '../../support/asker.ts'
 import type { Installation } from '../../support/installation.ts'
+import { raw, rows, sql } from '../../support/sql.ts'
 import { type Actor, type Cast, castFor } from './actors.ts'
-import { type Ask, told } from './answers.ts'
+import { type Ask, outcomeOf } from './answers.ts'
 import type { Row } from './matrix.ts'
 
 export type Prepare = (row: Row, actor: Actor) => Promise<Ask>
-export type Tell = (answer: Answer, row: Row, ask: Ask) => string
+export type Describe = (answer: Answer, row: Row, ask: Ask) => string
 
 export type Stage = {
-  /** Tries every actor on a row, those first who are to be refused: of what they ask nothing may be written. */
+  /** Tries every actor on a row. First those that must be refused: their requests may write nothing. */
   try(row: Row, prepare: Prepare): Promise<void>
 }
 
-/** What groups are called that a row may leave members in. */
+/** The names of groups that a row may leave members in. */
 export const prefix = 'matrix'
 
-/** @param isIndependent whether the accepted of a row may ask all at once */
+/** @param isIndependent whether the accepted actors of a row may send their requests at once */
 export function stage(
   there: Installation,
-  tell: Tell = told,
+  describe: Describe = outcomeOf,
   isIndependent: (row: Row) => boolean = () => false,
 ): Stage {
   const cast = castFor(there)
@@ -48,8 +48,8 @@ export function stage(
       const unknown = new Set<string>()
       const play = async (actor: Actor, ask: Ask) => {
         const answer = await answerTo(actor, ask)
-        found[actor.name] = tell(answer, row, ask)
-        if (cast.nobodies.includes(actor.name)) unknown.add(withoutTrace(answer))
+        found[actor.name] = describe(answer, row, ask)
+        if (cast.unauthenticated.includes(actor.name)) unknown.add(withoutTrace(answer))
       }
       const refused = []
       for (const { actor, cell } of parts) if (isRefusal(cell)) refused.push({ actor, ask: await prepare(row, actor) })
@@ -65,10 +65,13 @@ export function stage(
           accepted.slice(at, at + together).map(async ({ actor }) => play(actor, await prepare(row, actor))),
         )
       expect(found).toEqual(expected)
-      if (row.cells.nobody === '401') expect([...unknown], 'one 401 for all reasons').toHaveLength(1)
+      if (row.cells.unauthenticated === '401') expect([...unknown], 'one 401 for all reasons').toHaveLength(1)
       // Rights that were given do not reach the next row.
-      await db.query(sql`
-        DELETE FROM memberships m USING groups g WHERE g.pk = m.group_pk AND starts_with(g.name, ${prefix})`)
+      await rows(
+        db,
+        sql`
+        DELETE FROM memberships m USING groups g WHERE g.pk = m.group_pk AND starts_with(g.name, ${prefix})`,
+      )
     },
   }
 }
@@ -88,7 +91,7 @@ async function partsOf(cast: Cast, { cells, needs }: Row): Promise<Part[]> {
   return columns.flat()
 }
 
-/** All of an answer but what no two have alike. */
+/** An answer without what differs in every answer. */
 function withoutTrace({ status, headers, text }: Answer): string {
   const { 'x-request-id': _id, date: _date, ...others } = headers
   return JSON.stringify([status, others, text])
@@ -96,16 +99,19 @@ function withoutTrace({ status, headers, text }: Answer): string {
 
 const isRefusal = (cell: string): boolean => /^[45]\d\d/.test(cell)
 
-/** Tables that change by themselves: workers add up the one, and write the other to show that they are there. */
+/** Tables that workers write at any time: row counts and heartbeats. */
 const restless = ['row_counts', 'queue_heartbeats', '_prisma_migrations']
 
-/** Asks of every table how many rows it has, and for a digest of their versions: a row that is written gets another. */
+/** Reads the row count of every table, and a digest of the row versions, which every write changes. */
 async function contentsOf({ db }: Installation): Promise<() => Promise<unknown>> {
-  const tables = await db.query<{ name: string }>(sql`
+  const tables = await rows<{ name: string }>(
+    db,
+    sql`
     SELECT table_name::text AS name FROM information_schema.tables
-    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name <> ALL(${restless}) ORDER BY 1`)
+    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name <> ALL(${restless}) ORDER BY 1`,
+  )
   expect(tables.length).toBeGreaterThan(15)
   const version = 'sum(hashtextextended(t.ctid::text || t.xmin::text, 0))::text AS versions'
   const each = tables.map(({ name }) => `SELECT '${name}' AS name, count(*), ${version} FROM "${name}" t`)
-  return () => db.query(statement(each.join(' UNION ALL '), []))
+  return () => rows(db, sql`${raw(each.join(' UNION ALL '))}`)
 }

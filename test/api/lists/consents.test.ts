@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { sql } from '../../../src/db/sql.ts'
 import { userConsent } from '../../../src/views/user-consent.ts'
 import { applyPath } from '../../support/asker.ts'
 import { type Installation, installation, type Kind, named } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
+import { rows, sql } from '../../support/sql.ts'
 import { column, type Listed, read, testPages, testRefusals, testStatements } from './listing.ts'
 
 /** GET /api/v3/core/user_consent/ */
@@ -17,17 +17,17 @@ const apps: Record<string, string> = {}
 async function application(kind: Kind, slug: string, app: Record<string, unknown> = {}, provider = {}): Promise<void> {
   const { status, text } = await on.admin.put(applyPath, await named(kind, slug, { app, provider }))
   expect(status, text).toBe(200)
-  apps[slug] = (await on.db.prisma.application.findUniqueOrThrow({ where: { slug } })).pk
+  apps[slug] = (await on.db.application.findUniqueOrThrow({ where: { slug } })).pk
 }
 
-const providerOf = (name: string) => on.db.prisma.provider.findUniqueOrThrow({ where: { name } })
+const providerOf = (name: string) => on.db.provider.findUniqueOrThrow({ where: { name } })
 
 beforeAll(async () => {
   on = await installation()
   ada = await on.make.user()
   alan = await on.make.user({ groups: [ada.group] })
-  await on.db.query(sql`UPDATE users SET username = 'ada', email = 'ada+x@example.com' WHERE pk = ${ada.pk}`)
-  await on.db.query(sql`UPDATE users SET username = 'alan_1' WHERE pk = ${alan.pk}`)
+  await rows(on.db, sql`UPDATE users SET username = 'ada', email = 'ada+x@example.com' WHERE pk = ${ada.pk}`)
+  await rows(on.db, sql`UPDATE users SET username = 'alan_1' WHERE pk = ${alan.pk}`)
   await application('scim', 'sync')
   const { pk: sync } = await providerOf('sync')
   await application('oauth2', 'wiki', {
@@ -36,12 +36,13 @@ beforeAll(async () => {
   })
   await application('proxy', 'mail', { meta_launch_url: 'https://mail.example.com/%(username)s?to=%(email)s' })
   await application('radius', 'vpn', { meta_launch_url: '' })
-  const [bare] = await on.db.query<{ pk: string }>(
+  const [bare] = await rows<{ pk: string }>(
+    on.db,
     sql`INSERT INTO applications (pk, name, slug) VALUES (gen_random_uuid(), 'Bare', 'bare') RETURNING pk`,
   )
   apps.bare = String(bare?.pk)
   const consent = (userPk: number, slug: string, expires: string | null, permissions = '') =>
-    on.db.prisma.userConsent.create({
+    on.db.userConsent.create({
       data: { userPk, applicationPk: String(apps[slug]), expires, expiring: expires !== null, permissions },
     })
   await consent(ada.pk, 'wiki', '2030-01-01T00:00:00.000Z', 'openid email')
@@ -105,11 +106,11 @@ describe('an application', () => {
     })
   })
 
-  test('of a kind that has no address has no launch URL', async () => {
+  test('of a kind without an address has no launch URL', async () => {
     expect(await applicationOf('vpn')).toMatchObject({ launch_url: null, meta_launch_url: '' })
   })
 
-  test('has the launch URL of its own, with what the user is called put in', async () => {
+  test('has its own launch URL, with the user’s names filled in', async () => {
     const template = 'https://mail.example.com/%(username)s?to=%(email)s'
     expect(await applicationOf('mail', { user: ada.pk })).toMatchObject({
       ...{ meta_launch_url: template, launch_url: 'https://mail.example.com/ada?to=ada%2Bx%40example.com' },
@@ -123,7 +124,7 @@ describe('an application', () => {
 describe('whose consents are there', () => {
   const by = (asker: () => Made): Listed => ({ ...consents, by: asker })
 
-  test('one’s own, for whoever may do nothing', async () => {
+  test('the caller’s own, without a permission', async () => {
     expect(
       (
         await column(
@@ -210,4 +211,4 @@ testRefusals(consents, {
 })
 
 testPages(consents, ['application', 'expires', 'user', 'pk'], [{ search: 'al' }])
-testStatements(consents, 6, [{ search: 'alan', page_size: 100 }])
+testStatements(consents, 8, [{ search: 'alan', page_size: 100 }])

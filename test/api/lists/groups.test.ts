@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { sql } from '../../../src/db/sql.ts'
 import { groupView } from '../../../src/views/group.ts'
 import { type Installation, installation } from '../../support/installation.ts'
+import { rows, sql } from '../../support/sql.ts'
 import { statementsOf } from '../../support/statements.ts'
 import { column, type Listed, queryOf, read, refusal, testPages, testRefusals, testStatements } from './listing.ts'
 
@@ -17,19 +17,18 @@ const pks: Record<string, number> = {}
 
 beforeAll(async () => {
   on = await installation({ workers: 'none' })
-  const { prisma } = on.db
-  await prisma.role.create({ data: { pk: key(8), name: 'readers', permissions: ['view_user'] } })
-  await prisma.role.create({ data: { pk: key(7), name: 'writers' } })
-  await prisma.group.create({ data: { pk: root, name: 'Root 100%', isSuperuser: true } })
-  await prisma.group.create({
+  await on.db.role.create({ data: { pk: key(8), name: 'readers', permissions: ['view_user'] } })
+  await on.db.role.create({ data: { pk: key(7), name: 'writers' } })
+  await on.db.group.create({ data: { pk: root, name: 'Root 100%', isSuperuser: true } })
+  await on.db.group.create({
     data: {
       ...{ pk: team, name: 'team_a', parentPk: root, attributes: { room: { floor: 1, doors: ['n', 's'] } } },
       roles: { create: [{ rolePk: key(8) }, { rolePk: key(7) }] },
     },
   })
-  await prisma.group.create({ data: { pk: loose, name: 'loose' } })
+  await on.db.group.create({ data: { pk: loose, name: 'loose' } })
   for (const username of ['ada', 'alan.t', 'Zoë+1']) {
-    const { pk } = await prisma.user.create({
+    const { pk } = await on.db.user.create({
       data: {
         ...{ uuid: randomUUID(), username, name: 'Quote " \\ and é\u2028', email: 'x@example.com' },
         ...{ isActive: username !== 'alan.t', attributes: { a: { b: [1, 'ü'] } } },
@@ -44,7 +43,7 @@ beforeAll(async () => {
 })
 
 const join = (username: string, group: string) =>
-  on.db.query(sql`INSERT INTO memberships (group_pk, user_pk) VALUES (${group}, ${pks[username]})`)
+  rows(on.db, sql`INSERT INTO memberships (group_pk, user_pk) VALUES (${group}, ${pks[username]})`)
 const named = (parameters: Parameters<typeof read>[1]) => column(groups, 'name', parameters)
 const rowOf = async (name: string, more = {}) => (await read(groups, { name, ...more })).results[0]
 const shipped = ['gatewright Admins', 'gatewright Deployers']
@@ -58,9 +57,9 @@ describe('a group', () => {
     ],
   }
 
-  test('is shown with every member, its direct users and roles too', async () => {
-    const { numPk } = await on.db.prisma.group.findUniqueOrThrow({ where: { pk: team } })
-    const [installed] = await on.db.query<{ id: string }>(sql`SELECT id FROM installation`)
+  test('is shown with every field, its direct users and roles too', async () => {
+    const { numPk } = await on.db.group.findUniqueOrThrow({ where: { pk: team } })
+    const [installed] = await rows<{ id: string }>(on.db, sql`SELECT id FROM installation`)
     const brief = (username: string, last_login: string | null) => ({
       ...{ pk: pks[username], username, name: 'Quote " \\ and é\u2028', is_active: username === 'ada', last_login },
       ...{ email: 'x@example.com', attributes: { a: { b: [1, 'ü'] } } },
@@ -75,7 +74,7 @@ describe('a group', () => {
     })
   })
 
-  test('with nothing in it has [], {} and null where decided', async () => {
+  test('with only a name has [], {} and null in its other fields', async () => {
     const empty = {
       users: [],
       users_obj: [],
@@ -88,7 +87,7 @@ describe('a group', () => {
     expect(await rowOf('Root 100%')).toMatchObject({ ...empty, is_superuser: true })
   })
 
-  test('is shown without users when they are not asked for, save their keys; and no user is read', async () => {
+  test('is shown without users when they are not requested, except their keys; and no user is read', async () => {
     const sent = await statementsOf(async () =>
       expect(await rowOf('team_a', { include_users: 'False' })).toMatchObject({
         ...{ users: [pks.ada, pks['alan.t']], users_obj: null },
@@ -169,12 +168,12 @@ testPages(
   [{ is_superuser: false }, { search: 'e' }, { include_users: false }, { members_by_username: ['ada', 'admin'] }],
 )
 
-testStatements(groups, 5, [
+testStatements(groups, 6, [
   { page_size: 100, include_users: false },
   { members_by_username: 'ada', attributes: '{}', search: 'team' },
 ])
 
-test('without view_group it is refused', async () => {
+test('is refused without view_group', async () => {
   const someone = await on.make.user({ permissions: ['view_user', 'add_group', 'change_group'] })
   expect(await refusal({ ...groups, by: () => someone }, '')).toMatchObject({ status: 403 })
 })

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Asker } from '../../support/asker.ts'
 import { statementsOf } from '../../support/statements.ts'
 
-/** What all lists have in common, as tests of each of them ask for it. */
+/** Tests that all lists share. */
 
 const envelope = z.strictObject({
   pagination: z.strictObject({
@@ -22,15 +22,20 @@ const envelope = z.strictObject({
 export type Page = z.output<typeof envelope>
 export type Parameters = Readonly<Record<string, string | number | boolean | readonly (string | number)[]>>
 
-/** A list, as somebody who may read it sees it. */
-export type Listed = { readonly path: string; readonly by: () => Asker; readonly view: z.ZodObject }
+/** A list, and a caller who may read it. `key`: the field that identifies a row, by default `pk`. */
+export type Listed = {
+  readonly path: string
+  readonly by: () => Asker
+  readonly view: z.ZodObject
+  readonly key?: string
+}
 
 export function queryOf(parameters: Parameters): string {
   const pairs = Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((one) => [name, String(one)]))
   return `?${new URLSearchParams(pairs)}`
 }
 
-/** @returns the page, every result of which is exactly what the view says */
+/** @returns the page; every result matches the view exactly */
 export async function read({ path, by, view }: Listed, parameters: Parameters = {}): Promise<Page> {
   const { status, json, text, headers } = await by().get(path + queryOf(parameters))
   expect(status, text).toBe(200)
@@ -40,9 +45,9 @@ export async function read({ path, by, view }: Listed, parameters: Parameters = 
   return page
 }
 
-/** @returns the values of one member, in order */
-export const column = async (list: Listed, member: string, parameters: Parameters = {}): Promise<unknown[]> =>
-  (await read(list, parameters)).results.map((result) => result[member])
+/** @returns the values of one field, in order */
+export const column = async (list: Listed, field: string, parameters: Parameters = {}): Promise<unknown[]> =>
+  (await read(list, parameters)).results.map((result) => result[field])
 
 export async function refusal({ path, by }: Listed, query: string) {
   const { status, json } = await by().get(path + query)
@@ -56,12 +61,12 @@ const ofPages = ['Must be from 1 to 1000000000000.']
 const ofSizes = ['Must be from 1 to 1000.']
 const notStorable = ['May not hold NUL characters or halves of surrogate pairs.']
 
-/** What no list takes. */
+/** Parameters that no list accepts. */
 const refusedQueries: Readonly<Record<string, [query: string, fields: object]>> = {
   'an unknown parameter': ['?zzzzzz=1', { zzzzzz: ['Unknown parameter.'] }],
   'a mistyped one, with the nearest': ['?pagesize=1', { pagesize: ['Unknown parameter. Did you mean page_size?'] }],
   'a prototype': ['?__proto__=1', { ['__proto__']: ['Unknown parameter.'] }],
-  'several faults, all at once': [
+  'several errors, all at once': [
     '?page=0&serch=x',
     { page: ofPages, serch: ['Unknown parameter. Did you mean search?'] },
   ],
@@ -80,10 +85,7 @@ const refusedQueries: Readonly<Record<string, [query: string, fields: object]>> 
   'a search of 201 characters': [`?search=${'x'.repeat(201)}`, { search: ['Must be at most 200 characters.'] }],
   'a search of nine words': ['?search=a+b+c+d+e+f+g+h+i', { search: ['Must be at most 8 words.'] }],
   'a search for NUL': ['?search=a%00b', { search: notStorable }],
-  'an order by what is not shown': [
-    '?ordering=password',
-    { ordering: [expect.stringMatching(/^May name only: .*\bpk\b/)] },
-  ],
+  'an order by what is not shown': ['?ordering=password', { ordering: [expect.stringMatching(/^May name only: /)] }],
   'an order by SQL': ['?ordering=pk;DROP+TABLE+users', { ordering: [expect.stringMatching(/^May name only: /)] }],
   'an order by what every object has': [
     '?ordering=constructor',
@@ -97,7 +99,7 @@ export function testRefusals(list: Listed, own: Readonly<Record<string, [query: 
     expect(await refusal(list, query)).toEqual(invalid(fields))
   })
 
-  test('a page beyond the last is not there', async () => {
+  test('a page beyond the last is a 404', async () => {
     const { pagination } = await read(list)
     expect(await refusal(list, `?page=${pagination.total_pages + 1}`)).toEqual({
       status: 404,
@@ -109,7 +111,7 @@ export function testRefusals(list: Listed, own: Readonly<Record<string, [query: 
   })
 }
 
-/** Pages of any size, in any order, are the whole list cut up: no row twice, none missing, forwards and backwards. */
+/** Pages of any size, in any order, together are the whole list: no row twice, none missing, forwards and backwards. */
 export function testPages(list: Listed, orders: readonly string[], narrowed: readonly Parameters[]): void {
   const ordering = fc.array(
     fc.tuple(fc.constantFrom('', '-'), fc.constantFrom(...orders)).map((parts) => parts.join('')),
@@ -123,7 +125,7 @@ export function testPages(list: Listed, orders: readonly string[], narrowed: rea
     narrowing: fc.constantFrom({}, ...narrowed),
     size: fc.integer({ min: 1, max: 9 }),
   })
-  test('pages are the whole list, cut up', async () => {
+  test('pages together are the whole list', async () => {
     await fc.assert(
       fc.asyncProperty(asked, async ({ ordering, narrowing, size }) => {
         const parameters = { ...narrowing, ...(ordering !== undefined && { ordering }) }
@@ -148,9 +150,10 @@ export function testPages(list: Listed, orders: readonly string[], narrowed: rea
   })
 
   test.each(orders)('%s backwards is the same, reversed', async (order) => {
-    const forwards = await column(list, 'pk', { ordering: `${order},pk`, page_size: 1000 })
+    const { key = 'pk' } = list
+    const forwards = await column(list, key, { ordering: `${order},${key}`, page_size: 1000 })
     expect(new Set(forwards).size).toBe(forwards.length)
-    expect(await column(list, 'pk', { ordering: `-${order},-pk`, page_size: 1000 })).toEqual(forwards.toReversed())
+    expect(await column(list, key, { ordering: `-${order},-${key}`, page_size: 1000 })).toEqual(forwards.toReversed())
   })
 }
 
@@ -161,7 +164,7 @@ export function testStatements(list: Listed, most: number, others: readonly Para
       'for %j',
       async (parameters) => {
         const { length } = await statementsOf(() => read(list, parameters))
-        // Two at least, authentication and the list: fewer would mean that nobody heard them.
+        // Two at least, authentication and the list: fewer would mean that they were not recorded.
         expect(length).toBeGreaterThanOrEqual(2)
         expect(length).toBeLessThanOrEqual(most)
       },

@@ -19,7 +19,7 @@ beforeAll(async () => {
   ada = await on.make.user()
   boss = await on.make.user({ superuser: true })
   const device = (userPk: number, name: string, confirmed = true) =>
-    on.db.prisma.totpDevice.create({ data: { uuid: randomUUID(), userPk, name, confirmed, sealedKey: 'sealed' } })
+    on.db.totpDevice.create({ data: { uuid: randomUUID(), userPk, name, confirmed, sealedKey: 'sealed' } })
   for (const name of ['Phone', 'phone', 'Tablet 100%', 'Phone', 'a_b']) await device(ada.pk, name)
   await device(ada.pk, 'Not yet', false)
   await device(boss.pk, 'Phone')
@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 
 describe('the own list', () => {
-  test('has the own confirmed devices by name, with their two members', async () => {
+  test('has the caller’s confirmed devices by name, with their two fields', async () => {
     expect((await read(own)).results).toEqual([
       { name: 'Phone', pk: 1 },
       { name: 'Phone', pk: 4 },
@@ -37,7 +37,7 @@ describe('the own list', () => {
     ])
   })
 
-  test('has no others, for a superuser neither', async () => {
+  test('has no others, not even for a superuser', async () => {
     expect(await column({ ...own, by: () => boss }, 'name')).toEqual(['Key', 'Phone'])
     expect(await column({ ...own, by: () => boss }, 'name', { search: 'tablet' })).toEqual([])
     expect((await read({ ...own, by: () => on.admin })).pagination).toEqual({
@@ -45,18 +45,18 @@ describe('the own list', () => {
     })
   })
 
-  test('takes a token', async () => {
-    const { status } = await on.as('nobody').get(own.path)
+  test('requires a token', async () => {
+    const { status } = await on.as('no token').get(own.path)
     expect(status).toBe(401)
   })
 
   testRefusals(own, { 'a filter sent twice': ['?name=a&name=b', { name: ['Send this parameter once.'] }] })
   testPages(own, ['name', 'pk'], [{ name: 'Phone' }, { search: 'phone' }])
-  testStatements(own, 3, [{ name: 'Phone' }])
+  testStatements(own, 4, [{ name: 'Phone' }])
 })
 
 describe('the admin list', () => {
-  test('has everybody’s devices, those not confirmed too', async () => {
+  test('has the devices of all users, unconfirmed ones too', async () => {
     expect(await column(all, 'name')).toEqual([
       ...['Key', 'Not yet', 'Phone', 'Phone', 'Phone', 'Tablet 100%', 'a_b', 'phone'],
     ])
@@ -70,7 +70,7 @@ describe('the admin list', () => {
 
   testRefusals(all)
   testPages(all, ['name', 'pk'], [{ name: 'Phone' }, { search: 'phone' }])
-  testStatements(all, 3, [{ name: 'Phone' }])
+  testStatements(all, 4, [{ name: 'Phone' }])
 })
 
 describe.each([

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { sql } from '../../../src/db/sql.ts'
 import { userView } from '../../../src/views/user.ts'
 import { type Installation, installation } from '../../support/installation.ts'
+import { rows, sql } from '../../support/sql.ts'
 import {
   column,
   invalid,
@@ -28,7 +28,7 @@ const groups = {
 }
 const none = '6f7e0000-0000-4000-8000-00000000ffff'
 
-type Person = Parameters<Installation['db']['prisma']['user']['create']>[0]['data']
+type Person = Parameters<Installation['db']['user']['create']>[0]['data']
 const people: Record<string, Partial<Person>> = {
   ada: {
     name: 'Ada Lovelace',
@@ -46,12 +46,11 @@ const people: Record<string, Partial<Person>> = {
 
 beforeAll(async () => {
   on = await installation({ workers: 'none' })
-  const { prisma } = on.db
-  await prisma.group.create({ data: { pk: groups.root, name: 'root', isSuperuser: true } })
-  await prisma.group.create({ data: { pk: groups.team, name: 'team', parentPk: groups.root, attributes: { room: 1 } } })
-  await prisma.group.create({ data: { pk: groups.loose, name: 'loose' } })
+  await on.db.group.create({ data: { pk: groups.root, name: 'root', isSuperuser: true } })
+  await on.db.group.create({ data: { pk: groups.team, name: 'team', parentPk: groups.root, attributes: { room: 1 } } })
+  await on.db.group.create({ data: { pk: groups.loose, name: 'loose' } })
   for (const [username, person] of Object.entries(people))
-    await prisma.user.create({ data: { uuid: randomUUID(), username, ...person } })
+    await on.db.user.create({ data: { uuid: randomUUID(), username, ...person } })
   await join('ada', 'team')
   await join('ada', 'loose')
   await join('alan', 'loose')
@@ -59,19 +58,20 @@ beforeAll(async () => {
 })
 
 const join = (username: string, group: keyof typeof groups) =>
-  on.db.query(
+  rows(
+    on.db,
     sql`INSERT INTO memberships (group_pk, user_pk) SELECT ${groups[group]}, pk FROM users WHERE username = ${username}`,
   )
 
 const named = (parameters: Parameters<typeof read>[1]) => column(users, 'username', parameters)
 const rowOf = async (username: string) => (await read(users, { username })).results[0]
-const uuidOf = async (username: string) => (await on.db.prisma.user.findUniqueOrThrow({ where: { username } })).uuid
+const uuidOf = async (username: string) => (await on.db.user.findUniqueOrThrow({ where: { username } })).uuid
 
 describe('a user', () => {
-  test('is shown with every member', async () => {
-    const { pk, uuid } = await on.db.prisma.user.findUniqueOrThrow({ where: { username: 'ada' } })
-    const [installed] = await on.db.query<{ id: string }>(sql`SELECT id FROM installation`)
-    const numbers = await on.db.query<{ name: string; num_pk: number }>(sql`SELECT name, num_pk FROM groups`)
+  test('is shown with every field', async () => {
+    const { pk, uuid } = await on.db.user.findUniqueOrThrow({ where: { username: 'ada' } })
+    const [installed] = await rows<{ id: string }>(on.db, sql`SELECT id FROM installation`)
+    const numbers = await rows<{ name: string; num_pk: number }>(on.db, sql`SELECT name, num_pk FROM groups`)
     const numberOf = (group: string) => numbers.find(({ name }) => name === group)?.num_pk
     expect(await rowOf('ada')).toEqual({
       pk,
@@ -101,13 +101,13 @@ describe('a user', () => {
     })
   })
 
-  test('of whom nothing is known has "", [], {} and null where decided', async () => {
+  test('with only a username has "", [], {} and null in its other fields', async () => {
     expect(await rowOf('probe')).toMatchObject({
       ...{ name: '', email: '', last_login: null, groups: [], groups_obj: [], is_superuser: false, path: 'users' },
     })
   })
 
-  test('has an avatar of initials unless it brings an https address', async () => {
+  test('has an avatar of initials unless it has an https address', async () => {
     const svgOf = async (username: string) => {
       const avatar = String((await rowOf(username))?.avatar)
       expect(avatar).toMatch(/^data:image\/svg\+xml;base64,/)
@@ -118,7 +118,7 @@ describe('a user', () => {
     expect(await svgOf('probe')).toMatch(/>P</)
   })
 
-  test('is shown without groups when they are not asked for, save their keys', async () => {
+  test('is shown without groups when they are not requested, except their keys', async () => {
     for (const text of ['false', 'FALSE']) {
       const { results } = await read(users, { username: 'ada', include_groups: text })
       expect(results).toMatchObject([{ groups: [groups.team, groups.loose], groups_obj: null }])
@@ -263,15 +263,15 @@ testPages(
   [{ is_active: true }, { search: 'a' }, { attributes: '{"department": "it"}' }, { search: 'nobody' }],
 )
 
-testStatements(users, 4, [
+testStatements(users, 6, [
   { page_size: 100, include_groups: false },
   { include_groups: true, is_superuser: true },
   { groups_by_name: 'team', attributes: '{}', page_size: 1 },
 ])
 
-test('without view_user it is refused', async () => {
+test('is refused without view_user', async () => {
   const someone = await on.make.user({ permissions: ['view_group', 'change_user'] })
   expect(await refusal({ ...users, by: () => someone }, '')).toMatchObject({ status: 403 })
-  await on.db.query(sql`DELETE FROM users WHERE pk = ${someone.pk}`)
+  await rows(on.db, sql`DELETE FROM users WHERE pk = ${someone.pk}`)
   expect(await refusal(users, '?uuid=x')).toEqual(invalid({ uuid: ['Must be a UUID.'] }))
 })

@@ -2,25 +2,25 @@ import createClient from 'openapi-fetch'
 import type { components, paths } from './api.ts'
 
 /**
- * `drive URL TOKEN`: a stranger's program, written against generated types alone. It asks every operation, and prints
- * each answer's method, path and status. What it sends and reads is checked by the compiler.
+ * `drive URL TOKEN`: a client with the generated types. It calls every operation and prints the method, path
+ * and status of each answer. The compiler checks what it sends and reads.
  */
 
 type Schemas = components['schemas']
 
 const [baseUrl = '', token = ''] = process.argv.slice(2)
 const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${token}` } })
-const asked: string[] = []
+const calls: string[] = []
 client.use({
   onResponse: ({ request, response, schemaPath }) => {
-    asked.push(`${request.method} ${schemaPath} ${response.status}`)
+    calls.push(`${request.method} ${schemaPath} ${response.status}`)
   },
 })
 
 type Result<Body> = { data?: Body; error?: unknown; response: Response }
 
-async function must<Body>(asking: Promise<Result<Body>>): Promise<Body> {
-  const { data, error, response } = await asking
+async function must<Body>(call: Promise<Result<Body>>): Promise<Body> {
+  const { data, error, response } = await call
   if (data === undefined) throw new Error(`${response.url} answered ${response.status}: ${JSON.stringify(error)}`)
   return data
 }
@@ -29,25 +29,25 @@ function hold(what: string, is: boolean): void {
   if (!is) throw new Error(`Not so: ${what}`)
 }
 
-const stamp = Date.now().toString(36)
+const suffix = Date.now().toString(36)
 
 async function groupsAndUsers(): Promise<void> {
   const { user } = await must(client.GET('/api/v3/core/users/me/'))
   hold('the first admin is a superuser', user.is_superuser && user.system_permissions.includes('add_group'))
-  const parent = await must(client.POST('/api/v3/core/groups/', { body: { name: `parent ${stamp}` } }))
+  const parent = await must(client.POST('/api/v3/core/groups/', { body: { name: `parent ${suffix}` } }))
   const made: Schemas['Group'] = await must(
-    client.POST('/api/v3/core/groups/', { body: { name: `child ${stamp}`, parent: parent.pk, attributes: { a: 1 } } }),
+    client.POST('/api/v3/core/groups/', { body: { name: `child ${suffix}`, parent: parent.pk, attributes: { a: 1 } } }),
   )
   hold('a parent has its name', made.parent_name === parent.name && made.users_obj?.length === 0)
   const path = { group_uuid: made.pk }
   const changed = await must(
     client.PATCH('/api/v3/core/groups/{group_uuid}/', { params: { path }, body: { users: [user.pk] } }),
   )
-  hold('its member is shown', changed.users_obj?.[0]?.username === user.username && changed.attributes.a === 1)
+  hold('its member is in the answer', changed.users_obj?.[0]?.username === user.username && changed.attributes.a === 1)
   const query = { members_by_pk: [user.pk], include_users: false, ordering: '-name', page_size: 5 }
   const groups = await must(client.GET('/api/v3/core/groups/', { params: { query } }))
   hold(
-    'the list knows the member',
+    'the list has the member',
     groups.results.some(({ pk, users_obj }) => pk === made.pk && users_obj === null),
   )
   const users = await must(
@@ -62,7 +62,7 @@ async function groupsAndUsers(): Promise<void> {
 }
 
 async function tokens(): Promise<void> {
-  const identifier = `token-${stamp}`
+  const identifier = `token-${suffix}`
   const made = await must(client.POST('/api/v3/core/tokens/', { body: { identifier, description: 'first' } }))
   hold('it is for the interface', made.intent === 'api' && made.user_obj.pk === made.user && made.expires !== null)
   const params = { path: { identifier } }
@@ -73,11 +73,11 @@ async function tokens(): Promise<void> {
   const { key } = await must(client.GET('/api/v3/core/tokens/{identifier}/view_key/', { params }))
   hold('a key is a text', key.startsWith('gw_a_'))
   const { error } = await client.GET('/api/v3/core/tokens/{identifier}/view_key/', { params })
-  hold('it is shown once', error !== undefined && error.code === 'key_gone')
+  hold('it is readable once', error !== undefined && error.code === 'key_gone')
 }
 
 async function applications(): Promise<string> {
-  const slug = `wiki-${stamp}`
+  const slug = `wiki-${suffix}`
   const body: Schemas['Oauth2Submission'] = {
     app: { name: 'Wiki', slug },
     provider_model: 'service_providers_oauth2.oauth2provider',
@@ -95,11 +95,15 @@ async function applications(): Promise<string> {
   const [id = ''] = response.headers.get('Content-Location')?.match(/[-0-9a-f]{36}/) ?? []
   const run = await must(client.GET('/api/v3/blueprints/runs/{id}/', { params: { path: { id } } }))
   hold(
-    'its run is done, and shows what was made up',
+    'its run is done, with the generated values',
     run.state === 'done' && 'client_secret' in (run.generated.provider ?? {}),
   )
+  const query = { slug, state: ['done' as const], created_after: run.created_at }
+  const runs = await must(client.GET('/api/v3/blueprints/runs/', { params: { query } }))
+  const [last]: Schemas['RunSummary'][] = runs.results
+  hold('the list has the run, with its submitter', last?.id === id && last.submitter_name === run.submitter_name)
   const { error } = await client.PUT(put, { body: { ...body, app: { name: '', slug: '!' } } })
-  hold('faults are named', error !== undefined && 'app' in error && error.code === 'invalid')
+  hold('errors are reported', error !== undefined && 'app' in error && error.code === 'invalid')
   return slug
 }
 
@@ -111,21 +115,21 @@ async function devicesAndConsents(slug: string): Promise<void> {
         version: 1,
         metadata: { name: 'a device' },
         entries: [
-          { model: 'service_stages_totp.totpdevice', identifiers: { name: `phone ${stamp}`, user: user.pk } },
+          { model: 'service_stages_totp.totpdevice', identifiers: { name: `phone ${suffix}`, user: user.pk } },
           { model: 'service_core.application', id: 'wiki', identifiers: { slug } },
         ],
       },
     }),
   )
   hold('the device is there', 'applied' in answer && answer.applied)
-  const query = { name: `phone ${stamp}` }
+  const query = { name: `phone ${suffix}` }
   for (const path of ['/api/v3/authenticators/totp/', '/api/v3/authenticators/admin/totp/'] as const) {
     const { results } = await must(client.GET(path, { params: { query } }))
     hold(`${path} shows it`, results.length === 1 && results[0]?.name === query.name)
   }
   const consents = await must(client.GET('/api/v3/core/user_consent/', { params: { query: { user: user.pk } } }))
   hold(
-    'nobody has consented to it',
+    'no user has consented to it',
     consents.results.every(({ application }) => application.slug !== slug),
   )
 }
@@ -133,4 +137,4 @@ async function devicesAndConsents(slug: string): Promise<void> {
 await groupsAndUsers()
 await tokens()
 await devicesAndConsents(await applications())
-process.stdout.write(`${JSON.stringify(asked)}\n`)
+process.stdout.write(`${JSON.stringify(calls)}\n`)

@@ -13,6 +13,6 @@ registerHooks({
 
 const [document = '', target = ''] = process.argv.slice(2)
 const { default: generate, astToString } = await import('openapi-typescript')
-// A member with a default may be left out of what is sent.
+// A request need not contain a field with a default.
 const types = await generate(readFileSync(document, 'utf8'), { defaultNonNullable: false })
 writeFileSync(target, astToString(types))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import directorySyncB from '../../../src/models/providers/directory_sync_b.ts'
-import { booleanRow, choiceRow, keysRow, referenceRow, testKind, testMembers, textRow } from '../check.ts'
+import { booleanRow, choiceRow, keysRow, referenceRow, testFields, testKind, textRow } from '../check.ts'
 
 testKind(directorySyncB, {
   verboseName: 'Directory Sync B Provider',
@@ -19,7 +19,7 @@ testKind(directorySyncB, {
   },
 })
 
-testMembers(directorySyncB, [
+testFields(directorySyncB, [
   keysRow('property_mappings_group'),
   textRow('client_id', 255, { filled: true }),
   textRow('client_secret', 2_000, { filled: true }),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import ldap from '../../../src/models/providers/ldap.ts'
-import { booleanRow, choiceRow, type Row, referenceRow, testKind, testMembers, textRow } from '../check.ts'
+import { booleanRow, choiceRow, type Row, referenceRow, testFields, testKind, textRow } from '../check.ts'
 
 testKind(ldap, {
   verboseName: 'LDAP Provider',
@@ -22,8 +22,8 @@ testKind(ldap, {
   },
 })
 
-const numberRow = (member: string): Row => [
-  member,
+const numberRow = (field: string): Row => [
+  field,
   [0, 2_000, 2_147_483_647, -2_147_483_648],
   [
     [2_147_483_648, 'Must be at most 2147483647.'],
@@ -35,7 +35,7 @@ const numberRow = (member: string): Row => [
   ],
 ]
 
-testMembers(ldap, [
+testFields(ldap, [
   [
     'base_dn',
     ['DC=ldap,DC=example,DC=com', 'ou=people,dc=example'],

@@ -4,14 +4,14 @@ import {
   booleanRow,
   choiceRow,
   durationRow,
+  fieldOf,
   key,
   keysRow,
-  memberOf,
   type Row,
   referenceRow,
-  ruleFaults,
+  ruleErrors,
+  testFields,
   testKind,
-  testMembers,
   textRow,
 } from '../check.ts'
 
@@ -22,7 +22,7 @@ testKind(oauth2, {
   flows: true,
   required: [],
   secrets: ['client_secret'],
-  madeUp: { client_id: 40, client_secret: 128 },
+  generated: { client_id: 40, client_secret: 128 },
   references: { signing_key: 'certificatekeypair', encryption_key: 'certificatekeypair' },
   defaults: {
     client_type: 'confidential',
@@ -60,10 +60,10 @@ const redirectUris: Row = [
     [[strict('')], '0.url: May not be empty.'],
     [[strict(7)], '0.url: Must be text.'],
     [[strict('x'.repeat(2_001))], '0.url: Must be at most 2000 characters.'],
-    [[{ url: 'https://a.example/cb' }], '0.matching_mode: This member is required.'],
-    [[{ matching_mode: 'strict' }], '0.url: This member is required.'],
+    [[{ url: 'https://a.example/cb' }], '0.matching_mode: This field is required.'],
+    [[{ matching_mode: 'strict' }], '0.url: This field is required.'],
     [[{ matching_mode: 'exact', url: 'https://a.example/cb' }], '0.matching_mode: Must be one of: strict, regex.'],
-    [[{ ...strict('https://a.example/cb'), mode: 1 }], '0: Unknown member: mode.'],
+    [[{ ...strict('https://a.example/cb'), mode: 1 }], '0: Unknown field: mode.'],
     [['https://a.example/cb'], '0: Must be an object.'],
     ['https://a.example/cb\njavascript:alert(1)', '1.url: May not be a javascript: URL.'],
     [null, 'Must be a list.'],
@@ -71,7 +71,7 @@ const redirectUris: Row = [
   ],
 ]
 
-testMembers(oauth2, [
+testFields(oauth2, [
   choiceRow('client_type', 'confidential', 'public'),
   textRow('client_id', 255, { filled: true }),
   textRow('client_secret', 255),
@@ -87,8 +87,8 @@ testMembers(oauth2, [
   keysRow('jwks_sources'),
 ])
 
-test('redirect URIs given a line each are stored as strict ones', () => {
-  const { schema } = memberOf(oauth2, 'redirect_uris')
+test('redirect URIs that are sent one per line are stored as strict ones', () => {
+  const { schema } = fieldOf(oauth2, 'redirect_uris')
   expect(schema.parse('https://a.example/cb\r\n\n  com.example.app:/cb \n')).toEqual([
     strict('https://a.example/cb'),
     strict('com.example.app:/cb'),
@@ -96,17 +96,17 @@ test('redirect URIs given a line each are stored as strict ones', () => {
   expect(schema.parse('')).toEqual([])
 })
 
-test('the client id has a unique column of its own; token sources refer to no model', () => {
-  expect(memberOf(oauth2, 'client_id').place).toEqual({ in: 'column', column: 'oauth2_client_id', json: false })
+test('the client id has a unique column; token sources have no reference target', () => {
+  expect(fieldOf(oauth2, 'client_id').storage).toEqual({ in: 'column', column: 'oauth2_client_id', json: false })
   expect(oauth2.unique).toEqual(['client_id'])
-  expect(memberOf(oauth2, 'jwks_sources').reference).toBeUndefined()
-  expect(memberOf(oauth2, 'jwks_sources').schema.parse([key])).toEqual([key])
+  expect(fieldOf(oauth2, 'jwks_sources').reference).toBeUndefined()
+  expect(fieldOf(oauth2, 'jwks_sources').schema.parse([key])).toEqual([key])
 })
 
 test('only a public client may have an empty secret', () => {
-  expect(ruleFaults(oauth2, { client_type: 'public', client_secret: '' })).toEqual([])
-  expect(ruleFaults(oauth2, { client_type: 'confidential', client_secret: 'x' })).toEqual([])
-  expect(ruleFaults(oauth2, { client_type: 'confidential', client_secret: '' })).toEqual([
+  expect(ruleErrors(oauth2, { client_type: 'public', client_secret: '' })).toEqual([])
+  expect(ruleErrors(oauth2, { client_type: 'confidential', client_secret: 'x' })).toEqual([])
+  expect(ruleErrors(oauth2, { client_type: 'confidential', client_secret: '' })).toEqual([
     'client_secret: May not be empty when client_type is confidential.',
   ])
 })
@@ -116,7 +116,7 @@ test.each([
   [[strict('https://app.example.com/cb'), strict('https://other.example.com/cb')], 'https://app.example.com'],
   [[strict('com.example.app:/cb')], null],
   [[], null],
-  // The first one counts, a pattern too, where it spells out scheme and host.
+  // The first URI counts, also a pattern with a literal scheme and host.
   [[regex('https://app.example.com/.*'), strict('https://other.example.com/cb')], 'https://app.example.com'],
   [[regex('^https:\\/\\/app\\.example\\.com:8443\\/cb$')], 'https://app.example.com:8443'],
   [[regex('https://my\\-app\\.example\\.com')], 'https://my-app.example.com'],

@@ -7,9 +7,9 @@ import {
   httpUrlRow,
   keysRow,
   referenceRow,
-  ruleFaults,
+  ruleErrors,
+  testFields,
   testKind,
-  testMembers,
   textRow,
 } from '../check.ts'
 
@@ -38,7 +38,7 @@ testKind(proxy, {
   },
 })
 
-testMembers(proxy, [
+testFields(proxy, [
   httpUrlRow('external_host'),
   ['external_host', [], [['', 'Must be a URL that starts with']]],
   httpUrlRow('internal_host'),
@@ -100,8 +100,8 @@ test.each([
     ['basic_auth_password_attribute: May not be empty when basic_auth_enabled is true.'],
   ],
   [{ basic_auth_enabled: true, basic_auth_user_attribute: 'user', basic_auth_password_attribute: 'password' }, []],
-])('with %j the rules say %j', (changes, faults) => {
-  expect(ruleFaults(proxy, { ...whole, ...changes })).toEqual(faults)
+])('with %j the rules report %j', (changes, errors) => {
+  expect(ruleErrors(proxy, { ...whole, ...changes })).toEqual(errors)
 })
 
 test('the launch URL is the external host', () => {

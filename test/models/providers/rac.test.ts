@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import rac from '../../../src/models/providers/rac.ts'
-import { booleanRow, durationRow, testKind, testMembers } from '../check.ts'
+import { booleanRow, durationRow, testFields, testKind } from '../check.ts'
 
 testKind(rac, {
   verboseName: 'RAC Provider',
@@ -12,7 +12,7 @@ testKind(rac, {
   defaults: { settings: {}, connection_expiry: 'hours=8', delete_token_on_disconnect: false },
 })
 
-testMembers(rac, [
+testFields(rac, [
   [
     'settings',
     [{}, { 'enable-audio': 'false', nested: { list: [1, null, true] } }],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import radius from '../../../src/models/providers/radius.ts'
-import { booleanRow, testKind, testMembers, textRow } from '../check.ts'
+import { booleanRow, testFields, testKind, textRow } from '../check.ts'
 
 testKind(radius, {
   verboseName: 'Radius Provider',
@@ -9,11 +9,11 @@ testKind(radius, {
   flows: true,
   required: [],
   secrets: ['shared_secret'],
-  madeUp: { shared_secret: 128 },
+  generated: { shared_secret: 128 },
   defaults: { client_networks: '0.0.0.0/0, ::/0', mfa_support: true },
 })
 
-testMembers(radius, [
+testFields(radius, [
   [
     'client_networks',
     ['0.0.0.0/0, ::/0', '10.0.0.0/8,2001:db8::/32'],

@@ -7,9 +7,9 @@ import {
   httpUrlRow,
   key,
   referenceRow,
-  ruleFaults,
+  ruleErrors,
+  testFields,
   testKind,
-  testMembers,
   textRow,
 } from '../check.ts'
 
@@ -45,7 +45,7 @@ testKind(saml, {
   },
 })
 
-testMembers(saml, [
+testFields(saml, [
   httpUrlRow('acs_url'),
   [
     'acs_url',
@@ -93,12 +93,12 @@ test.each([
   [key, true, true, 0],
   [key, false, false, 2],
 ])(
-  'with signing_kp %s, sign_assertion %s and sign_response %s there are %i faults',
+  'with signing_kp %s, sign_assertion %s and sign_response %s there are %i errors',
   (signing_kp, sign_assertion, sign_response, count) => {
-    const faults = ruleFaults(saml, { signing_kp, sign_assertion, sign_response })
-    expect(faults).toHaveLength(count)
-    for (const fault of faults)
-      expect(fault).toContain('With a signing_kp, sign_assertion or sign_response must be true.')
+    const errors = ruleErrors(saml, { signing_kp, sign_assertion, sign_response })
+    expect(errors).toHaveLength(count)
+    for (const error of errors)
+      expect(error).toContain('With a signing_kp, sign_assertion or sign_response must be true.')
   },
 )
 

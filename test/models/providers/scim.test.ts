@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import scim from '../../../src/models/providers/scim.ts'
-import { booleanRow, httpUrlRow, keysRow, referenceRow, testKind, testMembers, textRow } from '../check.ts'
+import { booleanRow, httpUrlRow, keysRow, referenceRow, testFields, testKind, textRow } from '../check.ts'
 
 testKind(scim, {
   verboseName: 'SCIM Provider',
@@ -18,7 +18,7 @@ testKind(scim, {
   },
 })
 
-testMembers(scim, [
+testFields(scim, [
   keysRow('property_mappings_group'),
   httpUrlRow('url'),
   textRow('token', 8_192, { filled: true }),

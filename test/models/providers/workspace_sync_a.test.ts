@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import workspaceSyncA from '../../../src/models/providers/workspace_sync_a.ts'
-import { booleanRow, choiceRow, keysRow, referenceRow, testKind, testMembers, textRow } from '../check.ts'
+import { booleanRow, choiceRow, keysRow, referenceRow, testFields, testKind, textRow } from '../check.ts'
 
 testKind(workspaceSyncA, {
   verboseName: 'Workspace Sync A Provider',
@@ -27,7 +27,7 @@ testKind(workspaceSyncA, {
 
 const longest = `${'a'.repeat(64)}@${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(57)}.com`
 
-testMembers(workspaceSyncA, [
+testFields(workspaceSyncA, [
   keysRow('property_mappings_group'),
   [
     'delegated_subject',

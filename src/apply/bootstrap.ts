@@ -1,0 +1,60 @@
+import { readFile } from 'node:fs/promises'
+import { type Db, patient, type Tx, transaction } from '../db/client.ts'
+import { withEngine } from '../db/engine-tx.ts'
+import { locks } from '../db/locks.ts'
+import { execute } from '../db/raw.ts'
+import { parse } from '../document/yaml.ts'
+import { sha256, uuid7 } from '../ids.ts'
+import { system } from '../permissions.ts'
+import { compile } from '../plan/compile.ts'
+import type { Engine } from '../plan/engine.ts'
+import { newSecret } from '../token-secret.ts'
+import { apply } from './apply.ts'
+import { audit } from './audit.ts'
+
+/** The first start of an installation: the engine applies the bootstrap blueprint. */
+
+const adminName = 'admin'
+
+/**
+ * Runs once per installation: rows that are deleted later, the admin too, are never created again.
+ *
+ * @param bootstrapToken the admin's token, when the operator configured one
+ * @returns the generated token at the first start without a configured one; else null
+ */
+export async function bootstrap(db: Db, engine: Engine, bootstrapToken: string | null): Promise<string | null> {
+  const text = await readFile(new URL('../../blueprints/bootstrap.yaml', import.meta.url), 'utf8')
+  const plan = compile(parse(text), engine.registry)
+  return transaction(
+    db,
+    async (tx) => {
+      await execute(tx, { text: 'SELECT pg_advisory_xact_lock($1)', values: [locks.bootstrap] })
+      const done = await tx.installation.count({ where: { bootstrappedAt: { not: null } } })
+      if (done > 0) return null
+      await tx.installation.create({ data: { id: uuid7(), bootstrappedAt: new Date() } })
+      await withEngine(tx, async (engineTx) => {
+        const { changes } = await apply(engineTx, engine, plan, system, { createOnly: true, expectedKeys: {} })
+        audit(engineTx, { actor: system, action: 'bootstrap', changes })
+      })
+      const secret = bootstrapToken ?? newSecret('api')
+      await storeToken(tx, secret)
+      return bootstrapToken === null ? secret : null
+    },
+    patient,
+  )
+}
+
+async function storeToken(tx: Tx, secret: string): Promise<void> {
+  const admin = await tx.user.findUnique({ where: { username: adminName }, select: { pk: true } })
+  if (admin === null) throw new Error(`blueprints/bootstrap.yaml brings no user ${adminName}`)
+  await tx.token.create({
+    data: {
+      pk: uuid7(),
+      identifier: 'bootstrap',
+      userPk: admin.pk,
+      description: 'Made at the first start',
+      expiring: false,
+      keyHash: new Uint8Array(sha256(secret)),
+    },
+  })
+}

@@ -1,0 +1,50 @@
+import type { EngineReader } from '../db/engine-tx.ts'
+import { ErrorList, Problem } from '../errors.ts'
+import type { Actor } from '../permissions.ts'
+import type { Plan } from '../plan/compile.ts'
+import type { Conditions, Engine } from '../plan/engine.ts'
+import { type Finding, inspect } from '../plan/inspect.ts'
+import { type Keys, pending } from '../plan/resolve.ts'
+import { openSnapshot } from '../plan/snapshot.ts'
+import { forbidden } from '../rights/policy.ts'
+import { addKeyError, alreadyExists, denied } from './refusal.ts'
+
+/**
+ * What the API does before it enqueues: the reads and decisions of the worker, without writing. It reports all errors
+ * that the submitter can fix at once. The worker repeats the checks, because rows may change in between.
+ *
+ * @throws {Problem} `permission_denied`, `invalid` or `precondition_failed`
+ */
+export async function check(
+  reader: EngineReader,
+  engine: Engine,
+  plan: Plan,
+  actor: Actor,
+  conditions: Conditions,
+): Promise<readonly Finding[]> {
+  const keys: Keys = new Map()
+  const findings: Finding[] = []
+  const snapshot = await openSnapshot(reader, engine.registry, plan.steps, { takesKeys: false })
+  for (const step of plan.steps) {
+    const finding = await inspect(reader, engine, snapshot, step, keys)
+    findings.push(finding)
+    const own = finding.isForeign ? undefined : finding.row
+    if (step.id !== undefined) keys.set(step.id, { key: own?.pk ?? pending, isNew: own === undefined })
+  }
+  for (const finding of findings) refuseDenied(finding, await forbidden(reader, engine, actor, finding))
+  for (const finding of findings) addKeyError(finding, conditions)
+  const errors = new ErrorList().include([plan.errors, ...findings.map((finding) => finding.errors)])
+  // `If-None-Match: *` is checked only for a document without errors of its own.
+  if (!plan.errors.any) refuseExisting(findings, conditions)
+  errors.throwIfAny()
+  return findings
+}
+
+export function refuseDenied(finding: Finding, why: string | null): void {
+  if (why !== null) throw new Problem('permission_denied', `${denied('You', finding, why)}.`)
+}
+
+function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions): void {
+  const existing = createOnly ? findings.find(({ row }) => row !== undefined) : undefined
+  if (existing !== undefined) throw new Problem('precondition_failed', `${alreadyExists(existing)}.`)
+}

@@ -1,0 +1,44 @@
+import type { ErrorList, FieldPath } from '../errors.ts'
+import { own } from '../json-object.ts'
+import type { Conditions } from '../plan/engine.ts'
+import { type Finding, verbOf } from '../plan/inspect.ts'
+
+/** Why a document was not applied, as the submitter can read and fix it. Rolls the transaction back. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly reason: 'invalid' | 'permission_denied' | 'precondition_failed' | 'conflict'
+  readonly logs: readonly string[]
+  constructor(reason: Refusal['reason'], logs: readonly string[], cause?: unknown) {
+    super(logs.join('; '), { cause })
+    this.reason = reason
+    this.logs = logs
+  }
+}
+
+/** @returns each error as a line of the log */
+export const errorLines = (errors: ErrorList): string[] =>
+  errors.list.map(({ path, message }) => `rolled back: ${inPath(path)}${message}`)
+
+const inPath = (path: FieldPath) => (path.length > 0 ? `${path.join('.')}: ` : '')
+
+/** A row in messages: `flow "login"`. */
+export const rowName = ({ step, label }: Finding): string => `${step.model.displayName} ${JSON.stringify(label)}`
+
+/** The API and the worker deny in the same words. @param who `You`, or the user name */
+export const denied = (who: string, finding: Finding, why: string): string =>
+  `${who} may not ${verbOf(finding)} ${rowName(finding)}: ${why}`
+
+export const alreadyExists = (finding: Finding): string =>
+  `${rowName(finding)} is there already, and If-None-Match: * allows only to create`
+
+/** Adds an error when the row has another key than the submission expects. */
+export function addKeyError(finding: Finding, { expectedKeys }: Conditions): void {
+  const { step, row, errors } = finding
+  const expected = own(expectedKeys, step.id)
+  if (expected === undefined || expected === row?.pk) return
+  const actual = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
+  errors.add(
+    ['app', 'provider'],
+    `The submission's ${rowName(finding)} ${actual}: leave this field out, or send its key.`,
+  )
+}

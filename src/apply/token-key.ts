@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { type Db, type Tx, transaction } from '../db/client.ts'
+import { withEngine } from '../db/engine-tx.ts'
+import { query } from '../db/raw.ts'
+import type { Keyring } from '../db/seal.ts'
+import { Problem } from '../errors.ts'
+import { type Actor, allows, type Permission } from '../permissions.ts'
+import type { Engine } from '../plan/engine.ts'
+import { holdsAllOf } from '../rights/policy.ts'
+import { audit } from './audit.ts'
+
+/** Finding a token by its identifier, and the one view of a new token's secret. */
+
+type Found = { readonly pk: string; readonly userPk: number }
+
+/**
+ * @param permission that allows the caller to see tokens of other users
+ * @throws {Problem} `not_found`, the same for a token that does not exist and one that may not be seen
+ */
+export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, permission: Permission): Promise<Found> {
+  const token = await tx.token.findUnique({ where: { identifier }, select: { pk: true, userPk: true } })
+  if (token === null || !(token.userPk === actor.pk || allows(actor, permission))) throw notFound()
+  return token
+}
+
+const notFound = () => new Problem('not_found', 'There is no such token.')
+
+/**
+ * Returns a new token's secret, once, and only within a day of its creation. Afterwards only its hash is kept.
+ *
+ * @throws {Problem} `not_found` for a caller who may not see it: the owner may, and a caller with `view_token_key` and
+ *   all rights of the owner; `permission_denied` for a caller who impersonates the owner without that; `key_gone`
+ *   afterwards
+ */
+export function viewKey(
+  db: Db,
+  { keyring }: Pick<Engine, 'keyring'>,
+  actor: Actor,
+  identifier: string,
+  requestId: string,
+): Promise<string> {
+  return transaction(db, async (tx) => {
+    const token = await findToken(tx, actor, identifier, 'view_token_key')
+    const { impersonator } = actor
+    if (impersonator !== undefined && !allows(impersonator, 'view_token_key'))
+      throw new Problem(
+        'permission_denied',
+        'You impersonate another user, and lack the permission view_token_key yourself.',
+      )
+    return withEngine(tx, async (engineTx) => {
+      if (!(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound()
+      const key = await takeKey(tx, keyring, token.pk)
+      const action = 'view_key'
+      const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [] }] as const
+      audit(engineTx, { actor, action, changes, requestId })
+      return key
+    })
+  })
+}
+
+const sealedRow = z.object({ sealed: z.string(), isFresh: z.boolean() })
+
+/** The row lock makes sure that of two callers at the same time only one gets the key. */
+async function takeKey(tx: Tx, keyring: Keyring, pk: string): Promise<string> {
+  const [row] = await query(tx, sealedRow, {
+    text: `SELECT sealed_key AS sealed, created_at > now() - interval '24 hours' AS "isFresh"
+      FROM tokens WHERE pk = $1::uuid AND sealed_key IS NOT NULL FOR UPDATE`,
+    values: [pk],
+  })
+  if (row === undefined || !row.isFresh)
+    throw new Problem('key_gone', 'The key was shown once, or is older than a day: create another token.')
+  await tx.token.update({ where: { pk }, data: { sealedKey: null }, select: { pk: true } })
+  return keyring.open(row.sealed, { table: 'tokens', row: pk, column: 'sealed_key' })
+}

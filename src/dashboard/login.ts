@@ -1,0 +1,58 @@
+import formbody from '@fastify/formbody'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { reader } from '../db/engine-tx.ts'
+import { maxTokenLength } from '../http/access.ts'
+import type { Api } from '../http/api.ts'
+import { type Actor, allows } from '../permissions.ts'
+import { actorOfSession } from '../rights/actor.ts'
+import { basePath, loginPage, loginPath, logoutPage, logoutPath, ownPagePolicy } from './pages.ts'
+import { closeSession, openSession, tokenOfSession } from './session.ts'
+
+/** @returns the user of the session; null unless its token authenticates, and its owner may view the queue */
+export async function operator(db: Db, request: FastifyRequest): Promise<Actor | null> {
+  const pk = tokenOfSession(request)
+  const session = pk === undefined ? null : await actorOfSession(reader(db), { pk })
+  return session !== null && allows(session.actor, 'view_queue') ? session.actor : null
+}
+
+const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTokenLength) })
+
+/** The session is what these routes make, so none of them asks for one. helmet writes into `config`. */
+const open = () => ({ config: { permission: 'anyone' } as const, helmet: ownPagePolicy })
+
+const show = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page)
+
+export async function loginRoutes(app: Api, db: Db): Promise<void> {
+  await app.register(formbody, { bodyLimit: 4_096 })
+
+  app.get(loginPath, open(), async (request, reply) => {
+    if ((await operator(db, request)) !== null) return reply.redirect(`${basePath}/`, 303)
+    return show(reply, loginPage(null))
+  })
+
+  app.post(loginPath, open(), async (request, reply) => {
+    const sent = credentials.safeParse(request.body)
+    const session = sent.success ? await actorOfSession(reader(db), { secret: sent.data.access_token }) : null
+    if (session === null) {
+      reply.code(401).header('WWW-Authenticate', 'Bearer')
+      return show(reply, loginPage('This access token is not valid.'))
+    }
+    const { actor, tokenPk } = session
+    request.actor = actor
+    if (!allows(actor, 'view_queue'))
+      return show(reply.code(403), loginPage('The user of this access token may not view the queue.'))
+    // The browser reports in Origin how it reached this host; a proxy may have ended TLS.
+    const secure = request.headers.origin?.startsWith('https:') === true
+    return openSession(reply, tokenPk, secure).redirect(`${basePath}/`, 303)
+  })
+
+  app.get(logoutPath, open(), async (request, reply) => {
+    const actor = await operator(db, request)
+    if (actor === null) return reply.redirect(loginPath, 303)
+    return show(reply, logoutPage(actor.username, allows(actor, 'manage_queue')))
+  })
+
+  app.post(logoutPath, open(), async (_request, reply) => closeSession(reply).redirect(loginPath, 303))
+}

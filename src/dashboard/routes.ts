@@ -1,0 +1,114 @@
+import { readFile } from 'node:fs/promises'
+import cookie from '@fastify/cookie'
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import type { Keyring } from '../db/seal.ts'
+import { catalogue, Problem } from '../errors.ts'
+import { denied } from '../http/access.ts'
+import type { Api } from '../http/api.ts'
+import { allows } from '../permissions.ts'
+import type { ApplyQueue } from '../queue/backend.ts'
+import { boardFiles, boardPage, boardPolicies, openBoard, queuesOf, uiConfig } from './board.ts'
+import { listFiles } from './files.ts'
+import { loginRoutes, operator } from './login.ts'
+import { isReading, isSameOrigin } from './origin.ts'
+import { basePath, icon, iconPath, loginPath } from './pages.ts'
+import { pagePolicy } from './policy.ts'
+
+/**
+ * /admin/queues/: Bull Board for operators, behind our login. `view_queue` permits viewing, `manage_queue` permits
+ * actions. No action changes stored data: a job only names a run, and the row of the run decides.
+ */
+
+type Parts = { readonly db: Db; readonly keyring: Keyring; readonly queue: ApplyQueue }
+
+/** The hooks below ask for a session instead of a bearer token. */
+const config = { permission: 'anyone' } as const
+
+export function dashboardRoutes(app: Api, { db, keyring, queue }: Parts): void {
+  app.register(async (scope: Api) => {
+    await scope.register(cookie, { secret: keyring.derive('dashboard session') })
+    scope.addHook('onRequest', async ({ method, headers }, reply) => {
+      reply.header('Cache-Control', 'no-store')
+      if (!isReading(method) && !isSameOrigin(headers.origin, headers.host))
+        throw new Problem('permission_denied', 'This takes a request from a page of this host.')
+    })
+    scope.setErrorHandler((error, _request, reply) => {
+      if (!(error instanceof Problem)) throw error
+      const { code, message } = error
+      // The board shows `error`; the rest is what every other path answers.
+      return reply
+        .code(catalogue[code])
+        .type('application/json; charset=utf-8')
+        .send({ error: message, detail: message, code })
+    })
+    scope.get(iconPath, { config }, async (_request, reply) =>
+      reply.type('image/svg+xml').header('Cache-Control', 'private, max-age=86400').send(icon),
+    )
+    await scope.register(async (scope: Api) => loginRoutes(scope, db))
+    await scope.register(async (scope: Api) => boardRoutes(scope, db, queue))
+  })
+}
+
+const maxJobsPerPage = 100
+
+/** The board checks its own parameters, but sets no limit to this one. */
+const boardQuery = z.looseObject({
+  jobsPerPage: z
+    .string()
+    .refine((text) => Number(text) <= maxJobsPerPage, `At most ${maxJobsPerPage}.`)
+    .optional(),
+})
+const schema = { params: z.record(z.string(), z.string()), querystring: boardQuery }
+
+async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<void> {
+  app.addHook('onRequest', async (request, reply) => {
+    const actor = await operator(db, request)
+    if (actor === null) {
+      if (!request.url.startsWith(`${basePath}/api/`)) return reply.redirect(loginPath, 303)
+      throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
+    }
+    request.actor = actor
+    // Does not depend on what the board permits.
+    if (!isReading(request.method) && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+  })
+
+  const board = openBoard()
+  for (const path of [board.pages.route].flat())
+    app.get(`${basePath}${path}`, { config, schema }, async ({ actor }, reply) => {
+      reply.helmet(allows(actor, 'manage_queue') ? boardPolicies.manage : boardPolicies.view)
+      return reply.type('text/html; charset=utf-8').send(boardPage(board, actor.username))
+    })
+
+  const files = listFiles(boardFiles)
+  // helmet writes into `config`, so this route has one of its own.
+  const options = { config: { ...config }, helmet: pagePolicy("'self'"), schema }
+  app.get(`${basePath}/static/*`, options, async ({ params }, reply) => {
+    const file = files.get(params['*'] ?? '')
+    if (file === undefined) throw new Problem('not_found', 'There is nothing here.')
+    return reply
+      .type(file.type)
+      .header('Cache-Control', file.caching)
+      .send(await readFile(file.path))
+  })
+
+  const queues = { view: queuesOf(queue, true), manage: queuesOf(queue, false) }
+  for (const { method, route, handler } of board.routes)
+    for (const path of [route].flat())
+      app.route({
+        method: [method].flat().map((each) => each.toUpperCase()),
+        url: `${basePath}${path}`,
+        config,
+        schema,
+        handler: async ({ actor, params, query, body, log }, reply) => {
+          const seen = allows(actor, 'manage_queue') ? queues.manage : queues.view
+          const request = { queues: seen, uiConfig, params, query, body: Object(body), headers: {} }
+          const answer = await Promise.resolve(handler(request)).catch((error: unknown) => {
+            log.warn({ err: error }, 'the queue did not answer the dashboard')
+            const reason = error instanceof Error ? error.message : error
+            throw new Problem('unavailable', `The queue is away, or refused: ${reason}`, { cause: error })
+          })
+          return reply.code(answer.status ?? 200).send(answer.body)
+        },
+      })
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod'
+import { Problem } from '../errors.ts'
+
+/** The failure as the driver adapter reports it. */
+const adapterFailure = z.object({
+  cause: z.object({
+    kind: z.string(),
+    originalCode: z.string().optional(),
+    constraint: z.object({ index: z.string() }).optional().catch(undefined),
+  }),
+})
+
+/** Prisma's error around it. Its own `P....` codes are less exact. */
+const prismaFailure = z.object({ meta: z.object({ driverAdapterError: adapterFailure }) })
+
+/** COMMIT fails with the adapter's error, other statements with Prisma's. */
+const beneathPrisma = (error: Error) =>
+  (prismaFailure.safeParse(error).data?.meta.driverAdapterError ?? adapterFailure.safeParse(error).data)?.cause
+
+/** The adapter reports broken sockets by kind, without a code. */
+const socketKinds: Readonly<Record<string, string>> = {
+  DatabaseNotReachable: '08001',
+  ConnectionClosed: '08006',
+  SocketTimeout: '08006',
+}
+
+/** SQLSTATE of a PostgreSQL error, Prisma's code, or the operating system's code of a broken socket. */
+export function failureCode(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  const beneath = beneathPrisma(error)
+  if (beneath !== undefined) return beneath.originalCode ?? socketKinds[beneath.kind]
+  if ('code' in error && typeof error.code === 'string') return isOfFile(error) ? undefined : error.code
+  return failureCode(error.cause)
+}
+
+/** Files and sockets have the same codes, such as ENOENT. The system call says which of them failed. */
+const isOfFile = (error: object): boolean =>
+  'syscall' in error && !['connect', 'read', 'write', 'shutdown', 'getaddrinfo'].includes(String(error.syscall))
+
+const socketCodes = new Set([
+  // Too many clients wait at a Unix socket: the server has frozen, or is overloaded.
+  'EAGAIN',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  // Prisma: no connection in time, a closed one, a transaction that could not begin or took too long.
+  'P1001',
+  'P1002',
+  'P1008',
+  'P1017',
+  'P2024',
+  'P2028',
+])
+
+/** Texts of errors that pg throws without a code. */
+const lostTexts = [
+  'Connection terminated',
+  'timeout exceeded when trying to connect',
+  'Client has encountered a connection error',
+  'timeout expired',
+  // The server did not answer in time. The statement may still take effect.
+  'Query read timeout',
+]
+
+/** There is no connection: class 08, 57P0x (shutdown, crash, starting up), 53300, or a socket error. */
+export function isConnectionLost(error: unknown): boolean {
+  if (error instanceof Problem) return error.code === 'unavailable'
+  const code = failureCode(error)
+  if (code !== undefined) return socketCodes.has(code) || /^(08|57P0|53300|25P03|25P04)/.test(code)
+  if (!(error instanceof Error)) return false
+  return lostTexts.some((text) => error.message.includes(text)) || isConnectionLost(error.cause)
+}
+
+/** 55P03: a lock timed out. 57014: a statement timed out. */
+const isBusy = (error: unknown): boolean => ['55P03', '57014'].includes(failureCode(error) ?? '')
+
+const neverConnected = new Set([
+  ...['ECONNREFUSED', 'EAGAIN', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'],
+  ...['08001', '57P03', '53300', 'P1001', 'P2024', 'P2028'],
+])
+
+/** There was no connection, or the server refused the statement: it certainly had no effect. */
+export function didNotHappen(error: unknown): boolean {
+  const cause = error instanceof Problem ? error.cause : error
+  const code = failureCode(cause)
+  if (code !== undefined) return isBusy(cause) || neverConnected.has(code)
+  return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
+}
+
+/** Two transactions collided, and this one was rolled back: it may be tried again. */
+export const isCollision = (error: unknown): boolean => ['40001', '40P01'].includes(failureCode(error) ?? '')
+
+/** Another try may well succeed: serialization failure, deadlock, lock timeout, or a lost connection. */
+export const isTransient = (error: unknown): boolean =>
+  isConnectionLost(error) || isCollision(error) || failureCode(error) === '55P03'
+
+/** A violated constraint, with its name in the migration if Prisma passes it on. */
+export function brokenConstraint(
+  error: unknown,
+): { kind: 'unique' | 'reference' | 'check'; constraint: string | undefined } | undefined {
+  const kind = ({ '23505': 'unique', '23503': 'reference', '23001': 'reference', '23514': 'check' } as const)[
+    failureCode(error) ?? ''
+  ]
+  if (kind === undefined || !(error instanceof Error)) return undefined
+  const constraint = beneathPrisma(error)?.constraint?.index ?? ('constraint' in error ? error.constraint : undefined)
+  return { kind, constraint: typeof constraint === 'string' ? constraint : undefined }
+}
+
+/** As `databaseProblem`, for work that is not tried again: a timeout is `unavailable` too. */
+export const statementProblem = (error: unknown): unknown =>
+  isBusy(error)
+    ? new Problem('unavailable', 'The database is busy. Try again shortly.', { retryAfterS: 1, cause: error })
+    : databaseProblem(error)
+
+/** Turns an outage into a Problem. Other errors stay as they are. */
+export function databaseProblem(error: unknown): unknown {
+  if (error instanceof Problem || !isConnectionLost(error)) return error
+  return new Problem('unavailable', 'The database is away. Try again shortly.', { retryAfterS: 1, cause: error })
+}

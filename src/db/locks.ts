@@ -1,0 +1,25 @@
+import { sha256 } from '../ids.ts'
+
+/** The numbers of all advisory locks. They must only differ. */
+export const locks = {
+  /** One process at a time bootstraps. */
+  bootstrap: 7_201_455_301,
+  /** One process at a time migrates. */
+  migration: 7_201_455_302,
+  /** One worker at a time reconciles. */
+  reconciler: 7_201_455_303,
+  /** One seed at a time. */
+  seed: 7_201_455_304,
+} as const
+
+/** Serialises changes of the group tree and of rights. A trigger of the first migration takes it too. */
+export const rightsLock = `'"groups"'::regclass::oid::bigint`
+
+/** For adding up the row counts of lists. A trigger of the first migration takes it too. */
+export const rowCountsLock = `'"row_counts"'::regclass::oid::bigint`
+
+/** The lock of one name, which serialises applies of the same row. @returns a 64-bit number as text */
+export const nameLock = (table: string, identifiers: readonly unknown[]): string =>
+  sha256(JSON.stringify([table, identifiers]))
+    .readBigInt64BE()
+    .toString()

@@ -1,0 +1,62 @@
+import type pg from 'pg'
+import type { z } from 'zod'
+import { CommitUnknown } from './client.ts'
+import { type EngineTransaction, type EngineTx, explained, firstFailure } from './engine-tx.ts'
+import { databaseProblem, isConnectionLost } from './errors.ts'
+import { checked, type Statement, statementName } from './raw.ts'
+
+/**
+ * Transactions for the engine that send statements without waiting for earlier answers, on the pool of Prisma's adapter.
+ * One line of `workers/blueprint.ts` chooses it. docs/adr/0026-the-worker-pipelines.md has the gain, and how to delete it.
+ */
+export const pipelinedTransaction =
+  (pool: pg.Pool): EngineTransaction =>
+  async (work) => {
+    const client = await pool.connect().catch((error: unknown) => {
+      throw databaseProblem(error)
+    })
+    let broken: Error | undefined
+    const onError = (error: Error) => {
+      broken = error
+    }
+    client.on('error', onError)
+    const sent: Promise<unknown>[] = []
+    const settled = () => Promise.all(sent)
+    try {
+      sent.push(explained(client.query('BEGIN'), (error) => error))
+      const result = await work(open(client, sent))
+      await commit(client, settled())
+      return result
+    } catch (failure) {
+      const error = await firstFailure(failure, settled)
+      if (error instanceof CommitUnknown || isConnectionLost(error)) broken ??= error as Error
+      if (broken === undefined) await client.query('ROLLBACK').catch(onError)
+      throw error instanceof CommitUnknown ? error : databaseProblem(error)
+    } finally {
+      client.off('error', onError)
+      client.release(broken ?? false)
+    }
+  }
+
+function open(client: pg.PoolClient, sent: Promise<unknown>[]): EngineTx {
+  return {
+    query: async <Row>(row: z.ZodType<Row>, statement: Statement) => checked(row, await send<Row>(client, statement)),
+    send: (statement, explain = (error) => error) => void sent.push(explained(send(client, statement), explain)),
+  }
+}
+
+async function send<Row>(client: pg.PoolClient, { text, values }: Statement): Promise<Row[]> {
+  const { rows } = await client.query({ name: statementName(text), text, values: [...values] })
+  return rows as Row[]
+}
+
+/** @param sent fails when a statement failed that was sent without waiting; PostgreSQL then answers COMMIT with ROLLBACK */
+async function commit(client: pg.PoolClient, sent: Promise<unknown>): Promise<void> {
+  try {
+    const [{ command }] = await Promise.all([client.query('COMMIT'), sent])
+    if (command !== 'COMMIT') throw new Error(`the transaction ended in ${command}`)
+  } catch (error) {
+    if (isConnectionLost(error)) throw new CommitUnknown('connection lost while committing', { cause: error })
+    throw error
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * A blueprint: entries that are applied in document order, in one transaction. `yaml.ts` prints and parses it,
+ * `compile.ts` checks it against the models.
+ */
+
+/** `!KeyOf id`: the key of an earlier entry of the same document. */
+export class KeyOf {
+  readonly id: string
+  constructor(id: string) {
+    this.id = id
+  }
+}
+
+/** `!Find [model, {field: value}]`: the key of the one row that these fields name. */
+export class Find {
+  readonly model: string
+  readonly identifiers: Readonly<Record<string, unknown>>
+  constructor(model: string, identifiers: Readonly<Record<string, unknown>>) {
+    this.model = model
+    this.identifiers = identifiers
+  }
+}
+
+/**
+ * `present`: create, or update what is listed. `created`: create once, leave alone afterwards.
+ * `must_created`: create, refuse when it exists. `absent`: delete.
+ */
+export const entryStates = ['present', 'created', 'must_created', 'absent'] as const
+export type EntryState = (typeof entryStates)[number]
+
+export type Entry = {
+  readonly model: string
+  /** The name of the entry in `!KeyOf` of later entries. */
+  readonly id?: string
+  readonly state: EntryState
+  /** Fields that find the row. */
+  readonly identifiers: Readonly<Record<string, unknown>>
+  /** The other fields, as they shall be; a field that is not listed is kept. */
+  readonly attrs: Readonly<Record<string, unknown>>
+}
+
+export type Blueprint = {
+  readonly version: 1
+  readonly metadata: { readonly name: string }
+  readonly entries: readonly Entry[]
+}
+
+/** Limits of a document. Bytes are of UTF-8; nodes are scalars, lists and mappings. */
+export const documentLimits = { bytes: 4_194_304, nodes: 100_000, depth: 40, entries: 1_000 } as const

@@ -1,0 +1,16 @@
+import type { Registry } from '../models/registry.ts'
+import type { Blueprint } from './document.ts'
+
+export const masked = '********'
+
+/** @returns a copy of the document with the value of every secret field masked */
+export function mask(blueprint: Blueprint, registry: Registry): Blueprint {
+  const entries = blueprint.entries.map((entry) => {
+    const model = registry.byName(entry.model)
+    // A field that the model does not have is masked too: it may hold a secret.
+    const isPublic = (name: string, value: unknown) => value === null || model?.fields.get(name)?.secret === false
+    const attrs = Object.entries(entry.attrs).map(([name, value]) => [name, isPublic(name, value) ? value : masked])
+    return { ...entry, attrs: Object.fromEntries(attrs) }
+  })
+  return { ...blueprint, entries }
+}

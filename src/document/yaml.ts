@@ -1,0 +1,146 @@
+import {
+  CORE_SCHEMA,
+  constructFromEvents,
+  DUMP_SCHEMA,
+  defineScalarTag,
+  defineSequenceTag,
+  dump,
+  EVENT_ALIAS,
+  EVENT_POP,
+  EVENT_SCALAR,
+  type Event,
+  NOT_RESOLVED,
+  parseEvents,
+  SCALAR_STYLE_PLAIN,
+  YAMLException,
+} from 'js-yaml'
+import { z } from 'zod'
+import { Problem } from '../errors.ts'
+import { filledLine } from '../models/fields.ts'
+import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
+
+const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
+  resolve: (source) => (source === '' ? NOT_RESOLVED : new KeyOf(source)),
+  identify: (value) => value instanceof KeyOf,
+  represent: (value: KeyOf) => value.id,
+})
+
+const findTag = defineSequenceTag<unknown[], Find>('!Find', {
+  create: () => [],
+  addItem: (carrier, item) => {
+    carrier.push(item)
+  },
+  finalize: toFind,
+  identify: (value) => value instanceof Find,
+  represent: (value: Find) => [value.model, value.identifiers],
+})
+
+const findArguments = z.tuple([z.string(), z.record(z.string(), z.unknown())])
+
+function toFind(carrier: unknown[]): Find {
+  const parsed = findArguments.safeParse(carrier)
+  if (!parsed.success) throw new YAMLException('!Find takes a model and fields: !Find [service_flows.flow, {slug: x}]')
+  return new Find(...parsed.data)
+}
+
+const printSchema = DUMP_SCHEMA.withTags(keyOfTag, findTag)
+const parseSchema = CORE_SCHEMA.withTags(keyOfTag, findTag)
+
+/** Prints a blueprint as YAML text that `parse` reads back as an equal document. */
+export function print(blueprint: Blueprint): string {
+  return dump(blueprint, { schema: printSchema, noRefs: true, lineWidth: 120 })
+}
+
+const fields = z.record(z.string(), z.unknown())
+
+/** The form of a blueprint. @param model the schema of an entry's `model` */
+export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
+  z.strictObject({
+    version: z.literal(1),
+    metadata: z.strictObject({ name: filledLine(255) }),
+    entries: z
+      .array(
+        z.strictObject({
+          model,
+          id: filledLine(255).exactOptional().meta({ description: 'What later entries call it.' }),
+          state: z.enum(entryStates).default('present').meta({
+            description:
+              '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted.',
+          }),
+          identifiers: fields.meta({ description: 'Fields that find the row.' }),
+          attrs: fields
+            .default({})
+            .meta({ description: 'The other fields, as they shall be; what is not listed stays as it is.' }),
+        }),
+      )
+      .min(1)
+      .max(documentLimits.entries),
+  })
+
+const documentSchema = blueprintForm(z.string())
+
+/**
+ * Parses a blueprint's YAML text. Anchors, aliases, merge keys and unknown tags are refused, so that a document cannot
+ * expand to more than its text.
+ *
+ * @throws {Problem} `invalid`, with line and column where there is one
+ */
+export function parse(text: string): Blueprint {
+  if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
+  return readDocument(construct(text))
+}
+
+/** Checks that a value has the form of a blueprint, for example one that was sent as JSON, without tags. */
+export function readDocument(value: unknown): Blueprint {
+  const parsed = documentSchema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw refused(`${issue?.path.join('.') || 'the document'}: ${issue?.message}`)
+}
+
+function construct(text: string): unknown {
+  try {
+    const events = parseEvents(text, { maxDepth: documentLimits.depth })
+    refuseExpansion(events, text)
+    const documents = constructFromEvents(events, {
+      source: text,
+      schema: parseSchema,
+      maxAliases: 0,
+      maxTotalMergeKeys: 0,
+    })
+    if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`)
+    return documents[0]
+  } catch (error) {
+    if (!(error instanceof YAMLException)) throw error
+    const { mark, reason } = error
+    const at = mark === undefined ? '' : ` (line ${mark.line + 1}, column ${mark.column + 1})`
+    throw refused(`${reason}${at}`)
+  }
+}
+
+function refuseExpansion(events: readonly Event[], text: string): void {
+  let nodes = 0
+  for (const event of events) {
+    if (event.type !== EVENT_POP) nodes += 1
+    if (event.type === EVENT_ALIAS)
+      throw refused(`uses an alias (*): write the value out${lineAndColumn(text, event.anchorStart - 1)}`)
+    if ('anchorStart' in event && event.anchorStart >= 0)
+      throw refused(`uses an anchor (&): write the value out${lineAndColumn(text, event.anchorStart - 1)}`)
+    // A quoted '<<' is text; a plain one is a merge key to other YAML readers.
+    const isMerge =
+      event.type === EVENT_SCALAR &&
+      event.style === SCALAR_STYLE_PLAIN &&
+      event.tagStart < 0 &&
+      text.slice(event.valueStart, event.valueEnd) === '<<'
+    if (isMerge) throw refused(`uses a merge key (<<): write the fields out${lineAndColumn(text, event.valueStart)}`)
+  }
+  if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`)
+}
+
+function lineAndColumn(text: string, offset: number): string {
+  const before = text.slice(0, offset).split('\n')
+  return ` (line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1})`
+}
+
+const refused = (why: string) =>
+  new Problem('invalid', 'The blueprint cannot be read.', { fields: { blueprint: [`The blueprint ${why}.`] } })

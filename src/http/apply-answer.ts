@@ -1,0 +1,90 @@
+import type { FastifyReply } from 'fastify'
+import { z } from 'zod'
+import { ErrorList, Problem } from '../errors.ts'
+import type { Run } from '../runs/ledger.ts'
+import type { Undecided } from '../runs/submit.ts'
+import type { Documented } from './documented.ts'
+import { runPath } from './paths.ts'
+
+/** Conditions and answers of the two routes that apply something. */
+
+/** Declared although it is not supported yet: its refusal names it, and a mistyped one too. */
+export const applyQuery = z.strictObject({ dry_run: z.unknown().optional() })
+
+export const applyAnswer = z.object({
+  applied: z.boolean().meta({ description: 'False: it was rolled back, for the reason in `logs`.' }),
+  logs: z.array(z.string()).meta({
+    description: 'A sentence for each thing that happened.',
+    examples: [
+      ['provider oauth2 "grafana" created (pk 12)', 'application "grafana" updated: meta_launch_url'],
+      ['provider oauth2 "grafana" unchanged', 'application "grafana" unchanged'],
+    ],
+  }),
+})
+
+/** Headers and error codes of an apply. */
+export const applyDocument = {
+  codes: ['outcome_unknown', 'precondition_failed', 'cancelled'],
+  headers: z.object({
+    'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
+  }),
+  answerHeaders: ['Content-Location'],
+} satisfies Documented
+
+/** @throws {Problem} for an outcome that the document did not cause: unknown, an outage, another client was first */
+export function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.infer<typeof applyAnswer> {
+  if (typeof run === 'string') {
+    reply.header('Location', runPath(id))
+    throw new Problem('outcome_unknown', undecided[run](runPath(id)))
+  }
+  reply.header('Content-Location', runPath(id))
+  throwIfNotOk(run)
+  return { applied: run.applied === true, logs: [...run.logs] }
+}
+
+const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
+  locked: (path) => `A worker has it, but did not finish in time. Its outcome will stand at ${path}.`,
+  unknown: (path) =>
+    `The database went away before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
+}
+
+/** An error that the submitter cannot fix in the document is not a 200. */
+function throwIfNotOk({ reason, logs }: Run): void {
+  const detail = logs.join(' ')
+  switch (reason) {
+    // Another client created it after the check. The answer is the same as that of the check.
+    case 'precondition_failed':
+      throw new Problem('precondition_failed', detail)
+    // Every worker that took it died.
+    case 'unavailable':
+      throw new Problem('unavailable', detail, { retryAfterS: 1 })
+    case 'server_error':
+      throw new Problem('server_error', detail)
+  }
+}
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>
+
+export function isCreateOnly(headers: Headers): boolean {
+  const value = headers['if-none-match']
+  if (value === undefined) return false
+  if (value === '*') return true
+  const errors = new ErrorList()
+  errors.add(['If-None-Match'], 'Only * is taken: create, and refuse what is there already.')
+  errors.throwIfAny()
+  return false
+}
+
+/** Refuses what is not supported yet, instead of ignoring it: an ignored `dry_run` would deploy. */
+export function refuseUnbuilt(headers: Headers, { dry_run }: z.infer<typeof applyQuery>): void {
+  const errors = new ErrorList()
+  if (dry_run !== undefined) errors.add(['dry_run'], 'Not supported yet: leave it out, and what is sent is applied.')
+  if (headers['idempotency-key'] !== undefined)
+    errors.add(['Idempotency-Key'], 'Not supported yet: leave it out. Sending the same body again is safe.')
+  if (/respond-async/i.test(String(headers.prefer ?? '')))
+    errors.add(['Prefer'], 'respond-async is not supported yet: leave it out.')
+  if (errors.any)
+    throw new Problem('not_supported', 'The request asks for something that is not supported yet.', {
+      fields: errors.tree(),
+    })
+}

@@ -1,0 +1,34 @@
+import type { z } from 'zod'
+import type { ProblemCode } from '../errors.ts'
+import type { JsonObject } from '../json-object.ts'
+import type { Permission } from '../permissions.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** For the API's description, beside the route's schemas and permission. */
+    document?: Documented
+  }
+}
+
+/** What the schemas of a route do not say: a body that the handler validates itself, and its refusals. */
+export type Documented = {
+  /** Error codes beside those that follow from the route's schemas and permission. */
+  readonly codes?: readonly ProblemCode[]
+  /** Request headers that it reads. */
+  readonly headers?: z.ZodObject
+  readonly answerHeaders?: readonly string[]
+  readonly body?: () => z.ZodType
+  /** Examples of bodies, by name. */
+  readonly examples?: () => JsonObject
+  /** An example of a body that is not JSON. */
+  readonly text?: () => string
+  /** Permissions that some requests need beside that of the route. */
+  readonly alsoNeeds?: readonly Need[]
+}
+
+/** A permission that some requests of an operation need. */
+export type Need = {
+  readonly permission: 'superuser' | Permission | readonly Permission[]
+  /** Which requests: `for another user`, `to add members`. */
+  readonly when: string
+}

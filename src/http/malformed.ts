@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto'
+import { type IncomingMessage, maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import { catalogue, Problem } from '../errors.ts'
+import { bodyOf } from './problems.ts'
+
+/** Requests that Node refuses, by its error code. They reach no route and no hook. */
+const refusals: Readonly<Record<string, () => Problem>> = {
+  HPE_HEADER_OVERFLOW: () =>
+    new Problem('headers_too_large', `The first line and the headers are larger than ${maxHeaderSize} bytes.`),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: () => new Problem('too_large', 'The chunk extensions of the body are too large.'),
+  ERR_HTTP_REQUEST_TIMEOUT: () => new Problem('too_slow', 'The request did not arrive in time.'),
+}
+
+/** Answers on the socket, and closes it: where the next request begins is not known. */
+export const answerMalformed =
+  (log: FastifyBaseLogger) =>
+  (error: Error & { code?: string }, socket: Socket): void => {
+    // The client closed the connection.
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+    const problem =
+      refusals[error.code ?? '']?.() ?? new Problem('invalid_http', 'The request is not valid HTTP.', { cause: error })
+    const id = randomUUID()
+    log.debug({ err: error, request: id, code: problem.code }, problem.message)
+    if (isForMalformed(socket)) socket.write(answer(problem, id))
+    socket.destroy()
+  }
+
+function answer(problem: Problem, id: string): string {
+  const status = catalogue[problem.code]
+  const body = JSON.stringify(bodyOf(status, problem))
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${id}`,
+    '',
+    body,
+  ].join('\r\n')
+}
+
+type Exchange = { readonly request: IncomingMessage; readonly response: ServerResponse }
+const latest = new WeakMap<Socket, Exchange>()
+
+/** Remembers the latest request of each connection, and refuses one without a Host header. */
+export function refuseMalformed(app: FastifyInstance): void {
+  app.server.on('request', (request, response) => void latest.set(request.socket, { request, response }))
+  // Not by Node's `requireHostHeader`, whose answer is empty.
+  app.addHook('onRequest', async ({ raw: { headers, httpVersion } }) => {
+    if (headers.host === undefined && httpVersion === '1.1')
+      throw new Problem('invalid_http', 'HTTP/1.1 asks for a Host header.')
+  })
+}
+
+/**
+ * Whether the client would match an answer with the malformed request. While the answer to an earlier request is
+ * pending, the client would take it for that one, and an apply that succeeds would look refused.
+ */
+function isForMalformed(socket: Socket): boolean {
+  const last = latest.get(socket)
+  if (last === undefined) return true
+  return last.request.complete ? last.response.writableFinished : !last.response.headersSent
+}

@@ -1,0 +1,209 @@
+import { z } from 'zod'
+import { isObject } from '../json-object.ts'
+import { storable, storableJson, username } from '../models/syntax.ts'
+
+/** What a list may be narrowed by: each filter is a query parameter and the condition that it means. */
+export type Filter<Field extends string = string, Value = unknown> = {
+  /** What the parameter may be, as the query string has it. */
+  readonly schema: z.ZodType<Value>
+  /** What it is about: a field of the model, or a named expression. */
+  readonly on: Field | Expression
+  /**
+   * @param on the column or expression, in SQL
+   * @param bind gives the placeholder of a value; it is never text of the statement
+   */
+  readonly condition: (on: string, value: Value, bind: Bind) => string
+  /** For values that must name something: which of them do, in SQL of one column, `value`. */
+  readonly known?: { readonly displayName: string; among(placeholder: string): string }
+}
+
+export type Bind = (value: unknown) => string
+
+/** SQL over the list's table, under a name of its own in `find.ts`. */
+export type Expression = { readonly sql: string }
+
+const once = 'Send this parameter once.'
+
+/** A text in which LIKE takes every character literally. */
+export const likeLiterally = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
+
+/** A text as a query string holds it: one value, of which each character can be stored. */
+export const queryText = (max = 255) =>
+  z
+    .string(once)
+    .max(max, `Must be at most ${max} characters.`)
+    .superRefine((text, context) => {
+      const error = storable(text)
+      if (error !== undefined) context.addIssue({ code: 'custom', message: error })
+    })
+
+/** `true` or `false`, in any case. */
+export const queryBoolean = z
+  .string(once)
+  .regex(/^(true|false)$/i, 'Must be true or false.')
+  .transform((text) => text.toLowerCase() === 'true')
+
+/** @param max the largest number that means something */
+export function queryInteger(min: number, max: number) {
+  const range = `Must be from ${min} to ${max}.`
+  return z
+    .string(once)
+    .regex(/^-?\d{1,100}$/, 'Must be a whole number.')
+    .transform(Number)
+    .pipe(z.int(range).min(min, range).max(max, range))
+}
+
+const queryUuid = z
+  .string(once)
+  .pipe(z.guid('Must be a UUID.'))
+  .transform((text) => text.toLowerCase())
+const queryKey = queryInteger(1, 2_147_483_647)
+
+/** The database knows no year 0. */
+const queryTime = z
+  .string(once)
+  .pipe(z.iso.datetime({ offset: true, error: 'Must be a date-time such as 2026-11-20T08:15:00Z.' }))
+  .refine((text) => !text.startsWith('0000'), 'Must be after year 0.')
+
+/** A parameter that may be repeated: a row matches when one of its values does. */
+const repeated = <Item extends z.ZodType>(item: Item, max = 100) =>
+  z.preprocess((sent) => (Array.isArray(sent) ? sent : [sent]), z.array(item).max(max, `Send at most ${max} of these.`))
+
+const filter = <Field extends string, Value>(declared: Filter<Field, Value>) => declared as Filter<Field>
+
+/** A field that has this very value. @param type the column's type in PostgreSQL */
+const is = <Field extends string>(on: Field, type: string, schema: z.ZodType) =>
+  filter({ on, schema, condition: (column, value, bind) => `${column} = ${bind(value)}::${type}` })
+
+export const equals = <Field extends string>(field: Field) => is(field, 'text', queryText())
+export const hasUuid = <Field extends string>(field: Field) => is(field, 'uuid', queryUuid)
+export const hasKey = <Field extends string>(field: Field) => is(field, 'integer', queryKey)
+
+/** @param on SQL that is true or false, and never null */
+const isTrueOf = <Field extends string>(on: Field | Expression) =>
+  filter({ on, schema: queryBoolean, condition: (sql, value) => (value ? sql : `NOT ${sql}`) })
+
+export const isTrue = <Field extends string>(field: Field) => isTrueOf(field)
+export const holds = (expression: Expression) => isTrueOf<never>(expression)
+
+export const startsWith = <Field extends string>(on: Field) =>
+  filter({
+    on,
+    schema: queryText(),
+    condition: (column, value, bind) => `${column} LIKE ${bind(`${likeLiterally(value)}%`)}`,
+  })
+
+/** One of the enum's values. @param type the column's type in PostgreSQL */
+export const isOneOf = <Field extends string>(
+  on: Field,
+  type: string,
+  values: readonly [string, ...string[]],
+  meta: { readonly description?: string } = {},
+) =>
+  filter({
+    on,
+    schema: repeated(z.enum(values, `Must be one of: ${values.join(', ')}.`)).meta(meta),
+    condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
+  })
+
+/** At this time or later. */
+export const isSince = <Field extends string>(on: Field) =>
+  filter({ on, schema: queryTime, condition: (column, value, bind) => `${column} >= ${bind(value)}::timestamptz` })
+
+/** Earlier than this time. */
+export const isBefore = <Field extends string>(on: Field) =>
+  filter({ on, schema: queryTime, condition: (column, value, bind) => `${column} < ${bind(value)}::timestamptz` })
+
+const queryUsername = queryText(150).superRefine((sent, context) => {
+  const error = username(sent)
+  if (error !== undefined) context.addIssue({ code: 'custom', message: error })
+})
+
+type Relation = {
+  readonly displayName: string
+  readonly table: string
+  /** The keys of rows that are related directly to those that stand as `named`, in SQL. */
+  readonly keys: string
+}
+
+const groups: Relation = {
+  displayName: 'group',
+  table: 'groups',
+  keys: 'SELECT m.user_pk FROM memberships m JOIN groups named ON named.pk = m.group_pk',
+}
+
+const members: Relation = {
+  displayName: 'user',
+  table: 'users',
+  keys: 'SELECT m.group_pk FROM memberships m JOIN users named ON named.pk = m.user_pk',
+}
+
+/** Related to any of the rows that this column names; a value that names nothing is an error. */
+function related(
+  { displayName, table, keys }: Relation,
+  column: string,
+  [type, item]: [type: string, item: z.ZodType<string | number>],
+): Filter<'pk'> {
+  const among = (values: string) => `named.${column} = ANY(${values}::${type}[])`
+  return filter({
+    on: 'pk',
+    schema: repeated(item),
+    condition: (key, value, bind) => `${key} IN (${keys} WHERE ${among(bind(value))})`,
+    known: {
+      displayName,
+      among: (values) => `SELECT named.${column}::text AS value FROM ${table} named WHERE ${among(values)}`,
+    },
+  })
+}
+
+export const groupsByPk = related(groups, 'pk', ['uuid', queryUuid])
+export const groupsByName = related(groups, 'name', ['text', queryText()])
+export const membersByPk = related(members, 'pk', ['integer', queryKey])
+export const membersByUsername = related(members, 'username', ['text', queryUsername])
+
+const maxAttributeKeys = 20
+const attributesText = z
+  .string(once)
+  .max(10_000, 'Must be at most 10000 characters.')
+  .meta({
+    description:
+      'A JSON object that must be contained: `{"address": {"city": "Bern"}}`, or `{"address__city": "Bern"}`.',
+    examples: ['{"department": "it"}'],
+  })
+
+/** A JSON object that must be contained, at any depth; `a__b` means `b` in `a`. Several members must all be there. */
+export const contains = <Field extends string>(on: Field) =>
+  filter({
+    on,
+    schema: attributesText.transform((text, context) => {
+      const members = membersOf(text)
+      const error = errorOf(members)
+      if (error === undefined) return (members ?? []).map(nest)
+      context.addIssue({ code: 'custom', message: error })
+      return z.NEVER
+    }),
+    condition: (column, objects, bind) =>
+      objects.map((object) => `${column} @> ${bind(JSON.stringify(object))}::jsonb`).join(' AND ') || 'true',
+  })
+
+function errorOf(members: readonly [string, unknown][] | undefined): string | undefined {
+  if (members === undefined) return 'Must be a JSON object, such as {"department": "it"}.'
+  if (members.length > maxAttributeKeys) return `Must have at most ${maxAttributeKeys} members.`
+  // As it is meant: a name with many `__` nests as deep as braces do.
+  return members.map((member) => storableJson(nest(member))).find((error) => error !== undefined)
+}
+
+/** @returns undefined when it is no object */
+function membersOf(text: string): [string, unknown][] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? Object.entries(value) : undefined
+  } catch {
+    // The caller reports it, in words.
+    return undefined
+  }
+}
+
+/** `['a__b', 1]` -> `{ a: { b: 1 } }` */
+const nest = ([path, value]: [string, unknown]): unknown =>
+  path.split('__').reduceRight((inner: unknown, name) => ({ [name]: inner }), value)

@@ -1,0 +1,248 @@
+import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { query, type Statement, unprepared } from '../db/raw.ts'
+import type { FieldOf, Key } from '../views/view.ts'
+import { type Expression, type Filter, likeLiterally } from './filters.ts'
+
+/**
+ * The statements that find and count the rows of a list: Prisma's models do not say what they need, and their `contains`
+ * takes no index (docs/adr/0027-lists-find-keys-and-prisma-reads-rows.md). Values are parameters, always.
+ */
+
+/** What a model is called in SQL. `unique`: fields of which no two rows have the same value; the first is the key. */
+type Table<Model extends Prisma.ModelName> = {
+  readonly name: string
+  readonly unique: readonly [FieldOf<Model>, ...FieldOf<Model>[]]
+}
+
+/** Models that are listed. `checkList` compares them with the database at start. */
+const tables = {
+  User: { name: 'users', unique: ['pk', 'uuid', 'username'] },
+  Group: { name: 'groups', unique: ['pk', 'numPk', 'name'] },
+  TotpDevice: { name: 'totp_devices', unique: ['pk', 'uuid'] },
+  UserConsent: { name: 'user_consents', unique: ['pk'] },
+  Run: { name: 'runs', unique: ['id'] },
+} satisfies { [Model in Prisma.ModelName]?: Table<Model> }
+
+export type ListedModel = keyof typeof tables
+
+export const tableOf = (
+  model: ListedModel,
+): { readonly name: string; readonly unique: readonly [string, ...string[]] } => tables[model]
+
+/** `isActive` -> `is_active`, as `schema.prisma` maps them. */
+export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** A text that is searched; `{pattern}` is what its lower case is LIKE. Each has its trigram index, except that of runs. */
+type Search = Expression
+
+export const userText: Search = {
+  sql: `lower(users.username || ' ' || users.name || ' ' || users.email || ' ' || users.uuid::text) LIKE {pattern}`,
+}
+export const groupName: Search = { sql: 'lower(groups.name) LIKE {pattern}' }
+export const deviceName: Search = { sql: 'lower(totp_devices.name) LIKE {pattern}' }
+export const consentUsername: Search = {
+  sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
+}
+export const runTitle: Search = { sql: 'lower(runs.title) LIKE {pattern}' }
+
+/**
+ * Whether a user is a superuser, by a group or one above it. The groups that make superusers are few: they are found
+ * once for a statement, and looked up among the groups of each user.
+ */
+export const isSuperuser: Expression = {
+  sql: `EXISTS (SELECT FROM memberships m WHERE m.user_pk = users.pk AND m.group_pk = ANY (ARRAY(
+    SELECT ga.group_pk FROM groups sg JOIN group_ancestors ga ON ga.ancestor_pk = sg.pk WHERE sg.is_superuser)))`,
+}
+
+/** Which rows a list has, and in which orders. */
+export type Listed<Model extends ListedModel = ListedModel> = {
+  readonly view: { readonly model: Model }
+  /**
+   * How the list knows its size when nothing narrows it. `kept`: triggers on the table keep it in `row_counts`
+   * (docs/adr/0012-lists-know-their-size.md). `rows`: its rows are counted.
+   */
+  readonly count: 'kept' | 'rows'
+  /** Every term of `search` must be in it. */
+  readonly search: Search
+  /** What `ordering` may name. */
+  readonly order: Readonly<Record<string, FieldOf<Model>>>
+  /** Callers without the permission see their own rows only; without a permission, so do all. */
+  readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
+  /** A boolean field that is true of all rows of the list. */
+  readonly always?: FieldOf<Model>
+}
+
+export type Sorted = { readonly field: string; readonly descending: boolean }
+
+/** What a request asks of a list. */
+export type Asked = {
+  readonly filters: readonly { readonly name: string; readonly filter: Filter; readonly value: unknown }[]
+  readonly terms: readonly string[]
+  /** The owner's key; undefined: all owners. */
+  readonly own: number | null | undefined
+  readonly ordering: readonly Sorted[]
+  /** Neither filters nor terms nor an order: a statement that is sent again and again, and so is prepared. */
+  readonly isPlain: boolean
+  readonly page: number
+  readonly page_size: number
+}
+
+class Values {
+  readonly list: unknown[] = []
+  readonly bind = (value: unknown): string => `$${this.list.push(value)}`
+}
+
+/** Callers can make any number of other texts; a connection keeps what is prepared. */
+const made = (text: string, { list: values }: Values, { isPlain }: Asked): Statement =>
+  isPlain ? { text, values } : unprepared({ text, values })
+
+/** Rows of a page unless `page_size` says otherwise. */
+export const usualPageSize = 100
+
+/** Beyond this many, a walk along the order's index soon meets a page of them. */
+const maxSorted = 25_000
+
+const keysSchema = z.array(z.union([z.number(), z.string()]))
+const foundRow = z.object({
+  count: z.int(),
+  /** The keys of the page, in order; null when they are not known yet. */
+  keys: keysSchema.nullable(),
+  /** By parameter, which values name nothing. */
+  unknown: z.record(z.string(), z.array(z.string())),
+})
+const pageRow = z.object({ keys: keysSchema })
+
+export type Found = {
+  readonly count: number
+  readonly unknown: z.output<typeof foundRow>['unknown']
+  /** Reads the keys of the page, in order, once it is known that there is such a page. */
+  readKeys(): Promise<readonly Key[]>
+}
+
+/** Counts the rows that are left, and finds those of one page: one statement, or two for pages far inside the list. */
+export async function find(tx: Tx, list: Listed, asked: Asked): Promise<Found> {
+  const statement = isNarrowed(list, asked) ? matchingStatement(list, asked) : sizeStatement(list, asked)
+  const [found] = await query(tx, foundRow, statement)
+  if (found === undefined) throw new Error('a statement that always has a row had none')
+  const { count, unknown, keys } = found
+  return { count, unknown, readKeys: async () => keys ?? readPage(tx, list, asked, count) }
+}
+
+const isNarrowed = ({ always }: Listed, { own, filters, terms }: Asked): boolean =>
+  always !== undefined || own !== undefined || filters.length > 0 || terms.length > 0
+
+/** The size of a whole list, and the keys of its first page. */
+function sizeStatement(list: Listed, asked: Asked): Statement {
+  const { name } = tableOf(list.view.model)
+  const size =
+    list.count === 'kept'
+      ? `SELECT coalesce(sum(c.rows), 0) FROM row_counts c WHERE c.table_name = '${name}'`
+      : `SELECT count(*) FROM ${name}`
+  const values = new Values()
+  const keys = asked.page === 1 ? keysOf(list, asked, Number.POSITIVE_INFINITY, values) : 'NULL'
+  return made(`SELECT (${size})::integer AS count, ${keys} AS keys, '{}'::jsonb AS unknown`, values, asked)
+}
+
+/**
+ * PostgreSQL guesses badly how many rows a search or an attribute matches, and would walk along the order's index past
+ * all the others: so what matches is found first.
+ */
+function matchingStatement(list: Listed, asked: Asked): Statement {
+  const { name } = tableOf(list.view.model)
+  const values = new Values()
+  const from = `${name} WHERE ${conditionsOf(list, asked, values).join(' AND ')}`
+  const sorts = sortsOf(list, asked.ordering)
+  const columns = sorts.map(({ column }, index) => `${column} AS o${index}`)
+  const order = sorts.map(({ descending }, index) => `o${index} ${descending ? 'DESC' : 'ASC'}`)
+  const start = values.bind(startOf(asked))
+  const text = `WITH matching AS MATERIALIZED (
+      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from} LIMIT ${maxSorted + 1}),
+    few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${maxSorted} AS is_all FROM matching)
+    SELECT (CASE WHEN is_all THEN number ELSE (SELECT count(*) FROM ${from}) END)::integer AS count,
+      CASE WHEN is_all THEN ARRAY(
+        SELECT key FROM matching ORDER BY ${order.join(', ')} LIMIT ${values.bind(asked.page_size)} OFFSET ${start}) END AS keys,
+      ${unknownOf(asked, values)} AS unknown
+    FROM few`
+  return made(text, values, asked)
+}
+
+function unknownOf({ filters }: Asked, { bind }: Values): string {
+  const pairs = filters.flatMap(({ name, filter, value }) => {
+    if (filter.known === undefined) return []
+    const sent = bind([value].flat().map(String))
+    return `'${name}', ARRAY(SELECT s FROM unnest(${sent}::text[]) s WHERE s NOT IN (${filter.known.among(sent)}))`
+  })
+  return `jsonb_build_object(${pairs.join(', ')})`
+}
+
+/** The keys of one page of a list that has this many rows. */
+async function readPage(tx: Tx, list: Listed, asked: Asked, total: number): Promise<readonly Key[]> {
+  const values = new Values()
+  const text = `SELECT ${keysOf(list, asked, total, values)} AS keys`
+  const [found] = await query(tx, pageRow, made(text, values, asked))
+  const keys = found?.keys ?? []
+  return isBehindMiddle(asked, total) ? keys.toReversed() : keys
+}
+
+const startOf = ({ page, page_size }: Asked): number => (page - 1) * page_size
+
+const isBehindMiddle = (asked: Asked, total: number): boolean => startOf(asked) > total / 2
+
+/**
+ * The keys of one page, by index alone where one has them in order. Pages behind the middle are counted from the end:
+ * their keys come backwards.
+ *
+ * @param total rows in all; infinite when it is not known yet, for the first page
+ */
+function keysOf(list: Listed, asked: Asked, total: number, values: Values): string {
+  const conditions = conditionsOf(list, asked, values)
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+  const isBackward = isBehindMiddle(asked, total)
+  const order = sortsOf(list, asked.ordering).map(
+    ({ column, descending }) => `${column} ${descending === isBackward ? 'ASC' : 'DESC'}`,
+  )
+  const start = startOf(asked)
+  const size = Math.min(asked.page_size, total - start)
+  const offset = isBackward ? total - start - size : start
+  // The usual page is planned once, for what it is; of a number that is yet to come, a plan would be a guess.
+  const isUsual = asked.isPlain && size === usualPageSize && offset === 0
+  const limits = isUsual ? `LIMIT ${usualPageSize}` : `LIMIT ${values.bind(size)} OFFSET ${values.bind(offset)}`
+  return `ARRAY(SELECT ${keyOf(list)} FROM ${tableOf(list.view.model).name} ${where} ORDER BY ${order.join(', ')} ${limits})`
+}
+
+const keyOf = ({ view: { model } }: Listed): string => qualified(model, tableOf(model).unique[0])
+
+const qualified = (model: ListedModel, field: string): string => `${tableOf(model).name}.${columnOf(field)}`
+
+/** The key breaks ties, so that a row is on one page only; in the last field's direction, so that an index serves both. */
+function sortsOf(
+  { view: { model }, order }: Listed,
+  ordering: readonly Sorted[],
+): { column: string; descending: boolean }[] {
+  const { unique } = tableOf(model)
+  const sorts: { column: string; descending: boolean }[] = []
+  for (const { field: name, descending } of ordering) {
+    const field = order[name] ?? unique[0]
+    sorts.push({ column: qualified(model, field), descending })
+    if (unique.includes(field)) return sorts
+  }
+  return [...sorts, { column: qualified(model, unique[0]), descending: sorts.at(-1)?.descending === true }]
+}
+
+/** @returns none for a list that nothing narrows */
+function conditionsOf({ view: { model }, search, own, always }: Listed, asked: Asked, { bind }: Values): string[] {
+  return [
+    ...(always === undefined ? [] : [qualified(model, always)]),
+    ...(asked.own === undefined || own === undefined ? [] : [`${qualified(model, own.field)} = ${bind(asked.own)}`]),
+    ...asked.filters.map(({ filter: { on, condition }, value }) => {
+      const sql = typeof on === 'string' ? qualified(model, on) : on.sql
+      return `(${condition(sql, value, bind)})`
+    }),
+    ...asked.terms.map((term) => {
+      const pattern = `lower(${bind(`%${likeLiterally(term)}%`)})`
+      return `(${search.sql.replaceAll('{pattern}', () => pattern)})`
+    }),
+  ]
+}

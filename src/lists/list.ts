@@ -1,0 +1,123 @@
+import { z } from 'zod'
+import { type Db, type Tx, transaction } from '../db/client.ts'
+import { ErrorList, Problem } from '../errors.ts'
+import type { Api } from '../http/api.ts'
+import { type Access, type Actor, allows } from '../permissions.ts'
+import { readUidOf } from '../views/uid.ts'
+import type { FieldOf, Reading, View } from '../views/view.ts'
+import { checkList } from './check.ts'
+import { type Filter, queryBoolean } from './filters.ts'
+import { type Asked, type Found, find, type Listed, type ListedModel } from './find.ts'
+import { envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
+import { isStreamed, maxSendingMs, type PageWriter, pageText } from './stream.ts'
+
+/** A list as a declaration: the route, its parameters and its statements are made of it. */
+export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & {
+  readonly path: string
+  readonly permission: Access
+  readonly summary: string
+  readonly view: View<Model>
+  /** As `ordering` has it. */
+  readonly defaultOrder: string
+  /** What is compared of a related object that `order` names, for the description. */
+  readonly compared?: Readonly<Record<string, string>>
+  readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
+  /** The parameter that leaves related objects out, such as `include_groups`. */
+  readonly include?: string
+}
+
+/**
+ * Serves a list.
+ *
+ * Answers 400 naming each parameter that is unknown or wrong, 404 `invalid_page` beyond the last page, else the page in
+ * its envelope. Its keys and count are found first, then its rows are read by key, all in one snapshot. The application
+ * does not become ready when the database lacks what the declaration names.
+ */
+export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>): void {
+  const schema = {
+    summary: spec.summary,
+    querystring: parametersOf(spec),
+    response: { 200: envelopeOf(spec.view.schema) },
+  }
+  const config = { permission: spec.permission, document: { alsoNeeds: alsoNeedsOf(spec) } }
+  app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
+  app.get(spec.path, { config, schema }, async ({ query, actor }, reply) => {
+    const asked = askedOf(spec, query, actor)
+    const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query) }
+    reply.type('application/json; charset=utf-8')
+    return pageText((page) => writePage(page, db, spec, asked, reading))
+  })
+}
+
+const fieldsOf = ({ order, filters, own, always }: ListSpec): string[] =>
+  [
+    ...Object.values(order),
+    ...Object.values(filters).map(({ on }) => (typeof on === 'string' ? on : undefined)),
+    ...[own?.field, always],
+  ].filter((field) => field !== undefined)
+
+const alsoNeedsOf = ({ own }: ListSpec) =>
+  own?.unless === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]
+
+function parametersOf(spec: ListSpec) {
+  const { filters, include } = spec
+  return z.strictObject({
+    ...pageParameters(spec),
+    ...Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()])),
+    ...(include !== undefined && { [include]: queryBoolean.default(true) }),
+  })
+}
+
+type Query = Readonly<Record<string, unknown>> & z.output<ReturnType<typeof parametersOf>>
+
+const isIncluded = ({ include }: ListSpec, query: Query): boolean => include === undefined || query[include] === true
+
+function askedOf({ filters, own, defaultOrder }: ListSpec, query: Query, actor: Actor): Asked {
+  const { page, page_size, search: terms, ordering } = query
+  const sent = Object.entries(filters).flatMap(([name, filter]) =>
+    query[name] === undefined ? [] : [{ name, filter, value: query[name] }],
+  )
+  const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
+  return {
+    filters: sent,
+    terms,
+    own: seesAll ? undefined : actor.pk,
+    ordering: ordering ?? toSorted(defaultOrder),
+    isPlain: sent.length + terms.length === 0 && ordering === undefined,
+    page,
+    page_size,
+  }
+}
+
+/** The transaction ends with what is read last, and not with what is sent last. */
+async function writePage(page: PageWriter, db: Db, spec: ListSpec, asked: Asked, reading: Reading): Promise<void> {
+  const read = async (tx: Tx) => {
+    const { count, unknown, readKeys } = await find(tx, spec, asked)
+    refuseUnknown(unknown, asked)
+    page.begin(toEnvelope(asked, count))
+    let last: readonly object[] = []
+    const keys = await readKeys()
+    if (keys.length === 0) return last
+    for await (const batch of spec.view.read(tx, keys, reading)) {
+      await page.add(last)
+      last = batch
+    }
+    if (!last.some(isStreamed)) return last
+    await page.add(last)
+    return []
+  }
+  const last = await transaction(db, read, {
+    isolationLevel: 'RepeatableRead',
+    plans: 'auto',
+    longestMs: maxSendingMs,
+  })
+  await page.add((await spec.view.complete?.(db, last)) ?? last)
+}
+
+function refuseUnknown(unknown: Found['unknown'], { filters }: Asked): void {
+  const errors = new ErrorList()
+  for (const { name, filter } of filters)
+    for (const value of unknown[name] ?? [])
+      errors.add([name], `There is no ${filter.known?.displayName} ${JSON.stringify(value)}.`)
+  if (errors.any) throw new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
+}

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { Problem } from '../errors.ts'
+import { queryInteger, queryText } from './filters.ts'
+import { type Sorted, usualPageSize } from './find.ts'
+
+/** Pages, orders and searches: what all lists share. */
+
+export const maxPageSize = 1_000
+/** No table has as many rows. */
+const maxPage = 1_000_000_000_000
+const maxTerms = 8
+
+/** The envelope around the results of a list. */
+export const envelopeOf = (item: z.ZodObject): z.ZodType =>
+  z.object({
+    pagination: z
+      .object({
+        next: z.int().meta({ description: 'Number of the next page; 0: there is none.' }),
+        previous: z.int().meta({ description: 'Number of the previous page; 0: there is none.' }),
+        count: z.int().meta({ description: 'How many results there are on all pages, exactly.' }),
+        current: z.int(),
+        total_pages: z.int(),
+        start_index: z.int(),
+        end_index: z.int(),
+      })
+      .meta({
+        id: 'Pagination',
+        examples: [{ next: 2, previous: 0, count: 23, current: 1, total_pages: 3, start_index: 1, end_index: 10 }],
+      }),
+    results: z.array(item),
+  })
+
+type Orders = {
+  readonly order: Readonly<Record<string, string>>
+  readonly defaultOrder: string
+  readonly compared?: Readonly<Record<string, string>>
+}
+
+export const pageParameters = ({ order, defaultOrder, compared = {} }: Orders) => ({
+  page: queryInteger(1, maxPage).default(1),
+  page_size: queryInteger(1, maxPageSize).default(usualPageSize),
+  search: queryText(200)
+    .transform(toTerms)
+    .default([])
+    .meta({ description: 'Every word must be in what is searched.' }),
+  ordering: queryText(200)
+    .transform((text, context) => {
+      const sorted = toSorted(text)
+      const unknown = sorted.filter(({ field }) => !Object.hasOwn(order, field))
+      if (unknown.length === 0) return sorted
+      context.addIssue({ code: 'custom', message: `May name only: ${Object.keys(order).join(', ')}.` })
+      return z.NEVER
+    })
+    .optional()
+    .meta({
+      description: `A comma list of ${Object.keys(order)
+        .map((name) => (compared[name] === undefined ? name : `${name} (by ${compared[name]})`))
+        .join(
+          ', ',
+        )}; \`-\` before one: descending. Default: ${defaultOrder}. Texts are in the order of the database's collation: with the embedded database by code point.`,
+    }),
+})
+
+function toTerms(text: string, context: z.RefinementCtx): string[] {
+  const terms = text.split(/\s+/u).filter((term) => term !== '')
+  if (terms.length <= maxTerms) return terms
+  context.addIssue({ code: 'custom', message: `Must be at most ${maxTerms} words.` })
+  return z.NEVER
+}
+
+/** `name,-pk`; a field that is named again changes nothing. */
+export function toSorted(text: string): Sorted[] {
+  const sorted = new Map<string, Sorted>()
+  for (const part of text.split(',')) {
+    const [, minus, field = ''] = /^\s*(-?)\s*(.*?)\s*$/.exec(part) ?? []
+    if (!sorted.has(field)) sorted.set(field, { field, descending: minus === '-' })
+  }
+  return [...sorted.values()]
+}
+
+/** @throws {Problem} `invalid_page` beyond the last one */
+export function toEnvelope({ page, page_size }: { page: number; page_size: number }, count: number) {
+  const total_pages = Math.max(1, Math.ceil(count / page_size))
+  if (page > total_pages) {
+    const pages = total_pages === 1 ? 'is 1 page' : `are ${total_pages} pages`
+    throw new Problem('invalid_page', `There ${pages}: page ${page} is beyond the last.`)
+  }
+  const start = (page - 1) * page_size
+  return {
+    next: page < total_pages ? page + 1 : 0,
+    previous: page - 1,
+    count,
+    current: page,
+    total_pages,
+    start_index: count === 0 ? 0 : start + 1,
+    end_index: Math.min(start + page_size, count),
+  }
+}

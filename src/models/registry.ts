@@ -1,0 +1,129 @@
+import { readdir } from 'node:fs/promises'
+import { type Permission, permissionsOf, specialPermissions } from '../permissions.ts'
+import application from './application.ts'
+import certificateKeyPair from './certificate-key-pair.ts'
+import type { Model, ReferenceTarget } from './define.ts'
+import flow from './flow.ts'
+import group from './group.ts'
+import propertyMapping from './property-mapping.ts'
+import type { ProviderModel } from './provider.ts'
+import { defineRole } from './role.ts'
+import token from './token.ts'
+import totpDevice from './totp-device.ts'
+import user from './user.ts'
+import userConsent from './user-consent.ts'
+
+/** All models of this installation, loaded at start. */
+export type Registry = {
+  byName(name: string): Model | undefined
+  readonly models: readonly Model[]
+  /** The rows that references may name, by reference target. */
+  readonly targets: ReadonlyMap<string, ReferenceTarget>
+  readonly kinds: ReadonlyMap<string, ProviderModel>
+  /** The valid values of `provider_model`. */
+  readonly providerModels: readonly string[]
+}
+
+const plainModels: readonly Model[] = [
+  ...[flow, propertyMapping, certificateKeyPair],
+  ...[group, user, token, totpDevice],
+  ...[application, userConsent],
+]
+
+/**
+ * Finds the provider kinds and builds the registry.
+ *
+ * @throws when a file in `providers/` does not declare the kind it is named after, two models share a name, or a
+ *   reference has no target
+ */
+export async function loadRegistry(): Promise<Registry> {
+  return buildRegistry(plainModels, await loadKinds(new URL('./providers/', import.meta.url)))
+}
+
+/** The registry of the given models. Roles may hold the permissions of these models. */
+export function buildRegistry(plain: readonly Model[], kinds: readonly ProviderModel[]): Registry {
+  const role = defineRole(
+    permissionsFor(['role', ...plain.map(({ resource }) => resource), ...kinds.map(({ resource }) => resource)]),
+  )
+  const models: readonly Model[] = [role, ...plain, ...kinds]
+  const byName = new Map<string, Model>()
+  for (const model of models) {
+    if (byName.has(model.name)) throw new Error(`Two models are called ${model.name}.`)
+    byName.set(model.name, model)
+  }
+  const targets = targetsOf(models, kinds)
+  for (const model of models) checkReferences(model, targets)
+  return {
+    byName: (name) => byName.get(name),
+    models,
+    targets,
+    kinds: new Map(kinds.map((model) => [model.provider.kind, model])),
+    providerModels: kinds.map(({ name }) => name),
+  }
+}
+
+function targetsOf(models: readonly Model[], kinds: readonly ProviderModel[]): Map<string, ReferenceTarget> {
+  const targets = new Map<string, ReferenceTarget>()
+  for (const { name, target, table, key } of models) {
+    const existing = targets.get(target)
+    if (existing !== undefined && (existing.table !== table || existing.key !== key)) {
+      throw new Error(
+        `${name}: the reference target ${target} has the table ${existing.table} with ${existing.key} keys.`,
+      )
+    }
+    targets.set(target, { table, key })
+  }
+  const backchannel = kinds.filter(({ provider }) => provider.backchannel).map(({ provider }) => provider.kind)
+  const providers = targets.get('provider')
+  if (providers !== undefined)
+    targets.set('backchannel provider', { ...providers, only: { column: 'kind', values: backchannel } })
+  return targets
+}
+
+function checkReferences(model: Model, targets: ReadonlyMap<string, ReferenceTarget>): void {
+  for (const { name, reference, storage } of model.fields.values()) {
+    if (reference === undefined) {
+      if (storage.in === 'link') throw new Error(`${model.name}: ${name} is a link, but no reference.`)
+      continue
+    }
+    if (!targets.has(reference.target))
+      throw new Error(`${model.name}: ${name} refers to ${reference.target}, which no model is.`)
+    // A foreign key keeps the referenced row from being deleted: a column, a link or the reference table must have it.
+    const hasForeignKey =
+      storage.in === 'column' || storage.in === 'link' || model.referenceRows?.columns[reference.target] !== undefined
+    if (!hasForeignKey)
+      throw new Error(
+        `${model.name}: ${name} refers to ${reference.target}, which ${model.referenceRows?.table ?? model.table} has no column for.`,
+      )
+  }
+}
+
+/** The closed list of permission names. */
+export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly Permission[] =>
+  permissionsFor(models.map(({ resource }) => resource))
+
+const permissionsFor = (resources: readonly string[]): Permission[] =>
+  [...specialPermissions, ...[...new Set(resources)].flatMap(permissionsOf)].sort()
+
+/** Each file of the folder declares the provider kind that it is named after. */
+export async function loadKinds(folder: URL): Promise<ProviderModel[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.ts')).sort()
+  return Promise.all(files.map((file) => loadKind(new URL(file, folder), file.slice(0, -'.ts'.length))))
+}
+
+async function loadKind(url: URL, kind: string): Promise<ProviderModel> {
+  const loaded: { default?: unknown } = await import(url.href)
+  const model = loaded.default
+  if (!isProviderModel(model))
+    throw new Error(
+      `models/providers/${kind}.ts does not export a provider kind: export default defineProvider({ ... }).`,
+    )
+  if (model.provider.kind !== kind)
+    throw new Error(
+      `models/providers/${kind}.ts declares the kind ${model.provider.kind}: a file is named after its kind.`,
+    )
+  return model
+}
+
+const isProviderModel = (value: unknown): value is ProviderModel =>
+  typeof value === 'object' && value !== null && 'provider' in value && 'fields' in value && value.fields instanceof Map

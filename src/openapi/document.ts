@@ -1,0 +1,86 @@
+import manifest from '../../package.json' with { type: 'json' }
+import type { JsonObject } from '../json-object.ts'
+import { nameSchemas } from './names.ts'
+import { type Operation, type Route, toOperation } from './operation.ts'
+import { nameOf, problemResponse } from './problems.ts'
+
+/** The description of these routes, sorted by path. @param prefix the path that they have in common */
+export function toDocument(routes: readonly Route[], prefix: string): JsonObject {
+  nameSchemas()
+  const components = new Map<string, unknown>()
+  const operations = routes.map((route) => toOperation(route, prefix, components)).sort(byPath)
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const { path, method, operation } of operations) paths[path] = { ...paths[path], [method]: operation }
+  const statuses = [...new Set(operations.flatMap((each) => each.statuses))].sort()
+  const responses = statuses.map((status) => [nameOf(status), problemResponse(status, components)])
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Gatewright', version: manifest.version, description, license: { name: 'MIT', identifier: 'MIT' } },
+    servers: [{ url: '/', description: 'This installation.' }],
+    security: [{ bearer: [] }],
+    tags: tags.filter(({ name }) => operations.some(({ operation }) => String(operation.tags) === name)),
+    paths,
+    components: {
+      schemas: Object.fromEntries([...components].sort(([one], [other]) => (one < other ? -1 : 1))),
+      responses: Object.fromEntries(responses),
+      parameters,
+      headers,
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'An access token: `Authorization: Bearer <ACCESS_TOKEN>`. The first start creates one for the admin.',
+        },
+      },
+    },
+  }
+}
+
+const methods = ['get', 'post', 'put', 'patch', 'delete']
+
+function byPath(one: Operation, other: Operation): number {
+  if (one.path !== other.path) return one.path < other.path ? -1 : 1
+  return methods.indexOf(one.method) - methods.indexOf(other.method)
+}
+
+const description = `One call applies an application and its provider in one transaction. Others serve the users, groups, tokens, devices
+and consents around it.
+
+- Bodies and answers are JSON. A body has at most 1 MiB, 32 levels of nesting and 10 000 values.
+- An unknown parameter or field is refused; the message names it, and the nearest known one. Read-only fields are
+  accepted in bodies and ignored, so that an answer can be sent back.
+- A 400 names **every** error: messages by field, nested as the body is. Every other refusal is \`{detail, code}\`.
+- Lists come in pages: \`page\`, \`page_size\` (at most 1000), \`ordering\` (separated by commas, \`-\` for descending),
+  \`search\` (every word must match). \`count\` is exact.
+- A path answers 405 to a method that it does not take. \`Allow\` lists the methods that it takes.
+- \`x-permission\` lists what an operation needs: any one of these permissions, or \`authenticated\`, or \`superuser\`.
+  \`x-also-needs\` lists what some of its requests need as well.`
+
+const tags = [
+  { name: 'authenticators', description: 'Devices that prove who a user is.' },
+  { name: 'blueprints', description: 'Submissions and their results.' },
+  { name: 'core', description: 'Applications, groups, tokens, users and their consents.' },
+]
+
+const parameters = {
+  'Impersonate-User': {
+    name: 'Impersonate-User',
+    in: 'header',
+    description:
+      'The username of the user to impersonate. It needs the permission `impersonate`; only a superuser may impersonate a superuser. Audit rows name both users.',
+    'x-permission': ['impersonate'],
+    schema: { type: 'string', maxLength: 150 },
+  },
+}
+
+const headers = {
+  'Content-Location': { description: 'The run, which has the details.', schema: { type: 'string' } },
+  Location: { description: 'The run, which will have the result.', schema: { type: 'string' } },
+  'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer' } },
+  'WWW-Authenticate': { schema: { type: 'string', const: 'Bearer' } },
+  'X-Request-Id': {
+    description: 'The id that was sent, or a new one. The log, the run and the audit rows have it.',
+    schema: { type: 'string' },
+  },
+}

@@ -1,0 +1,72 @@
+import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
+import type { JsonObject } from '../json-object.ts'
+import { queryBoolean } from '../lists/filters.ts'
+import { bodyExamples } from './names.ts'
+
+/** The schemas that others refer to, by name. */
+export type Components = Map<string, unknown>
+
+type Direction = 'input' | 'output'
+type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }
+
+/**
+ * The JSON Schema 2020-12 of a zod schema. Each part that has a name (`.meta({ id })`) becomes a component.
+ *
+ * @throws when two different schemas have one name
+ */
+export function toJsonSchema(schema: z.core.$ZodType, io: Direction, components: Components): JsonObject {
+  const { $schema, $defs = {}, ...converted } = convert(schema, io)
+  for (const [name, found] of Object.entries($defs)) {
+    const example = bodyExamples[name]
+    const component = { ...relocated(found), ...(example && { examples: [example] }) }
+    const known = components.get(name)
+    if (known !== undefined && !isDeepStrictEqual(known, component)) throw new Error(`Two schemas are called ${name}.`)
+    components.set(name, component)
+  }
+  return relocated(converted)
+}
+
+const convert = (schema: z.core.$ZodType, io: Direction) =>
+  z.toJSONSchema(schema, { io, unrepresentable: 'any', override: (node) => fix(node, io) })
+
+const relocated = (schema: object): JsonObject =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'))
+
+/** zod describes the texts of a query string as texts; a reader needs the types that they are converted to. */
+function fix({ zodSchema, jsonSchema }: Node, io: Direction): void {
+  if (zodSchema === queryBoolean) replaceBy(jsonSchema, { type: 'boolean' })
+  if (zodSchema instanceof z.ZodPipe && io === 'input') {
+    const { in: from, out: to } = zodSchema.def
+    if (!(from instanceof z.ZodTransform) && !(to instanceof z.ZodTransform)) replaceBy(jsonSchema, convert(to, io))
+    // Every number in a query string is an integer.
+    if (jsonSchema.type === 'number') jsonSchema.type = 'integer'
+  }
+  if (zodSchema instanceof z.ZodDefault && isOfType(zodSchema.def.defaultValue, jsonSchema.type))
+    jsonSchema.default = zodSchema.def.defaultValue
+  omitImplied(jsonSchema)
+}
+
+function replaceBy(
+  jsonSchema: z.core.JSONSchema.BaseSchema,
+  { $schema, ...other }: z.core.JSONSchema.BaseSchema,
+): void {
+  for (const key of Object.keys(jsonSchema)) if (key !== 'description') Reflect.deleteProperty(jsonSchema, key)
+  Object.assign(jsonSchema, other)
+}
+
+/** A default has the type after conversion. It is shown only where a request sends that type, too. */
+function isOfType(value: unknown, type: unknown): boolean {
+  if (Array.isArray(value)) return type === 'array'
+  if (typeof value === 'number') return type === 'integer' || type === 'number'
+  return typeof value === type
+}
+
+/** Removes what follows from the rest of the schema. */
+function omitImplied(jsonSchema: z.core.JSONSchema.BaseSchema): void {
+  const { format, minimum, maximum } = jsonSchema
+  if (format === 'uuid' || format === 'date-time') delete jsonSchema.pattern
+  if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames
+}

@@ -1,0 +1,105 @@
+import { STATUS_CODES } from 'node:http'
+import { z } from 'zod'
+import { catalogue, type ProblemCode } from '../errors.ts'
+import { bodyLimits } from '../http/body.ts'
+import { bodyOf } from '../http/problems.ts'
+import type { JsonObject } from '../json-object.ts'
+import { type Components, toJsonSchema } from './json-schema.ts'
+
+/** The refusals of the API, made from the catalogue of error codes. */
+
+/** For each code: when an answer has it, and a message that it may have. */
+const texts: Readonly<Record<ProblemCode, readonly [when: string, example: string]>> = {
+  outcome_unknown: [
+    'It is not known yet whether it was applied. The run at `Location` will have the result.',
+    'A worker has it, but did not finish in time. Its outcome will stand at /api/v3/blueprints/runs/01a1fd66-cb34-7782-913d-bbffaaf714c9/.',
+  ],
+  invalid: ['Parameters, headers or fields are not valid. The answer names every one.', 'The request is not valid.'],
+  invalid_json: ['The body cannot be parsed.', 'The body is not JSON (line 3, column 7).'],
+  invalid_http: ['The request is not valid HTTP.', 'The request is not valid HTTP.'],
+  not_supported: [
+    'The request needs something that is not supported yet.',
+    'The request asks for something that is not supported yet.',
+  ],
+  not_authenticated: [
+    'The access token is missing or not valid. The answer is the same for every reason.',
+    'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.',
+  ],
+  permission_denied: ['The caller is authenticated, but lacks a permission.', 'You lack the permission view_user.'],
+  not_found: ['The object does not exist, or the caller may not see it.', 'There is nothing here.'],
+  invalid_page: ['The page is beyond the last one.', 'There are 2 pages: page 3 is beyond the last.'],
+  method_not_allowed: ['The path does not take this method.', 'This path takes GET, POST.'],
+  too_slow: ['The request did not arrive in time.', 'The request did not arrive in time.'],
+  key_gone: ['The key was shown already. It is shown only once.', 'The key was shown already.'],
+  precondition_failed: [
+    'The object exists already, and `If-None-Match: *` was sent.',
+    'The application "grafana" exists.',
+  ],
+  too_large: ['The body is too large.', `The body is larger than ${bodyLimits.bytes} bytes.`],
+  unsupported_media_type: ['The body has another media type, or is compressed.', 'Send application/json.'],
+  too_many_requests: ['There were too many requests. Try again after `Retry-After` seconds.', 'Try again later.'],
+  headers_too_large: ['The headers are too large.', 'The first line and the headers are larger than 16384 bytes.'],
+  server_error: [
+    'An error of this service. A different request does not help.',
+    'Something went wrong inside. Ask for request 6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21.',
+  ],
+  cancelled: [
+    'Not applied, and nothing was changed. The same request may be sent again.',
+    'Not applied: no worker took it in time. Nothing was changed; try again shortly.',
+  ],
+  unavailable: [
+    'The database or the queue does not answer. Try again.',
+    'The database does not answer. Try again shortly.',
+  ],
+}
+
+const messages = z.array(z.string())
+
+const fieldErrors = z.record(z.string(), z.union([messages, z.lazy((): z.ZodType => fieldErrors)])).meta({
+  id: 'MemberErrors',
+  description: 'Messages by field. Nested objects are nested; items of a list are keyed by their index.',
+  examples: [{ slug: ['May hold only letters, digits, hyphens and underscores.'] }],
+})
+
+const codesOf = (status: number) =>
+  Object.keys(catalogue)
+    .filter((code): code is ProblemCode => catalogue[code as ProblemCode] === status)
+    .sort()
+
+const bodySchema = (status: number): z.ZodType =>
+  status === 400
+    ? z
+        .object({ code: z.enum(codesOf(status)), non_field_errors: messages.optional() })
+        .catchall(z.union([messages, fieldErrors]))
+        .meta({ id: nameOf(status), description: 'Messages by parameter, header or field.' })
+    : z.object({ detail: z.string(), code: z.enum(codesOf(status)) }).meta({ id: nameOf(status) })
+
+/** `NotFound` of 404. */
+export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
+
+/** The headers of an answer by status, without `X-Request-Id`, which every answer has. */
+const headersOf: Readonly<Record<number, readonly string[]>> = {
+  202: ['Location'],
+  401: ['WWW-Authenticate'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
+}
+
+/** The answer with this status, for `components.responses`. */
+export function problemResponse(status: number, components: Components): JsonObject {
+  const codes = codesOf(status)
+  const schema = toJsonSchema(bodySchema(status), 'output', components)
+  const examples = codes.map((code) => {
+    const [, message] = texts[code]
+    const fields = code === 'invalid' ? { fields: { page_size: ['Must be at most 1000.'] } } : {}
+    return [code, { value: bodyOf(status, { code, message, fields: undefined, ...fields }) }]
+  })
+  return {
+    description: codes.map((code) => `\`${code}\`: ${texts[code][0]}`).join('\n\n'),
+    headers: headersNamed(...(headersOf[status] ?? [])),
+    content: { 'application/json': { schema, examples: Object.fromEntries(examples) } },
+  }
+}
+
+export const headersNamed = (...names: string[]): JsonObject =>
+  Object.fromEntries(['X-Request-Id', ...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]))

@@ -1,0 +1,77 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { z } from 'zod'
+import type { Field, Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+
+/**
+ * The bodies that the engine validates, as schemas for the description. They are made of the schemas that the engine
+ * has for each field. The engine checks field by field, so that it reports every error at once; rules that span fields
+ * are not part of a schema.
+ */
+
+type Use = 'create' | 'change'
+
+/** @param use a new row has required fields, a change has none */
+export function writable(registry: Registry, model: string, use: Use): z.ZodType {
+  const found = registry.byName(model)
+  if (found === undefined) throw new Error(`There is no model ${model}.`)
+  return fieldsOf(registry, found, use).meta({ id: nameOf(`${use}_${found.resource}`) })
+}
+
+/** The body of a submission: one variant for each provider kind. */
+export function submission(registry: Registry): z.ZodType {
+  const application = registry.byName('service_core.application')
+  if (application === undefined) throw new Error('There is no application.')
+  const app = fieldsOf(registry, application, 'create').meta({ id: 'ApplicationMembers' })
+  const variants = [...registry.kinds.values()].map((kind) => {
+    const provider = fieldsOf(registry, kind, 'create').meta({ id: nameOf(`${kind.provider.kind}_provider`) })
+    return z
+      .strictObject({ app, provider_model: z.literal(kind.name), provider })
+      .meta({ id: nameOf(`${kind.provider.kind}_submission`), title: kind.provider.verboseName })
+  })
+  return z.xor(variants)
+}
+
+/** The submissions in `examples/`, by kind. They work on every installation; a build may leave the folder out. */
+export function submissionExamples({ kinds }: Registry): Readonly<Record<string, unknown>> {
+  const shipped = [...kinds.values()].flatMap(({ provider: { kind, verboseName } }) => {
+    const file = new URL(`../../examples/${kind}.json`, import.meta.url)
+    return existsSync(file)
+      ? [[kind, { summary: verboseName, value: JSON.parse(readFileSync(file, 'utf8')) }] as const]
+      : []
+  })
+  return Object.fromEntries(shipped)
+}
+
+const readOnly = z.unknown().optional().meta({ readOnly: true, description: 'Read-only: ignored when it is sent.' })
+
+function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
+  const shape: Record<string, z.ZodType> = {}
+  for (const field of model.fields.values()) shape[field.name] = schemaOf(registry, model, field, use)
+  for (const name of model.readOnly) shape[name] ??= readOnly
+  return z.strictObject(shape)
+}
+
+function schemaOf({ models }: Registry, { owner }: Model, field: Field, use: Use): z.ZodType {
+  const { name, schema, required, initial, reference, secret, generate } = field
+  const isNew = use === 'create'
+  const [only, ...others] = models.filter(({ target }) => target === reference?.target)
+  const target = only !== undefined && others.length === 0 ? only.displayName : reference?.target
+  const notes = [
+    reference && (reference.many ? `The keys of the ${target}s.` : `The key of the ${target}.`),
+    isNew && name === owner && 'Default: the caller.',
+    isNew && generate && 'Generated when it is left out.',
+    secret && 'Stored encrypted. Answers do not have it.',
+  ].filter((note) => typeof note === 'string')
+  const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }
+  if (isNew && required && name !== owner) return schema.meta(note)
+  if (isNew && initial !== undefined) return schema.default(initial).meta(note)
+  return schema.optional().meta(note)
+}
+
+/** `WorkspaceSyncAProvider` of `workspace_sync_a_provider`. */
+const nameOf = (words: string) =>
+  words
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')

@@ -1,0 +1,187 @@
+import type { z } from 'zod'
+import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
+import { ErrorList, type FieldPath } from '../errors.ts'
+import { unknownName } from '../messages.ts'
+import type { Field, Model } from '../models/define.ts'
+import { int32, uuid } from '../models/fields.ts'
+import type { Registry } from '../models/registry.ts'
+
+/** One entry, checked against its model. References by tag are still tags: only the apply knows their keys. */
+export type Step = {
+  readonly id: string | undefined
+  readonly model: Model
+  readonly state: EntryState
+  readonly identifiers: ReadonlyMap<string, unknown>
+  readonly attrs: ReadonlyMap<string, unknown>
+  /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
+  readonly path: FieldPath
+}
+
+/** The checked entries, in document order. `errors` are those that need no database. */
+export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList }
+
+/** The field `pk` among identifiers, by the type of the model's key. */
+export const pkField: Readonly<Record<'uuid' | 'integer', Field>> = {
+  uuid: keyField(uuid()),
+  integer: keyField(int32(1)),
+}
+
+function keyField(schema: z.ZodType): Field {
+  const storage = { in: 'column', column: 'pk', json: false } as const
+  return {
+    name: 'pk',
+    schema,
+    required: false,
+    initial: undefined,
+    reference: undefined,
+    secret: false,
+    generate: undefined,
+    time: false,
+    storage,
+  }
+}
+
+/**
+ * Checks a document against the models. A pure function. It collects all errors, so that one answer reports them all.
+ *
+ * @param pathOf where an entry's errors are reported
+ */
+export function compile(
+  blueprint: Blueprint,
+  registry: Registry,
+  pathOf: (entry: Entry, index: number) => FieldPath = (_, index) => ['entries', index],
+): Plan {
+  const errors = new ErrorList()
+  const targets = new Map<string, string | null>()
+  const steps: Step[] = []
+  for (const [index, entry] of blueprint.entries.entries()) {
+    const path = pathOf(entry, index)
+    const model = registry.byName(entry.model)
+    if (model === undefined) {
+      errors.add(
+        [...path, 'model'],
+        unknownName(
+          'model',
+          entry.model,
+          registry.models.map(({ name }) => name),
+        ),
+      )
+      continue
+    }
+    const context: Context = { registry, model, targets, errors, path }
+    steps.push({
+      id: entry.id,
+      model,
+      state: entry.state,
+      identifiers: checkIdentifiers(entry, context),
+      attrs: checkFields(entry.attrs, context),
+      path,
+    })
+    if (entry.id === undefined) continue
+    if (targets.has(entry.id)) errors.add([...path, 'id'], `Another entry is called ${entry.id} too.`)
+    targets.set(entry.id, entry.state === 'absent' ? null : model.target)
+  }
+  return { steps, errors }
+}
+
+type Context = {
+  registry: Registry
+  model: Model
+  /** By entry id; null for an entry that leaves no row. */
+  targets: ReadonlyMap<string, string | null>
+  errors: ErrorList
+  path: FieldPath
+}
+
+function checkIdentifiers(entry: Entry, context: Context): Map<string, unknown> {
+  const { model, errors, path } = context
+  const names = Object.keys(entry.identifiers)
+  const sets = [['pk'], ...model.identifiers]
+  const fits = sets.some((set) => set.every((field) => names.includes(field)))
+  if (!fits) {
+    const [first = []] = model.identifiers
+    for (const field of first) if (!names.includes(field)) errors.add([...path, field], 'This field is required.')
+    if (first.length === 0) errors.add(path, 'The entry has no identifiers.')
+  }
+  for (const name of names) {
+    const storage = model.fields.get(name)?.storage
+    const findsRows = storage === undefined || (storage.in === 'column' && !storage.json)
+    if (!findsRows) errors.add([...path, name], 'No row can be found by this field: move it to attrs.')
+  }
+  return checkFields(entry.identifiers, context, pkField[model.key])
+}
+
+/** @param key the field `pk` among identifiers, where it finds a row; omitted for attributes, where it is read-only */
+function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, key?: Field): Map<string, unknown> {
+  const { model, errors, path } = context
+  const checked = new Map<string, unknown>()
+  for (const [name, value] of Object.entries(sent)) {
+    const field = name === 'pk' ? key : model.fields.get(name)
+    if (field !== undefined) {
+      checked.set(name, checkValue(value, field, context))
+    } else if (!model.readOnly.includes(name)) {
+      errors.add([...path, name], unknownName('field', name, model.fields.keys()))
+    }
+  }
+  return checked
+}
+
+/** @returns the value as it will be stored; undefined for a value with errors, and for each key of a list with errors */
+function checkValue(value: unknown, field: Field, context: Context): unknown {
+  const { errors, path } = context
+  const at = [...path, field.name]
+  if (value instanceof KeyOf || value instanceof Find) return checkTag(value, field, at, context)
+  if (Array.isArray(value) && value.some((item) => item instanceof KeyOf || item instanceof Find)) {
+    return value.flatMap((item, index) =>
+      item instanceof KeyOf || item instanceof Find
+        ? [checkTag(item, field, [...at, index], context)]
+        : parseValue([item], field, at, errors, index),
+    )
+  }
+  return parseValue(value, field, at, errors)
+}
+
+/** @param from the index in the document's list of the first item of `value` */
+function parseValue(value: unknown, field: Field, at: FieldPath, errors: ErrorList, from = 0): unknown {
+  const parsed = field.schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  for (const issue of withoutConsequences(parsed.error.issues)) {
+    const [index, ...inside] = issue.path
+    const fieldPath = [
+      ...at,
+      ...(typeof index === 'number' ? [index + from, ...inside] : issue.path).map((part) =>
+        typeof part === 'symbol' ? String(part) : part,
+      ),
+    ]
+    const keys = issue.code === 'unrecognized_keys' ? issue.keys : []
+    for (const key of keys) errors.add([...fieldPath, key], 'Unknown field.')
+    if (keys.length === 0) errors.add(fieldPath, issue.message)
+  }
+  return field.reference?.many === true && Array.isArray(value) ? validKeys(value, field) : undefined
+}
+
+/** The valid keys of a list with errors. The snapshot checks them too, so that missing rows are reported as well. */
+const validKeys = (list: readonly unknown[], { schema }: Field): unknown[] =>
+  list.flatMap((key) => schema.safeParse([key]).data ?? [undefined])
+
+/** Drops the other errors of a value that has the wrong type: they follow from it. */
+function withoutConsequences(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue[] {
+  const pathOf = ({ path }: z.core.$ZodIssue) => JSON.stringify(path.map(String))
+  const mistyped = new Set(issues.filter(({ code }) => code === 'invalid_type').map(pathOf))
+  return issues.filter((issue) => issue.code === 'invalid_type' || !mistyped.has(pathOf(issue)))
+}
+
+function checkTag(tag: KeyOf | Find, field: Field, at: FieldPath, { registry, targets, errors }: Context): unknown {
+  const target = field.reference === undefined ? undefined : registry.targets.get(field.reference.target)
+  if (target === undefined) {
+    errors.add(at, 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.')
+    return undefined
+  }
+  const found = tag instanceof KeyOf ? targets.get(tag.id) : registry.byName(tag.model)?.target
+  const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
+  if (found === undefined) errors.add(at, `${name} names nothing that stands before this entry.`)
+  else if (found === null) errors.add(at, `${name} names an entry that is absent: it has no key.`)
+  else if (registry.targets.get(found)?.table !== target.table)
+    errors.add(at, `${name} is a ${found}: a ${field.reference?.target} is needed.`)
+  return tag
+}

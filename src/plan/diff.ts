@@ -1,0 +1,94 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Keyring } from '../db/seal.ts'
+import type { ErrorList } from '../errors.ts'
+import type { Field, Values } from '../models/define.ts'
+import type { Step } from './compile.ts'
+import { labelColumn, type Row } from './statements.ts'
+import { toValues } from './storage.ts'
+
+/** What an entry changes. A diff with errors is never written: only its action is used, to check the permission. */
+export type Diff = {
+  readonly action: 'create' | 'update' | 'unchanged' | 'delete' | 'leave'
+  /** The whole row as it will be; a field that has errors or is missing is undefined. */
+  readonly values: Values
+  /** Fields that differ, in the model's order. */
+  readonly changed: readonly string[]
+  /** Values that the service generated. */
+  readonly generated: Readonly<Record<string, string>>
+}
+
+export const noChange: Diff = { action: 'leave', values: {}, changed: [], generated: {} }
+
+/**
+ * Compares an entry with its row, and checks the row that would result.
+ *
+ * @param sent fields by name; one that has errors is undefined
+ * @param errors the errors known so far; more are added
+ */
+export async function diff(
+  step: Step,
+  row: Row | undefined,
+  sent: ReadonlyMap<string, unknown>,
+  keyring: Keyring,
+  errors: ErrorList,
+): Promise<Diff> {
+  const { model, state, path } = step
+  if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
+  if (row === undefined) return create(step, sent, errors)
+  if (state === 'must_created') {
+    errors.add(path, `${model.displayName} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
+    return noChange
+  }
+  if (state === 'created') return noChange
+  const stored = toValues(model, row, keyring)
+  const values = { ...stored, ...Object.fromEntries(sent) }
+  const changed = [...model.fields.values()].filter(
+    (field) => sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name)),
+  )
+  if (changed.length === 0) return { ...noChange, action: 'unchanged', values }
+  checkRules(step, values, errors)
+  return { action: 'update', values, changed: changed.map(({ name }) => name), generated: {} }
+}
+
+/** Links are compared as sets, all other values by equality. */
+function isSame({ storage }: Field, stored: unknown, sent: unknown): boolean {
+  if (storage.in === 'link' && Array.isArray(stored) && Array.isArray(sent)) {
+    const keys = new Set<unknown>(sent)
+    return stored.length === sent.length && stored.every((key) => keys.has(key))
+  }
+  return isDeepStrictEqual(stored, sent) || isDeepStrictEqual(stored, asStored(sent))
+}
+
+/** A sent value as JSON stores it: JSON has no minus zero. */
+function asStored(sent: unknown): unknown {
+  if (typeof sent === 'number') return sent + 0
+  return typeof sent === 'object' && sent !== null ? JSON.parse(JSON.stringify(sent)) : sent
+}
+
+async function create(step: Step, sent: ReadonlyMap<string, unknown>, errors: ErrorList): Promise<Diff> {
+  const { model, path } = step
+  const values: Record<string, unknown> = {}
+  const generated: Record<string, string> = {}
+  for (const field of model.fields.values()) {
+    const { name, required, initial, generate } = field
+    if (sent.has(name)) values[name] = sent.get(name)
+    else if (required) errors.add([...path, name], 'This field is required.')
+    else if (generate !== undefined) values[name] = generated[name] = generate()
+    else values[name] = initial ?? null
+  }
+  const created: Diff = { action: 'create', values, changed: [...model.fields.keys()], generated }
+  const isValid = !errors.any && ![...sent.values()].includes(undefined)
+  // Missing values are generated for a row without errors only, and the rules need them.
+  if (model.generateMissing !== undefined && !isValid) return created
+  const whole = model.generateMissing === undefined ? values : await model.generateMissing(values)
+  checkRules(step, whole, errors)
+  return { ...created, values: whole }
+}
+
+/** An error of a rule is dropped when its field already has an error of its own. */
+function checkRules({ model, path }: Step, values: Values, errors: ErrorList): void {
+  model.rules?.(values, (at, message) => {
+    const [field] = at
+    if (field === undefined || values[field] !== undefined) errors.add([...path, ...at], message)
+  })
+}

@@ -1,0 +1,188 @@
+import type { EngineReader } from '../db/engine-tx.ts'
+import { ErrorList } from '../errors.ts'
+import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { type Actor, allows, type Permission } from '../permissions.ts'
+import type { Step } from './compile.ts'
+import { compute } from './compute.ts'
+import { type Diff, diff, noChange } from './diff.ts'
+import type { Engine } from './engine.ts'
+import { type Keys, resolveTags } from './resolve.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { Seen } from './snapshot-sql.ts'
+import { columnOf, labelColumn, type Row } from './statements.ts'
+
+/** What an entry would do to the database. */
+export type Finding = Diff & {
+  readonly step: Step
+  readonly row: Row | undefined
+  /** The row belongs to another model: later entries may not refer to it by this entry's id. */
+  readonly isForeign: boolean
+  /** The row's name in messages. */
+  readonly label: string
+  /** The key of a new row, when it is known before the insert. */
+  readonly pk: string | number | undefined
+  readonly errors: ErrorList
+}
+
+/**
+ * Finds out what one entry would do. Only reads. The API calls it before it enqueues, the worker before it writes, so
+ * that both report the same errors in the same words (docs/adr/0005-one-statement-per-snapshot.md).
+ */
+export async function inspect(
+  reader: EngineReader,
+  engine: Engine,
+  snapshot: Snapshot,
+  step: Step,
+  keys: Keys,
+): Promise<Finding> {
+  const errors = new ErrorList()
+  const { model, path } = step
+  const identifiers = await resolveTags(reader, engine.registry, step.identifiers, { keys, path, errors })
+  const attrs = await resolveTags(reader, engine.registry, step.attrs, { keys, path, errors })
+  const sent = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
+  const seen = await snapshot.entry(step, identifiers, sent, keys)
+  const [row] = seen.rows
+  const label = labelOf(model, row, sent, identifiers)
+  const isAmbiguous = seen.rows.length > 1
+  if (isAmbiguous) errors.add(path, `The identifiers match more than one ${model.displayName}.`)
+  const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
+  checkReferences(step, seen, sent, errors)
+  checkUnique(step, seen, row, errors)
+  const base = { step, row, isForeign, label, errors, pk: keyOfNew(step, identifiers, seen, errors) }
+  if (isAmbiguous) return { ...base, ...noChange }
+  // The entry needs another name, and under it the row would be new: the other fields are checked as for a new row.
+  const own = isForeign ? undefined : row
+  const rowDiff = await diff(step, own, sent, engine.keyring, errors)
+  return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
+}
+
+/** A document may choose a UUID key. Integer keys come from the table's sequence. */
+function keyOfNew(
+  { model, path, state }: Step,
+  identifiers: ReadonlyMap<string, unknown>,
+  { rows, newKey }: Seen,
+  errors: ErrorList,
+): string | number | undefined {
+  const pk = identifiers.get('pk')
+  if (model.key === 'uuid') return typeof pk === 'string' ? pk : undefined
+  if (typeof pk === 'number' && rows.length === 0 && state !== 'absent')
+    errors.add([...path, 'pk'], `There is no ${model.displayName} with the key ${pk}.`)
+  return newKey ?? undefined
+}
+
+/** Provider kinds share a table and its unique names: an entry may not write a row of another kind. */
+function refuseForeign(
+  registry: Registry,
+  { model, path, identifiers }: Step,
+  row: Row,
+  label: string,
+  errors: ErrorList,
+): boolean {
+  const foreign = Object.entries(model.discriminator).some(([column, value]) => row[column] !== value)
+  if (!foreign) return false
+  const owner = registry.models.find(
+    (other) =>
+      other.table === model.table &&
+      Object.entries(other.discriminator).every(([column, value]) => row[column] === value),
+  )
+  const [field = 'pk'] = identifiers.keys()
+  errors.add(
+    [...path, field],
+    `${JSON.stringify(label)} is the name of a ${owner?.displayName ?? 'row of another kind'}: choose another.`,
+  )
+  return true
+}
+
+function checkReferences(
+  { model, path }: Step,
+  seen: Seen,
+  sent: ReadonlyMap<string, unknown>,
+  errors: ErrorList,
+): void {
+  for (const [name, value] of sent) {
+    const reference = model.fields.get(name)?.reference
+    // A set, because a list may have ten thousand keys that do not exist.
+    const missing = new Set<unknown>(seen.missing[reference?.target ?? ''])
+    if (reference === undefined || missing.size === 0) continue
+    const keys: unknown[] = Array.isArray(value) ? value : [value]
+    for (const [index, key] of keys.entries()) {
+      if (missing.has(key))
+        errors.add(
+          [...path, name, ...(Array.isArray(value) ? [index] : [])],
+          `There is no ${reference.target} with the key ${key}.`,
+        )
+    }
+  }
+}
+
+function checkUnique({ model, path }: Step, seen: Seen, row: Row | undefined, errors: ErrorList): void {
+  for (const [name, holders] of Object.entries(seen.taken)) {
+    for (const { pk, label, value } of holders) {
+      if (pk === row?.pk) continue
+      const reference = model.fields.get(name)?.reference
+      const held =
+        reference === undefined ? `${JSON.stringify(value)} is taken by` : `The ${reference.target} ${value} belongs to`
+      // A row with an owner may belong to another user: its name is reported only to a caller who sent it.
+      const isNamed = model.owner === undefined || label === value
+      const holder = isNamed ? `${model.displayName} ${JSON.stringify(label)}` : `another ${model.displayName}`
+      errors.add([...path, name], `${held} ${holder}.`)
+    }
+  }
+}
+
+function labelOf(
+  model: Model,
+  row: Row | undefined,
+  sent: ReadonlyMap<string, unknown>,
+  identifiers: ReadonlyMap<string, unknown>,
+): string {
+  if (row !== undefined) return String(row[labelColumn(model)])
+  const [[first = 'pk'] = []] = model.identifiers
+  return String(sent.get(first) ?? identifiers.get('pk') ?? '')
+}
+
+/** @returns the permission that the finding's action needs; null when it needs none */
+export function permissionFor({ action, step }: Finding): Permission | null {
+  switch (action) {
+    case 'create':
+      return `add_${step.model.resource}`
+    case 'update':
+    case 'unchanged':
+      return `change_${step.model.resource}`
+    case 'delete':
+      return `delete_${step.model.resource}`
+    case 'leave':
+      return null
+    default:
+      return action satisfies never
+  }
+}
+
+/** The action in messages. An unchanged row is an update with nothing to write. */
+export const verbOf = ({ action }: Finding): string => (action === 'unchanged' ? 'update' : action)
+
+/**
+ * A user needs no permission for rows that the user owns. A caller who impersonates the owner needs it: such a row
+ * outlasts the impersonation.
+ *
+ * @returns the permission that the actor lacks for this finding, if any
+ */
+export function lacking(actor: Actor, finding: Finding): Permission | null {
+  const needed = permissionFor(finding)
+  if (needed === null) return null
+  const { impersonator } = actor
+  const isImpersonated = finding.step.model.owner !== undefined && impersonator !== undefined
+  if (isImpersonated && !allows(impersonator, needed)) return needed
+  return allows(actor, needed) || isOwn(actor, finding) ? null : needed
+}
+
+/**
+ * Whether the actor owns the row: an existing one as it is, a new one as it will be. A new row whose owner has errors
+ * counts as owned: it is refused for those errors.
+ */
+export function isOwn({ pk }: Actor, { step: { model }, row, values }: Finding): boolean {
+  if (model.owner === undefined || pk === null) return false
+  if (row !== undefined) return row[columnOf(model, model.owner)] === pk
+  return values[model.owner] === pk || values[model.owner] === undefined
+}

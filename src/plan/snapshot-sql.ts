@@ -1,0 +1,106 @@
+import type { Statement } from '../db/raw.ts'
+import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted, type Row } from './statements.ts'
+
+/** What the database holds about an entry. */
+export type Seen = {
+  /** Rows that the identifiers match, two at most: more than one is an error. */
+  rows: Row[]
+  /** The key for a new row; null when the row exists, or no key was requested. */
+  newKey: number | null
+  /** Keys of references to rows that do not exist, by reference target. */
+  missing: Record<string, (string | number)[]>
+  /** Rows that already have a value that must be unique, by field. */
+  taken: Record<string, { pk: string | number; label: string; value: string | number }[]>
+}
+
+/** What to read for one entry: only what the entry names. */
+export type Question = {
+  /** Take the key of a new row from its sequence now: statements that refer to it need not wait for the insert. */
+  readonly takesKey: boolean
+  /** Identifier fields with their values; empty when a value is unknown or has errors. */
+  readonly by: ReadonlyMap<string, unknown>
+  /** Keys that the entry refers to, by reference target; no target without a key. */
+  readonly referred: ReadonlyMap<string, readonly (string | number)[]>
+  /** By field: the value that must be unique, or the keys of an exclusive link. */
+  readonly claimed: ReadonlyMap<string, readonly (string | number)[]>
+}
+
+export type EntryQuestion = { readonly model: Model; readonly question: Question }
+
+/**
+ * One statement that reads all that these entries need: their rows, missing references and unique values in use. Its
+ * one row holds an answer for each entry, in order (docs/adr/0005-one-statement-per-snapshot.md).
+ */
+export function snapshotStatement(registry: Registry, asked: readonly EntryQuestion[]): Statement {
+  const shape = asked.map(shapeOf).join('; ')
+  const text = texts.getOrInsertComputed(shape, () => snapshotText(registry, asked))
+  const values = asked.flatMap(({ question: { by, referred, claimed } }) => [
+    ...by.values(),
+    ...referred.values(),
+    ...claimed.values(),
+  ])
+  return { text, values }
+}
+
+const shapeOf = ({ model, question: { takesKey, by, referred, claimed } }: EntryQuestion): string =>
+  `${model.name} ${takesKey} ${[by, referred, claimed].map((each) => [...each.keys()].join()).join(' ')}`
+
+/** The statement's text by the shape of its questions: documents have few shapes. */
+const texts = new Map<string, string>()
+
+function snapshotText(registry: Registry, asked: readonly EntryQuestion[]): string {
+  let position = 0
+  const next = () => `$${++position}`
+  const answers = asked.map(({ model, question: { takesKey, by, referred, claimed } }) => {
+    const rows = rowsPart(model, [...by.keys()], next)
+    const missing = [...referred.keys()].map((target) => missingPart(registry, target, next))
+    const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
+    const others = `'missing', jsonb_build_object(${missing.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')})`
+    if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
+    // OFFSET 0 keeps the planner from running the sub-select twice.
+    const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
+    return `(SELECT jsonb_build_object('rows', s.rows, ${others}, 'newKey', ${newKey}) FROM (SELECT ${rows} AS rows OFFSET 0) s)`
+  })
+  return `SELECT jsonb_build_array(${answers.join(', ')}) AS seen`
+}
+
+type Next = () => string
+
+// Below, LIMIT 1 makes PostgreSQL look up each key in an index. A join would be planned as a full scan while the table is
+// small, and the cached plan would stay when the table has grown.
+
+function rowsPart(model: Model, by: readonly string[], next: Next): string {
+  if (by.length === 0) return `'{}'::jsonb[]`
+  const where = by.map((name) => `t.${quoted(columnOf(model, name))} = ${next()}`)
+  const links = linksOf(model).map(([{ name }, { table, own, other }]) => {
+    const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
+    return `ARRAY(${keys}) AS ${quoted(`link:${name}`)}`
+  })
+  const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
+  const rows = `SELECT ${[...columns, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' AND ')} LIMIT 2`
+  return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
+}
+
+function missingPart(registry: Registry, name: string, next: Next): string {
+  const target = registry.targets.get(name)
+  if (target === undefined) throw new Error(`no model is called ${name}`)
+  const values = target.only?.values.map((value) => `'${value}'`).join(', ')
+  const only = target.only === undefined ? '' : ` AND f.${quoted(target.only.column)} IN (${values})`
+  const there = `SELECT true FROM ${quoted(target.table)} f WHERE f.pk = k${only} LIMIT 1`
+  return `'${name}', ARRAY(SELECT k FROM unnest(${next()}::${target.key}[]) k WHERE (${there}) IS NULL)`
+}
+
+function takenPart(model: Model, registry: Registry, name: string, next: Next): string {
+  const label = `t.${quoted(labelColumn(model))} AS label`
+  const [, link] = exclusiveLinks(model).find(([field]) => field.name === name) ?? []
+  const target = registry.targets.get(model.fields.get(name)?.reference?.target ?? '')
+  const from = `${quoted(model.table)} t`
+  const [value, holders] =
+    link === undefined
+      ? [`t.${quoted(columnOf(model, name))}`, from]
+      : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
+  const found = `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${value} = k LIMIT 1`
+  return `'${name}', ARRAY(SELECT to_jsonb(u) FROM unnest(${next()}::${target?.key ?? 'text'}[]) k, LATERAL (${found}) u)`
+}

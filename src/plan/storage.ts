@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto'
+import type { Keyring, SealedPlace } from '../db/seal.ts'
+import { uuid7 } from '../ids.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
+import type { Field, Model, Values } from '../models/define.ts'
+import type { Row, StoredRow } from './statements.ts'
+
+/** Converts between a row as it is stored and its fields by wire name. */
+
+/** A sealed value is bound to its row by the row's UUID, which is known before the insert. */
+const sealedPlace = (model: Model, row: string, column: string): SealedPlace => ({ table: model.table, row, column })
+
+const rowId = (model: Model, row: Row): string => String(model.uuid ? row.uuid : row.pk)
+
+/** @returns the values of all fields, with secrets opened */
+export function toValues(model: Model, row: Row, keyring: Keyring): Values {
+  const id = rowId(model, row)
+  const open = (envelope: unknown, column: string) =>
+    typeof envelope === 'string' ? fromJson(keyring.open(envelope, sealedPlace(model, id, column))) : null
+  const values: Record<string, unknown> = {}
+  const [settings, secrets] = [object(row.settings), object(row.secrets)]
+  for (const { name, storage, time } of model.fields.values()) {
+    switch (storage.in) {
+      case 'column':
+        values[name] = time ? utcTime(row[storage.column]) : (row[storage.column] ?? null)
+        break
+      case 'sealed':
+        values[name] = open(row[storage.column], storage.column)
+        break
+      case 'settings':
+        values[name] = settings[name] ?? null
+        break
+      case 'secrets':
+        values[name] = open(secrets[name], `secrets.${name}`)
+        break
+      case 'link':
+        values[name] = row[`link:${name}`] ?? []
+        break
+      default:
+        storage satisfies never
+    }
+  }
+  return values
+}
+
+const object = (value: unknown): JsonObject => (isObject(value) ? value : {})
+
+const fromJson = (text: string): unknown => JSON.parse(text)
+
+/** PostgreSQL writes a time in the time zone of the session: the wire has UTC. */
+const utcTime = (stored: unknown) => (typeof stored === 'string' ? new Date(stored).toISOString() : null)
+
+/** The keys of a new row: `pk` when it is known before the insert, and the UUID of a model that has one beside it. */
+export type Identity = { pk?: string | number; uuid?: string }
+
+/** @param pk from an identifier, or from the table's sequence */
+export function newIdentity(model: Model, pk: string | number | undefined): Identity {
+  if (model.key === 'uuid') return { pk: typeof pk === 'string' ? pk : uuid7() }
+  return { ...(typeof pk === 'number' && { pk }), ...(model.uuid && { uuid: randomUUID() }) }
+}
+
+/** All columns of a new row. */
+export function toNewRow(model: Model, identity: Identity, values: Values, keyring: Keyring): StoredRow {
+  const row = identity.uuid ?? String(identity.pk ?? '')
+  const stored = toColumns(model, [...model.fields.values()], row, values, {}, keyring)
+  const columns = new Map(stored.columns)
+  const seal = (plaintext: string, column: string) => keyring.seal(plaintext, sealedPlace(model, row, column))
+  for (const [column, value] of Object.entries({
+    ...identity,
+    ...model.discriminator,
+    ...model.setByServer?.({ values, seal }),
+  }))
+    columns.set(column, { value, json: false })
+  return { columns, links: stored.links }
+}
+
+/** The columns of the changed fields; the other values in `settings` and `secrets` are kept. */
+export function toChangedRow(
+  model: Model,
+  row: Row,
+  changed: readonly string[],
+  values: Values,
+  keyring: Keyring,
+): StoredRow {
+  const fields = [...model.fields.values()].filter(({ name }) => changed.includes(name))
+  return toColumns(model, fields, rowId(model, row), values, row, keyring)
+}
+
+function toColumns(
+  model: Model,
+  fields: readonly Field[],
+  row: string,
+  values: Values,
+  before: Readonly<Record<string, unknown>>,
+  keyring: Keyring,
+): StoredRow {
+  const columns = new Map<string, { value: unknown; json: boolean }>()
+  const links = new Map<string, readonly unknown[]>()
+  const settings = { ...object(before.settings) }
+  const secrets = { ...object(before.secrets) }
+  const seal = (value: unknown, column: string) =>
+    value === null || value === undefined ? null : keyring.seal(JSON.stringify(value), sealedPlace(model, row, column))
+  for (const { name, storage } of fields) {
+    const value = values[name]
+    switch (storage.in) {
+      case 'column':
+        columns.set(storage.column, { value, json: storage.json })
+        break
+      case 'sealed':
+        columns.set(storage.column, { value: seal(value, storage.column), json: false })
+        break
+      case 'settings':
+        settings[name] = value
+        columns.set('settings', { value: settings, json: true })
+        break
+      case 'secrets':
+        secrets[name] = seal(value, `secrets.${name}`)
+        columns.set('secrets', { value: secrets, json: true })
+        break
+      case 'link':
+        links.set(name, Array.isArray(value) ? value : [])
+        break
+      default:
+        storage satisfies never
+    }
+  }
+  return { columns, links }
+}
+
+/** The references of the named fields in `settings`, as rows of the model's reference table. */
+export function referenceRowsOf(
+  model: Model,
+  values: Values,
+  fields: Iterable<string> = model.fields.keys(),
+): Values[] {
+  const { referenceRows } = model
+  if (referenceRows === undefined) return []
+  return [...fields].flatMap((name) => {
+    const field = model.fields.get(name)
+    if (field?.storage.in !== 'settings' || field.reference === undefined) return []
+    const column = referenceRows.columns[field.reference.target]
+    if (column === undefined)
+      throw new Error(
+        `${model.name}: ${name} refers to ${field.reference.target}, which ${referenceRows.table} has no column for`,
+      )
+    return keysOf(values[name]).map((key, position) => ({ member: name, position, [column.name]: key }))
+  })
+}
+
+/** One key, several or none, as a list. */
+export const keysOf = (value: unknown): (string | number)[] =>
+  (Array.isArray(value) ? value : [value]).filter((key) => typeof key === 'string' || typeof key === 'number')

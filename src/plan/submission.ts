@@ -1,0 +1,107 @@
+import { type Blueprint, type Entry, KeyOf } from '../document/document.ts'
+import { ErrorList } from '../errors.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
+import { unknownName } from '../messages.ts'
+import type { ProviderModel } from '../models/provider.ts'
+import type { Registry } from '../models/registry.ts'
+import { type Actor, allows } from '../permissions.ts'
+import { compile, type Plan } from './compile.ts'
+import type { Conditions } from './engine.ts'
+
+/** An application and its provider in one body, as deployment pipelines send them. */
+
+const fields = ['app', 'provider_model', 'provider'] as const
+const applicationModel = 'service_core.application'
+
+/** The ids of the two entries, and the fields under which their errors are reported. */
+const ids = { provider: 'provider', app: 'app' } as const
+
+export type Submission = {
+  readonly blueprint: Blueprint
+  /** Both entries, checked. Its errors are those of the whole body. */
+  readonly plan: Plan
+  readonly conditions: Conditions
+  /** The name of the job and the run: `apply oauth2 grafana`. */
+  readonly title: string
+  /** The provider's kind. */
+  readonly kind: string
+  readonly slug: string
+}
+
+/** Whether the actor may write any provider of this kind: checked before anything is read for the request. */
+export const mayWrite = (actor: Actor, { resource }: { resource: string }): boolean =>
+  allows(actor, `add_${resource}`) || allows(actor, `change_${resource}`)
+
+/** @returns the kind that a body names; undefined when it names none */
+export function kindOf(body: unknown, registry: Registry): ProviderModel | undefined {
+  const name = isObject(body) ? body.provider_model : undefined
+  return [...registry.kinds.values()].find((model) => model.name === name)
+}
+
+/**
+ * Converts a submission to a blueprint of two entries: the provider by its name, then the application by its slug, which
+ * refers to the first. All errors of both are in the plan.
+ *
+ * @param body as parsed from JSON
+ * @param createOnly `If-None-Match: *`
+ * @param textErrors errors of parsing the body, reported with the others
+ */
+export function toBlueprint(
+  body: unknown,
+  registry: Registry,
+  createOnly: boolean,
+  textErrors: ErrorList = new ErrorList(),
+): Submission {
+  const errors = new ErrorList().include([textErrors])
+  const sent = envelope(body, errors)
+  const kind = kindOf(body, registry)
+  if (sent.provider_model !== undefined && kind === undefined) {
+    const names = [...registry.kinds.values()].map(({ name }) => name)
+    errors.add(['provider_model'], `Must be one of: ${names.join(', ')}.`)
+  }
+  const entries: Entry[] = []
+  if (kind !== undefined && isObject(sent.provider))
+    entries.push(toEntry(ids.provider, kind.name, 'name', sent.provider))
+  const expectedKeys: Record<string, number> = {}
+  if (isObject(sent.app)) {
+    const { provider: key, ...app } = sent.app
+    // A sent key must be the key of the submitted provider: it never selects another one.
+    if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[ids.provider] = key
+    else if (key !== undefined && key !== null)
+      errors.add([ids.app, 'provider'], 'Must be a whole number: the key of the provider in this submission.')
+    const provider = kind === undefined ? {} : { provider: new KeyOf(ids.provider) }
+    entries.push(toEntry(ids.app, applicationModel, 'slug', { ...app, ...(isObject(sent.provider) && provider) }))
+  }
+  const slug = isObject(sent.app) ? String(sent.app.slug) : ''
+  const blueprint: Blueprint = { version: 1, metadata: { name: `application ${slug}` }, entries }
+  const plan = compile(blueprint, registry, (entry, index) => [entry.id ?? index])
+  return {
+    blueprint,
+    plan: { steps: plan.steps, errors: errors.include([plan.errors]) },
+    conditions: { createOnly, expectedKeys },
+    title: `apply ${kind?.provider.kind} ${slug}`,
+    kind: kind?.provider.kind ?? 'unknown',
+    slug,
+  }
+}
+
+function envelope(body: unknown, errors: ErrorList): JsonObject {
+  if (!isObject(body)) {
+    errors.add([], 'Must be an object with app, provider_model and provider.')
+    return {}
+  }
+  for (const name of Object.keys(body)) {
+    if (!fields.some((field) => field === name)) errors.add([name], unknownName('field', name, fields))
+  }
+  for (const name of fields) {
+    const value = body[name]
+    if (value === undefined) errors.add([name], 'This field is required.')
+    else if (name !== 'provider_model' && !isObject(value)) errors.add([name], 'Must be an object.')
+  }
+  return body
+}
+
+function toEntry(id: string, model: string, identifier: string, sent: JsonObject): Entry {
+  const { [identifier]: named, ...attrs } = sent
+  return { model, id, state: 'present', identifiers: named === undefined ? {} : { [identifier]: named }, attrs }
+}

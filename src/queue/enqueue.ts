@@ -1,0 +1,49 @@
+import type { JobState } from 'bullmq'
+import pTimeout from 'p-timeout'
+import { Problem } from '../errors.ts'
+import type { ApplyQueue } from './backend.ts'
+import { jobId } from './define.ts'
+
+/** A queue that does not answer in this time is away. */
+const answersWithinMs = 900
+
+/**
+ * Adds the job that wakes a worker for a run.
+ *
+ * @throws {Problem} `unavailable` when the queue is away; the job may have been added all the same
+ */
+export async function enqueue(
+  queue: ApplyQueue,
+  run: { readonly id: string; readonly title: string },
+  attempt: number,
+): Promise<void> {
+  await answered(queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, attempt) }))
+}
+
+/** States of a job that no worker has taken. A job of a paused queue is `waiting` too. */
+const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized', 'delayed'] satisfies JobState[])
+
+/**
+ * Whether the job of this attempt still waits for a worker.
+ *
+ * @returns false when a worker took it, when it ended, and when the queue does not know it
+ * @throws {Problem} `unavailable` when the queue is away
+ */
+export async function isQueued(queue: ApplyQueue, run: { readonly id: string }, attempt: number): Promise<boolean> {
+  return untaken.has(await answered(queue.getJobState(jobId(run.id, attempt))))
+}
+
+/** The queue as the reconciler uses it. */
+export const runQueue = (queue: ApplyQueue) => ({
+  enqueue: (run: { readonly id: string; readonly title: string }, attempt: number) => enqueue(queue, run, attempt),
+  isQueued: (run: { readonly id: string }, attempt: number) => isQueued(queue, run, attempt),
+})
+
+/** Limits the time of a call to the queue. @throws {Problem} `unavailable` for every failure */
+export async function answered<Result>(call: Promise<Result>): Promise<Result> {
+  try {
+    return await pTimeout(call, { milliseconds: answersWithinMs })
+  } catch (error) {
+    throw new Problem('unavailable', 'The queue is away. Try again shortly.', { retryAfterS: 1, cause: error })
+  }
+}

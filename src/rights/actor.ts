@@ -1,0 +1,114 @@
+import { z } from 'zod'
+import type { EngineReader } from '../db/engine-tx.ts'
+import { sha256 } from '../ids.ts'
+import { type Actor, mayActAs } from '../permissions.ts'
+
+/**
+ * Reads an actor with the rights of this moment. Superuser flags and roles are inherited: a member of a group has those
+ * of the group and of all its ancestors. One statement each; expiry is compared with the database's clock.
+ */
+
+const actorRow = z.object({
+  pk: z.int(),
+  username: z.string(),
+  superuser: z.boolean(),
+  permissions: z.array(z.string()),
+})
+const sessionRow = actorRow.extend({ tokenPk: z.guid() })
+
+export type ActorRow = z.output<typeof actorRow>
+
+export const toActor = (row: ActorRow | undefined): Actor | null =>
+  row === undefined
+    ? null
+    : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
+
+/**
+ * The rights that groups give, as columns: `superuser`, and `permissions` in no order and with duplicates.
+ *
+ * @param from SQL that, with `condition`, has the groups as `a.ancestor_pk`
+ */
+const inherited = (from: string, condition: string): string => `
+  EXISTS (SELECT FROM ${from} JOIN groups g ON g.pk = a.ancestor_pk WHERE ${condition} AND g.is_superuser) AS superuser,
+  ARRAY(SELECT p FROM roles r, unnest(r.permissions) p WHERE r.pk IN (
+    SELECT gr.role_pk FROM ${from} JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE ${condition})) AS permissions`
+
+/** The rights of a group and all its ancestors. @param group its key, in SQL */
+export const rightsOfGroup = (group: string): string => inherited('group_ancestors a', `a.group_pk = ${group}`)
+
+/** The rights of all groups of a user and their ancestors. @param user the user's key, in SQL */
+export const rightsOfUser = (user: string): string =>
+  inherited('memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk', `m.user_pk = ${user}`)
+
+const actor = `u.pk, u.username, ${rightsOfUser('u.pk')}`
+
+const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", ${actor}
+  FROM tokens t JOIN users u ON u.pk = t.user_pk
+  WHERE ${condition} AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
+
+const [byHash, byTokenPk] = [byToken('t.key_hash = $1'), byToken('t.pk = $1::uuid')]
+
+/** An active user, as the columns of an `ActorRow`. @param value the column's value, in SQL */
+export const activeUser = (column: 'pk' | 'username', value: string): string =>
+  `SELECT ${actor} FROM users u WHERE u.${column} = ${value} AND u.is_active`
+
+/**
+ * @param secret the bearer token as sent
+ * @returns null for a missing or expired token, one of another intent, and an inactive owner: a caller cannot
+ *   distinguish them
+ */
+export async function actorByToken(reader: EngineReader, secret: string): Promise<Actor | null> {
+  const found = await actorOfSession(reader, { secret })
+  return found === null ? null : found.actor
+}
+
+const [byPk, byUsername] = [activeUser('pk', '$1'), activeUser('username', '$1')]
+
+/** @returns null when the user does not exist or is not active */
+export async function actorOfUser(
+  reader: EngineReader,
+  user: { readonly pk: number } | { readonly username: string },
+): Promise<Actor | null> {
+  const [row] = await reader.query(
+    actorRow,
+    'pk' in user ? { text: byPk, values: [user.pk] } : { text: byUsername, values: [user.username] },
+  )
+  return toActor(row)
+}
+
+/** An effective user by key, and the real user behind it while impersonating. */
+export type ActorKeys = {
+  readonly pk: number | null
+  readonly impersonator?: { readonly pk: number | null } | undefined
+}
+
+/**
+ * The actor with the rights of this moment: they may have changed while the request waited.
+ *
+ * @returns null when the effective or the real user is gone or inactive, or may no longer impersonate
+ */
+export async function currentActor(reader: EngineReader, actor: Actor | ActorKeys): Promise<Actor | null> {
+  // The system actor of the bootstrap has no user to read.
+  if (actor.pk === null && 'permissions' in actor) return actor
+  const { pk, impersonator } = actor
+  const read = (key: number | null) => (key === null ? null : actorOfUser(reader, { pk: key }))
+  if (impersonator === undefined) return read(pk)
+  const [effective, real] = await Promise.all([read(pk), read(impersonator.pk)])
+  return effective !== null && real !== null && mayActAs(real, effective) ? { ...effective, impersonator: real } : null
+}
+
+/**
+ * @param token by its secret at login, by its key afterwards
+ * @returns null when the token no longer authenticates
+ */
+export async function actorOfSession(
+  reader: EngineReader,
+  token: { readonly secret: string } | { readonly pk: string },
+): Promise<{ actor: Actor; tokenPk: string } | null> {
+  const [row] = await reader.query(
+    sessionRow,
+    'secret' in token ? { text: byHash, values: [sha256(token.secret)] } : { text: byTokenPk, values: [token.pk] },
+  )
+  const found = toActor(row)
+  return found === null || row === undefined ? null : { actor: found, tokenPk: row.tokenPk }
+}

@@ -1,0 +1,123 @@
+import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
+import { ErrorList, type FieldPath } from '../errors.ts'
+import { type Actor, allows, type Permission } from '../permissions.ts'
+import type { Step } from '../plan/compile.ts'
+import type { Engine } from '../plan/engine.ts'
+import { type Finding, lacking } from '../plan/inspect.ts'
+import { toValues } from '../plan/storage.ts'
+import { type Change, type Denial, type Holdings, type Policy, policies, type Reporter } from './policies.ts'
+import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rights.ts'
+
+/**
+ * Decides whether the actor may do what an entry would do. POST, PATCH and blueprints all call it, before they enqueue
+ * and again in the transaction. Mistakes that the submitter can fix are added to the finding's errors instead.
+ *
+ * The rule: a caller can delegate only rights that the caller holds. Rights are inherited from roles and superuser flags
+ * to groups, to their descendants, to their members, and to tokens. A caller who adds a link to that chain must hold all
+ * rights that it passes on. So no sequence of changes gives a user more than the callers hold together.
+ *
+ * @returns the reason of the denial, for "You may not update group x: ..."; null when the actor may
+ */
+export async function forbidden(
+  reader: EngineReader,
+  engine: Engine,
+  actor: Actor,
+  finding: Finding,
+): Promise<string | null> {
+  const missing = lacking(actor, finding)
+  if (missing !== null) return isMissing(missing)
+  const policy = policyOf(finding.step)
+  const change = toChange(engine, actor, finding)
+  const question = change === undefined ? null : policy?.asks(change)
+  if (policy === undefined || change === undefined || question === null || question === undefined) return null
+  const own = actor.pk === null ? [] : [actor.pk]
+  const facts = await askRights(reader, { ...question, users: [...(question.users ?? []), ...own] })
+  const { errors, step } = finding
+  const reporter: Reporter = {
+    report: (at, message) => errors.add([...step.path, ...at], message),
+    instead: (at, message) => errors.instead([...step.path, ...at], message),
+  }
+  for (const denial of policy.denials(change, holdingsOf(actor, facts), reporter)) if (denial !== null) return denial
+  return null
+}
+
+const policyOf = ({ model }: Step): Policy | undefined => policies[model.name]
+
+const isMissing = (permission: Permission) => `the permission ${permission} is missing`
+
+/** A caller who impersonates holds only what both users hold: what it delegates outlasts the impersonation. */
+const isSuperuser = ({ isSuperuser: itself, impersonator }: Actor): boolean =>
+  itself && (impersonator === undefined || impersonator.isSuperuser)
+
+function toChange(engine: Engine, actor: Actor, finding: Finding): Change | undefined {
+  const { step, action, row, values } = finding
+  if (action === 'unchanged' || action === 'leave') return undefined
+  const before = row === undefined ? undefined : toValues(step.model, row, engine.keyring)
+  return {
+    action,
+    before,
+    after: action === 'delete' ? {} : values,
+    pk: row?.pk,
+    caller: { pk: actor.pk, isSuperuser: isSuperuser(actor), isImpersonating: actor.impersonator !== undefined },
+    tokenMaxDays: engine.tokenMaxDays,
+  }
+}
+
+function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
+  const all = isSuperuser(actor)
+  // The actor was read at login or authentication: the rights may have been revoked since then.
+  const now = new Set(facts.user(actor.pk).permissions)
+  const holds = (permission: string): boolean =>
+    [actor, actor.impersonator ?? actor].every((each) => each.isSuperuser || each.permissions.has(permission)) &&
+    (actor.isSuperuser || now.has(permission))
+  const holdsAll = ({ superuser, permissions }: Rights, who: string): Denial => {
+    if (all) return null
+    if (superuser) return `${who} has superuser rights, and the caller has not`
+    // Sorted, so that the message is the same each time.
+    const [more] = permissions.filter((permission) => !holds(permission)).sort()
+    return more === undefined ? null : `${who} has the permission ${more}, and the caller has not`
+  }
+  return {
+    facts,
+    holdsAll,
+    may: (permission) => (allows(actor, permission) ? null : isMissing(permission)),
+    superuser: (what) => (all ? null : `only a superuser may ${what}`),
+  }
+}
+
+/**
+ * Whether the actor may have the secrets of this user: the actor is the user, or holds all rights of the user. A caller
+ * who impersonates the user is not the user.
+ */
+export async function holdsAllOf(reader: EngineReader, actor: Actor, user: number): Promise<boolean> {
+  if (isSuperuser(actor) || (actor.pk === user && actor.impersonator === undefined)) return true
+  const facts = await askRights(reader, { users: [user, ...(actor.pk === null ? [] : [actor.pk])] })
+  return holdingsOf(actor, facts).holdsAll(facts.user(user), 'that user') === null
+}
+
+/** Whether an entry may change rights, by its text alone: then it takes the rights lock. */
+export function decidesRights(step: Step): boolean {
+  const decides = policyOf(step)?.decides ?? []
+  if (decides.length === 0) return false
+  return step.state === 'absent' || decides.some((name) => step.attrs.has(name) || step.identifiers.has(name))
+}
+
+/**
+ * Checks, after all entries are written, that an active superuser is left. Reads only when an entry could have removed
+ * the last one.
+ *
+ * @returns an error for each such entry; none when a superuser is left
+ */
+export async function superuserErrors(tx: EngineTx, findings: readonly Finding[]): Promise<ErrorList> {
+  const errors = new ErrorList()
+  const paths = findings.flatMap((finding): FieldPath[] => {
+    const { action, step, changed } = finding
+    const takes = policyOf(step)?.takesAway ?? []
+    if (action === 'delete') return takes.length > 0 ? [step.path] : []
+    if (action !== 'update') return []
+    return takes.filter((name) => changed.includes(name)).map((name) => [...step.path, name])
+  })
+  if (paths.length === 0 || (await isSuperuserLeft(tx))) return errors
+  for (const path of paths) errors.add(path, 'Would leave no active superuser.')
+  return errors
+}

@@ -1,0 +1,208 @@
+import { z } from 'zod'
+import { type AuditedChange, audit } from '../apply/audit.ts'
+import type { Db, Tx } from '../db/client.ts'
+import type { EngineTx } from '../db/engine-tx.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { execute, query } from '../db/raw.ts'
+import type { Keyring, SealedPlace } from '../db/seal.ts'
+import type { Actor } from '../permissions.ts'
+import type { Conditions } from '../plan/engine.ts'
+import { live, type RunState } from './life.ts'
+
+/** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
+
+/** The columns for a waiting client. */
+export const runSelect = {
+  id: true,
+  state: true,
+  applied: true,
+  reason: true,
+  logs: true,
+  createdAt: true,
+  startedAt: true,
+} satisfies Prisma.RunSelect
+
+export type Run = Prisma.RunGetPayload<{ select: typeof runSelect }>
+
+export type NewRun = {
+  readonly id: string
+  /** The name of the job: `apply oauth2 grafana`. */
+  readonly title: string
+  /** The provider's kind, or `blueprint`. */
+  readonly kind: string
+  /** Of the application; null for a blueprint. */
+  readonly slug: string | null
+  readonly submitterPk: number | null
+  /** The real user, while impersonating. */
+  readonly impersonator?: Pick<Actor, 'pk' | 'username'> | undefined
+  readonly requestId: string
+  /** YAML text. */
+  readonly blueprint: string
+  readonly conditions: Conditions
+}
+
+export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({
+  table: 'runs',
+  row: id,
+  column,
+})
+
+const columns = 'id, title, kind, slug, submitter_pk, request_id, blueprint, options'
+const placeholders = '$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::jsonb'
+
+function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
+  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator } = run
+  const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
+  const options = JSON.stringify({ ...conditions, ...(real !== undefined && { impersonator: real }) })
+  return [
+    id,
+    title,
+    kind,
+    slug,
+    submitterPk,
+    requestId,
+    keyring.seal(blueprint, sealedColumn(id, 'blueprint')),
+    options,
+  ]
+}
+
+/**
+ * Writes the row of a run, before its job is added. Raw SQL, because the commit does not wait for the disk
+ * (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
+ */
+export async function recordRun(db: Db, keyring: Keyring, run: NewRun): Promise<void> {
+  await execute(db, {
+    text: `WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))
+      INSERT INTO runs (${columns}) SELECT ${placeholders} FROM unflushed`,
+    values: valuesOf(keyring, run),
+  })
+}
+
+/** The columns for a worker. */
+const workerRow = z.object({
+  id: z.guid(),
+  state: z.enum(['queued', 'done', 'failed', 'cancelled']),
+  attempts: z.int(),
+  submitterPk: z.int().nullable(),
+  requestId: z.string(),
+  blueprint: z.string(),
+  options: z.record(z.string(), z.unknown()),
+  applied: z.boolean().nullable(),
+  logs: z.array(z.string()),
+})
+
+export type WorkerRun = z.output<typeof workerRow>
+
+/** Locks the row for the rest of the transaction, so that only one worker works on the run. */
+export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
+  const [run] = await tx.query(workerRow, {
+    text: `SELECT id, state::text AS state, attempts, submitter_pk AS "submitterPk", request_id AS "requestId",
+      blueprint, options, applied, coalesce(logs, '{}') AS logs FROM runs WHERE id = $1::uuid FOR UPDATE`,
+    values: [id],
+  })
+  return run
+}
+
+/** Which of these runs a worker has locked. */
+export async function lockedRuns(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const free = await query(db, z.object({ id: z.guid() }), {
+    text: 'SELECT id FROM runs WHERE id = ANY($1::uuid[]) FOR KEY SHARE SKIP LOCKED',
+    values: [ids],
+  })
+  return new Set(ids).difference(new Set(free.map(({ id }) => id)))
+}
+
+const conditionsSchema = z.object({ createOnly: z.boolean(), expectedKeys: z.record(z.string(), z.number()) })
+const impersonatorSchema = z.object({
+  impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
+})
+
+export const conditionsOf = ({ options }: Pick<WorkerRun, 'options'>): Conditions => conditionsSchema.parse(options)
+
+/** The real user, when the submitter was impersonated. */
+export const impersonatorOf = (run: { readonly options: unknown }): { pk: number; username: string } | undefined =>
+  impersonatorSchema.parse(run.options).impersonator
+
+/** The end of a run: applied, refused or failed. */
+export type RunResult = {
+  readonly event: 'finish' | 'fail'
+  readonly applied: boolean
+  /** A code of the closed catalogue; null when it was applied. */
+  readonly reason: string | null
+  readonly logs: readonly string[]
+  readonly changes: readonly AuditedChange[]
+  /** Generated values by entry and field; readable for a few hours. */
+  readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
+  readonly actorName: string
+}
+
+type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
+
+/** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
+export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
+  const { event, applied, reason, logs, changes, generated, actorName } = result
+  const { state } = live(live(run, 'lock'), event)
+  const sealed =
+    Object.keys(generated).length === 0
+      ? null
+      : keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
+  tx.send({
+    text: `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,
+      generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
+      started_at = now(), finished_at = clock_timestamp() WHERE id = $1::uuid`,
+    values: [run.id, state, applied, reason, logs, sealed, runSecretsHours],
+  })
+  if (!applied) return
+  const actor = { pk: run.submitterPk, username: actorName, ...realOf(run) }
+  audit(tx, { actor, action: 'apply', changes, requestId: run.requestId, runId: run.id })
+}
+
+function realOf(run: WorkerRun): Pick<Actor, 'impersonator'> {
+  const real = impersonatorOf(run)
+  return real === undefined ? {} : { impersonator: { ...real, isSuperuser: false, permissions: new Set() } }
+}
+
+const cancelled: RunState = live({ state: 'queued', attempts: 1 }, 'cancel').state
+const cancelledRow = z.object({ id: z.guid() })
+
+/**
+ * Cancels a queued run. Waits for the row's lock: a run that a worker has locked is not cancelled.
+ *
+ * @returns true: it was cancelled, and certainly not applied
+ */
+export async function cancelRun(tx: Tx, id: string, why: string): Promise<boolean> {
+  const rows = await query(tx, cancelledRow, {
+    text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text], finished_at = clock_timestamp()
+      WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
+    values: [id, cancelled, why],
+  })
+  return rows.length > 0
+}
+
+/**
+ * Cancels a run that may or may not be recorded. Its row is written as cancelled, so that a record that arrives later
+ * fails on the key.
+ *
+ * @returns true: it is cancelled, and certainly never applied
+ */
+export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why: string): Promise<boolean> {
+  const rows = await query(tx, cancelledRow, {
+    text: `INSERT INTO runs (${columns}, state, reason, logs, finished_at)
+      VALUES (${placeholders}, $9::run_state, 'cancelled', ARRAY[$10::text], clock_timestamp())
+      ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs,
+        finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`,
+    values: [...valuesOf(keyring, run), cancelled, why],
+  })
+  return rows.length > 0
+}
+
+/** The channel for `LISTEN`. The payload is the id of a run that ended. */
+export const runChannel = 'gatewright_run'
+
+/**
+ * Notifies the subscribers of a run, in the background and after the commit. PostgreSQL serialises commits that notify.
+ * A notification may get lost: subscribers also poll.
+ */
+export function notifyEnded(db: Db, id: string): void {
+  execute(db, { text: 'SELECT pg_notify($1, $2)', values: [runChannel, id] }).catch(() => {})
+}

@@ -1,0 +1,67 @@
+/**
+ * The life of a run: one pure function of state and event.
+ *
+ *            wait · enqueue (5 at most) · unqueue
+ *             ┌──┐
+ *             ▼  │      lock                finish ──► done       (applied, or refused with its reason)
+ *   record ► queued ─────────► running ────► fail ───► failed     (a bug: an operator must act)
+ *             │  ▲               │
+ *             │  └───────────────┘ release (the worker died or rolled back: its row lock is gone)
+ *             ├──► cancelled            cancel: the API waited too long, and nothing was applied
+ *             └──► failed               a sixth enqueue: five attempts came to nothing
+ *
+ * The reconciler asks the queue about a run that has waited for long:
+ * - its job is still queued: `wait`, and no attempt is counted
+ * - the queue has no such job, or a worker took it and has not locked the run: `enqueue`, a new attempt
+ * - the new job could not be added: `unqueue`, and the attempt is not counted
+ * - the queue is away: no event
+ *
+ * `running` is not stored. A queued run is running while a worker has locked its row, so the state ends with the worker.
+ */
+
+export type RunState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
+
+export type Life = {
+  readonly state: RunState
+  /** How often it was enqueued: once by the API, then by the reconciler. */
+  readonly attempts: number
+}
+
+export type RunEvent = 'wait' | 'enqueue' | 'unqueue' | 'lock' | 'release' | 'finish' | 'fail' | 'cancel'
+
+export const maxAttempts = 5
+
+export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
+
+/** @returns the life after the event; the same object when the event changes nothing */
+export function live(life: Life, event: RunEvent): Life {
+  const { state, attempts } = life
+  switch (event) {
+    case 'wait':
+      return life
+    case 'enqueue':
+      if (state !== 'queued') return life
+      return attempts < maxAttempts ? { state, attempts: attempts + 1 } : { state: 'failed', attempts }
+    case 'unqueue':
+      return state === 'queued' && attempts > 0 ? { state, attempts: attempts - 1 } : life
+    case 'lock':
+      return state === 'queued' ? { state: 'running', attempts } : life
+    case 'release':
+      return state === 'running' ? { state: 'queued', attempts } : life
+    case 'finish':
+      return state === 'running' ? { state: 'done', attempts } : life
+    case 'fail':
+      return state === 'running' ? { state: 'failed', attempts } : life
+    case 'cancel':
+      return state === 'queued' ? { state: 'cancelled', attempts } : life
+    default:
+      return event satisfies never
+  }
+}
+
+/**
+ * Seconds that a run stays queued and unlocked until the reconciler asks about its job, and between two such questions.
+ * Short at first, because the submitter of a run still waits after its worker was killed. Then longer, so that a run that
+ * crashes workers leaves time for other runs.
+ */
+export const patienceS = (attempts: number): number => (attempts <= 3 ? 1 : 5 * 2 ** (attempts - 3))

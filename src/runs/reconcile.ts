@@ -1,0 +1,206 @@
+import { setTimeout } from 'node:timers/promises'
+import { z } from 'zod'
+import { type Db, type Tx, transaction } from '../db/client.ts'
+import { isTransient } from '../db/errors.ts'
+import { locks } from '../db/locks.ts'
+import { execute, query } from '../db/raw.ts'
+import { addUp } from '../db/row-counts.ts'
+import type { Logger } from '../log.ts'
+import { notifyEnded } from './ledger.ts'
+import { type Life, live, maxAttempts, patienceS, type RunEvent } from './life.ts'
+
+/** Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen. */
+export type Enqueue = (run: { readonly id: string; readonly title: string }, attempt: number) => Promise<void>
+
+/** The queue as the reconciler uses it. Both calls fail while the queue is away. */
+export type RunQueue = {
+  readonly enqueue: Enqueue
+  /** Whether the job of this attempt still waits for a worker. */
+  readonly isQueued: (run: { readonly id: string }, attempt: number) => Promise<boolean>
+}
+
+/** Between two rounds: while runs are queued, and while none is. */
+const everyMs = { busy: 500, idle: 2_000 } as const
+/** Between two rounds of maintenance: expired secrets and row counts. */
+const maintenanceEveryMs = 10_000
+const batch = 100
+const erasedAtOnce = 1_000
+
+/** Seconds by the number of attempts. SQL compares them, so that runs that must wait longer do not fill the batch. */
+const patience = Array.from({ length: maxAttempts + 1 }, (_, attempts) => patienceS(attempts))
+
+const overdueRow = z.object({ id: z.guid(), title: z.string(), attempts: z.int() })
+const idRow = z.object({ id: z.guid() })
+
+type Overdue = z.output<typeof overdueRow>
+/** A run as it was read, and its life after the answer of the queue. */
+type Decided = Overdue & { readonly next: Life }
+
+const decide = (run: Overdue, event: RunEvent): Decided => ({
+  ...run,
+  next: live({ state: 'queued', attempts: run.attempts }, event),
+})
+
+/**
+ * Enqueues runs again whose job is gone: Redis was wiped, the worker died, or the API died between recording and
+ * enqueueing. A run whose job is still queued keeps it. One worker at a time does this.
+ *
+ * @throws when the queue did not answer, or a job could not be added; the other runs are enqueued all the same
+ */
+export async function reconcile(db: Db, { enqueue, isQueued }: RunQueue, log: Logger): Promise<void> {
+  const due = await overdue(db)
+  // Outside of any transaction, so that no lock waits for the network.
+  const asked = await Promise.allSettled(due.map((run) => isQueued(run, run.attempts)))
+  const decided = due.flatMap((run, index) => {
+    const answer = asked[index]
+    // The others stay as they are: nothing is known about their jobs.
+    return answer?.status === 'fulfilled' ? [decide(run, answer.value ? 'wait' : 'enqueue')] : []
+  })
+  const toEnqueue = await save(db, decided, log)
+  // All are tried, although one may fail.
+  const added = await Promise.allSettled(
+    toEnqueue.map((run) => {
+      log.warn({ run: run.id, attempt: run.next.attempts }, 'enqueueing a run again')
+      return enqueue(run, run.next.attempts)
+    }),
+  )
+  const failed = toEnqueue.filter((_, index) => added[index]?.status === 'rejected')
+  await save(
+    db,
+    failed.map((run) => decide({ ...run, attempts: run.next.attempts }, 'unqueue')),
+    log,
+  )
+  const failure = [...asked, ...added].find((outcome) => outcome.status === 'rejected')
+  if (failure !== undefined) throw failure.reason
+}
+
+/** Queued runs that have waited for long. None for a worker that is not elected. */
+function overdue(db: Db): Promise<Overdue[]> {
+  return transaction(db, async (tx) => {
+    if (!(await isElected(tx))) return []
+    // SKIP LOCKED: a worker works on a locked run.
+    return query(tx, overdueRow, {
+      text: `SELECT id, title, attempts FROM runs
+        WHERE state = 'queued' AND enqueued_at < now() - make_interval(secs => ($1::float8[])[attempts + 1])
+        ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
+      values: [patience, batch],
+    })
+  })
+}
+
+async function isElected(tx: Tx): Promise<boolean> {
+  const [election] = await query(tx, z.object({ elected: z.boolean() }), {
+    text: 'SELECT pg_try_advisory_xact_lock($1) AS elected',
+    values: [locks.reconciler],
+  })
+  return election?.elected === true
+}
+
+/**
+ * Erases expired secrets, the oldest first and a limited number at once. PostgreSQL uses the index for this order even
+ * without statistics about the table.
+ */
+export async function eraseExpired(db: Db): Promise<void> {
+  await execute(db, {
+    text: `WITH old AS (
+        SELECT id FROM runs WHERE generated IS NOT NULL AND generated_until < now()
+        ORDER BY generated_until LIMIT $1 FOR UPDATE SKIP LOCKED
+      ) UPDATE runs SET generated = NULL, generated_until = NULL FROM old WHERE runs.id = old.id`,
+    values: [erasedAtOnce],
+  })
+  await execute(db, {
+    text: `WITH old AS (
+        SELECT pk FROM tokens WHERE sealed_key IS NOT NULL AND created_at < now() - interval '24 hours'
+        ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
+      ) UPDATE tokens SET sealed_key = NULL FROM old WHERE tokens.pk = old.pk`,
+    values: [erasedAtOnce],
+  })
+}
+
+/**
+ * Writes what was decided. A run that a worker has locked or finished by now, or that another reconciler has changed,
+ * stays as it is.
+ *
+ * @returns the runs to enqueue. Their attempts are already counted, so that the worker finds the number of its job
+ */
+async function save(db: Db, runs: readonly Decided[], log: Logger): Promise<Decided[]> {
+  if (runs.length === 0) return []
+  const [counted, failed] = await transaction(db, async (tx) => [
+    await count(
+      tx,
+      runs.filter(({ next }) => next.state === 'queued'),
+    ),
+    await fail(
+      tx,
+      runs.filter(({ next }) => next.state === 'failed'),
+    ),
+  ])
+  for (const { id } of failed) {
+    notifyEnded(db, id)
+    log.error({ run: id, attempts: maxAttempts }, 'a run failed: no worker finished it')
+  }
+  return counted.filter(({ attempts, next }) => next.attempts > attempts)
+}
+
+/** Stores the number of attempts, and starts the waiting time again. */
+async function count(tx: Tx, runs: readonly Decided[]): Promise<Decided[]> {
+  if (runs.length === 0) return []
+  const rows = await query(tx, idRow, {
+    text: `WITH still AS (
+        SELECT r.id, decided.next FROM runs r
+        JOIN unnest($1::uuid[], $2::integer[], $3::integer[]) AS decided(id, attempts, next) USING (id)
+        WHERE r.state = 'queued' AND r.attempts = decided.attempts FOR UPDATE OF r SKIP LOCKED
+      ) UPDATE runs SET attempts = still.next, enqueued_at = now() FROM still WHERE runs.id = still.id
+      RETURNING runs.id`,
+    values: [runs.map(({ id }) => id), runs.map(({ attempts }) => attempts), runs.map(({ next }) => next.attempts)],
+  })
+  const done = new Set(rows.map(({ id }) => id))
+  return runs.filter(({ id }) => done.has(id))
+}
+
+async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]> {
+  if (runs.length === 0) return []
+  return query(tx, idRow, {
+    text: `WITH still AS (
+        SELECT id FROM runs WHERE id = ANY($1::uuid[]) AND state = 'queued' FOR UPDATE SKIP LOCKED
+      )
+      UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
+        logs = ARRAY['not applied: enqueued ' || attempts || ' times, and no worker finished it']
+      FROM still WHERE runs.id = still.id RETURNING runs.id`,
+    values: [runs.map(({ id }) => id)],
+  })
+}
+
+/** Reconciles at once and then at intervals, until it is stopped: often while runs are queued, rarely while none is. */
+export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop(): Promise<void> } {
+  const stopping = new AbortController()
+  let maintainedAt = Number.NEGATIVE_INFINITY
+
+  /** @returns milliseconds until the next round */
+  async function round(): Promise<number> {
+    const waiting = await db.run.count({ where: { state: 'queued' } })
+    if (waiting > 0) await reconcile(db, queue, log)
+    if (performance.now() - maintainedAt > maintenanceEveryMs) {
+      await eraseExpired(db)
+      await addUp(db)
+      maintainedAt = performance.now()
+    }
+    return waiting > 0 ? everyMs.busy : everyMs.idle
+  }
+
+  const loop = (async () => {
+    while (!stopping.signal.aborted) {
+      const waitMs = await round().catch((error: unknown) => {
+        log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
+        return everyMs.busy
+      })
+      await setTimeout(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  })()
+  return {
+    stop: async () => {
+      stopping.abort()
+      await loop
+    },
+  }
+}

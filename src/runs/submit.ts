@@ -1,0 +1,99 @@
+import type { Db } from '../db/client.ts'
+import { didNotHappen, isConnectionLost, statementProblem } from '../db/errors.ts'
+import { inTime } from '../db/in-time.ts'
+import type { Blueprint } from '../document/document.ts'
+import { print } from '../document/yaml.ts'
+import { Problem } from '../errors.ts'
+import { uuid7 } from '../ids.ts'
+import type { Logger } from '../log.ts'
+import type { Actor } from '../permissions.ts'
+import type { Conditions, Engine } from '../plan/engine.ts'
+import type { Backlog } from './backlog.ts'
+import { type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
+import type { Enqueue } from './reconcile.ts'
+import { type Awaited, awaitEnd, cancelOrRead, type Runs } from './subscribe.ts'
+
+/** The part of the API in a run: record it, enqueue it, wait for its end. */
+export type Submitter = {
+  readonly db: Db
+  readonly engine: Engine
+  readonly runs: Runs
+  readonly backlog: Backlog
+  readonly enqueue: Enqueue
+  readonly log: Logger
+  readonly applyWaitMs: number
+}
+
+/** A document that was checked and has no error. */
+export type Submission = Pick<NewRun, 'title' | 'kind' | 'slug'> & {
+  readonly blueprint: Blueprint
+  readonly conditions: Conditions
+}
+
+/** Why the outcome is not known yet: a worker has locked the run, or the database went away. */
+export type Undecided = Extract<Awaited, 'locked' | 'unknown'>
+
+export type Submitted = { readonly id: string; readonly run: Run | Undecided }
+
+/**
+ * @throws {Problem} `cancelled` when it certainly was not applied: the queue is away, no worker took it in time, or a
+ *   crash of the database lost it; `unavailable` when too many runs wait already
+ */
+export async function submit(
+  submitter: Submitter,
+  submission: Submission,
+  actor: Actor,
+  requestId: string,
+): Promise<Submitted> {
+  const leave = submitter.backlog.enter()
+  try {
+    return await recordAndWait(submitter, submission, actor, requestId)
+  } finally {
+    leave()
+  }
+}
+
+async function recordAndWait(
+  submitter: Submitter,
+  { blueprint, ...submission }: Submission,
+  { pk: submitterPk, impersonator }: Actor,
+  requestId: string,
+): Promise<Submitted> {
+  const { db, engine, runs, enqueue, log, applyWaitMs } = submitter
+  const id = uuid7()
+  const run: NewRun = { ...submission, id, submitterPk, impersonator, requestId, blueprint: print(blueprint) }
+  try {
+    await inTime(recordRun(db, engine.keyring, run))
+  } catch (error) {
+    return await cancelUnrecorded(submitter, run, statementProblem(error))
+  }
+  // Subscribes before the job is added: the worker may finish first.
+  const stop = new AbortController()
+  const awaited = awaitEnd(db, runs, id, { budgetMs: applyWaitMs, stop: stop.signal })
+  let why = `no worker took it within ${applyWaitMs / 1_000} s`
+  await enqueue(run, 1).catch((error: unknown) => {
+    log.warn({ run: id, err: error }, 'the run could not be enqueued')
+    why = 'the queue is away'
+    stop.abort()
+  })
+  return outcome(id, await awaited, why)
+}
+
+/** The row may exist all the same, or arrive later. It is cancelled, so that no worker applies it. */
+async function cancelUnrecorded({ db, engine, log }: Submitter, run: NewRun, error: unknown): Promise<Submitted> {
+  if (!isConnectionLost(error) || didNotHappen(error)) throw error
+  log.warn({ run: run.id, err: error }, 'the connection was lost while recording')
+  const why = 'the database went away'
+  const awaited = await cancelOrRead(db, run.id, (tx) =>
+    recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
+  )
+  return outcome(run.id, awaited, why)
+}
+
+function outcome(id: string, run: Awaited, why: string): Submitted {
+  if (run === 'locked' || run === 'unknown') return { id, run }
+  if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }
+  const reasons = { cancelled: why, vanished: 'the database crashed and lost it' }
+  const reason = typeof run === 'object' ? 'it was cancelled' : reasons[run]
+  throw new Problem('cancelled', `Not applied: ${reason}. Nothing was changed; try again shortly.`, { retryAfterS: 1 })
+}

@@ -1,0 +1,217 @@
+import pg from 'pg'
+import { type Db, type Tx, transaction } from '../db/client.ts'
+import { isConnectionLost, isTransient } from '../db/errors.ts'
+import { inTime } from '../db/in-time.ts'
+import type { Logger } from '../log.ts'
+import { cancelRun, type Run, runChannel, runSelect } from './ledger.ts'
+import { isFinished } from './life.ts'
+
+/**
+ * Subscriptions to runs. A subscriber always gets the state in the row. NOTIFY from the worker, an event of the queue or
+ * a poll cause a read of it; the poll, because the other two may get lost.
+ */
+
+/** The row of a run; `vanished` when there is none, for example after a crash of PostgreSQL. */
+export type Current = Run | 'vanished'
+
+export type Runs = {
+  /**
+   * `onRun` gets the current state of the run, and then each change until the run is finished.
+   *
+   * @param isQueued the caller has just recorded the run, so that its current state is not reported
+   * @returns ends the subscription
+   */
+  subscribe(id: string, onRun: (run: Current) => void, options?: { readonly isQueued?: boolean }): () => void
+  /** Reads the run now, if it has subscribers. */
+  wake(id: string): void
+  close(): Promise<void>
+}
+
+/** Between two reads of one run: short at first, then longer. */
+const pollAfterMs = [50, 100, 200, 400, 800, 1_000] as const
+const tickMs = 50
+
+type Followed = {
+  polls: number
+  pollAt: number
+  /** Each with the state that was last reported to it; '' at first. */
+  readonly subscribers: Map<(run: Current) => void, string>
+}
+
+export function followRuns(db: Db, url: string, log: Logger): Runs {
+  const followed = new Map<string, Followed>()
+  const woken = new Set<string>()
+  const listener = listen(url, log, wake)
+  let ticker: NodeJS.Timeout | undefined
+
+  function wake(id: string): void {
+    if (!followed.has(id)) return
+    // Runs that are woken together are read together.
+    if (woken.size === 0) setImmediate(readWoken)
+    woken.add(id)
+  }
+
+  function readWoken(): void {
+    const ids = [...woken]
+    woken.clear()
+    void read(ids)
+  }
+
+  async function read(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return
+    // After a failed read, the next poll reads again.
+    const rows = await inTime(db.run.findMany({ where: { id: { in: [...ids] } }, select: runSelect })).catch(
+      (error: unknown) => {
+        if (!isConnectionLost(error)) log.error({ err: error }, 'cannot read runs')
+      },
+    )
+    if (rows === undefined) return
+    const found = new Map(rows.map((run) => [run.id, run]))
+    for (const id of ids) report(id, found.get(id) ?? 'vanished')
+  }
+
+  function report(id: string, run: Current): void {
+    const there = followed.get(id)
+    if (there === undefined) return
+    const state = run === 'vanished' ? run : run.state
+    if (run === 'vanished' || isFinished(run.state)) followed.delete(id)
+    for (const [onRun, known] of there.subscribers) {
+      if (known === state) continue
+      there.subscribers.set(onRun, state)
+      onRun(run)
+    }
+  }
+
+  function poll(): void {
+    if (followed.size === 0) {
+      clearInterval(ticker)
+      ticker = undefined
+      return
+    }
+    const now = performance.now()
+    const due = [...followed].filter(([, { pollAt }]) => pollAt <= now)
+    for (const [, each] of due) {
+      each.pollAt = now + (pollAfterMs[each.polls] ?? 1_000)
+      each.polls += 1
+    }
+    void read(due.map(([id]) => id))
+  }
+
+  return {
+    subscribe: (id, onRun, { isQueued = false } = {}) => {
+      const there = followed.get(id) ?? {
+        ...{ polls: 0, pollAt: performance.now() + pollAfterMs[0] },
+        subscribers: new Map(),
+      }
+      followed.set(id, there)
+      there.subscribers.set(onRun, isQueued ? 'queued' : '')
+      ticker ??= setInterval(poll, tickMs).unref()
+      if (!isQueued) wake(id)
+      return () => {
+        there.subscribers.delete(onRun)
+        if (there.subscribers.size === 0 && followed.get(id) === there) followed.delete(id)
+      }
+    },
+    wake,
+    close: async () => {
+      clearInterval(ticker)
+      await listener.close()
+    },
+  }
+}
+
+/**
+ * How the wait for a run ended: with the finished run; `cancelled` or `vanished`, both certainly not applied; `locked`
+ * by a worker; `unknown` because the database is away.
+ */
+export type Awaited = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
+
+/** For a cancel, which waits for a worker that has locked the run. */
+const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500 }
+const noWorker = 'not applied: no worker took it in time'
+
+/**
+ * Waits until a run is finished, and cancels it when that takes too long.
+ *
+ * @param budgetMs the run is cancelled after this time
+ * @param stop cancels it at once: it could not be enqueued
+ */
+export async function awaitEnd(
+  db: Db,
+  runs: Runs,
+  id: string,
+  { budgetMs, stop }: { readonly budgetMs: number; readonly stop: AbortSignal },
+): Promise<Awaited> {
+  const { promise, resolve } = Promise.withResolvers<Current | undefined>()
+  const end = runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run), {
+    isQueued: true,
+  })
+  const timer = setTimeout(resolve, budgetMs, undefined)
+  stop.addEventListener('abort', () => resolve(undefined))
+  const run = await promise
+  clearTimeout(timer)
+  end()
+  return run ?? cancelOrRead(db, id, (tx) => cancelRun(tx, id, noWorker))
+}
+
+/** @param cancel cancels the run in a transaction; returns whether it did */
+export async function cancelOrRead(db: Db, id: string, cancel: (tx: Tx) => Promise<boolean>): Promise<Awaited> {
+  try {
+    if (await transaction(db, cancel, { timeouts: cancelTimeouts })) return 'cancelled'
+    const run = await inTime(db.run.findUnique({ where: { id }, select: runSelect }))
+    if (run === null) return 'vanished'
+    return isFinished(run.state) ? run : 'unknown'
+  } catch (error) {
+    if (isConnectionLost(error)) return 'unknown'
+    if (isTransient(error)) return 'locked'
+    throw error
+  }
+}
+
+/** One connection that listens. It is opened again when it is lost. */
+function listen(url: string, log: Logger, onId: (id: string) => void): { close(): Promise<void> } {
+  let client: pg.Client | undefined
+  let timer: NodeJS.Timeout | undefined
+  let closed = false
+
+  async function open(): Promise<void> {
+    const opened = new pg.Client({
+      connectionString: url,
+      application_name: 'gatewright-listen',
+      keepAlive: true,
+      connectionTimeoutMillis: 2_000,
+    })
+    client = opened
+    opened.on('notification', ({ payload = '' }) => onId(payload))
+    opened.on('error', again)
+    opened.on('end', again)
+    try {
+      await opened.connect()
+      await opened.query(`LISTEN ${runChannel}`)
+    } catch (error) {
+      again(error)
+    }
+  }
+
+  function again(error?: unknown): void {
+    if (closed || timer !== undefined) return
+    if (error !== undefined) log.warn({ err: error }, 'listening again shortly: until then runs are polled')
+    client?.removeAllListeners()
+    client?.on('error', () => {})
+    client?.end().catch(() => {})
+    timer = setTimeout(() => {
+      timer = undefined
+      void open()
+    }, 300)
+    timer.unref()
+  }
+
+  void open()
+  return {
+    close: async () => {
+      closed = true
+      clearTimeout(timer)
+      await client?.end().catch(() => {})
+    },
+  }
+}

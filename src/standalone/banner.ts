@@ -1,0 +1,62 @@
+import { resolve } from 'node:path'
+import type { Report } from '../start-error.ts'
+
+const secondsSince = (startMs: number) => `${((performance.now() - startMs) / 1000).toFixed(1)} s`
+
+/** Prints a line for each step: its name at once, and how long it took. */
+export const report: Report = async (step, work) => {
+  const startMs = performance.now()
+  process.stdout.write(`  ${step} ... `)
+  try {
+    const result = await work()
+    process.stdout.write(`${secondsSince(startMs)}\n`)
+    return result
+  } catch (error) {
+    process.stdout.write('failed\n')
+    throw error
+  }
+}
+
+export type Ready = {
+  readonly url: string
+  readonly startMs: number
+  /** Where the data is. */
+  readonly database: string
+  /** What the queue runs on. */
+  readonly queue: string
+  /** A file that holds a token; null: there is none. */
+  readonly tokenFile: string | null
+  /** The first token, when this start made it. It is printed this once. */
+  readonly firstToken: string | null
+}
+
+/** What `npm start` prints when everything runs. */
+export function banner({ url, startMs, database, queue, tokenFile, firstToken }: Ready): string {
+  const token = tokenFile ?? firstToken ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours'
+  const bearer = tokenFile === null ? (firstToken ?? '<token>') : `$(cat ${quoted(tokenFile)})`
+  const example = resolve(import.meta.dirname, '../../examples/oauth2.json')
+  return `
+  Gatewright is ready (${secondsSince(startMs)}).
+
+  API        ${url}/api/v3/
+  Docs       ${url}/docs/
+  Dashboard  ${url}/admin/queues/
+  Health     ${url}/-/health/ready/
+  Database   ${database}
+  Queue      on ${queue}
+  Token      ${token}
+${firstToken === null || tokenFile === null ? '' : `             ${firstToken}  (shown this once)\n`}
+  A first application with its provider; paste this into another terminal:
+
+  curl -X PUT ${url}/api/v3/core/transactional/applications/ \\
+    -H "Authorization: Bearer ${bearer}" \\
+    -H 'Content-Type: application/json' \\
+    -d @${quoted(example)}
+
+  Ctrl-C stops everything.
+
+`
+}
+
+/** For a shell, also inside `$( )` in double quotes. */
+const quoted = (path: string) => (/^[\w./:@+-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`)

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { readOrCreateSecret } from '../secret-file.ts'
+import { type Report, StartError } from '../start-error.ts'
+import { type Account, canEnter, clusterFolder, clusterLocation, serverAccount } from './embedded/account.ts'
+import { findBinaries } from './embedded/binaries.ts'
+import { hasCluster, makeCluster } from './embedded/cluster.ts'
+import { stopOrphanedServer } from './embedded/orphaned-server.ts'
+import { type RunningServer, startPostgres } from './embedded/server.ts'
+
+/** A PostgreSQL of this installation's own, with the programs that npm brings. */
+export type Embedded = {
+  /** The URL of the database `gatewright`. */
+  readonly url: string
+  /** Where the data is: in `DATA_DIR`, or where a link in it points. */
+  readonly folder: string
+  /** Resolves when the server has ended, for whatever reason. */
+  readonly ended: Promise<void>
+  stop(): Promise<void>
+}
+
+const database = 'gatewright'
+
+/** Whether `DATA_DIR` has a database. */
+export const hasEmbedded = (dataDir: string): boolean => existsSync(join(clusterFolder(dataDir), 'PG_VERSION'))
+
+/**
+ * Starts PostgreSQL on the data in `DATA_DIR`, which the first start makes. The caller holds the lock of `DATA_DIR`.
+ *
+ * @throws {StartError} when it cannot, with the data as it was
+ */
+export async function startEmbedded(dataDir: string, report: Report): Promise<Embedded> {
+  const account = serverAccount(clusterFolder(dataDir))
+  const binaries = findBinaries(account)
+  const exists = hasCluster(clusterFolder(dataDir), binaries.major)
+  const password = readPassword(dataDir, exists)
+  if (!exists) {
+    const location = clusterLocation(dataDir, account)
+    await report(`Making a PostgreSQL ${binaries.major} database in ${location}`, () =>
+      makeCluster(location, binaries, account, password),
+    )
+  }
+  const folder = reachable(account, clusterFolder(dataDir))
+  const server = await report('Starting PostgreSQL', async () => {
+    await stopOrphanedServer(folder)
+    const started = await startPostgres({ folder, account, binaries, password }, join(dataDir, 'postgres.log'))
+    await makeDatabase(started)
+    return started
+  })
+  return { url: server.url(database), folder, ended: server.ended, stop: server.stop }
+}
+
+function readPassword(dataDir: string, clusterExists: boolean): string {
+  const file = join(dataDir, 'postgres-password')
+  if (!clusterExists) return readOrCreateSecret(file, () => randomBytes(24).toString('base64url'))
+  if (existsSync(file)) return readFileSync(file, 'utf8').trim()
+  throw new StartError(
+    `${file} is missing: without it the database beside it does not open. Put it back from a backup.`,
+  )
+}
+
+function reachable(account: Account, folder: string): string {
+  if (canEnter(account, folder)) return realpathSync(folder)
+  throw new StartError(
+    `The user who owns ${folder} may not enter it (user number ${account?.uid}): one of the folders above is closed to that user.`,
+  )
+}
+
+async function makeDatabase(server: RunningServer): Promise<void> {
+  const client = new pg.Client({ connectionString: server.url('postgres') })
+  await client.connect()
+  try {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [database])
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`)
+  } finally {
+    await client.end()
+  }
+}

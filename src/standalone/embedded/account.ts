@@ -1,0 +1,81 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync, symlinkSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { reasonOf, StartError } from '../../start-error.ts'
+
+/** The system user that PostgreSQL runs as; null: the user of this process. */
+export type Account = { readonly uid: number; readonly gid: number } | null
+
+/** For what PostgreSQL's user cannot reach elsewhere. Only root uses it. */
+export const systemFolder = '/var/lib/gatewright'
+
+/**
+ * PostgreSQL refuses to run as root. Under root it runs as the owner of its data, which the first start gives to the
+ * user `postgres`.
+ *
+ * @param folder of the cluster, which need not exist yet
+ */
+export function serverAccount(folder: string): Account {
+  if (process.getuid?.() !== 0) return null
+  const owner = statSync(folder, { throwIfNoEntry: false })
+  return owner !== undefined && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : postgresAccount()
+}
+
+function postgresAccount(): { uid: number; gid: number } {
+  const id = (flag: string) => spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' })
+  if (id('-u').status !== 0) makePostgresAccount()
+  return { uid: Number(id('-u').stdout), gid: Number(id('-g').stdout) }
+}
+
+/** Most systems have useradd; small ones have BusyBox's adduser. */
+function makePostgresAccount(): void {
+  const commands = [
+    ['useradd', '--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres'],
+    ['adduser', '-S', '-D', '-H', 'postgres'],
+  ]
+  if (commands.some(([command = '', ...args]) => spawnSync(command, args).status === 0)) return
+  throw new StartError(
+    'PostgreSQL does not run as root, and a user "postgres" could not be made: make one, or start as an ordinary user.',
+  )
+}
+
+export const canEnter = (account: Account, folder: string): boolean =>
+  account === null || spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', folder], { ...account, cwd: '/' }).status === 0
+
+/** Where the cluster of a `DATA_DIR` is: `DATA_DIR/postgres`, or where that points when it is a link. */
+export function clusterFolder(dataDir: string): string {
+  const folder = join(dataDir, 'postgres')
+  const isLink = lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() ?? false
+  return isLink ? resolve(dataDir, readlinkSync(folder)) : folder
+}
+
+/**
+ * Where to make the cluster of a `DATA_DIR` without one. When PostgreSQL's user cannot enter `DATA_DIR`, for example
+ * below root's home, that is a folder of the system. `DATA_DIR/postgres` becomes a link to it, for the next start.
+ */
+export function clusterLocation(dataDir: string, account: Account): string {
+  const folder = clusterFolder(dataDir)
+  const usual = join(dataDir, 'postgres')
+  if (folder !== usual || canEnter(account, dataDir)) return folder
+  const parent = join(systemFolder, `${basename(dirname(dataDir))}-${randomBytes(4).toString('hex')}`)
+  try {
+    makeOpenFolder(parent)
+    symlinkSync(join(parent, 'postgres'), usual)
+  } catch (error) {
+    throw new StartError(
+      `PostgreSQL runs as another user than root, who may not enter ${dataDir}, and ${parent} cannot be made instead (${reasonOf(error)}): choose a DATA_DIR that every user may enter.`,
+      { cause: error },
+    )
+  }
+  return join(parent, 'postgres')
+}
+
+/** Makes a folder below `systemFolder` that every user may enter, whatever the umask is. */
+export function makeOpenFolder(folder: string): void {
+  for (const path of [systemFolder, folder]) {
+    if (existsSync(path)) continue
+    mkdirSync(path)
+    execFileSync('chmod', ['755', path])
+  }
+}

@@ -1,0 +1,56 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { StartError } from '../../start-error.ts'
+
+/**
+ * Stops the server that a killed start left running on this cluster. Its command line must name the folder, because
+ * its process id may be that of another program by now.
+ *
+ * @throws {StartError} when another program has that id, or the server does not stop
+ */
+export async function stopOrphanedServer(folder: string): Promise<void> {
+  const file = join(folder, 'postmaster.pid')
+  const pid = existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : Number.NaN
+  if (!(pid > 1) || pid === process.pid) return
+  const command = commandOf(pid)
+  // PostgreSQL itself ignores the id of a process that does not exist.
+  if (command === null) return
+  if (!command.includes(folder))
+    throw new StartError(
+      `${file} says that process ${pid} serves this database, but that is another program: if no other container or machine uses this folder, delete the file and start again.`,
+    )
+  for (const { signal, withinMs } of [
+    { signal: 'SIGINT', withinMs: 5_000 },
+    { signal: 'SIGQUIT', withinMs: 3_000 },
+  ] as const) {
+    process.kill(pid, signal)
+    if (await hasEnded(pid, withinMs)) return
+  }
+  throw new StartError(
+    `A server that an earlier start left behind (process ${pid}) does not stop: end it by hand, then start again.`,
+  )
+}
+
+async function hasEnded(pid: number, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs
+  while (performance.now() < deadline) {
+    if (commandOf(pid) === null) return true
+    await delay(20)
+  }
+  return false
+}
+
+/** The command line of a process; null when there is none, or it is a zombie. */
+function commandOf(pid: number): string | null {
+  if (process.platform === 'linux') {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8') || null
+    } catch {
+      return null
+    }
+  }
+  const { stdout } = spawnSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' })
+  return stdout?.trim() || null
+}

@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Config, environmentFor, minLengths, readConfig } from '../config.ts'
+import { connect } from '../db/client.ts'
+import { migrate } from '../db/migrate.ts'
+import { readOrCreateSecret } from '../secret-file.ts'
+import { StartError, sentence } from '../start-error.ts'
+import { newSecret } from '../token-secret.ts'
+import { banner, report } from './banner.ts'
+import { checkPort, openDataDir, portError } from './data-dir.ts'
+import { hasEmbedded, startEmbedded } from './embedded.ts'
+import { lock } from './lock.ts'
+import { superviseWorker } from './worker.ts'
+
+/** `npm start`: PostgreSQL and a worker as child processes, the migrations, and the API in this process. */
+
+/** Milliseconds for the API and the worker to stop. With the four seconds of PostgreSQL that is less than ten. */
+const stopMs = { api: 3_500, worker: 2_000 }
+
+const generateAnother = 'remove it, and the next start makes another'
+const putBack =
+  'what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY'
+
+/** Stops what was started, in reverse order. */
+const cleanup = new AsyncDisposableStack()
+const { promise: failed, reject: fail } = Promise.withResolvers<never>()
+
+async function main(): Promise<void> {
+  process.on('uncaughtException', fail)
+  process.on('unhandledRejection', fail)
+  // The handlers stay: npm passes on a signal that this process has from the terminal already.
+  const stopRequested = new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve())
+  })
+  let exitCode = 0
+  try {
+    await Promise.race([start(readConfig(undefined, { logLevel: 'warn' })), stopRequested, failed])
+    await Promise.race([stopRequested, failed])
+    process.stdout.write('\n  Stopping ... ')
+  } catch (error) {
+    exitCode = 1
+    process.stderr.write(`\n${sentence(error)}\n`)
+  }
+  await cleanup.disposeAsync().catch((error) => process.stderr.write(`\nWhile stopping: ${sentence(error)}\n`))
+  if (exitCode === 0) process.stdout.write('stopped.\n')
+  process.exit(exitCode)
+}
+
+async function start(config: Config): Promise<void> {
+  const startMs = performance.now()
+  process.stdout.write('\n')
+  openDataDir(config.dataDir)
+  cleanup.defer(lock(config.dataDir))
+  await checkPort(config.port, config.host)
+  // Loading the API takes as long as starting PostgreSQL: both at once.
+  const loading = import('../server.ts')
+  loading.catch(() => {})
+
+  const { databaseUrl, secretKey, location } = await openDatabase(config)
+  await report('Applying migrations', () => migrate(databaseUrl))
+  const isEmbedded = config.databaseUrl === null
+  const first: FirstToken = isEmbedded ? await firstToken(config, databaseUrl) : { token: config.bootstrapToken }
+  const settings = { ...config, databaseUrl, secretKey, bootstrapToken: first.token }
+
+  const server = await report('Starting the API and the worker', async () => {
+    const { startServer } = await loading
+    const worker = superviseWorker(environmentFor({ ...settings, bootstrapToken: null }))
+    cleanup.defer(() => worker.stop(stopMs.worker))
+    const starting = startServer(settings)
+    const close = async () => (await starting.catch(() => null))?.close()
+    cleanup.defer(() => Promise.race([close(), delay(stopMs.api)]))
+    await Promise.all([starting, worker.ready])
+    worker.show()
+    return starting
+  }).catch((error: unknown) => {
+    throw Object(error).syscall === 'listen' ? portError(config.port, config.host, error) : error
+  })
+  process.stdout.write(
+    banner({
+      url: server.url,
+      startMs,
+      database: location,
+      queue: config.redisUrl === null ? 'PostgreSQL' : 'your Redis',
+      tokenFile: first.file ?? null,
+      firstToken: server.firstToken ?? first.generated ?? null,
+    }),
+  )
+}
+
+type Database = { readonly databaseUrl: string; readonly secretKey: string; readonly location: string }
+
+async function openDatabase({ dataDir, databaseUrl, secretKey }: Config): Promise<Database> {
+  if (databaseUrl !== null && secretKey !== null)
+    return { databaseUrl, secretKey, location: 'your PostgreSQL (DATABASE_URL)' }
+  const file = join(dataDir, 'secret-key')
+  const hasData = hasEmbedded(dataDir)
+  if (secretKey === null && hasData && !existsSync(file)) throw new StartError(`${file} is missing, and ${putBack}.`)
+  const rules = { minLength: minLengths.secretKey, remedy: hasData ? putBack : generateAnother }
+  const key = secretKey ?? readOrCreateSecret(file, () => randomBytes(32).toString('base64url'), rules)
+  const postgres = await startEmbedded(dataDir, report)
+  cleanup.defer(postgres.stop)
+  void postgres.ended.then(() =>
+    fail(new StartError(`PostgreSQL has ended; ${join(dataDir, 'postgres.log')} says why.`)),
+  )
+  return { databaseUrl: postgres.url, secretKey: key, location: postgres.folder }
+}
+
+type FirstToken = {
+  /** null: the bootstrap generates one. */
+  readonly token: string | null
+  /** A file that holds it. */
+  readonly file?: string
+  /** The token, when this start generated it. */
+  readonly generated?: string
+}
+
+/** The first token is in its file before it is in the database: a start that is killed in between loses nothing. */
+async function firstToken({ bootstrapToken: token, dataDir }: Config, url: string): Promise<FirstToken> {
+  const file = join(dataDir, 'admin-token')
+  const { db } = connect(url, { applicationName: 'gatewright-start', max: 1 })
+  const done = await db.installation.count({ where: { bootstrappedAt: { not: null } } }).finally(() => db.$disconnect())
+  // After the first start the file is a note for the operator, who may have emptied it.
+  if (done > 0) return holdsText(file) ? { token, file } : { token }
+  if (token !== null) return { token }
+  const rules = { minLength: minLengths.bootstrapToken, remedy: generateAnother }
+  const generated = readOrCreateSecret(file, () => newSecret('api'), rules)
+  return { token: generated, file, generated }
+}
+
+const holdsText = (file: string) => existsSync(file) && readFileSync(file, 'utf8').trim() !== ''
+
+await main()

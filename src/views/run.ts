@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import type { Db, Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import type { Keyring } from '../db/seal.ts'
+import { mask } from '../document/mask.ts'
+import { parse, print } from '../document/yaml.ts'
+import type { Registry } from '../models/registry.ts'
+import { type Actor, allows } from '../permissions.ts'
+import { impersonatorOf, lockedRuns, sealedColumn } from '../runs/ledger.ts'
+import { inOrder, type View } from './view.ts'
+
+/** A run, as lists show it and, with its document, as it is read by itself. */
+
+const time = z.iso.datetime()
+
+export const runSummary = z.object({
+  id: z.guid(),
+  state: z
+    .enum(['queued', 'running', 'done', 'failed', 'cancelled'])
+    .meta({ description: '`running`: a worker has locked it.' }),
+  title: z.string(),
+  kind: z.string().meta({ description: "The provider's kind, or `blueprint`." }),
+  slug: z.string().nullable().meta({ description: 'Of the application; null for a blueprint.' }),
+  applied: z.boolean().nullable(),
+  reason: z.string().nullable(),
+  logs: z.array(z.string()),
+  submitter: z.int().nullable(),
+  submitter_name: z.string().nullable(),
+  request_id: z.string(),
+  attempts: z.int().meta({ description: 'How often it was enqueued.' }),
+  created_at: time,
+  started_at: time.nullable(),
+  finished_at: time.nullable(),
+  queue_ms: z.int().nullable().meta({ description: 'Milliseconds from `created_at` to `started_at`.' }),
+  work_ms: z.int().nullable().meta({ description: 'Milliseconds from `started_at` to `finished_at`.' }),
+})
+
+export const run = runSummary.extend({
+  blueprint: z.string().meta({ description: 'YAML; secrets are masked.' }),
+  generated: z
+    .record(z.string(), z.record(z.string(), z.string()))
+    .meta({ description: 'Generated values by entry and field, for the submitter, as long as they are kept.' }),
+})
+
+export type RunSummary = z.output<typeof runSummary>
+
+export const runSummarySelect = {
+  id: true,
+  state: true,
+  title: true,
+  kind: true,
+  slug: true,
+  applied: true,
+  reason: true,
+  logs: true,
+  submitterPk: true,
+  submitter: { select: { username: true } },
+  requestId: true,
+  attempts: true,
+  createdAt: true,
+  startedAt: true,
+  finishedAt: true,
+} satisfies Prisma.RunSelect
+
+export const toRunSummary = (row: Prisma.RunGetPayload<{ select: typeof runSummarySelect }>): RunSummary => ({
+  id: row.id,
+  state: row.state,
+  title: row.title,
+  kind: row.kind,
+  slug: row.slug,
+  applied: row.applied,
+  reason: row.reason,
+  logs: row.logs,
+  submitter: row.submitterPk,
+  submitter_name: row.submitter?.username ?? null,
+  request_id: row.requestId,
+  attempts: row.attempts,
+  created_at: row.createdAt.toISOString(),
+  started_at: row.startedAt?.toISOString() ?? null,
+  finished_at: row.finishedAt?.toISOString() ?? null,
+  queue_ms: msBetween(row.createdAt, row.startedAt),
+  work_ms: msBetween(row.startedAt, row.finishedAt),
+})
+
+const msBetween = (from: Date | null, to: Date | null) => from && to && to.getTime() - from.getTime()
+
+async function* read(tx: Tx, keys: readonly string[]) {
+  const rows = await tx.run.findMany({
+    where: { id: { in: [...keys] } },
+    select: runSummarySelect,
+    relationLoadStrategy: 'join',
+  })
+  yield inOrder(keys, rows, ({ id }) => id).map(toRunSummary)
+}
+
+/** Queued runs whose rows are locked are running. A lock is no part of a snapshot. */
+async function complete<Run extends RunSummary>(db: Db, runs: readonly Run[]): Promise<readonly Run[]> {
+  const queued = runs.filter(({ state }) => state === 'queued').map(({ id }) => id)
+  const locked = queued.length === 0 ? new Set() : await lockedRuns(db, queued)
+  return runs.map((each) => (locked.has(each.id) ? { ...each, state: 'running' } : each))
+}
+
+export const runView = { model: 'Run', schema: runSummary, read, complete } satisfies View<'Run'>
+
+const runSelect = {
+  ...runSummarySelect,
+  blueprint: true,
+  generated: true,
+  generatedUntil: true,
+  options: true,
+} satisfies Prisma.RunSelect
+
+type Row = Prisma.RunGetPayload<{ select: typeof runSelect }>
+type Opening = { readonly registry: Registry; readonly keyring: Keyring }
+
+/** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
+export async function readRun(
+  db: Db,
+  opening: Opening,
+  id: string,
+  actor: Actor,
+): Promise<z.output<typeof run> | null> {
+  const row = await db.run.findUnique({ where: { id }, select: runSelect, relationLoadStrategy: 'join' })
+  if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
+  const [completed] = await complete(db, [toRun(row, opening, actor)])
+  return completed ?? null
+}
+
+export function toRun(row: Row, { registry, keyring }: Opening, actor: Actor): z.output<typeof run> {
+  const open = (column: 'blueprint' | 'generated', sealed: string) => keyring.open(sealed, sealedColumn(row.id, column))
+  const isReadable = isForSubmitter(row, actor) && row.generatedUntil !== null && row.generatedUntil > new Date()
+  return {
+    ...toRunSummary(row),
+    blueprint: print(mask(parse(open('blueprint', row.blueprint)), registry)),
+    generated:
+      isReadable && row.generated !== null
+        ? run.shape.generated.parse(JSON.parse(open('generated', row.generated)))
+        : {},
+  }
+}
+
+/** Generated values are for the submitter, and not for another user who impersonates it. */
+function isForSubmitter(row: Row, { pk, impersonator }: Actor): boolean {
+  if (row.submitterPk !== pk) return false
+  return impersonator === undefined || impersonator.pk === impersonatorOf(row)?.pk
+}

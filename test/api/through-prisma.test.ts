@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import pg from 'pg'
+import { beforeAll, expect, test } from 'vitest'
+import { pipelinedTransaction } from '../../src/db/pipeline.ts'
+import { atEnd } from '../support/at-end.ts'
+import { freshDatabase } from '../support/database.ts'
+import { type Recorder, recordStatements } from '../support/statements.ts'
+import { type Stack, startStack } from './stack.ts'
+
+/** Every statement of the API goes through Prisma, and each operation sends few of them. */
+
+let url: string
+let recorder: Recorder
+let stack: Stack
+beforeAll(async () => {
+  ;({ url } = await freshDatabase())
+  recorder = await recordStatements()
+  stack = await startStack({ databaseUrl: url, redisUrl: null })
+  const worker = await stack.startWorker()
+  atEnd(async () => void (await worker.stop()))
+})
+
+const name = `one of ${randomUUID()}`
+const identifier = randomUUID()
+const members = { name, is_superuser: false, attributes: {} }
+const made = { group: '' }
+const example = async () => JSON.parse(await readFile(new URL('../../examples/oauth2.json', import.meta.url), 'utf8'))
+
+/** Each operation with the most statements that it may send, authentication included. */
+test.each<[string, string, string | (() => string), number, number, (() => unknown)?]>([
+  ['own devices', 'GET', '/authenticators/totp/', 200, 5],
+  ['devices', 'GET', '/authenticators/admin/totp/', 200, 5],
+  ['consents', 'GET', '/core/user_consent/', 200, 14],
+  ['me', 'GET', '/core/users/me/', 200, 3],
+  ['users', 'GET', '/core/users/', 200, 8],
+  ['groups', 'GET', '/core/groups/', 200, 9],
+  ['a new group', 'POST', '/core/groups/', 201, 16, () => members],
+  ['a changed group', 'PATCH', () => `/core/groups/${made.group}/`, 200, 16, () => ({ name: `${name}, later` })],
+  ['a new token', 'POST', '/core/tokens/', 201, 12, () => ({ identifier })],
+  ['a changed token', 'PATCH', `/core/tokens/${identifier}/`, 200, 13, () => ({ description: 'later' })],
+  ['an apply', 'PUT', '/core/transactional/applications/', 200, 12, example],
+])('%s: %s %s', async (_operation, method, path, status, most, body) => {
+  const before = recorder.sent.length
+  const answer = await stack.send(method, `/api/v3${typeof path === 'string' ? path : path()}`, await body?.())
+  expect(answer, answer.text).toMatchObject({ status })
+  if (status === 201) made.group ||= (answer.json as { pk: string }).pk
+  expect(recorder.past()).toEqual([])
+  const sent = recorder.sent.slice(before)
+  // Two at least, authentication and the work: fewer would mean that they were not recorded.
+  expect(sent.length).toBeGreaterThanOrEqual(2)
+  expect(sent.length, sent.join('\n')).toBeLessThanOrEqual(most)
+})
+
+test('health and metrics send all statements through Prisma too', async () => {
+  expect((await stack.get('/-/health/ready/')).status).toBe(200)
+  expect((await stack.get('/-/metrics/')).status).toBe(200)
+  expect(recorder.past()).toEqual([])
+})
+
+test('a statement that bypasses Prisma would be found', async () => {
+  const pool = new pg.Pool({ connectionString: url, application_name: 'gatewright-api', max: 1, pipeline: true })
+  await pool.query('SELECT 1 AS past')
+  const statement = { text: 'SELECT 2 AS past', values: [] }
+  await pipelinedTransaction(pool)(async (tx) => tx.send(statement))
+  await pool.end()
+  expect(recorder.past()).toEqual(expect.arrayContaining(['SELECT 1 AS past', 'SELECT 2 AS past']))
+})

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { bootstrap } from '../../src/apply/bootstrap.ts'
+import { type Db, transaction } from '../../src/db/client.ts'
+import { reader } from '../../src/db/engine-tx.ts'
+import { actorByToken } from '../../src/rights/actor.ts'
+import { counts, versions } from '../support/contents.ts'
+import { freshDatabase } from '../support/database.ts'
+import { loadEngine } from '../support/engine.ts'
+import { rows, sql } from '../support/sql.ts'
+
+const engine = await loadEngine()
+const start = (db: Db, token: string | null = null) => bootstrap(db, engine, token)
+
+test('the first start creates the shipped rows, an admin and a token', async () => {
+  const { db } = await freshDatabase()
+  const token = await start(db)
+  expect(token).toMatch(/^gw_a_\w{36}$/)
+  expect(await actorByToken(reader(db), token ?? '')).toMatchObject({ username: 'admin', isSuperuser: true })
+  expect(await counts(db)).toMatchObject({
+    flows: 9,
+    users: 1,
+    roles: 1,
+    groups: 2,
+    tokens: 1,
+    certificate_key_pairs: 1,
+    audit_rows: 1,
+    runs: 0,
+  })
+  expect(await db.auditRow.findFirst()).toMatchObject({
+    action: 'bootstrap',
+    actorName: 'gatewright',
+    actorPk: null,
+  })
+})
+
+test('a token that the operator configured is used, and is not returned', async () => {
+  const { db } = await freshDatabase()
+  expect(await start(db, 'chosen')).toBeNull()
+  expect(await actorByToken(reader(db), 'chosen')).toMatchObject({ username: 'admin' })
+})
+
+test('a later start changes nothing, and creates no token', async () => {
+  const { db } = await freshDatabase()
+  await start(db)
+  const before = [await versions(db), await counts(db)]
+  expect(await start(db, 'another')).toBeNull()
+  expect([await versions(db), await counts(db)]).toEqual(before)
+  expect(await actorByToken(reader(db), 'another')).toBeNull()
+})
+
+// GHSA-rjvp-29xq-f62w: a blueprint that re-created the admin.
+test('rows that were deleted are not created again, the admin included', async () => {
+  const { db } = await freshDatabase()
+  await start(db)
+  await db.user.deleteMany()
+  await db.flow.deleteMany()
+  expect(await start(db, 'chosen')).toBeNull()
+  expect(await counts(db)).toMatchObject({ users: 0, flows: 0, tokens: 0 })
+})
+
+test('of five processes that start at the same time, one bootstraps', async () => {
+  const { db } = await freshDatabase()
+  const tokens = await Promise.all(Array.from({ length: 5 }, () => start(db)))
+  expect(tokens.filter((token) => token !== null)).toHaveLength(1)
+  expect(await counts(db)).toMatchObject({ users: 1, tokens: 1, installation: 1, audit_rows: 1 })
+})
+
+test('a failed bootstrap is rolled back, and the next start repeats it', async () => {
+  const { db } = await freshDatabase()
+  await transaction(db, (tx) => rows(tx, sql`ALTER TABLE tokens ADD CONSTRAINT no_tokens CHECK (false)`))
+  await expect(start(db)).rejects.toThrow()
+  expect(Object.values(await counts(db)).every((count) => count === 0)).toBe(true)
+  await transaction(db, (tx) => rows(tx, sql`ALTER TABLE tokens DROP CONSTRAINT no_tokens`))
+  expect(await start(db)).not.toBeNull()
+})

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, expect, test } from 'vitest'
+import { apply } from '../../src/apply/apply.ts'
+import type { EngineTx } from '../../src/db/engine-tx.ts'
+import type { Entry } from '../../src/document/document.ts'
+import { Find, KeyOf } from '../../src/document/document.ts'
+import { system } from '../../src/permissions.ts'
+import { compile } from '../../src/plan/compile.ts'
+import { versions } from '../support/contents.ts'
+import { application, bench, oauth2 } from './engine.ts'
+
+/** Rows that belong to users: a second apply of the same document changes nothing. */
+
+const there = await bench()
+let name: string
+beforeEach(() => {
+  name = randomUUID()
+})
+
+const document = (): Partial<Entry>[] => [
+  { model: 'service_core.user', id: 'user', identifiers: { username: name } },
+  { ...application(name), id: 'app' },
+  {
+    model: 'service_stages_totp.totpdevice',
+    id: 'device',
+    identifiers: { user: new KeyOf('user'), name: 'Phone' },
+    attrs: { digits: 8 },
+  },
+  {
+    model: 'service_core.userconsent',
+    identifiers: { user: new KeyOf('user'), application: new KeyOf('app') },
+    attrs: { permissions: 'openid email', expires: '2030-01-31T12:00:00+02:00' },
+  },
+  {
+    model: 'service_core.token',
+    id: 'token',
+    identifiers: { identifier: name },
+    attrs: { user: new Find('service_core.user', { username: name }), expires: '2030-01-31T12:00:00.5Z' },
+  },
+]
+
+test('all are created, with defaults and generated values, and are unchanged the second time', async () => {
+  const { logs, generated } = await there.apply(document())
+  expect(logs.filter((line) => line.includes('created'))).toHaveLength(5)
+  expect(Object.keys(generated)).toEqual(['device'])
+  const user = await there.db.user.findUniqueOrThrow({
+    where: { username: name },
+    include: { totpDevices: true, consents: true, tokens: true },
+  })
+  expect(user.totpDevices).toMatchObject([{ name: 'Phone', digits: 8, step: 30, confirmed: true }])
+  expect(user.totpDevices[0]?.sealedKey).not.toContain(generated.device?.key)
+  expect(user.consents).toMatchObject([{ permissions: 'openid email', expires: new Date('2030-01-31T10:00:00Z') }])
+  expect(user.tokens).toMatchObject([{ intent: 'api', expires: new Date('2030-01-31T12:00:00.5Z') }])
+  const before = await versions(there.db)
+  const again = await there.apply(document())
+  expect(again.logs.every((line) => line.endsWith('unchanged'))).toBe(true)
+  expect(again.changes).toEqual([])
+  expect(await versions(there.db)).toEqual(before)
+})
+
+test('two devices of one user with the same name are an error', async () => {
+  await there.apply(document())
+  const user = await there.db.user.findUniqueOrThrow({ where: { username: name } })
+  const { pk: _, uuid: __, ...device } = await there.db.totpDevice.findFirstOrThrow({ where: { userPk: user.pk } })
+  await there.db.totpDevice.create({ data: { ...device, uuid: crypto.randomUUID() } })
+  expect((await there.refusal(document())).logs).toEqual([
+    'rolled back: entries.2: The identifiers match more than one TOTP device.',
+  ])
+})
+
+/** An engine transaction that counts its statements. */
+function counting(tx: EngineTx, sent: string[]): EngineTx {
+  return {
+    query: (row, statement) => {
+      sent.push(statement.text)
+      return tx.query(row, statement)
+    },
+    send: (statement, explain) => {
+      sent.push(statement.text)
+      tx.send(statement, explain)
+    },
+  }
+}
+
+async function statements(entries: readonly Partial<Entry>[]): Promise<string[]> {
+  const whole = entries.map((entry): Entry => ({ model: '', state: 'present', identifiers: {}, attrs: {}, ...entry }))
+  const plan = compile({ version: 1, metadata: { name }, entries: whole }, there.engine.registry)
+  const sent: string[] = []
+  await there.transaction((tx) =>
+    apply(counting(tx, sent), there.engine, plan, system, { createOnly: false, expectedKeys: {} }),
+  )
+  return sent
+}
+
+test('rights are read only for models with a policy: an application and its provider take four statements', async () => {
+  const entries = [{ ...oauth2(name), id: 'provider' }, application(name, { provider: new KeyOf('provider') })]
+  expect(await statements(entries)).toHaveLength(4)
+  const asked = await statements([{ model: 'service_core.group', identifiers: { name }, attrs: { users: [] } }])
+  expect(asked).toHaveLength(4)
+})

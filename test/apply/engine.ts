@@ -1,0 +1,97 @@
+import { inject } from 'vitest'
+import { type ApplyResult, apply } from '../../src/apply/apply.ts'
+import { bootstrap } from '../../src/apply/bootstrap.ts'
+import { check } from '../../src/apply/check.ts'
+import { Refusal } from '../../src/apply/refusal.ts'
+import type { Db } from '../../src/db/client.ts'
+import { type EngineTransaction, prismaTransaction, reader } from '../../src/db/engine-tx.ts'
+import { pipelinedTransaction } from '../../src/db/pipeline.ts'
+import type { Entry } from '../../src/document/document.ts'
+import { type Actor, system } from '../../src/permissions.ts'
+import { compile } from '../../src/plan/compile.ts'
+import type { Conditions, Engine } from '../../src/plan/engine.ts'
+import { freshDatabase } from '../support/database.ts'
+import { adminToken, loadEngine } from '../support/engine.ts'
+
+/** The blueprint engine on a bootstrapped database, without API, queue or run. */
+export type Bench = {
+  readonly db: Db
+  readonly url: string
+  readonly engine: Engine
+  /** Runs engine work in one transaction. */
+  readonly transaction: EngineTransaction
+  /** Applies entries in one transaction, as the worker does. */
+  apply(entries: readonly Partial<Entry>[], as?: Actor, conditions?: Partial<Conditions>): Promise<ApplyResult>
+  /** @returns the refusal; @throws when the apply was not refused */
+  refusal(entries: readonly Partial<Entry>[], as?: Actor, conditions?: Partial<Conditions>): Promise<Refusal>
+  /** Checks entries as the API does before it enqueues. */
+  check(entries: readonly Partial<Entry>[], as?: Actor, conditions?: Partial<Conditions>): ReturnType<typeof check>
+}
+
+export async function bench(): Promise<Bench> {
+  const { db, url, pool } = await freshDatabase()
+  // Both implementations of the engine's transactions: vitest.config.ts has a project for each.
+  const transaction = inject('transactions') === 'pipelined' ? pipelinedTransaction(pool) : prismaTransaction(db)
+  const engine = await loadEngine()
+  await bootstrap(db, engine, adminToken)
+  const planOf = (entries: readonly Partial<Entry>[]) =>
+    compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)
+  const all = { createOnly: false, expectedKeys: {} }
+
+  const applyEntries: Bench['apply'] = (entries, as = system, conditions = {}) =>
+    transaction((tx) => apply(tx, engine, planOf(entries), as, { ...all, ...conditions }))
+  return {
+    ...{ db, url, engine, transaction },
+    apply: applyEntries,
+    refusal: async (entries, as, conditions) => {
+      const outcome = await applyEntries(entries, as, conditions).catch((error: unknown) => error)
+      if (outcome instanceof Refusal) return outcome
+      throw new Error(`not refused: ${JSON.stringify(outcome)}`, { cause: outcome })
+    },
+    check: (entries, as = system, conditions = {}) =>
+      check(reader(db), engine, planOf(entries), as, { ...all, ...conditions }),
+  }
+}
+
+const whole = (entry: Partial<Entry>): Entry => ({
+  model: 'service_flows.flow',
+  state: 'present',
+  identifiers: {},
+  attrs: {},
+  ...entry,
+})
+
+/** Keys of rows of the bootstrap blueprint. */
+export const shipped = {
+  flow: '6f7e0000-0000-4000-8000-000000000102',
+  mappings: [
+    '6f7e0000-0000-4000-8000-000000000201',
+    '6f7e0000-0000-4000-8000-000000000202',
+    '6f7e0000-0000-4000-8000-000000000203',
+  ],
+  keyPair: '6f7e0000-0000-4000-8000-000000000301',
+  group: '6f7e0000-0000-4000-8000-000000000502',
+} as const
+
+export const flow = (slug: string, attrs: Record<string, unknown> = {}): Partial<Entry> => ({
+  identifiers: { slug },
+  attrs: { name: `Flow ${slug}`, designation: 'authorization', ...attrs },
+})
+
+export const application = (slug: string, attrs: Record<string, unknown> = {}): Partial<Entry> => ({
+  model: 'service_core.application',
+  identifiers: { slug },
+  attrs: { name: `Application ${slug}`, ...attrs },
+})
+
+export const oauth2 = (name: string, attrs: Record<string, unknown> = {}): Partial<Entry> => ({
+  model: 'service_providers_oauth2.oauth2provider',
+  identifiers: { name },
+  attrs: { authorization_flow: shipped.flow, ...attrs },
+})
+
+export const scim = (name: string, attrs: Record<string, unknown> = {}): Partial<Entry> => ({
+  model: 'service_providers_scim.scimprovider',
+  identifiers: { name },
+  attrs: { url: 'https://example.com/scim', token: 'scim-token', ...attrs },
+})

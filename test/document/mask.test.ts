@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { type Blueprint, KeyOf } from '../../src/document/document.ts'
+import { mask, masked } from '../../src/document/mask.ts'
+import { print } from '../../src/document/yaml.ts'
+import { loadRegistry } from '../../src/models/registry.ts'
+import { example, kinds } from '../support/installation.ts'
+
+const registry = await loadRegistry()
+
+const of = (model: string, attrs: Record<string, unknown>): Blueprint => ({
+  version: 1,
+  metadata: { name: 'a' },
+  entries: [{ model, state: 'present', identifiers: { name: 'x' }, attrs }],
+})
+
+const maskedAttrs = (model: string, attrs: Record<string, unknown>) =>
+  mask(of(model, attrs), registry).entries[0]?.attrs
+
+test.each(kinds)('%s: secrets are masked completely, other values are unchanged', async (kind) => {
+  const { provider_model, provider } = await example(kind)
+  const secrets = [...(registry.byName(provider_model)?.fields.values() ?? [])]
+    .filter(({ secret }) => secret)
+    .map(({ name }) => name)
+  const expected = Object.entries(provider).map(([name, value]) => [name, secrets.includes(name) ? masked : value])
+  expect(maskedAttrs(provider_model, provider)).toEqual(Object.fromEntries(expected))
+})
+
+test('a secret of any type is masked, but not null', () => {
+  const model = 'service_providers_workspace_sync_a.workspace_sync_aprovider'
+  expect(maskedAttrs(model, { credentials: { private_key: 'k', list: ['k'] } })).toEqual({ credentials: masked })
+  expect(maskedAttrs(model, { credentials: null })).toEqual({ credentials: null })
+})
+
+test('fields that no model has are masked: they may hold secrets', () => {
+  expect(maskedAttrs('service_core.application', { client_secret: 's', name: 'n' })).toEqual({
+    client_secret: masked,
+    name: 'n',
+  })
+  expect(maskedAttrs('service_core.nothing', { name: 'n' })).toEqual({ name: masked })
+})
+
+test('tags are kept, and the document itself is not changed', () => {
+  const blueprint = of('service_core.application', { provider: new KeyOf('provider'), secret: 's' })
+  expect(print(mask(blueprint, registry))).toContain('provider: !KeyOf provider')
+  expect(blueprint.entries[0]?.attrs.secret).toBe('s')
+})

@@ -1,0 +1,285 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Blueprint, documentLimits, Find, KeyOf } from '../../src/document/document.ts'
+import { parse, print } from '../../src/document/yaml.ts'
+import { Problem } from '../../src/errors.ts'
+import { cpuMs } from '../support/cpu-time.ts'
+
+/** Texts that some YAML readers parse as another type. */
+const traps = [
+  ...[
+    '!KeyOf x',
+    '!Find [a, {}]',
+    '!!str x',
+    '!',
+    'no',
+    'yes',
+    'on',
+    'off',
+    'y',
+    'null',
+    '~',
+    'Null',
+    'true',
+    'TRUE',
+    '',
+  ],
+  ...[
+    '2020-01-01',
+    '2020-01-01T00:00:00Z',
+    '12:30:45',
+    '0x1F',
+    '0o17',
+    '017',
+    '1_000',
+    '1e3',
+    '.5',
+    '+1',
+    '-0',
+    '.inf',
+    '-.INF',
+    '.nan',
+  ],
+  ...[
+    '<<',
+    '*a',
+    '&a',
+    '- a',
+    '? a',
+    ': a',
+    'a: b',
+    'a #b',
+    '#a',
+    '@a',
+    '`a',
+    '%YAML 1.2',
+    '---',
+    '...',
+    '--- a',
+    '|',
+    '>',
+    '>-',
+    '[',
+    '{',
+    ']',
+    '}',
+    ',',
+  ],
+  ...[
+    ' a',
+    'a ',
+    '  a\n b',
+    '\na',
+    'a\n',
+    'a\n\n',
+    '\n',
+    '\n\n',
+    ' \n ',
+    'a\r\nb',
+    'a\rb',
+    '\ta',
+    'a\tb',
+    '\t',
+    "'",
+    '"',
+    "it's",
+    '\\n',
+    '\\',
+  ],
+  ...[
+    '\u0085',
+    '\u2028',
+    '\u2029',
+    '\ufeff',
+    '\ufeffa',
+    'a\ufeff',
+    '\u0007',
+    '\u007f',
+    '\u009f',
+    '\ufffe',
+    'é',
+    '漢字',
+    '😀',
+    '\u{10ffff}',
+    'e\u0301',
+  ],
+  ...[
+    `${'word '.repeat(60)}end`,
+    `${'word '.repeat(30)}\n  ${'word '.repeat(30)}`,
+    ` ${'x'.repeat(300)}`,
+    `${'a b\n'.repeat(50)}`,
+  ],
+]
+
+const text = fc.oneof(
+  fc.constantFrom(...traps),
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({
+    unit: fc.constantFrom(' ', '\n', 'a', ':', '#', '-', '"', "'", '\t', '\\', '\u0085', '\ufeff'),
+    maxLength: 30,
+  }),
+  fc.tuple(fc.constantFrom(...traps), fc.constantFrom(...traps)).map(([a, b]) => a + b),
+)
+const name = fc
+  .oneof(text, fc.constantFrom('constructor', 'toString', 'hasOwnProperty', 'length', '0', '-1'))
+  .filter((key) => key !== '__proto__')
+const number = fc.oneof(
+  fc.constantFrom(
+    0,
+    -0,
+    1,
+    -1,
+    2 ** 31,
+    2 ** 53 - 1,
+    2 ** 53,
+    -(2 ** 53),
+    1e21,
+    1e300,
+    Number.MAX_VALUE,
+    Number.MIN_VALUE,
+    0.1,
+    1e-7,
+  ),
+  fc.integer(),
+  fc.maxSafeInteger(),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+)
+const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    text,
+    number,
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie('value'), { maxLength: 5 }),
+    fc.dictionary(name, tie('value'), { maxKeys: 5, noNullPrototype: true }),
+  ),
+}))
+const id = text.filter((one) => one !== '' && one.length <= 255)
+/** A name of a document, an entry or a field: the run's row stores it. */
+const title = id.filter((one) => one.trim() !== '' && !one.includes('\0') && one.isWellFormed())
+const reference = fc.oneof(
+  id.map((one) => new KeyOf(one)),
+  fc
+    .tuple(text, fc.dictionary(name, value, { maxKeys: 3, noNullPrototype: true }))
+    .map(([model, identifiers]) => new Find(model, identifiers)),
+)
+const dictionary = fc.dictionary(name, fc.oneof({ weight: 4, arbitrary: value }, { weight: 1, arbitrary: reference }), {
+  maxKeys: 6,
+  noNullPrototype: true,
+})
+const entry = fc.record(
+  {
+    model: text,
+    id: title,
+    state: fc.constantFrom('present', 'created', 'must_created', 'absent'),
+    identifiers: dictionary,
+    attrs: dictionary,
+  },
+  { requiredKeys: ['model', 'state', 'identifiers', 'attrs'], noNullPrototype: true },
+)
+const blueprints: fc.Arbitrary<Blueprint> = fc.record(
+  {
+    version: fc.constant(1 as const),
+    metadata: fc.record({ name: title }, { noNullPrototype: true }),
+    entries: fc.array(entry, { minLength: 1, maxLength: 4 }),
+  },
+  { noNullPrototype: true },
+)
+
+const document = (attrs: Record<string, unknown>): Blueprint => ({
+  version: 1,
+  metadata: { name: 'a' },
+  entries: [{ model: 'm', state: 'present', identifiers: {}, attrs }],
+})
+
+describe('a printed document is parsed as an equal document', () => {
+  test.each(traps)('the text %j', (trap) => {
+    const there = document({ plain: trap, nested: { list: [trap, [trap]], [trap]: trap } })
+    expect(parse(print(there))).toStrictEqual(there)
+  })
+
+  test('5 000 random documents', { timeout: 60_000 }, () => {
+    fc.assert(
+      fc.property(blueprints, (there) => {
+        // Not `toStrictEqual`, which takes a field named constructor as the object's class.
+        expect(isDeepStrictEqual(parse(print(there)), there)).toBe(true)
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+})
+
+const entryWith = (attrs: string) =>
+  `version: 1\nmetadata: {name: a}\nentries:\n- model: m\n  identifiers: {}\n  attrs: ${attrs}\n`
+const laughs = Array.from(
+  { length: 30 },
+  (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}, *a${i}, *a${i}]`,
+).join('\n')
+
+const refused: Record<string, [text: string, why: RegExp]> = {
+  'an anchor': [entryWith('{a: &x 1}'), /anchor.*line 6, column 14/],
+  'an anchor of a mapping': [entryWith('&x {a: 1}'), /anchor.*line 6, column 10/],
+  'an alias': [entryWith('{a: *x}'), /alias.*line 6, column 14/],
+  'an alias of an anchor': [entryWith('{a: &x 1, b: *x}'), /anchor/],
+  'a billion laughs': [`a0: &a0 lol\n${laughs}`, /anchor.*line 1, column 5/],
+  'a merge key': [entryWith('{<<: {a: 1}}'), /merge.*line 6/],
+  'an unknown tag': [entryWith('{a: !Env HOME}'), /!Env.*line 6, column 14/],
+  'a file tag': [entryWith('{a: !File /etc/passwd}'), /!File.*line 6/],
+  'a JavaScript tag': [entryWith("{a: !!js/function 'x'}"), /js\/function.*line 6/],
+  'a binary tag': [entryWith('{a: !!binary aGk=}'), /binary.*line 6/],
+  'a timestamp tag': [entryWith('{a: !!timestamp 2020-01-01}'), /timestamp.*line 6/],
+  'a KeyOf of nothing': [entryWith("{a: !KeyOf ''}"), /KeyOf.*line 6/],
+  'a Find of nothing': [entryWith('{a: !Find []}'), /Find takes a model and fields/],
+  'a Find of a text': [entryWith('{a: !Find slug}'), /Find/],
+  'a duplicate key': [entryWith('{a: 1, a: 2}'), /duplicate.*line 6/i],
+  'a document that ends early': [entryWith('{a: [1'), /line \d+/],
+  'a tab for indentation': ['version: 1\n\tmetadata: {}', /line 2/],
+  'two documents': [`${entryWith('{}')}---\n${entryWith('{}')}`, /2 documents/],
+  'no document': ['', /document/],
+  'a list': ['- 1', /document/],
+  'a text': ['hello', /document/],
+  'another version': [entryWith('{}').replace('version: 1', 'version: 2'), /version/],
+  'no entries': ['version: 1\nmetadata: {name: a}\nentries: []\n', /entries/],
+  'a field that a blueprint does not have': [`${entryWith('{}')}context: {}\n`, /context/],
+  'an unknown state': [entryWith('{}').replace('identifiers', 'state: gone\n  identifiers'), /state/],
+  'flow sequences 50 000 deep': [entryWith(`{a: ${'['.repeat(50_000)}${']'.repeat(50_000)}}`), /dep/i],
+  'flow mappings 50 000 deep': [entryWith(`${'{a: '.repeat(50_000)}1${'}'.repeat(50_000)}`), /dep/i],
+  'block sequences 50 000 deep': [`${'- '.repeat(50_000)}a`, /dep/i],
+  'more than 4 MiB': [entryWith(`{a: '${'x'.repeat(documentLimits.bytes)}'}`), /longer than 4194304 bytes/],
+  NUL: [entryWith('{a: "\0"}'), /line|character/],
+  'an id with NUL': [entryWith('{}').replace('identifiers', 'id: "a\\0"\n  identifiers'), /entries.0.id/],
+}
+
+function refusal(there: string): { error: unknown; ms: number } {
+  const from = cpuMs()
+  try {
+    return { error: `read as ${JSON.stringify(parse(there))}`, ms: 0 }
+  } catch (error) {
+    return { error, ms: cpuMs() - from }
+  }
+}
+
+describe('a document that could expand to more than its text is refused', () => {
+  test.each(Object.entries(refused))('%s', (_, [there, why]) => {
+    // The fastest of three: compilation and garbage collection take time too.
+    const tries = [1, 2, 3].map(() => refusal(there))
+    expect(tries[0]?.error).toBeInstanceOf(Problem)
+    expect(tries[0]?.error).toMatchObject({ code: 'invalid', fields: { blueprint: [expect.stringMatching(why)] } })
+    expect(Math.min(...tries.map(({ ms }) => ms))).toBeLessThan(50)
+  })
+
+  test('a document of many nodes', () => {
+    expect(() => parse(entryWith(`{a: [${'1,'.repeat(documentLimits.nodes)}]}`))).toThrow(
+      expect.objectContaining({ fields: { blueprint: ['The blueprint holds more than 100000 nodes.'] } }),
+    )
+  })
+
+  test('a name of an inherited property is a field like any other', () => {
+    const there = parse(entryWith('{constructor: 1, toString: {valueOf: 2}}'))
+    expect(there.entries[0]?.attrs).toStrictEqual({ constructor: 1, toString: { valueOf: 2 } })
+    parse(entryWith('{__proto__: {polluted: true}}'))
+    expect(Object.prototype).not.toHaveProperty('polluted')
+  })
+})

@@ -1,0 +1,58 @@
+import Fastify from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { expect, test } from 'vitest'
+import type { Db } from '../../src/db/client.ts'
+import { validatorCompiler } from '../../src/http/zod.ts'
+import { runTitle, userText } from '../../src/lists/find.ts'
+import { type ListSpec, list } from '../../src/lists/list.ts'
+import { runView } from '../../src/views/run.ts'
+import { userView } from '../../src/views/user.ts'
+import { atEnd } from '../support/at-end.ts'
+import { freshDatabase } from '../support/database.ts'
+import { run, sql } from '../support/sql.ts'
+
+const users: ListSpec<'User'> = {
+  ...{ path: '/core/users/', summary: 'List users', permission: 'view_user', view: userView, search: userText },
+  ...{ count: 'kept', order: { pk: 'pk' }, defaultOrder: 'pk', filters: {} },
+}
+
+const runs: ListSpec<'Run'> = {
+  ...{ path: '/runs/', summary: 'List runs', permission: 'view_run', view: runView, search: runTitle },
+  ...{ count: 'kept', order: { id: 'id' }, defaultOrder: 'id', filters: {} },
+}
+
+async function start(declare: (app: Parameters<typeof list>[0], db: Db) => void, prepare = sql`SELECT 1`) {
+  const { db } = await freshDatabase()
+  await run(db, prepare)
+  const app = Fastify().withTypeProvider<ZodTypeProvider>()
+  atEnd(() => app.close())
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(() => JSON.stringify)
+  declare(app, db)
+  await app.ready()
+}
+
+test('a list whose table keeps its count starts', async () => {
+  await expect(start((app, db) => list(app, db, users))).resolves.toBeUndefined()
+})
+
+test('a list that would answer count 0, because its table keeps none, does not start', async () => {
+  await expect(start((app, db) => list(app, db, runs))).rejects.toThrow(
+    '/runs/ declares that its count is kept, but table runs lacks the triggers of keep_row_count()',
+  )
+  await expect(start((app, db) => list(app, db, { ...runs, count: 'rows' }))).resolves.toBeUndefined()
+})
+
+test.for([
+  sql`DROP TRIGGER users_count_removed ON users`,
+  sql`DROP TRIGGER users_count_emptied ON users`,
+  sql`ALTER TABLE users DISABLE TRIGGER users_count_added`,
+])('a list whose table counts some changes only does not start: $text', async (change) => {
+  await expect(start((app, db) => list(app, db, users), change)).rejects.toThrow('table users lacks the triggers')
+})
+
+test('a list whose column has another name does not start', async () => {
+  await expect(
+    start((app, db) => list(app, db, users), sql`ALTER TABLE users RENAME COLUMN pk TO key`),
+  ).rejects.toThrow('/core/users/ names the field pk, but table users has no column pk')
+})

@@ -1,0 +1,210 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { beforeAll, expect, test } from 'vitest'
+import { catalogue } from '../../src/errors.ts'
+import { permissionNames } from '../../src/models/registry.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { type Content, type Description, type Operation, readDescription, schemaPath } from '../support/openapi.ts'
+
+/** The operations of the contract, by their number there. */
+const contract = [
+  'authenticators_admin_totp_list',
+  'authenticators_totp_list',
+  'core_transactional_applications_update',
+  'core_user_consent_list',
+  'core_tokens_partial_update',
+  'core_groups_partial_update',
+  'core_users_list',
+  'core_groups_list',
+  'core_tokens_create',
+  'core_groups_create',
+  'core_users_me_retrieve',
+]
+let service: Installation
+let api: Description
+
+beforeAll(async () => {
+  service = await installation({ workers: 'none' })
+  api = await readDescription(service.app)
+})
+
+const find = (id: string): Operation => {
+  const found = api.operations.find(({ operationId }) => operationId === id)
+  if (found === undefined) throw new Error(`there is no operation ${id}`)
+  return found
+}
+
+test('is valid OpenAPI 3.1', async () => {
+  expect(api.document.openapi).toBe('3.1.0')
+  expect(await new Validator().validate(structuredClone(api.document))).toEqual({ valid: true })
+})
+
+test('has every operation of the contract', () => {
+  expect(api.operations.map(({ operationId }) => operationId)).toEqual(expect.arrayContaining(contract))
+})
+
+test('is the same text each time, and for another start of the same', async () => {
+  const other = await installation({ workers: 'none' })
+  const [first, again, elsewhere] = await Promise.all(
+    [service, service, other].map(({ app }) => app.inject({ url: schemaPath })),
+  )
+  expect(again?.body).toBe(first?.body)
+  expect(elsewhere?.body).toBe(first?.body)
+  expect(Object.keys(api.document.paths)).toEqual(Object.keys(api.document.paths).sort())
+})
+
+test('names each operation once, with a summary, a tag and the permission that it needs', () => {
+  const ids = api.operations.map(({ operationId }) => operationId)
+  expect(new Set(ids).size).toBe(ids.length)
+  const known = ['authenticated', 'superuser', ...permissionNames(service.engine.registry)]
+  for (const { operationId, summary, description, tags, 'x-permission': needed } of api.operations) {
+    expect.soft(operationId).toMatch(/^[a-z][a-z_]+$/)
+    expect.soft(summary, operationId).toMatch(/^[A-Z].*[^.]$/)
+    expect.soft(tags, operationId).toHaveLength(1)
+    expect.soft(known, operationId).toEqual(expect.arrayContaining([...needed]))
+    for (const name of needed.filter((each) => each !== 'authenticated' && each !== 'superuser'))
+      expect.soft(description, operationId).toContain(`\`${name}\``)
+  }
+})
+
+test('names what some requests of an operation need', () => {
+  const known = ['superuser', ...permissionNames(service.engine.registry)]
+  for (const { operationId, description, 'x-also-needs': needs = [] } of api.operations)
+    for (const { permission, when } of needs) {
+      expect.soft(known, operationId).toEqual(expect.arrayContaining([...permission]))
+      expect.soft(when, operationId).toMatch(/^(for|to) .*[^.]$/)
+      for (const name of permission) expect.soft(description, operationId).toContain(`\`${name}\``)
+      expect.soft(description, operationId).toContain(when)
+    }
+  const namesOf = (id: string) => find(id)['x-also-needs']?.flatMap(({ permission }) => permission)
+  expect(namesOf('core_tokens_create')).toEqual(['add_token', 'superuser'])
+  expect(namesOf('core_tokens_partial_update')).toEqual(['change_token', 'superuser'])
+  expect(namesOf('core_tokens_view_key_retrieve')).toEqual(['view_token_key'])
+  expect(namesOf('core_user_consent_list')).toEqual(['view_userconsent'])
+  expect(find('core_user_consent_list').description).toContain("`view_userconsent`: to see others' rows")
+  expect(namesOf('core_groups_create')).toEqual(['add_user_to_group', 'assign_role', 'enable_group_superuser'])
+  expect(namesOf('core_groups_partial_update')).toEqual([
+    'add_user_to_group',
+    'assign_role',
+    'enable_group_superuser',
+    'disable_group_superuser',
+    'superuser',
+  ])
+  const kinds = namesOf('core_transactional_applications_update')
+  expect(kinds).toHaveLength(18)
+  expect(kinds).toEqual(expect.arrayContaining(['add_oauth2provider', 'change_oauth2provider']))
+  for (const id of ['core_users_list', 'core_users_me_retrieve', 'authenticators_totp_list'])
+    expect.soft(namesOf(id), id).toBeUndefined()
+})
+
+test('describes impersonation for every operation', () => {
+  const { parameters } = api.document.components
+  expect(Object.keys(parameters)).toEqual(['Impersonate-User'])
+  expect(parameters['Impersonate-User']).toMatchObject({ in: 'header', 'x-permission': ['impersonate'] })
+  for (const { operationId, parameters: taken } of api.operations)
+    expect.soft(taken, operationId).toContainEqual(parameters['Impersonate-User'])
+})
+
+test('says of each operation how it refuses', () => {
+  for (const { operationId, responses, requestBody, parameters } of api.operations) {
+    const expected = ['400', '401', '403', '500', '503']
+    if (requestBody !== undefined) expected.push('413', '415')
+    if (parameters.some((each) => each.in === 'path' || each.name === 'page')) expected.push('404')
+    expect.soft(Object.keys(responses), operationId).toEqual(expect.arrayContaining(expected))
+    for (const status of Object.keys(responses).filter((each) => Number(each) >= 400))
+      expect.soft(Object.values(catalogue), operationId).toContain(Number(status))
+  }
+})
+
+test('has examples that fit their schemas', () => {
+  const shown: [string, Content][] = api.operations.flatMap(({ operationId, requestBody, responses }) =>
+    [requestBody, ...Object.values(responses)].flatMap((each) =>
+      Object.values(each?.content ?? {}).map((content): [string, Content] => [operationId, content]),
+    ),
+  )
+  for (const [id, { schema, example, examples = {} }] of shown) {
+    const values = [example, ...Object.values(examples).map(({ value }) => value)].filter((each) => each !== undefined)
+    for (const value of values) expect.soft(api.errorsOf(schema, value), `${id}: ${JSON.stringify(value)}`).toEqual([])
+  }
+  for (const [name, schema] of Object.entries(api.document.components.schemas))
+    for (const value of [schema.examples ?? []].flat()) expect.soft(api.errorsOf(schema, value), name).toEqual([])
+  expect(shown.filter(([, { examples }]) => Object.keys(examples ?? {}).length === 9)).toHaveLength(1)
+})
+
+test('describes the bodies that the engine validates', async () => {
+  const { schemas } = api.document.components
+  expect(schemas.Oauth2Provider).toMatchObject({
+    required: ['name', 'authorization_flow'],
+    additionalProperties: false,
+    properties: {
+      client_secret: { type: 'string', writeOnly: true, maxLength: 255 },
+      sub_mode: { default: 'hashed_user_id', enum: expect.arrayContaining(['user_upn']) },
+      component: { readOnly: true },
+    },
+  })
+  expect(schemas.ChangeGroup).not.toHaveProperty('required')
+  expect(schemas.CreateGroup).toMatchObject({ required: ['name'] })
+  expect(JSON.stringify(schemas.ChangeGroup)).not.toContain('"default"')
+  const put = find('core_transactional_applications_update')
+  expect(put.requestBody?.content['application/json']?.schema.oneOf).toHaveLength(9)
+})
+
+test('says that read-only fields are ignored, not read', () => {
+  const readOnly = Object.values(api.document.components.schemas)
+    .flatMap(({ properties }) => Object.values(Object(properties)))
+    .filter((property): property is { description: string } => Object(property).readOnly === true)
+  expect(readOnly.length).toBeGreaterThan(20)
+  for (const { description } of readOnly) expect(description).toBe('Read-only: ignored when it is sent.')
+  expect(JSON.stringify(api.document)).not.toContain('read over')
+})
+
+test('describes a blueprint in both of its languages', async () => {
+  const { requestBody } = find('blueprints_update')
+  expect(Object.keys(requestBody?.content ?? {})).toEqual(['application/json', 'application/yaml'])
+  const { Blueprint } = api.document.components.schemas
+  expect(Blueprint).toMatchObject({
+    required: ['version', 'metadata', 'entries'],
+    additionalProperties: false,
+    properties: {
+      version: { const: 1 },
+      metadata: { required: ['name'], properties: { name: { type: 'string', minLength: 1, maxLength: 255 } } },
+      entries: {
+        minItems: 1,
+        maxItems: 1_000,
+        items: {
+          required: ['model', 'identifiers'],
+          properties: {
+            model: { enum: service.engine.registry.models.map(({ name }) => name) },
+            id: { type: 'string' },
+            state: { default: 'present', enum: ['present', 'created', 'must_created', 'absent'] },
+            identifiers: { type: 'object' },
+            attrs: { type: 'object' },
+          },
+        },
+      },
+    },
+  })
+  expect(requestBody?.content['application/json']?.schema).toEqual({ $ref: '#/components/schemas/Blueprint' })
+})
+
+test('its blueprint is one that is applied, in both of its languages', async () => {
+  const applying = await installation()
+  const { content } = find('blueprints_update').requestBody ?? { content: {} }
+  for (const [type, { example }] of Object.entries(content)) {
+    const payload = typeof example === 'string' ? example : JSON.stringify(example)
+    const answer = await applying.admin.send({
+      method: 'PUT',
+      url: '/api/v3/blueprints/',
+      headers: { 'content-type': type },
+      payload,
+    })
+    expect(answer, `${type}: ${answer.text}`).toMatchObject({ status: 200, json: { applied: true } })
+  }
+  expect(String(content['application/yaml']?.example)).toContain('!KeyOf')
+})
+
+test('says by what texts and keys are ordered', () => {
+  const orderOf = (id: string) => find(id).parameters.find(({ name }) => name === 'ordering')?.description
+  for (const id of ['core_users_list', 'core_groups_list', 'core_user_consent_list'])
+    expect.soft(orderOf(id), id).toMatch(/code point/)
+  expect(orderOf('core_user_consent_list')).toContain('application (by its uuid)')
+})

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import type { Actor } from '../../src/permissions.ts'
+import { bench } from '../apply/engine.ts'
+import { rows, sql } from '../support/sql.ts'
+import { absent, groupEntry, people, roleEntry, userEntry } from './people.ts'
+
+/** Users, roles and devices. */
+
+const there = await bench()
+const crowd = people(there)
+
+const writer = ['add_user', 'change_user', 'delete_user'] as const
+const superuserToo = 'that user has superuser rights, and the caller has not'
+
+describe("a user's groups", () => {
+  test('need add_user_to_group to join, and nothing to leave', async () => {
+    const group = await crowd.group()
+    const ada = await crowd.user({ permissions: writer })
+    await crowd.refused(ada, userEntry(ada.pk, { groups: [ada.own, group] }), 'the permission add_user_to_group')
+    await crowd.refused(ada, userEntry(null, { groups: [group] }), 'the permission add_user_to_group')
+    const bea = await crowd.user({ permissions: [...writer, 'add_user_to_group'] })
+    await crowd.allowed(bea, userEntry(bea.pk, { groups: [bea.own, group] }))
+    await crowd.allowed(bea, userEntry(null, { groups: [group] }))
+    await crowd.allowed(bea, userEntry(bea.pk, { groups: [bea.own] }))
+  })
+
+  test('are joined only by a caller who holds their rights', async () => {
+    const ada = await crowd.user({ permissions: [...writer, 'add_user_to_group'] })
+    const root = await crowd.group({ superuser: true })
+    const cases = [
+      [root, 'the group has superuser rights'],
+      [await crowd.group({ parent: root }), 'the group has superuser rights'],
+      [await crowd.group({ permissions: ['view_group'] }), 'the group has the permission view_group'],
+      [await crowd.group({ parent: await crowd.group({ permissions: ['view_group'] }) }), 'the permission view_group'],
+    ] as const
+    for (const [group, why] of cases) {
+      await crowd.refused(ada, userEntry(ada.pk, { groups: [ada.own, group] }), why)
+      await crowd.refused(ada, userEntry(null, { groups: [group] }), why)
+    }
+  })
+})
+
+describe('a user with more rights than the caller', () => {
+  test('cannot be renamed, given another address, deactivated or deleted', async () => {
+    const ada = await crowd.user({ permissions: writer })
+    const root = await crowd.user({ superuser: true })
+    const bob = await crowd.user({ permissions: ['view_group'] })
+    for (const change of [{ username: randomUUID() }, { email: 'ada@example.com' }, { is_active: false }]) {
+      await crowd.refused(ada, userEntry(root.pk, change), superuserToo)
+      await crowd.refused(ada, userEntry(bob.pk, change), 'that user has the permission view_group')
+    }
+    await crowd.refused(ada, absent(userEntry(root.pk)), superuserToo)
+    await crowd.allowed(ada, userEntry(root.pk, { name: 'Root' }))
+  })
+
+  test('cannot be reactivated (CVE-2025-53942: deactivated users)', async () => {
+    const ada = await crowd.user({ permissions: writer })
+    const root = await crowd.user({ superuser: true, active: false })
+    await crowd.refused(ada, userEntry(root.pk, { is_active: true }), superuserToo)
+    const [{ username } = { username: '' }] = await rows<{ username: string }>(
+      there.db,
+      sql`SELECT username FROM users WHERE pk = ${root.pk}`,
+    )
+    const byName = { model: 'service_core.user', identifiers: { username }, attrs: { is_active: true } }
+    await crowd.refused(ada, byName, superuserToo)
+    await crowd.allowed(await crowd.user({ superuser: true }), byName)
+  })
+
+  test('users with the same or fewer rights, and the caller, can be changed', async () => {
+    const ada = await crowd.user({ permissions: [...writer, 'view_group'] })
+    const bob = await crowd.user({ permissions: ['view_group'] })
+    await crowd.allowed(ada, userEntry(bob.pk, { email: 'bob@example.com', is_active: false }))
+    await crowd.allowed(ada, absent(userEntry(bob.pk)))
+    await crowd.allowed(ada, userEntry(ada.pk, { email: 'ada@example.com' }))
+  })
+})
+
+test('an admin that a blueprint creates again has no rights (GHSA-rjvp-29xq-f62w)', async () => {
+  const ada = await crowd.user({ permissions: writer })
+  const admin = { model: 'service_core.user', identifiers: { username: 'admin' } }
+  await crowd.refused(ada, { ...admin, state: 'absent' }, superuserToo)
+  const [{ pk } = { pk: 0 }] = await rows<{ pk: number }>(there.db, sql`SELECT pk FROM users WHERE username = 'admin'`)
+  const root = await crowd.user({ superuser: true })
+  await there.apply([{ ...admin, state: 'absent' }], root)
+  await crowd.allowed(ada, { ...admin, attrs: { email: 'admin@example.com' } })
+  const again = await there.db.user.findUniqueOrThrow({
+    where: { username: 'admin' },
+    include: { memberships: true, tokens: true },
+  })
+  expect(again).toMatchObject({ memberships: [], tokens: [] })
+  expect(again.pk).not.toBe(pk)
+})
+
+describe("a role's permissions", () => {
+  const maker = ['add_role', 'change_role'] as const
+
+  test('are added only by a caller who holds them', async () => {
+    const role = await crowd.role([])
+    const ada = await crowd.user({ permissions: [...maker, 'assign_role', 'view_user'] })
+    const why = 'the role has the permission view_group, and the caller has not'
+    await crowd.refused(ada, roleEntry(role, { permissions: ['view_user', 'view_group'] }), why)
+    await crowd.refused(ada, roleEntry(null, { permissions: ['view_group'] }), why)
+    await crowd.allowed(ada, roleEntry(role, { permissions: ['view_user'] }))
+    await crowd.allowed(ada, roleEntry(null, { permissions: ['view_user'] }))
+  })
+
+  test('that are added later are granted to all users with the role: that needs assign_role', async () => {
+    const ada = await crowd.user({ permissions: [...maker, 'view_user'] })
+    const role = await crowd.role(['view_group'])
+    await crowd.refused(ada, roleEntry(role, { permissions: ['view_user'] }), 'the permission assign_role')
+    await crowd.allowed(ada, roleEntry(role, { permissions: [] }))
+  })
+})
+
+describe('a TOTP device', () => {
+  const keeper = ['add_totpdevice', 'change_totpdevice', 'delete_totpdevice'] as const
+  const device = (user: number, attrs: Record<string, unknown> = {}) => ({
+    model: 'service_stages_totp.totpdevice',
+    identifiers: { name: 'phone', user },
+    attrs,
+  })
+
+  test('of a user with more rights cannot be created, changed or deleted', async () => {
+    const ada = await crowd.user({ permissions: keeper })
+    const root = await crowd.user({ superuser: true })
+    const why = 'its user has superuser rights, and the caller has not'
+    await crowd.refused(ada, device(root.pk), why)
+    await there.apply([device(root.pk)])
+    await crowd.refused(ada, device(root.pk, { key: 'ABCDEFGHIJKLMNOP' }), why)
+    await crowd.refused(ada, absent(device(root.pk)), why)
+    await crowd.allowed(ada, device(ada.pk))
+    await crowd.refused(ada, device(ada.pk, { user: root.pk }), why)
+  })
+})
+
+describe('while impersonating', () => {
+  test('a caller delegates only what both users hold, because it outlasts the impersonation', async () => {
+    const permissions = ['change_group', 'add_user_to_group', 'view_user']
+    const bob = await crowd.user({ permissions })
+    const ada = await crowd.user({ permissions: ['impersonate'] })
+    const asBob: Actor = { ...bob, impersonator: ada }
+    const group = await crowd.group({ permissions: ['view_user'] })
+    const join = groupEntry(group, { users: [ada.pk] })
+    await crowd.refused(asBob, join, 'the group has the permission view_user, and the caller has not')
+    const root = await crowd.user({ superuser: true })
+    await crowd.allowed({ ...bob, impersonator: root }, join)
+  })
+})
+
+test('rights that were revoked since the caller was authenticated do not count', async () => {
+  const ada = await crowd.user({ permissions: ['change_group', 'add_user_to_group', 'view_user'] })
+  const group = await crowd.group({ permissions: ['view_user'] })
+  await rows(
+    there.db,
+    sql`
+    UPDATE roles SET permissions = array_remove(permissions, 'view_user')
+    WHERE pk IN (SELECT role_pk FROM group_roles WHERE group_pk = ${ada.own})`,
+  )
+  const why = 'the group has the permission view_user, and the caller has not'
+  await crowd.refused(ada, groupEntry(group, { users: [ada.pk] }), why)
+})

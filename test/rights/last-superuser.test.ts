@@ -1,0 +1,132 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { write } from '../../src/apply/write.ts'
+import { transaction } from '../../src/db/client.ts'
+import type { Entry } from '../../src/document/document.ts'
+import { Problem } from '../../src/errors.ts'
+import { system } from '../../src/permissions.ts'
+import { bench } from '../apply/engine.ts'
+import { rows, sql } from '../support/sql.ts'
+import { absent, groupEntry, type Person, people, userEntry } from './people.ts'
+
+/** The last active superuser cannot be removed: by any kind of change, by any caller, or by concurrent changes. */
+
+const there = await bench()
+const crowd = people(there)
+let root: Person
+beforeEach(async () => {
+  await rows(there.db, sql`UPDATE groups SET is_superuser = false`)
+  root = await crowd.user({ superuser: true })
+})
+
+const message = 'Would leave no active superuser.'
+
+async function kept(entry: Partial<Entry>, field?: string): Promise<void> {
+  const at = field === undefined ? 'entries.0' : `entries.0.${field}`
+  expect((await there.refusal([entry], root)).logs).toEqual([`rolled back: ${at}: ${message}`])
+}
+
+describe('it is an error', () => {
+  test('to remove the flag', () => kept(groupEntry(root.own, { is_superuser: false }), 'is_superuser'))
+  test('to remove the superuser from the group', () => kept(groupEntry(root.own, { users: [] }), 'users'))
+  test('to replace the superuser by an inactive user', async () => {
+    const { pk } = await crowd.user({ active: false })
+    await kept(groupEntry(root.own, { users: [pk] }), 'users')
+  })
+  test('to remove the group from the user', () => kept(userEntry(root.pk, { groups: [] }), 'groups'))
+  test('to deactivate the superuser', () => kept(userEntry(root.pk, { is_active: false }), 'is_active'))
+  test('to delete the superuser', () => kept(absent(userEntry(root.pk))))
+  test('to delete the group', () => kept(absent(groupEntry(root.own))))
+
+  test('to move a group away from the ancestor with the flag, or to remove the flag there', async () => {
+    const top = await crowd.group({ superuser: true })
+    const low = await crowd.group({ parent: top, users: [root.pk] })
+    await there.apply([groupEntry(root.own, { is_superuser: false })], root)
+    await kept(groupEntry(low, { parent: null }), 'parent')
+    await kept(groupEntry(top, { is_superuser: false }), 'is_superuser')
+    await there.apply([groupEntry(low, { is_superuser: true, parent: null })], root)
+  })
+})
+
+test('a document may remove the flag and set it again: only the result is checked', async () => {
+  const next = await crowd.user()
+  await there.apply([groupEntry(root.own, { is_superuser: false }), groupEntry(next.own, { is_superuser: true })], root)
+  const entries = [userEntry(next.pk, { is_active: false })]
+  expect((await there.refusal(entries, system)).logs[0]).toContain(message)
+})
+
+test('an inactive superuser does not count', async () => {
+  await crowd.user({ superuser: true, active: false })
+  await kept(userEntry(root.pk, { is_active: false }), 'is_active')
+})
+
+test('of two superusers who remove each other at the same time, one remains', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    await rows(there.db, sql`UPDATE groups SET is_superuser = false`)
+    const [a, b] = [await crowd.user({ superuser: true }), await crowd.user({ superuser: true })]
+    const away = [
+      (of: Person) => userEntry(of.pk, { is_active: false }),
+      (of: Person) => groupEntry(of.own, { users: [] }),
+      (of: Person) => absent(userEntry(of.pk)),
+      (of: Person) => groupEntry(of.own, { is_superuser: false }),
+    ]
+    const [first, second] = [away[round % away.length], away[(2 * round + 1) % away.length]]
+    if (first === undefined || second === undefined) throw new Error('no way')
+    const outcomes = await Promise.allSettled([there.apply([first(b)], a), there.apply([second(a)], b)])
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    const rest = await rows(
+      there.db,
+      sql`
+      SELECT FROM groups g JOIN memberships m ON m.group_pk = g.pk JOIN users u ON u.pk = m.user_pk WHERE g.is_superuser AND u.is_active`,
+    )
+    expect(rest).toHaveLength(1)
+  }
+})
+
+describe('groups that move at the same time', () => {
+  test('never form a circle in a thousand rounds, and the refused request gets an error of the field', async () => {
+    let refused = 0
+    for (let round = 0; round < 1_000; round += 1) {
+      const [a, b, c] = [await crowd.group(), await crowd.group(), await crowd.group()]
+      const move = (group: string, parent: string) =>
+        write(
+          there.db,
+          there.engine,
+          system,
+          { model: 'service_core.group', mode: { change: group }, fields: { parent }, requestId: 'r' },
+          async () => 'moved',
+        )
+      const outcomes = await Promise.allSettled([move(a, b), move(b, c), move(c, a)])
+      const losers = outcomes.filter((outcome) => outcome.status === 'rejected')
+      expect(losers).toHaveLength(1)
+      refused += losers.length
+      for (const { reason } of losers) {
+        expect(reason).toBeInstanceOf(Problem)
+        expect(reason).toMatchObject({
+          code: 'invalid',
+          fields: { parent: ['Is this group, or stands below it: groups cannot form a circle.'] },
+        })
+      }
+    }
+    expect(refused).toBe(1_000)
+  }, 60_000)
+})
+
+test('a flag and a member that are added concurrently by two others make no superuser', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const flagger = await crowd.user({ permissions: ['change_group', 'enable_group_superuser'] })
+    const joiner = await crowd.user({ permissions: ['change_user', 'add_user_to_group'] })
+    const group = await crowd.group()
+    const outcomes = await Promise.allSettled([
+      there.apply([groupEntry(group, { is_superuser: true })], flagger),
+      there.apply([userEntry(joiner.pk, { groups: [joiner.own, group] })], joiner),
+    ])
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  }
+})
+
+test('the database refuses a circle without the check of the service', async () => {
+  const a = await crowd.group()
+  const b = await crowd.group({ parent: a })
+  const closing = transaction(there.db, (tx) => rows(tx, sql`UPDATE groups SET parent = ${b} WHERE pk = ${a}`))
+  await expect(closing).rejects.toThrow('would be above itself')
+})

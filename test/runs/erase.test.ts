@@ -1,0 +1,75 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { sha256, uuid7 } from '../../src/ids.ts'
+import { eraseExpired, startReconciler } from '../../src/runs/reconcile.ts'
+import { run, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+import { type Stand, stand } from './stand.ts'
+
+let there: Stand
+beforeAll(async () => {
+  there = await stand()
+})
+
+describe('expired secrets are erased', () => {
+  test('generated values, after they expire and not before', async () => {
+    const [{ id: over }, { id: not }] = [await there.recorded(), await there.recorded()]
+    const expire = (id: string, from: Date) =>
+      there.db.run.update({ where: { id }, data: { generated: 'v1.sealed', generatedUntil: from } })
+    await expire(over, new Date(Date.now() - 1_000))
+    await expire(not, new Date(Date.now() + 3_600_000))
+    await eraseExpired(there.db)
+    expect(await there.run(over)).toMatchObject({ generated: null, generatedUntil: null })
+    expect(await there.run(not)).toMatchObject({ generated: 'v1.sealed' })
+  })
+
+  test('the secret of a token that was not viewed, after a day', async () => {
+    const make = (identifier: string, hours: number) =>
+      there.db.token.create({
+        data: {
+          ...{ pk: uuid7(), identifier, userPk: there.adminPk, sealedKey: 'v1.sealed', expiring: false },
+          keyHash: new Uint8Array(sha256(identifier)),
+          createdAt: new Date(Date.now() - hours * 3_600_000),
+        },
+      })
+    const [old, young] = [await make('old', 24.1), await make('young', 23.9)]
+    await eraseExpired(there.db)
+    const sealed = async ({ pk }: { pk: string }) =>
+      (await there.db.token.findUniqueOrThrow({ where: { pk } })).sealedKey
+    expect([await sealed(old), await sealed(young)]).toEqual([null, 'v1.sealed'])
+  })
+
+  test('a limited number at once', async () => {
+    await run(
+      there.db,
+      sql`
+      INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, finished_at, generated, generated_until)
+      SELECT gen_random_uuid(), 'apply long ago', 'radius', 'r', 'v1.sealed', 'done', true, now(), 'v1.sealed', now() - interval '1 hour'
+      FROM generate_series(1, 2500)`,
+    )
+    const left = () => there.db.run.count({ where: { title: 'apply long ago', generated: { not: null } } })
+    const counts: number[] = []
+    for (let round = 0; round < 3; round += 1) {
+      await eraseExpired(there.db)
+      counts.push(await left())
+    }
+    expect(counts).toEqual([1_500, 500, 0])
+  })
+
+  test('by a worker, while no run waits too', async () => {
+    const { id } = await there.recorded()
+    const past = new Date(Date.now() - 1_000)
+    const done = {
+      state: 'done',
+      applied: true,
+      finishedAt: past,
+      generated: 'v1.sealed',
+      generatedUntil: past,
+    } as const
+    await there.db.run.update({ where: { id }, data: done })
+    const queue = { enqueue: async () => {}, isQueued: async () => true }
+    const reconciler = startReconciler(there.db, queue, there.worker.log)
+    const erased = await until(async () => (await there.run(id)).generated === null, { what: 'them to be erased' })
+    await reconciler.stop()
+    expect(erased).toBe(true)
+  })
+})

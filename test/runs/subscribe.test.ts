@@ -1,0 +1,248 @@
+import { pino } from 'pino'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Db } from '../../src/db/client.ts'
+import { type Awaited, awaitEnd, type Current, followRuns, type Runs } from '../../src/runs/subscribe.ts'
+import { atEnd } from '../support/at-end.ts'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+import { type Stand, stand } from './stand.ts'
+
+let there: Stand
+beforeAll(async () => {
+  there = await stand()
+})
+
+type Watched = Runs & {
+  /** How often it has read this run. */
+  reads(id: string): number
+}
+
+/** @param listens false: its listening connection is refused */
+function following({ listens }: { listens: boolean }): Watched {
+  const url = listens ? there.url : there.url.replace(/:\d+\//, ':1/')
+  const read: unknown[] = []
+  const counting = there.db.$extends({
+    query: {
+      run: {
+        findMany: ({ args, query }) => {
+          const id = args.where?.id
+          if (typeof id === 'object' && Array.isArray(id.in)) read.push(...id.in)
+          return query(args)
+        },
+      },
+    },
+  })
+  const runs = followRuns(counting as unknown as Db, url, pino({ level: 'silent' }))
+  atEnd(() => runs.close())
+  return Object.assign(runs, { reads: (id: string) => read.filter((each) => each === id).length })
+}
+
+/** Waits for the end of a run, and cancels it after this time. */
+const ended = (runs: Runs, id: string, budgetMs = 20_000, stop = new AbortController()): Promise<Awaited> =>
+  awaitEnd(there.db, runs, id, { budgetMs, stop: stop.signal })
+
+const listeners = async () => {
+  const { rows } = await within(there.url, (client) =>
+    client.query<{ pid: number }>(
+      "SELECT pid FROM pg_stat_activity WHERE application_name = 'gatewright-listen' AND query LIKE 'LISTEN%' AND datname = current_database()",
+    ),
+  )
+  return rows.map(({ pid }) => pid)
+}
+
+const readsUntilRare = 6
+
+/**
+ * Waits for runs that a worker finishes one by one after polls have become rare. With one poll a second, polls alone
+ * would take half a second.
+ *
+ * @returns how long after its end the median run was reported, in milliseconds
+ */
+async function medianDelay(runs: Watched, finished: (id: string) => void = () => {}): Promise<number> {
+  const recorded = await Promise.all(Array.from({ length: 7 }, () => there.recorded()))
+  const answers = new Map(
+    recorded.map(({ id }) => [id, ended(runs, id).then((run) => ({ run, at: performance.now() }))]),
+  )
+  await until(() => recorded.every(({ id }) => runs.reads(id) >= readsUntilRare), {
+    what: 'polls to become rare',
+    withinMs: 10_000,
+  })
+  const delays: number[] = []
+  for (const { id } of recorded) {
+    await there.work(id)
+    const from = performance.now()
+    finished(id)
+    const answer = await answers.get(id)
+    expect(answer?.run).toMatchObject({ id, state: 'done', applied: true })
+    delays.push((answer?.at ?? 0) - from)
+  }
+  return delays.sort((a, b) => a - b)[3] ?? Number.NaN
+}
+
+/** Sessions on this database that wait for a lock. */
+async function waitingForLocks(): Promise<number> {
+  const { rows } = await within(there.url, (client) =>
+    client.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"),
+  )
+  return rows.length
+}
+
+describe('the end of a run is reported', { timeout: 30_000 }, () => {
+  test.concurrent('because of NOTIFY', async () => {
+    const runs = following({ listens: true })
+    await until(async () => (await listeners()).length > 0, { what: 'it to listen' })
+    expect(await medianDelay(runs)).toBeLessThan(300)
+  })
+
+  test.concurrent("because of the queue's own event", async () => {
+    const runs = following({ listens: false })
+    expect(await medianDelay(runs, (id) => runs.wake(id))).toBeLessThan(300)
+  })
+
+  test.concurrent('because of a poll, when both are lost', async () => {
+    const runs = following({ listens: false })
+    expect(await medianDelay(runs)).toBeLessThan(1_500)
+  })
+
+  test.concurrent('because of NOTIFY again, after its connection was lost', async () => {
+    const runs = following({ listens: true })
+    const before = await until(async () => ((await listeners()).length > 0 ? listeners() : null), {
+      what: 'it to listen',
+    })
+    await within(there.url, (client) =>
+      client.query('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) pid', [before]),
+    )
+    await until(async () => (await listeners()).some((pid) => !before.includes(pid)), { what: 'it to listen again' })
+    expect(await medianDelay(runs)).toBeLessThan(300)
+  })
+})
+
+const stateOf = (run: Current): string => (run === 'vanished' ? run : run.state)
+
+/** Follows a run; @returns the states that were reported, as they come */
+function statesOf(runs: Runs, id: string): readonly string[] {
+  const states: string[] = []
+  runs.subscribe(id, (run) => void states.push(stateOf(run)))
+  return states
+}
+
+describe('each subscriber of a run', () => {
+  test('gets its current state first, and then its end', async () => {
+    const runs = following({ listens: true })
+    const { id } = await there.recorded()
+    const [first, second] = [statesOf(runs, id), statesOf(runs, id)]
+    await until(() => first.length + second.length >= 2, { what: 'the current state' })
+    expect([first, second]).toEqual([['queued'], ['queued']])
+    // A later subscriber gets the state too, and the others do not get it twice.
+    const late = statesOf(runs, id)
+    await until(() => late.length > 0, { what: 'the current state' })
+    await there.work(id)
+    await until(() => [first, second, late].every((states) => states.includes('done')), { what: 'the end' })
+    expect([first, second, late]).toEqual(Array(3).fill(['queued', 'done']))
+  })
+
+  test('gets the end of a finished run at once, and `vanished` for a missing one', async () => {
+    const runs = following({ listens: false })
+    const { id } = await there.recorded()
+    await there.work(id)
+    const [states, none] = [statesOf(runs, id), statesOf(runs, '01a1fd79-0573-7eeb-91d6-996288491dcb')]
+    await until(() => states.length + none.length >= 2, { what: 'the current states' })
+    expect([states, none]).toEqual([['done'], ['vanished']])
+  })
+
+  test('gets nothing more after it has ended its subscription, and the others do', async () => {
+    const runs = following({ listens: true })
+    const { id } = await there.recorded()
+    const states: string[] = []
+    const end = runs.subscribe(id, (run) => void states.push(stateOf(run)))
+    const others = statesOf(runs, id)
+    await until(() => states.length + others.length >= 2, { what: 'the current state' })
+    end()
+    await there.work(id)
+    await until(() => others.includes('done'), { what: 'the end' })
+    expect(states).toEqual(['queued'])
+  })
+})
+
+describe('after the wait', { timeout: 30_000 }, () => {
+  test('a run that no worker took is cancelled, and certainly not applied', async () => {
+    const runs = following({ listens: true })
+    const { id, name } = await there.recorded()
+    expect(await ended(runs, id, 100)).toBe('cancelled')
+    expect(await there.run(id)).toMatchObject({
+      state: 'cancelled',
+      reason: 'cancelled',
+      logs: [expect.stringContaining('not applied')],
+    })
+    expect(await there.work(id)).toMatchObject({ state: 'cancelled', applied: false })
+    expect(await there.db.provider.count({ where: { name } })).toBe(0)
+  })
+
+  test('because the run could not be enqueued, it is cancelled at once', async () => {
+    const runs = following({ listens: true })
+    const { id } = await there.recorded()
+    const stop = new AbortController()
+    const answer = ended(runs, id, 60_000, stop)
+    stop.abort()
+    expect(await answer).toBe('cancelled')
+  })
+
+  test('a run that a worker has is not cancelled, and its result is answered', async () => {
+    const runs = following({ listens: false })
+    const { id } = await there.recorded()
+    const release = await there.lock(id)
+    const working = there.work(id)
+    const answer = ended(runs, id, 100)
+    await until(async () => (await waitingForLocks()) === 2, { what: 'both to wait for the run' })
+    await release()
+    expect(await working).toMatchObject({ applied: true })
+    expect(await answer).toMatchObject({ id, applied: true })
+  })
+
+  test('a run whose worker does not end is locked, and goes on', async () => {
+    const runs = following({ listens: true })
+    const { id } = await there.recorded()
+    const release = await there.lock(id)
+    const from = performance.now()
+    expect(await ended(runs, id, 100)).toBe('locked')
+    expect(performance.now() - from).toBeLessThan(4_000)
+    await release()
+    expect((await there.run(id)).state).toBe('queued')
+    expect(await there.work(id)).toMatchObject({ applied: true })
+  })
+
+  test('a run that finished meanwhile is answered', async () => {
+    const runs = following({ listens: false })
+    const { id } = await there.recorded()
+    await there.work(id)
+    expect(await ended(runs, id, 0)).toMatchObject({ applied: true })
+  })
+})
+
+test('a run that a crash of PostgreSQL lost is not waited for', async () => {
+  const runs = following({ listens: true })
+  const { id } = await there.recorded()
+  const { id: other } = await there.recorded()
+  const [answer, kept] = [ended(runs, id, 60_000), ended(runs, other, 60_000)]
+  await there.db.run.delete({ where: { id } })
+  expect(await answer).toBe('vanished')
+  await until(() => runs.reads(other) >= readsUntilRare, { what: 'it to have read the other one too' })
+  await there.work(other)
+  expect(await kept).toMatchObject({ id: other, applied: true })
+})
+
+test('many wait at once, and finished runs are not read again', async () => {
+  const runs = following({ listens: true })
+  const recorded = await Promise.all(Array.from({ length: 40 }, () => there.recorded()))
+  const answers = recorded.map(({ id }) => ended(runs, id, 10_000))
+  await Promise.all(recorded.map(({ id }) => there.work(id)))
+  expect((await Promise.all(answers)).map((run) => typeof run === 'object' && run.id)).toEqual(
+    recorded.map(({ id }) => id),
+  )
+  const reads = () => recorded.map(({ id }) => runs.reads(id))
+  const before = reads()
+  const { id: another } = await there.recorded()
+  statesOf(runs, another)
+  await until(() => runs.reads(another) >= 4, { what: 'another run to be read' })
+  expect(reads()).toEqual(before)
+})

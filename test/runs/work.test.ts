@@ -1,0 +1,206 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { nameLock } from '../../src/db/locks.ts'
+import { uuid7 } from '../../src/ids.ts'
+import { runChannel } from '../../src/runs/ledger.ts'
+import { named } from '../support/installation.ts'
+import { listen } from '../support/listen.ts'
+import { run, sql } from '../support/sql.ts'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+import { held, type Stand, stand } from './stand.ts'
+
+let there: Stand
+beforeAll(async () => {
+  there = await stand()
+})
+
+const providers = (name: string) => there.db.provider.count({ where: { name } })
+const applied = { state: 'done', applied: true, logs: expect.arrayContaining([expect.stringContaining('created')]) }
+const refused = {
+  state: 'done',
+  applied: false,
+  logs: expect.arrayContaining([expect.stringMatching(/^rolled back: /)]),
+}
+const audits = (runId: string) => there.db.auditRow.count({ where: { runId } })
+
+test('effect, result and audit row are committed together', async () => {
+  const { id, name } = await there.recorded()
+  const ended = await there.work(id)
+  const run = await there.run(id)
+  expect(ended).toEqual({ state: 'done', applied: true, logs: run.logs })
+  expect(run).toMatchObject({
+    state: 'done',
+    applied: true,
+    reason: null,
+    logs: [expect.stringContaining('created'), expect.stringContaining('created')],
+  })
+  expect(run.startedAt?.getTime()).toBeLessThanOrEqual(run.finishedAt?.getTime() ?? 0)
+  expect([await providers(name), await audits(id)]).toEqual([1, 1])
+})
+
+describe('duplicates are harmless', () => {
+  test('a second job leaves a finished run as it is, and reports its result', async () => {
+    const { id } = await there.recorded()
+    const ended = await there.work(id)
+    const before = await there.run(id)
+    expect(await there.work(id)).toEqual(ended)
+    expect(await there.run(id)).toEqual(before)
+    expect(await audits(id)).toBe(1)
+  })
+
+  test('a second job notifies of a finished run again: its worker may have died before it could', async () => {
+    const { id } = await there.recorded()
+    await there.work(id)
+    const heard = await listen(there.url, runChannel)
+    expect(await there.work(id)).toEqual(applied)
+    await until(() => heard.includes(id), { what: 'the notification' })
+  })
+
+  test('of 8 jobs at once, one applies, and all report it', async () => {
+    const { id, name } = await there.recorded()
+    const outcomes = await Promise.all(Array.from({ length: 8 }, () => there.work(id)))
+    expect(outcomes).toEqual(Array(8).fill(applied))
+    expect([await providers(name), await audits(id)]).toEqual([1, 1])
+  })
+
+  test('a missing run has no result', async () => {
+    expect(await there.work('6f7e0000-0000-7000-8000-000000000000')).toBeUndefined()
+  })
+
+  test('a cancelled run is not applied any more', async () => {
+    const { id, name } = await there.recorded()
+    await there.db.run.update({ where: { id }, data: { state: 'cancelled', finishedAt: new Date() } })
+    expect(await there.work(id)).toMatchObject({ state: 'cancelled', applied: false })
+    expect(await providers(name)).toBe(0)
+  })
+})
+
+describe('a refusal is not a failure', () => {
+  test('what only the transaction shows completes the run, with its reason', async () => {
+    const { pk } = await there.db.group.create({
+      data: { pk: '6f7e0000-0000-4000-8000-00000000eeee', name: 'short-lived' },
+    })
+    const { id, name } = await there.recorded(await named('scim', 'refused', { provider: { filter_group: pk } }))
+    await there.db.group.delete({ where: { pk } })
+    expect(await there.work(id)).toEqual(refused)
+    expect(await there.run(id)).toMatchObject({
+      state: 'done',
+      applied: false,
+      reason: 'invalid',
+      logs: [expect.stringMatching(/^rolled back: .*There is no group with the key/)],
+    })
+    expect([await providers(name), await audits(id)]).toEqual([0, 0])
+  })
+
+  test('everything that others deleted or took since the check is reported, with the messages of the check', async () => {
+    const flow = await there.db.flow.create({
+      data: { pk: uuid7(), name: 'short-lived', slug: 'short-lived', title: 'Gone', designation: 'authorization' },
+    })
+    const changed = { provider: { authorization_flow: flow.pk, client_id: 'contested' } }
+    const { id, name } = await there.recorded(await named('oauth2', 'too-late', changed))
+    const winner = await there.recorded(await named('oauth2', 'in-time', { provider: { client_id: 'contested' } }))
+    expect(await there.work(winner.id)).toEqual(applied)
+    await there.db.flow.delete({ where: { pk: flow.pk } })
+    expect(await there.work(id)).toEqual(refused)
+    expect((await there.run(id)).logs.toSorted()).toEqual([
+      `rolled back: provider.authorization_flow: There is no flow with the key ${flow.pk}.`,
+      `rolled back: provider.client_id: "contested" is taken by provider oauth2 ${JSON.stringify(winner.name)}.`,
+    ])
+    expect([await providers(name), await audits(id)]).toEqual([0, 0])
+  })
+
+  test('a bug fails the job and the run, and the reason stays in the log of the service', async () => {
+    const { id, name } = await there.recorded()
+    await there.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
+    await expect(there.work(id)).rejects.toThrow()
+    expect(await there.run(id)).toMatchObject({
+      state: 'failed',
+      applied: false,
+      reason: 'server_error',
+      logs: [
+        `rolled back: an error inside the service; nothing was changed. The service's log has the details of run ${id}.`,
+      ],
+    })
+    expect([await providers(name), await audits(id)]).toEqual([0, 0])
+    expect(there.log.some((line) => line.includes(id) && line.includes('a run failed unexpectedly'))).toBe(true)
+  })
+})
+
+describe('a lock is waited for, and a lost connection is tried again', () => {
+  test('a row that another transaction has locked', async () => {
+    const { id } = await there.recorded()
+    const release = await there.lock(id)
+    const working = there.work(id)
+    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    expect((await there.run(id)).state).toBe('queued')
+    await release()
+    expect(await working).toEqual(applied)
+  })
+
+  test('a row that another transaction has locked, and by then the submitter is no longer active', async () => {
+    const { id, name } = await there.recorded()
+    const release = await there.lock(id)
+    const working = there.work(id)
+    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    const setActive = (isActive: boolean) => there.db.user.update({ where: { pk: there.adminPk }, data: { isActive } })
+    await setActive(false)
+    try {
+      await release()
+      expect(await working).toEqual(refused)
+    } finally {
+      await setActive(true)
+    }
+    expect(await there.run(id)).toMatchObject({ applied: false, reason: 'permission_denied' })
+    expect(await providers(name)).toBe(0)
+  })
+
+  test('a slug that another transaction is writing', async () => {
+    const { id, name } = await there.recorded()
+    const key = nameLock('applications', [name])
+    const release = await held(there, (tx) => run(tx, sql`SELECT pg_advisory_xact_lock(${key}::bigint)`))
+    const working = there.work(id)
+    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    await release()
+    expect(await working).toEqual(applied)
+  })
+
+  test('a connection that is lost in the middle', async () => {
+    const { id, name } = await there.recorded()
+    const release = await there.lock(id)
+    const working = there.work(id)
+    await until(async () => (await waiting()) > 0, { what: 'the worker to wait' })
+    const killed = await within(there.url, (client) =>
+      client.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      ),
+    )
+    expect(killed.rowCount).toBe(1)
+    await release()
+    expect(await working).toEqual(applied)
+    expect([await providers(name), await audits(id)]).toEqual([1, 1])
+  })
+
+  /** Sessions of this database that wait for a lock. */
+  async function waiting(): Promise<number> {
+    const { rows } = await within(there.url, (client) =>
+      client.query<{ count: string }>(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      ),
+    )
+    return Number(rows[0]?.count)
+  }
+})
+
+test('generated values are sealed with the run, for as long as they may be read', async () => {
+  const { id } = await there.recorded(
+    await named('oauth2', 'generated', { provider: { client_id: undefined, client_secret: undefined } }),
+  )
+  await there.work(id)
+  const run = await there.run(id)
+  expect(run.generated).toMatch(/^v1\./)
+  const opened = JSON.parse(
+    there.engine.keyring.open(run.generated ?? '', { table: 'runs', row: id, column: 'generated' }),
+  )
+  expect(Object.keys(opened.provider)).toEqual(['client_id', 'client_secret'])
+  expect(((run.generatedUntil?.getTime() ?? 0) - Date.now()) / 3_600_000).toBeCloseTo(24, 1)
+})
