@@ -13,7 +13,7 @@ export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
       log.info({ signal }, 'stopping')
       setTimeout(() => {
         log.error('did not stop in time')
-        process.exit(1)
+        end(1)
       }, shutdownMs).unref()
       resolve(signal)
     }
@@ -22,4 +22,13 @@ export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
     if (process.connected === false) stop('SIGTERM')
     else process.once('disconnect', () => stop('SIGTERM'))
   })
+}
+
+/**
+ * Ends this process. `process.exit` can hang while V8 compiles in the background (nodejs/node#54918). A parent kills a
+ * child that hangs; a child whose parent is gone kills itself, because its exit code has no reader.
+ */
+export function end(code: number): never {
+  if (process.connected === false) process.kill(process.pid, 'SIGKILL')
+  process.exit(code)
 }

@@ -5,7 +5,7 @@ import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { keyring } from '../src/db/seal.ts'
 import { logger } from '../src/log.ts'
 import { loadRegistry } from '../src/models/registry.ts'
-import { untilStopped } from '../src/process.ts'
+import { end, untilStopped } from '../src/process.ts'
 import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
 import { startConsumer } from '../src/queue/consumer.ts'
 import { applyQueue } from '../src/queue/define.ts'
@@ -52,5 +52,5 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   await backend.close()
   await db.$disconnect()
   log.info('worker stopped')
-  process.exit(0)
+  end(0)
 }

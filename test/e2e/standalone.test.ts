@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { atEnd } from '../support/at-end.ts'
@@ -37,6 +37,14 @@ function runs(pid: number): boolean {
   return (
     isAlive(pid) && (!existsSync('/proc/self') || (existsSync(commandLine) && readFileSync(commandLine).length > 0))
   )
+}
+
+/** What each thread of a process waits for, by the kernel. */
+function threadsOf(pid: number): string {
+  const folder = `/proc/${pid}/task`
+  const of = (thread: string) =>
+    ['comm', 'stat', 'wchan', 'syscall'].map((file) => readFileSync(join(folder, thread, file), 'latin1').trim())
+  return existsSync(folder) ? readdirSync(folder).map(of).join('\n') : 'unknown'
 }
 
 /** The output of a start that must fail with exit code 1. */
@@ -135,7 +143,9 @@ test('what a killed start leaves running is stopped: its worker by itself, its P
   const [worker, postgres] = [await workerPid(killed), postgresPid() ?? 0]
   await killed.kill()
   expect(runs(postgres)).toBe(true)
-  await until(() => !runs(worker), { what: 'the worker without a parent to end', withinMs: 10_000 })
+  await until(() => !runs(worker), { what: 'the worker without a parent to end', withinMs: 10_000 }).catch((error) => {
+    throw new Error(`${error.message}. Its threads:\n${threadsOf(worker)}`)
+  })
 
   const server = await ready(start())
   expect(runs(postgres)).toBe(false)
