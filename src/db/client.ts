@@ -3,6 +3,7 @@ import { Adapter } from './adapter.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { type Prisma, PrismaClient } from './generated/client.ts'
 import { statementName } from './raw.ts'
+import { BatchingSocket } from './socket.ts'
 
 /** The database: Prisma's client, over one pool of connections. */
 export type Db = PrismaClient
@@ -53,6 +54,7 @@ export function connect(
     // For a server that froze without closing its sockets.
     query_timeout: defaults.idleMs,
     pipeline: true,
+    stream: () => new BatchingSocket(),
     options: Object.entries(settings)
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),

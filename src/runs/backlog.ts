@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
+import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 
 /** The number of runs that wait for a worker, and its limit. */
@@ -9,14 +11,18 @@ const maxWaiting = 2_000
 const sampleEveryMs = 1_000
 const retryAfterS = 5
 
-/** The number of queued runs, and when the oldest was recorded. */
-export async function readBacklog(db: Db): Promise<{ waiting: number; oldest: Date | null }> {
-  const { _count, _min } = await db.run.aggregate({
-    where: { state: 'queued' },
-    _count: true,
-    _min: { createdAt: true },
+const backlogRow = z.object({ waiting: z.int(), oldest: z.date().nullable() })
+
+/**
+ * The number of queued runs, and when the oldest was recorded. Raw SQL: the state must stand in the text, or PostgreSQL
+ * reads all runs instead of the index of those that are queued.
+ */
+export async function readBacklog(db: Db): Promise<z.output<typeof backlogRow>> {
+  const [row] = await query(db, backlogRow, {
+    text: `SELECT count(*)::integer AS waiting, min(created_at) AS oldest FROM runs WHERE state = 'queued'`,
+    values: [],
   })
-  return { waiting: _count, oldest: _min.createdAt }
+  return row ?? { waiting: 0, oldest: null }
 }
 
 export type Backlog = {

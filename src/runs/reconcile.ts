@@ -6,6 +6,7 @@ import { locks } from '../db/locks.ts'
 import { execute, query } from '../db/raw.ts'
 import { addUp } from '../db/row-counts.ts'
 import type { Logger } from '../log.ts'
+import { readBacklog } from './backlog.ts'
 import { notifyEnded } from './ledger.ts'
 import { type Life, live, maxAttempts, patienceS, type RunEvent } from './life.ts'
 
@@ -178,7 +179,7 @@ export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop():
 
   /** @returns milliseconds until the next round */
   async function round(): Promise<number> {
-    const waiting = await db.run.count({ where: { state: 'queued' } })
+    const { waiting } = await readBacklog(db)
     if (waiting > 0) await reconcile(db, queue, log)
     if (performance.now() - maintainedAt > maintenanceEveryMs) {
       await eraseExpired(db)

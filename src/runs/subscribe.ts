@@ -28,7 +28,7 @@ export type Runs = {
 }
 
 /** Between two reads of one run: short at first, then longer. */
-const pollAfterMs = [50, 100, 200, 400, 800, 1_000] as const
+const pollAfterMs = [200, 200, 400, 800, 1_000] as const
 const tickMs = 50
 
 type Followed = {

@@ -135,6 +135,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/token-key.ts': 'FOR UPDATE lets one caller have the key; the engine checks rights',
   'src/apply/write.ts': 'the engine writes the row of a request',
   'src/queue/heartbeat.ts': "the database's clock counts, not the worker's",
+  'src/runs/backlog.ts': 'the index of queued runs needs the state in the text',
   'src/runs/ledger.ts': 'commits that do not wait for the disk, row locks, updates that depend on the state',
   'src/runs/reconcile.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
   'src/http/access.ts': 'authentication and rights are one statement of the engine',
