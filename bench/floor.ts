@@ -21,12 +21,12 @@ const { database, prefix, like, through, ...load }: FloorTask = JSON.parse(proce
 const { db, pool } = connect(database, { applicationName: 'bench-floor', max: load.clients })
 
 type Rows = Readonly<Record<'provider' | 'application' | 'run' | 'audit', Record<string, unknown>>> & {
-  readonly mirrored: unknown[]
+  readonly references: unknown[]
 }
 
 const { rows } = await pool.query<Rows>(
   `SELECT to_jsonb(p) AS provider, to_jsonb(a) AS application, to_jsonb(r) AS run, to_jsonb(w) AS audit,
-     (SELECT jsonb_agg(m) FROM provider_references m WHERE m.provider_pk = p.pk) AS mirrored
+     (SELECT jsonb_agg(m) FROM provider_references m WHERE m.provider_pk = p.pk) AS references
    FROM applications a JOIN providers p ON p.pk = a.provider_pk
    JOIN runs r ON r.title LIKE '%' || a.slug JOIN audit_rows w ON w.run_id = r.id
    WHERE a.slug = $1`,
@@ -34,17 +34,17 @@ const { rows } = await pool.query<Rows>(
 )
 const [model] = rows
 if (model === undefined) throw new Error(`no application ${like} to copy`)
-const { provider: p, application: a, run: r, audit, mirrored } = model
+const { provider: p, application: a, run: r, audit, references } = model
 
 const insertProvider = `
   WITH made AS (
     INSERT INTO providers (uuid, kind, name, authentication_flow, authorization_flow, invalidation_flow, oauth2_client_id, settings, secrets)
     VALUES ($1::uuid, $2, $3::text, $4::uuid, $5::uuid, $6::uuid, $3::text, $7::jsonb, $8::jsonb) RETURNING pk
-  ), mirror AS (
-    INSERT INTO provider_references (provider_pk, member, position, property_mapping_pk, certificate_key_pair_pk, group_pk)
-    SELECT made.pk, m.member, m.position, m.property_mapping_pk, m.certificate_key_pair_pk, m.group_pk
+  ), links AS (
+    INSERT INTO provider_references (provider_pk, field, position, property_mapping_pk, certificate_key_pair_pk, group_pk)
+    SELECT made.pk, m.field, m.position, m.property_mapping_pk, m.certificate_key_pair_pk, m.group_pk
     FROM made, jsonb_to_recordset($9::jsonb)
-      AS m(member text, position integer, property_mapping_pk uuid, certificate_key_pair_pk uuid, group_pk uuid)
+      AS m(field text, position integer, property_mapping_pk uuid, certificate_key_pair_pk uuid, group_pk uuid)
   ) SELECT pk FROM made`
 
 const insertApplication = `
@@ -61,7 +61,7 @@ const insertRun = `
 const json = (value: unknown) => JSON.stringify(value)
 
 const flows = [p.authentication_flow, p.authorization_flow, p.invalidation_flow]
-const members = [
+const fields = [
   a.open_in_new_tab,
   a.meta_launch_url,
   a.meta_description,
@@ -75,9 +75,9 @@ type Send = (name: string, text: string, values: unknown[]) => Promise<{ pk?: nu
 
 async function writeRows(send: Send, name: string): Promise<void> {
   const [made] = await send('provider', insertProvider, [
-    ...[randomUUID(), p.kind, name, ...flows, json(p.settings), json(p.secrets), json(mirrored)],
+    ...[randomUUID(), p.kind, name, ...flows, json(p.settings), json(p.secrets), json(references)],
   ])
-  await send('application', insertApplication, [uuid7(), name, made?.pk, ...members])
+  await send('application', insertApplication, [uuid7(), name, made?.pk, ...fields])
   await send('run', insertRun, [
     ...[uuid7(), r.title, r.submitter_pk, randomUUID(), r.blueprint, json(r.options), r.logs, audit.actor_name],
     ...[json(audit.changes), r.kind, r.slug],

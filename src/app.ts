@@ -23,6 +23,7 @@ import { countRequests, openMetrics } from './http/metrics.ts'
 import { apiPrefix } from './http/paths.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
+import { permissionNames } from './models/registry.ts'
 import { describeRoutes } from './openapi/describe.ts'
 import { docsRoutes } from './openapi/routes.ts'
 import type { ApplyQueue } from './queue/backend.ts'
@@ -68,7 +69,7 @@ export function buildApp({ submitter, queue }: Deps): Api {
   })
   refuseMalformed(app)
   endConnectionsWhenClosing(app)
-  guardRoutes(app, db)
+  guardRoutes(app, db, new Set(permissionNames(engine.registry)))
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
   })

@@ -4,15 +4,15 @@ import { type Config, readServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
+import { checkPort } from './http/port.ts'
 import { logger } from './log.ts'
 import { loadRegistry } from './models/registry.ts'
 import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue, runOfJob } from './queue/define.ts'
-import { enqueue } from './queue/enqueue.ts'
+import { runQueue } from './queue/enqueue.ts'
 import { openBacklog } from './runs/backlog.ts'
 import { followRuns } from './runs/subscribe.ts'
-import { checkPort } from './standalone/data-dir.ts'
 import { runProgram } from './start-error.ts'
 
 export type ServerConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
@@ -61,7 +61,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       backlog: openBacklog(db),
       log,
       applyWaitMs: config.applyWaitMs,
-      enqueue: (run, attempt) => enqueue(queue, run, attempt),
+      enqueue: runQueue(queue).enqueue,
     },
   })
   await app.ready()

@@ -17,8 +17,8 @@ const model = 'service_core.group'
 
 /** The policies of `rights/policies.ts`, as the API description words them. */
 const toGrant = [
-  { permission: 'add_user_to_group', when: 'to add members, with all that the group hands to them' },
-  { permission: 'assign_role', when: 'to give or take roles; given ones with all that is in them' },
+  { permission: 'add_user_to_group', when: 'to add members; the caller must hold all rights of the group' },
+  { permission: 'assign_role', when: 'to add or remove roles; the caller must hold all permissions of an added role' },
   { permission: 'enable_group_superuser', when: 'to set `is_superuser`, or to put it below a group that has it' },
 ] as const
 const toChange = [

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
+import { type Db, ping } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
 import type { Api } from '../http/api.ts'
 import { probe } from '../http/probe.ts'
@@ -87,7 +87,7 @@ function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Pro
 
   const checkDatabase = part(
     'database',
-    () => db.$queryRawUnsafe('SELECT 1'),
+    () => ping(db),
     () => healthy('PostgreSQL answers.'),
     'PostgreSQL does not answer: does it run, and is DATABASE_URL right?',
   )

@@ -23,15 +23,15 @@ const params = z.object({
 })
 
 /** The policies of `rights/policies.ts` and of `apply/token-key.ts`, as the API description words them. */
-const alsoHeld = 'all of whose rights the caller must hold, too'
-const toMake = [{ permission: 'add_token', when: `for another user, ${alsoHeld}` }] as const
+const alsoHeld = 'the caller must also hold all rights of that user'
+const toMake = [{ permission: 'add_token', when: `for another user; ${alsoHeld}` }] as const
 const toChange = [
-  { permission: 'change_token', when: `for another user's; its intent and expiry only if it is one ${alsoHeld}` },
+  { permission: 'change_token', when: `for another user's token; to change its intent or expiry, ${alsoHeld}` },
 ] as const
 const toView = [
   {
     permission: 'view_token_key',
-    when: `for that of another user, ${alsoHeld}, and for a caller who impersonates the owner`,
+    when: `for another user's token, and while impersonating the owner; ${alsoHeld}`,
   },
 ] as const
 const forPowers = {

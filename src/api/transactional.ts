@@ -1,27 +1,18 @@
 import { z } from 'zod'
-import { check } from '../apply/check.ts'
-import { reader } from '../db/engine-tx.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import {
-  answerApply,
-  applyAnswer,
-  applyDocument,
-  applyQuery,
-  isCreateOnly,
-  refuseUnbuilt,
-} from '../http/apply-answer.ts'
-import { countApply, type Metrics } from '../http/metrics.ts'
+import { applyAnswer, applyDocument, applyQuery, isCreateOnly, serveApply } from '../http/apply-answer.ts'
+import type { Metrics } from '../http/metrics.ts'
 import { submission, submissionExamples } from '../openapi/writable.ts'
 import { kindOf, mayWrite, toBlueprint } from '../plan/submission.ts'
-import { type Submitter, submit } from '../runs/submit.ts'
+import type { Submitter } from '../runs/submit.ts'
 
 /** PUT /api/v3/core/transactional/applications/: an application and its provider, applied in one transaction. */
 
 const description = `Converts both to a blueprint, validates it, and applies it in one transaction: all of it, or nothing.
 
-The same again answers \`unchanged\` and writes nothing. Of what exists already, members that are not sent stay as they
-are; then only the slug and the provider's name are required.`
+The same again answers \`unchanged\` and writes nothing. Fields that are not sent keep their values; for an
+existing object only the slug and the provider's name are required.`
 
 export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
   const { registry } = submitter.engine
@@ -47,18 +38,16 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       },
     },
     async (request, reply) => {
-      const { actor, body, headers, query, textErrors, id: requestId } = request
-      const { db, engine } = submitter
-      const kind = kindOf(body, engine.registry)
-      const { id, run } = await countApply(metrics, { kind: kind?.provider.kind, reply }, async () => {
-        refuseUnbuilt(headers, query)
+      const { actor, body, headers, textErrors } = request
+      const { registry } = submitter.engine
+      const kind = kindOf(body, registry)
+      const read = () => {
         if (kind !== undefined && !mayWrite(actor, kind))
           throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
-        const submission = toBlueprint(body, engine.registry, isCreateOnly(headers), textErrors)
-        await check(reader(db), engine, submission.plan, actor, submission.conditions)
-        return submit(submitter, submission, actor, requestId)
-      })
-      return answerApply(reply, id, run)
+        const { plan, ...submission } = toBlueprint(body, registry, isCreateOnly(headers), textErrors)
+        return { plan, submission }
+      }
+      return serveApply({ submitter, metrics }, request, reply, { kind: kind?.provider.kind, read })
     },
   )
 }

@@ -1,3 +1,4 @@
+import { icon } from '../http/icon.ts'
 import { hashSource, pagePolicy } from './policy.ts'
 
 /** The dashboard's own pages. They work without JavaScript and load nothing but the icon. */
@@ -6,9 +7,6 @@ export const basePath = '/admin/queues'
 export const loginPath = `${basePath}/login/`
 export const logoutPath = `${basePath}/logout/`
 export const iconPath = `${basePath}/icon.svg`
-
-/** A gate, open. */
-export const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="32" height="32"><rect width="32" height="32" rx="7" fill="#1d4ed8"/><path d="M7 26V14a9 9 0 0 1 18 0v12" fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round"/><path d="M12.5 26V14.5a3.5 3.5 0 0 1 7 0V26" fill="none" stroke="#93c5fd" stroke-width="2.6" stroke-linecap="round"/></svg>`
 
 const style = `
 :root { color-scheme: light dark; --page: #f1f5f9; --card: #fff; --text: #0f172a; --soft: #475569; --line: #cbd5e1; --field: #fff;

@@ -72,6 +72,9 @@ export function connect(
   return { db, pool }
 }
 
+/** Whether the database answers at all. @throws when it does not */
+export const ping = (db: Db): Promise<unknown> => db.$queryRawUnsafe('SELECT 1')
+
 /** The connection was lost while committing: the transaction may be committed or not. */
 export class CommitUnknown extends Error {
   override readonly name = 'CommitUnknown'

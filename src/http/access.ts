@@ -22,8 +22,12 @@ declare module 'fastify' {
 /** Longer than any token, and short enough to hash. */
 export const maxTokenLength = 512
 
-/** Authenticates each request, and checks the permission that its route declares. */
-export function guardRoutes(app: FastifyInstance, db: Db): void {
+/**
+ * Authenticates each request, and checks the permission that its route declares.
+ *
+ * @param known the names of all permissions: a route that declares another one does not start
+ */
+export function guardRoutes(app: FastifyInstance, db: Db, known: ReadonlySet<string>): void {
   app.decorateRequest('actor')
   const routes: RouteOptions[] = []
   app.addHook('onRoute', (route) => void routes.push(route))
@@ -33,6 +37,12 @@ export function guardRoutes(app: FastifyInstance, db: Db): void {
       .filter(({ config }) => config?.permission === undefined)
       .map(({ method, url }) => `${method} ${url}`)
     if (open.length > 0) throw new Error(`routes without a permission do not start: ${open.join(', ')}`)
+    const mistyped = routes.flatMap(({ method, url, config }) =>
+      namedBy(config)
+        .filter((name) => !notNames.has(name) && !known.has(name))
+        .map((name) => `${method} ${url}: ${name}`),
+    )
+    if (mistyped.length > 0) throw new Error(`routes with an unknown permission do not start: ${mistyped.join(', ')}`)
   })
   const actorOf = actorsByToken(db)
   app.addHook('onRequest', async (request) => {
@@ -48,6 +58,11 @@ export function guardRoutes(app: FastifyInstance, db: Db): void {
     if (!needed.some((each) => allows(request.actor, each))) throw denied(needed)
   })
 }
+
+const notNames: ReadonlySet<string> = new Set(['anyone', 'authenticated', 'superuser'])
+
+const namedBy = (config: RouteOptions['config']): string[] =>
+  [config?.permission ?? [], ...(config?.document?.alsoNeeds ?? []).map(({ permission }) => permission)].flat()
 
 export const denied = (needed: readonly Permission[]): Problem =>
   new Problem('permission_denied', `You lack the permission ${needed.join(' or ')}.`)

@@ -1,12 +1,16 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { check } from '../apply/check.ts'
+import { reader } from '../db/engine-tx.ts'
 import { ErrorList, Problem } from '../errors.ts'
+import type { Plan } from '../plan/compile.ts'
 import type { Run } from '../runs/ledger.ts'
-import type { Undecided } from '../runs/submit.ts'
+import { type Submission, type Submitter, submit, type Undecided } from '../runs/submit.ts'
 import type { Documented } from './documented.ts'
+import { countApply, type Metrics } from './metrics.ts'
 import { runPath } from './paths.ts'
 
-/** Conditions and answers of the two routes that apply something. */
+/** What the two routes that apply something share. */
 
 /** Declared although it is not supported yet: its refusal names it, and a mistyped one too. */
 export const applyQuery = z.strictObject({ dry_run: z.unknown().optional() })
@@ -31,8 +35,33 @@ export const applyDocument = {
   answerHeaders: ['Content-Location'],
 } satisfies Documented
 
+type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id'> & { readonly query: z.infer<typeof applyQuery> }
+
+type Apply = {
+  /** For the metrics: the provider's kind, or `blueprint`; undefined when the body names no known one. */
+  readonly kind: string | undefined
+  /** Reads the body. @throws {Problem} when it is refused */
+  read(): { readonly plan: Plan; readonly submission: Submission }
+}
+
+/** Checks a submission, records it, waits for its run, and answers. */
+export async function serveApply(
+  { submitter, metrics }: { readonly submitter: Submitter; readonly metrics: Metrics },
+  { actor, headers, query, id: requestId }: ApplyRequest,
+  reply: FastifyReply,
+  { kind, read }: Apply,
+): Promise<z.infer<typeof applyAnswer>> {
+  const { id, run } = await countApply(metrics, { kind, reply }, async () => {
+    refuseUnbuilt(headers, query)
+    const { plan, submission } = read()
+    await check(reader(submitter.db), submitter.engine, plan, actor, submission.conditions)
+    return submit(submitter, submission, actor, requestId)
+  })
+  return answerApply(reply, id, run)
+}
+
 /** @throws {Problem} for an outcome that the document did not cause: unknown, an outage, another client was first */
-export function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.infer<typeof applyAnswer> {
+function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.infer<typeof applyAnswer> {
   if (typeof run === 'string') {
     reply.header('Location', runPath(id))
     throw new Problem('outcome_unknown', undecided[run](runPath(id)))
@@ -76,7 +105,7 @@ export function isCreateOnly(headers: Headers): boolean {
 }
 
 /** Refuses what is not supported yet, instead of ignoring it: an ignored `dry_run` would deploy. */
-export function refuseUnbuilt(headers: Headers, { dry_run }: z.infer<typeof applyQuery>): void {
+function refuseUnbuilt(headers: Headers, { dry_run }: z.infer<typeof applyQuery>): void {
   const errors = new ErrorList()
   if (dry_run !== undefined) errors.add(['dry_run'], 'Not supported yet: leave it out, and what is sent is applied.')
   if (headers['idempotency-key'] !== undefined)

@@ -27,6 +27,16 @@ export const answerMalformed =
     socket.destroy()
   }
 
+/** helmet does not see these answers. */
+const securityLines = [
+  'X-Content-Type-Options: nosniff',
+  'X-Frame-Options: DENY',
+  'Referrer-Policy: same-origin',
+  'Cross-Origin-Opener-Policy: same-origin',
+  'Cross-Origin-Resource-Policy: same-origin',
+  "Content-Security-Policy: default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+]
+
 function answer(problem: Problem, id: string): string {
   const status = catalogue[problem.code]
   const body = JSON.stringify(bodyOf(status, problem))
@@ -34,6 +44,7 @@ function answer(problem: Problem, id: string): string {
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',
     'Content-Type: application/json; charset=utf-8',
+    ...securityLines,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${id}`,
     '',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isObject } from '../json-object.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
 
-/** What a list may be narrowed by: each filter is a query parameter and the condition that it means. */
+/** A query parameter of a list, and its SQL condition. */
 export type Filter<Field extends string = string, Value = unknown> = {
   /** What the parameter may be, as the query string has it. */
   readonly schema: z.ZodType<Value>
@@ -13,7 +13,7 @@ export type Filter<Field extends string = string, Value = unknown> = {
    * @param bind gives the placeholder of a value; it is never text of the statement
    */
   readonly condition: (on: string, value: Value, bind: Bind) => string
-  /** For values that must name something: which of them do, in SQL of one column, `value`. */
+  /** For values that must exist: SQL that returns those that do, as column `value`. */
   readonly known?: { readonly displayName: string; among(placeholder: string): string }
 }
 
@@ -171,14 +171,14 @@ const attributesText = z
     examples: ['{"department": "it"}'],
   })
 
-/** A JSON object that must be contained, at any depth; `a__b` means `b` in `a`. Several members must all be there. */
+/** A JSON object that must be contained, at any depth; `a__b` means `b` in `a`. All entries must be there. */
 export const contains = <Field extends string>(on: Field) =>
   filter({
     on,
     schema: attributesText.transform((text, context) => {
-      const members = membersOf(text)
-      const error = errorOf(members)
-      if (error === undefined) return (members ?? []).map(nest)
+      const entries = entriesOf(text)
+      const error = errorOf(entries)
+      if (error === undefined) return (entries ?? []).map(nest)
       context.addIssue({ code: 'custom', message: error })
       return z.NEVER
     }),
@@ -186,15 +186,15 @@ export const contains = <Field extends string>(on: Field) =>
       objects.map((object) => `${column} @> ${bind(JSON.stringify(object))}::jsonb`).join(' AND ') || 'true',
   })
 
-function errorOf(members: readonly [string, unknown][] | undefined): string | undefined {
-  if (members === undefined) return 'Must be a JSON object, such as {"department": "it"}.'
-  if (members.length > maxAttributeKeys) return `Must have at most ${maxAttributeKeys} members.`
+function errorOf(entries: readonly [string, unknown][] | undefined): string | undefined {
+  if (entries === undefined) return 'Must be a JSON object, such as {"department": "it"}.'
+  if (entries.length > maxAttributeKeys) return `Must have at most ${maxAttributeKeys} fields.`
   // As it is meant: a name with many `__` nests as deep as braces do.
-  return members.map((member) => storableJson(nest(member))).find((error) => error !== undefined)
+  return entries.map((entry) => storableJson(nest(entry))).find((error) => error !== undefined)
 }
 
 /** @returns undefined when it is no object */
-function membersOf(text: string): [string, unknown][] | undefined {
+function entriesOf(text: string): [string, unknown][] | undefined {
   try {
     const value: unknown = JSON.parse(text)
     return isObject(value) ? Object.entries(value) : undefined

@@ -94,14 +94,14 @@ class Values {
   readonly bind = (value: unknown): string => `$${this.list.push(value)}`
 }
 
-/** Callers can make any number of other texts; a connection keeps what is prepared. */
+/** Only plain lists are prepared: a connection keeps each prepared text, and filters make any number of texts. */
 const made = (text: string, { list: values }: Values, { isPlain }: Asked): Statement =>
   isPlain ? { text, values } : unprepared({ text, values })
 
 /** Rows of a page unless `page_size` says otherwise. */
 export const usualPageSize = 100
 
-/** Beyond this many, a walk along the order's index soon meets a page of them. */
+/** With more matches than this, reading the order's index finds a page quickly. */
 const maxSorted = 25_000
 
 const keysSchema = z.array(z.union([z.number(), z.string()]))
@@ -191,8 +191,8 @@ const startOf = ({ page, page_size }: Asked): number => (page - 1) * page_size
 const isBehindMiddle = (asked: Asked, total: number): boolean => startOf(asked) > total / 2
 
 /**
- * The keys of one page, by index alone where one has them in order. Pages behind the middle are counted from the end:
- * their keys come backwards.
+ * The keys of one page, by an index-only scan where an index has this order. Pages behind the middle are counted from
+ * the end: their keys come backwards.
  *
  * @param total rows in all; infinite when it is not known yet, for the first page
  */
@@ -206,7 +206,7 @@ function keysOf(list: Listed, asked: Asked, total: number, values: Values): stri
   const start = startOf(asked)
   const size = Math.min(asked.page_size, total - start)
   const offset = isBackward ? total - start - size : start
-  // The usual page is planned once, for what it is; of a number that is yet to come, a plan would be a guess.
+  // LIMIT as a literal: with a parameter, the generic plan guesses the number of rows.
   const isUsual = asked.isPlain && size === usualPageSize && offset === 0
   const limits = isUsual ? `LIMIT ${usualPageSize}` : `LIMIT ${values.bind(size)} OFFSET ${values.bind(offset)}`
   return `ARRAY(SELECT ${keyOf(list)} FROM ${tableOf(list.view.model).name} ${where} ORDER BY ${order.join(', ')} ${limits})`

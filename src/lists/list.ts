@@ -19,7 +19,7 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
   readonly view: View<Model>
   /** As `ordering` has it. */
   readonly defaultOrder: string
-  /** What is compared of a related object that `order` names, for the description. */
+  /** For the description: which field of a related object an order compares. */
   readonly compared?: Readonly<Record<string, string>>
   readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
   /** The parameter that leaves related objects out, such as `include_groups`. */

@@ -6,7 +6,7 @@ import { StreamedList } from '../views/view.ts'
 
 /** Between results and the text of an answer, in chunks where there is much of it. */
 
-/** Characters. Of a chunk: a full one is put out. Of an answer: beyond it, it is sent while it is made. */
+/** Characters: a chunk of this size is sent; an answer longer than `buffered` is streamed. */
 const limits = { chunk: 64 * 1_024, buffered: 2 * 1_024 * 1_024 } as const
 
 /** Items of a streamed list that are made into one text: long texts would stay in memory until a full collection. */
@@ -22,8 +22,7 @@ export const maxSendingMs = 60_000
 /**
  * A page, written result by result. Until it is long it is only buffered; from then on `add` waits for the client.
  *
- * `write` may go on long after the answer began. Should it fail then, the connection is cut: half an answer must not
- * look like a whole one.
+ * If `write` fails after the answer has begun, the connection is cut: half an answer must not look like a whole one.
  *
  * @returns one text, when that is all there is
  * @throws {Problem} `unavailable` when as many long answers are being sent as may be

@@ -21,7 +21,6 @@ export type Registry = {
   readonly targets: ReadonlyMap<string, ReferenceTarget>
   readonly kinds: ReadonlyMap<string, ProviderModel>
   /** The valid values of `provider_model`. */
-  readonly providerModels: readonly string[]
 }
 
 const plainModels: readonly Model[] = [
@@ -58,7 +57,6 @@ export function buildRegistry(plain: readonly Model[], kinds: readonly ProviderM
     models,
     targets,
     kinds: new Map(kinds.map((model) => [model.provider.kind, model])),
-    providerModels: kinds.map(({ name }) => name),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Route } from './operation.ts'
 /**
  * The API's own description in OpenAPI 3.1, made from the routes as they are registered: their permissions, and the
  * schemas that validate. The first request for it makes it, and loads the code for that. A start does not wait for it,
- * and a server that is never asked does not hold it in memory (docs/adr/0024).
+ * and a server that is never asked does not hold it in memory (docs/adr/0024-openapi-document-from-the-routes.md).
  *
  * @param prefix routes below it are the API
  * @returns the document as JSON, the same text for the same routes

@@ -56,7 +56,7 @@ const texts: Readonly<Record<ProblemCode, readonly [when: string, example: strin
 const messages = z.array(z.string())
 
 const fieldErrors = z.record(z.string(), z.union([messages, z.lazy((): z.ZodType => fieldErrors)])).meta({
-  id: 'MemberErrors',
+  id: 'FieldErrors',
   description: 'Messages by field. Nested objects are nested; items of a list are keyed by their index.',
   examples: [{ slug: ['May hold only letters, digits, hyphens and underscores.'] }],
 })

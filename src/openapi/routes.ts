@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { z } from 'zod'
-import { icon } from '../dashboard/pages.ts'
 import type { Api } from '../http/api.ts'
 import { policy, self } from '../http/headers.ts'
+import { icon } from '../http/icon.ts'
 import { apiPrefix } from '../http/paths.ts'
 
 /**

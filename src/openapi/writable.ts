@@ -22,7 +22,7 @@ export function writable(registry: Registry, model: string, use: Use): z.ZodType
 export function submission(registry: Registry): z.ZodType {
   const application = registry.byName('service_core.application')
   if (application === undefined) throw new Error('There is no application.')
-  const app = fieldsOf(registry, application, 'create').meta({ id: 'ApplicationMembers' })
+  const app = fieldsOf(registry, application, 'create').meta({ id: 'ApplicationFields' })
   const variants = [...registry.kinds.values()].map((kind) => {
     const provider = fieldsOf(registry, kind, 'create').meta({ id: nameOf(`${kind.provider.kind}_provider`) })
     return z

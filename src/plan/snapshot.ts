@@ -27,7 +27,14 @@ type Use = {
   readonly takesKeys: boolean
 }
 
-const answerRow = z.object({ seen: z.array(z.custom<Seen>()) })
+const key = z.union([z.string(), z.int()])
+const seenEntry = z.object({
+  rows: z.array(z.looseObject({ pk: key })),
+  newKey: z.int().nullable(),
+  missing: z.record(z.string(), z.array(key)),
+  taken: z.record(z.string(), z.array(z.object({ pk: key, label: z.string(), value: key }))),
+}) satisfies z.ZodType<Seen>
+const answerRow = z.object({ seen: z.array(seenEntry) })
 
 /**
  * Prefetches, in one statement, what the first two entries need: nearly every document is an application and its

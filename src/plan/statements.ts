@@ -124,12 +124,12 @@ function keyType(registry: Registry, { name, reference }: Field): string {
 
 function referenceColumns(model: Model, alias?: string): string {
   const columns = Object.values(model.referenceRows?.columns ?? {})
-  const names = ['member', 'position', ...columns.map(({ name }) => name)]
+  const names = ['field', 'position', ...columns.map(({ name }) => name)]
   return names.map((column) => (alias === undefined ? quoted(column) : `${alias}.${quoted(column)}`)).join(', ')
 }
 
 const referenceSource = (model: Model, parameter: string) =>
-  `jsonb_to_recordset(${parameter}::jsonb) AS m(member text, position integer, ${Object.values(
+  `jsonb_to_recordset(${parameter}::jsonb) AS m(field text, position integer, ${Object.values(
     model.referenceRows?.columns ?? {},
   )
     .map(({ name, key }) => `${quoted(name)} ${key}`)
@@ -173,7 +173,7 @@ export function updateReferenceRows(
   const { table, own } = model.referenceRows
   const inserted = `INSERT INTO ${quoted(table)} (${quoted(own)}, ${referenceColumns(model)}) SELECT $1, ${referenceColumns(model, 'm')} FROM ${referenceSource(model, '$2')}`
   return [
-    { text: `DELETE FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND member = ANY($2)`, values: [pk, fields] },
+    { text: `DELETE FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND field = ANY($2)`, values: [pk, fields] },
     ...(references.length > 0 ? [{ text: inserted, values: [pk, JSON.stringify(references)] }] : []),
   ]
 }

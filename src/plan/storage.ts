@@ -143,7 +143,7 @@ export function referenceRowsOf(
       throw new Error(
         `${model.name}: ${name} refers to ${field.reference.target}, which ${referenceRows.table} has no column for`,
       )
-    return keysOf(values[name]).map((key, position) => ({ member: name, position, [column.name]: key }))
+    return keysOf(values[name]).map((key, position) => ({ field: name, position, [column.name]: key }))
   })
 }
 

@@ -15,6 +15,7 @@ import {
   type WorkerOptions,
 } from 'bullmq'
 import { Redis } from 'ioredis'
+import pTimeout from 'p-timeout'
 import pg from 'pg'
 import { databaseProblem, isConnectionLost } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
@@ -34,7 +35,7 @@ export const closeWithinMs = { worker: 6_000, other: 1_000 } as const
 
 /** Closes it, but does not wait longer than this: the process is about to end. */
 export async function closeInTime(closing: { close(): Promise<unknown> }, withinMs: number): Promise<void> {
-  await Promise.race([closing.close().catch(() => {}), new Promise((resolve) => setTimeout(resolve, withinMs).unref())])
+  await pTimeout(closing.close(), { milliseconds: withinMs, message: false }).catch(() => {})
 }
 
 /**
@@ -135,22 +136,18 @@ async function checkRedis(redis: Redis): Promise<string[]> {
   return appends === '0' ? [unkept] : []
 }
 
+/** Waits through failed attempts to connect, which `once` of node:events would report. */
+const isReady = (redis: Redis) => new Promise<void>((resolve) => redis.once('ready', () => resolve()))
+
 async function reach(redis: Redis): Promise<string> {
   try {
-    if (redis.status !== 'ready') await new Promise((resolve, reject) => waitReady(redis, resolve, reject))
+    if (redis.status !== 'ready')
+      await pTimeout(isReady(redis), { milliseconds: 5_000, message: 'no connection within 5 s' })
     return await redis.info()
   } catch (error) {
     if (error instanceof Error && /unknown command|NOPERM/i.test(error.message)) return ''
     throw new Problem('unavailable', 'Redis cannot be reached at REDIS_URL.', { retryAfterS: 1, cause: error })
   }
-}
-
-function waitReady(redis: Redis, resolve: (value: unknown) => void, reject: (error: Error) => void): void {
-  const timer = setTimeout(() => reject(new Error('no connection within 5 s')), 5_000)
-  redis.once('ready', () => {
-    clearTimeout(timer)
-    resolve(undefined)
-  })
 }
 
 async function openPostgres(url: string): Promise<Backend> {

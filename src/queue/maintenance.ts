@@ -4,7 +4,7 @@ import type { ApplyQueue } from './backend.ts'
 import { applyQueue, probeName, type QueueSpec } from './define.ts'
 import { answered } from './enqueue.ts'
 
-/** Readiness reports a stopped worker after two and a half intervals (`consumedWithinS`). */
+/** Readiness reports a stopped worker after `consumedWithinS` (`api/health.ts`). */
 export const probeEveryMs = 4_000
 
 /** Lets the queue add a probe job at intervals. Every worker calls this, and there is one probe. */

@@ -11,7 +11,7 @@ import type { Conditions, Engine } from '../plan/engine.ts'
 import type { Backlog } from './backlog.ts'
 import { type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
 import type { Enqueue } from './reconcile.ts'
-import { type Awaited, awaitEnd, cancelOrRead, type Runs } from './subscribe.ts'
+import { awaitEnd, cancelOrRead, type Runs, type WaitResult } from './subscribe.ts'
 
 /** The part of the API in a run: record it, enqueue it, wait for its end. */
 export type Submitter = {
@@ -31,7 +31,7 @@ export type Submission = Pick<NewRun, 'title' | 'kind' | 'slug'> & {
 }
 
 /** Why the outcome is not known yet: a worker has locked the run, or the database went away. */
-export type Undecided = Extract<Awaited, 'locked' | 'unknown'>
+export type Undecided = Extract<WaitResult, 'locked' | 'unknown'>
 
 export type Submitted = { readonly id: string; readonly run: Run | Undecided }
 
@@ -90,7 +90,7 @@ async function cancelUnrecorded({ db, engine, log }: Submitter, run: NewRun, err
   return outcome(run.id, awaited, why)
 }
 
-function outcome(id: string, run: Awaited, why: string): Submitted {
+function outcome(id: string, run: WaitResult, why: string): Submitted {
   if (run === 'locked' || run === 'unknown') return { id, run }
   if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }
   const reasons = { cancelled: why, vanished: 'the database crashed and lost it' }

@@ -124,7 +124,7 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
  * How the wait for a run ended: with the finished run; `cancelled` or `vanished`, both certainly not applied; `locked`
  * by a worker; `unknown` because the database is away.
  */
-export type Awaited = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
+export type WaitResult = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
 
 /** For a cancel, which waits for a worker that has locked the run. */
 const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500 }
@@ -141,7 +141,7 @@ export async function awaitEnd(
   runs: Runs,
   id: string,
   { budgetMs, stop }: { readonly budgetMs: number; readonly stop: AbortSignal },
-): Promise<Awaited> {
+): Promise<WaitResult> {
   const { promise, resolve } = Promise.withResolvers<Current | undefined>()
   const end = runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run), {
     isQueued: true,
@@ -155,7 +155,7 @@ export async function awaitEnd(
 }
 
 /** @param cancel cancels the run in a transaction; returns whether it did */
-export async function cancelOrRead(db: Db, id: string, cancel: (tx: Tx) => Promise<boolean>): Promise<Awaited> {
+export async function cancelOrRead(db: Db, id: string, cancel: (tx: Tx) => Promise<boolean>): Promise<WaitResult> {
   try {
     if (await transaction(db, cancel, { timeouts: cancelTimeouts })) return 'cancelled'
     const run = await inTime(db.run.findUnique({ where: { id }, select: runSelect }))

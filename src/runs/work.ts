@@ -2,7 +2,7 @@ import { apply } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
 import { retrying } from '../db/backoff.ts'
 import { CommitUnknown, type Db } from '../db/client.ts'
-import type { EngineTransaction } from '../db/engine-tx.ts'
+import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { isTransient } from '../db/errors.ts'
 import { parse } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
@@ -78,15 +78,13 @@ async function applyOrRefuse(worker: Worker, id: string): Promise<Ended | undefi
   }
 }
 
-type Tx = Parameters<Parameters<EngineTransaction>[0]>[0]
-
 const nothingApplied = { applied: false, changes: [], generated: {}, actorName: '' } as const
 
 /** Locks the run, and records the result that `decide` returns, in one transaction. */
 async function finishing(
   worker: Worker,
   id: string,
-  decide: (tx: Tx, run: WorkerRun) => Promise<RunResult>,
+  decide: (tx: EngineTx, run: WorkerRun) => Promise<RunResult>,
 ): Promise<Ended | undefined> {
   const { db, engine, transaction, runSecretsHours } = worker
   const ended = await transaction(async (tx): Promise<Ended | undefined> => {
@@ -103,7 +101,7 @@ async function finishing(
   return ended
 }
 
-async function resultOf(tx: Tx, engine: Engine, run: WorkerRun): Promise<RunResult> {
+async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
   const submitter = { pk: run.submitterPk, impersonator: impersonatorOf(run) }
   const { actor, ...applied } = await apply(tx, engine, planOf(engine, run), submitter, conditionsOf(run))
   return { ...applied, event: 'finish', applied: true, reason: null, actorName: actor.username }

@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import pTimeout from 'p-timeout'
 import { type Config, environmentFor, minLengths, readConfig } from '../config.ts'
 import { connect } from '../db/client.ts'
 import { migrate } from '../db/migrate.ts'
+import { checkPort, portError } from '../http/port.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartError, sentence } from '../start-error.ts'
 import { newSecret } from '../token-secret.ts'
 import { banner, report } from './banner.ts'
-import { checkPort, openDataDir, portError } from './data-dir.ts'
+import { openDataDir } from './data-dir.ts'
 import { hasEmbedded, startEmbedded } from './embedded.ts'
 import { lock } from './lock.ts'
 import { superviseWorker } from './worker.ts'
@@ -70,7 +71,7 @@ async function start(config: Config): Promise<void> {
     cleanup.defer(() => worker.stop(stopMs.worker))
     const starting = startServer(settings)
     const close = async () => (await starting.catch(() => null))?.close()
-    cleanup.defer(() => Promise.race([close(), delay(stopMs.api)]))
+    cleanup.defer(() => pTimeout(close(), { milliseconds: stopMs.api, message: false }))
     await Promise.all([starting, worker.ready])
     worker.show()
     return starting

@@ -1,6 +1,6 @@
 import { isObject } from '../json-object.ts'
 
-/** A picture of a user that no other server is asked for: the user's own https address, else its initials. */
+/** The user's own https picture, or else its initials as SVG. No other server is contacted. */
 
 /** Muted enough that white letters can be read on each. */
 const colours = ['#4a6fa5', '#7a5195', '#ad5d4e', '#3f7d58', '#8a6d3b', '#53648c', '#96527d', '#2f7f86']

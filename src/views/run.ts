@@ -102,7 +102,7 @@ async function complete<Run extends RunSummary>(db: Db, runs: readonly Run[]): P
 
 export const runView = { model: 'Run', schema: runSummary, read, complete } satisfies View<'Run'>
 
-const runSelect = {
+const fullRunSelect = {
   ...runSummarySelect,
   blueprint: true,
   generated: true,
@@ -110,7 +110,7 @@ const runSelect = {
   options: true,
 } satisfies Prisma.RunSelect
 
-type Row = Prisma.RunGetPayload<{ select: typeof runSelect }>
+type Row = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
 type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
 /** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
@@ -120,7 +120,7 @@ export async function readRun(
   id: string,
   actor: Actor,
 ): Promise<z.output<typeof run> | null> {
-  const row = await db.run.findUnique({ where: { id }, select: runSelect, relationLoadStrategy: 'join' })
+  const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
   const [completed] = await complete(db, [toRun(row, opening, actor)])
   return completed ?? null

@@ -53,7 +53,7 @@ export async function startStack({
     put: (body) => send('PUT', '/api/v3/core/transactional/applications/', body),
     startWorker: async () => {
       const worker = run('workers/blueprint.ts', { env })
-      await worker.line(/worker ready/)
+      await worker.line(/worker ready/, { withinMs: 30_000 })
       return worker
     },
   }

@@ -11,22 +11,22 @@ beforeAll(async () => {
 })
 
 type Part = 'app' | 'provider'
-type Wrong = { part: Part; member: string; value: unknown; said: unknown }
+type Wrong = { part: Part; member: string; value: unknown; reported: unknown }
 
 /** A value that each field refuses: as a number, text, object, list or key. */
 const values = [5.5, 'a\0b\ud800', { x: '\0' }, [5.5, null], none, [none, 'x', none.replace('ffff', 'fffe')]]
 
-type Told = Partial<Record<Part, Record<string, unknown>>>
+type Reported = Partial<Record<Part, Record<string, unknown>>>
 
 /** Adds one error, so that nothing is applied even when a field accepts its value. */
-async function ask(body: Body): Promise<Told> {
+async function ask(body: Body): Promise<Reported> {
   const { status, json } = await there.admin.put(applyPath, { ...body, extra: 1 })
   const { extra, code, ...errors } = json as Record<string, unknown>
   expect({ status, extra, code }).toEqual({ status: 400, extra: ['Unknown field.'], code: 'invalid' })
   return errors
 }
 
-const wrongIn = (body: Body, { part, member, value }: Omit<Wrong, 'said'>): Body => ({
+const wrongIn = (body: Body, { part, member, value }: Omit<Wrong, 'reported'>): Body => ({
   ...body,
   [part]: { ...body[part], [member]: value },
 })
@@ -45,9 +45,9 @@ async function wrongOneByOne(body: Body): Promise<Wrong[]> {
     for (const [index, each] of batch.entries()) {
       const errors = answers[index] ?? {}
       if (Object.keys(errors).length === 0) continue
-      const said = errors[each.part]?.[each.member]
-      expect(errors).toEqual({ [each.part]: { [each.member]: said } })
-      wrong.push({ ...each, said })
+      const reported = errors[each.part]?.[each.member]
+      expect(errors).toEqual({ [each.part]: { [each.member]: reported } })
+      wrong.push({ ...each, reported })
     }
   }
   return wrong
@@ -59,8 +59,8 @@ test.each(kinds)('every field of %s wrong at once', { timeout: 60_000 }, async (
   expect(byMember.size).toBeGreaterThan(15)
   for (const round of values.keys()) {
     const chosen = [...byMember.values()].flatMap((each) => each[round % each.length] ?? [])
-    const expected: Required<Told> = { app: {}, provider: {} }
-    for (const { part, member, said } of chosen) expected[part][member] = said
+    const expected: Required<Reported> = { app: {}, provider: {} }
+    for (const { part, member, reported } of chosen) expected[part][member] = reported
     expect(await ask(chosen.reduce(wrongIn, body))).toEqual(expected)
   }
 })

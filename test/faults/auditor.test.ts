@@ -40,7 +40,7 @@ async function write(
     WITH mapping AS (
       INSERT INTO property_mappings (pk, name, kind) SELECT gen_random_uuid(), 'm', 'oauth2' FROM generate_series(1, ${mappings}) RETURNING pk
     )
-    INSERT INTO provider_references (provider_pk, member, position, property_mapping_pk)
+    INSERT INTO provider_references (provider_pk, field, position, property_mapping_pk)
     SELECT p.pk, 'property_mappings', row_number() OVER (), m.pk FROM mapping m, providers p WHERE p.name = ${slug}`,
   )
 }

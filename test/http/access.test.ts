@@ -19,13 +19,18 @@ beforeAll(async () => {
 function guarded(permission: Access | undefined, work: () => unknown = () => 'in'): FastifyInstance {
   const app = Fastify()
   answerProblems(app)
-  guardRoutes(app, db)
+  guardRoutes(app, db, new Set(['view_user', 'add_user', 'change_user', 'manage_queue']))
   app.get('/x', { config: permission === undefined ? {} : { permission } }, async () => work())
   return app
 }
 
 test('a route without a permission does not start', async () => {
   await expect(guarded(undefined).ready()).rejects.toThrow('routes without a permission do not start: GET /x')
+})
+
+test('a route with a mistyped permission does not start', async () => {
+  const app = guarded('view_usr')
+  await expect(app.ready()).rejects.toThrow('routes with an unknown permission do not start: GET /x: view_usr')
 })
 
 describe('access to a route', () => {

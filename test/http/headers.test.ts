@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { beforeAll, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
@@ -35,6 +37,18 @@ test('so is an answer to a request without a token', async () => {
   const answer = await service.as('gw_a_wrong').get('/api/v3/core/users/')
   expect(answer.status).toBe(401)
   expectSecure(answer.headers)
+})
+
+test('so is an answer to what is not HTTP', async () => {
+  const origin = new URL(await service.app.listen({ port: 0, host: '127.0.0.1' }))
+  const socket = connect(Number(origin.port), origin.hostname)
+  socket.end('nonsense\r\n\r\n')
+  const [head = ''] = (await text(socket)).split('\r\n\r\n')
+  const [status, ...lines] = head.split('\r\n')
+  expect(status).toBe('HTTP/1.1 400 Bad Request')
+  expectSecure(
+    Object.fromEntries(lines.map((line) => [line.split(': ')[0]?.toLowerCase(), line.replace(/^.*?: /, '')])),
+  )
 })
 
 test('JSON may load nothing at all', async () => {

@@ -13,7 +13,6 @@ const registry = await loadRegistry()
 
 test('all nine kinds are found, each by its file name', () => {
   expect([...registry.kinds.keys()]).toEqual(kinds)
-  expect(registry.providerModels).toContain('service_providers_oauth2.oauth2provider')
   for (const model of registry.models) expect(registry.byName(model.name)).toBe(model)
   expect(registry.byName('service_core.nothing')).toBeUndefined()
 })

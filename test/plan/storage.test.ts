@@ -90,7 +90,7 @@ describe('references in settings are stored as foreign keys too', () => {
   const referenceRows = () =>
     there.db.providerReference.findMany({
       where: { provider: { name } },
-      orderBy: [{ member: 'asc' }, { position: 'asc' }],
+      orderBy: [{ field: 'asc' }, { position: 'asc' }],
       omit: { providerPk: true },
     })
   const none = {
@@ -99,9 +99,9 @@ describe('references in settings are stored as foreign keys too', () => {
   }
   const [first, second, third] = shipped.mappings
   const mapping = (position: number, propertyMappingPk: string) => ({
-    ...{ ...none, member: 'property_mappings', position, propertyMappingPk },
+    ...{ ...none, field: 'property_mappings', position, propertyMappingPk },
   })
-  const signingKey = { ...none, member: 'signing_key', position: 0, certificateKeyPairPk: shipped.keyPair }
+  const signingKey = { ...none, field: 'signing_key', position: 0, certificateKeyPairPk: shipped.keyPair }
 
   test('when a row is created, in their order', async () => {
     await there.apply([oauth2(name, { property_mappings: [second, first], signing_key: shipped.keyPair })])
@@ -126,7 +126,7 @@ describe('references in settings are stored as foreign keys too', () => {
 
   test('a group that a setting names', async () => {
     await there.apply([scim(name, { filter_group: shipped.group })])
-    expect(await referenceRows()).toEqual([{ ...none, member: 'filter_group', position: 0, groupPk: shipped.group }])
+    expect(await referenceRows()).toEqual([{ ...none, field: 'filter_group', position: 0, groupPk: shipped.group }])
   })
 })
 

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
-import { type Awaited, awaitEnd, type Current, followRuns, type Runs } from '../../src/runs/subscribe.ts'
+import { awaitEnd, type Current, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
 import { atEnd } from '../support/at-end.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
@@ -38,7 +38,7 @@ function following({ listens }: { listens: boolean }): Watched {
 }
 
 /** Waits for the end of a run, and cancels it after this time. */
-const ended = (runs: Runs, id: string, budgetMs = 20_000, stop = new AbortController()): Promise<Awaited> =>
+const ended = (runs: Runs, id: string, budgetMs = 20_000, stop = new AbortController()): Promise<WaitResult> =>
   awaitEnd(there.db, runs, id, { budgetMs, stop: stop.signal })
 
 const listeners = async () => {

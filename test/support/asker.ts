@@ -11,7 +11,7 @@ export type Answer = {
 
 type Headers = { ifNoneMatch?: string; headers?: Record<string, string> }
 
-/** Somebody with a token, in front of the API. */
+/** A client with a token, in front of the API. */
 export type Asker = {
   get(path: string, options?: Headers): Promise<Answer>
   /** @param body a text or bytes are sent as they are, anything else as JSON */

@@ -37,7 +37,7 @@ export type Installation = {
   readonly enqueue: Enqueue
   /** Everything that API and worker logged, at the finest level. */
   readonly log: readonly string[]
-  /** Whoever holds this token, in front of the API. */
+  /** A client with this token, in front of the API. */
   as(token: string): Asker
   /** The first admin, who may do everything. */
   readonly admin: Asker

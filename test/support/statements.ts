@@ -49,7 +49,7 @@ export async function recordStatements(): Promise<Recorder> {
 const heard = new AsyncLocalStorage<string[]>()
 let listening = false
 
-const isFrame = (text: string): boolean => /^(BEGIN|COMMIT|ROLLBACK|SET)\b/.test(text)
+const isFrame = (text: string): boolean => /^(BEGIN|COMMIT|ROLLBACK|SET|SELECT set_config)\b/.test(text)
 
 function listen(): void {
   if (listening) return

@@ -62,14 +62,14 @@ export function applicationTables(
       items: providers.length,
       rows: each(providers, (provider, number) => {
         const identity = { pk: keys.providers[number] ?? 0, uuid: provider.uuid }
-        const packed = toNewRow(provider.template.model, identity, valuesOf(number, provider), keyring)
+        const row = toNewRow(provider.template.model, identity, valuesOf(number, provider), keyring)
         // COPY writes null, not the default, where a kind has none of these.
-        return [{ settings: {}, secrets: {}, ...plainRow(packed) }]
+        return [{ settings: {}, secrets: {}, ...plainRow(row) }]
       }),
     },
     {
       name: 'provider_references',
-      columns: ['provider_pk', 'member', 'position', 'property_mapping_pk', 'certificate_key_pair_pk', 'group_pk'],
+      columns: ['provider_pk', 'field', 'position', ...referenceColumns(providers)],
       items: providers.length,
       rows: each(providers, (provider, number) =>
         referenceRowsOf(provider.template.model, valuesOf(number, provider)).map((row) => ({
@@ -97,6 +97,9 @@ export function applicationTables(
     },
   ]
 }
+
+const referenceColumns = ([provider]: readonly SeededProvider[]): string[] =>
+  Object.values(provider?.template.model.referenceRows?.columns ?? {}).map(({ name }) => name)
 
 const each =
   <Item>(items: readonly Item[], rowsOf: (item: Item, number: number) => Row[]) =>

@@ -130,7 +130,7 @@ async function audit(client: pg.Client, prefix: string, written: ReadonlyMap<str
     model: table,
     key: `${prefix}, ${rows} rows`,
     action: 'create',
-    members: [],
+    fields: [],
   }))
   await client.query(`INSERT INTO audit_rows (actor_name, action, changes) VALUES ('gatewright', 'seed', $1::jsonb)`, [
     JSON.stringify(changes),

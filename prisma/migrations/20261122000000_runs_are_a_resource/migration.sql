@@ -21,6 +21,8 @@ CREATE INDEX "runs_slug_created_at_idx" ON "runs"("slug", "created_at");
 -- CreateIndex
 CREATE INDEX "runs_request_id_idx" ON "runs"("request_id");
 
+ALTER TABLE "provider_references" RENAME COLUMN "member" TO "field";
+
 -- A setting of a provider kind may refer to any model that others refer to: a new kind needs no migration.
 ALTER TABLE "provider_references" ADD COLUMN "flow_pk" UUID;
 ALTER TABLE "provider_references" ADD COLUMN "role_pk" UUID;

@@ -4,6 +4,7 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import pTimeout from 'p-timeout'
 import pg from 'pg'
 import { failureCode } from '../../db/errors.ts'
 import { StartError } from '../../start-error.ts'
@@ -123,7 +124,13 @@ async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
   ] as const) {
     if (child.exitCode !== null || child.signalCode !== null) return ended
     child.kill(signal)
-    if (await Promise.race([ended.then(() => true), delay(withinMs, false, { ref: false })])) return
+    if (
+      await pTimeout(
+        ended.then(() => true),
+        { milliseconds: withinMs, fallback: () => false },
+      )
+    )
+      return
   }
   child.kill('SIGKILL')
   await ended

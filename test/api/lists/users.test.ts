@@ -234,7 +234,7 @@ testRefusals(users, {
   'attributes that are null': [attributes('null'), { attributes: mustBeObject }],
   'attributes that are no JSON': [attributes('{a:1}'), { attributes: mustBeObject }],
   'no attributes': [attributes(''), { attributes: mustBeObject }],
-  'attributes with 21 members': [attributes(members(21)), { attributes: ['Must have at most 20 members.'] }],
+  'attributes with 21 fields': [attributes(members(21)), { attributes: ['Must have at most 20 fields.'] }],
   'attributes with NUL': [attributes('{"a": "\\u0000"}'), { attributes: unstorable }],
   'attributes named NUL': [attributes('{"\\u0000": 1}'), { attributes: unstorable }],
   'half of a surrogate pair': [attributes('{"a": ["\\ud800"]}'), { attributes: unstorable }],

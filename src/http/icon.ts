@@ -1,0 +1,2 @@
+/** The product's icon, a gate, for all its pages. */
+export const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="32" height="32"><rect width="32" height="32" rx="7" fill="#1d4ed8"/><path d="M7 26V14a9 9 0 0 1 18 0v12" fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round"/><path d="M12.5 26V14.5a3.5 3.5 0 0 1 7 0V26" fill="none" stroke="#93c5fd" stroke-width="2.6" stroke-linecap="round"/></svg>`
