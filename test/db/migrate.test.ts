@@ -1,30 +1,17 @@
-import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
-import { expect, inject, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { connect } from '../../src/db/client.ts'
 import { isMigrated, MigrationError, migrate } from '../../src/db/migrate.ts'
 import { migrationNames, migrationsList, noFilter } from '../../src/db/migrations.ts'
 import { loadSchemaEngine } from '../../src/db/schema-engine.ts'
 import { atEnd } from '../support/at-end.ts'
+import { emptyDatabase } from '../support/database.ts'
 import { freshFolder } from '../support/folder.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
-
-/** The URL of a database with nothing in it, dropped after the file. */
-async function emptyDatabase(): Promise<string> {
-  const { postgresUrl } = inject('servers')
-  const name = `migrate_${randomBytes(6).toString('hex')}`
-  await within(postgresUrl, (client) => client.query(`CREATE DATABASE ${name}`))
-  atEnd(async () => {
-    await within(postgresUrl, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`))
-  })
-  const url = new URL(postgresUrl)
-  url.pathname = name
-  return url.href
-}
 
 /** A folder with these migrations; write it again to change them. */
 function folderOf(migrations: Record<string, string>): { url: URL; write(migrations: Record<string, string>): void } {

@@ -16,19 +16,30 @@ export async function freshDatabase({
 }: {
   max?: number
 } = {}): Promise<{ url: string; db: Db; pool: pg.Pool }> {
-  const { postgresUrl, template } = inject('servers')
+  const { url, drop } = await createDatabase(inject('servers').template)
+  const { db, pool } = connect(url, { applicationName: 'gatewright-test', max })
+  atEnd(async () => {
+    await db.$disconnect()
+    await drop()
+  })
+  return { url, db, pool }
+}
+
+/** The URL of a database with nothing in it, dropped after the test file. */
+export async function emptyDatabase(): Promise<string> {
+  const { url, drop } = await createDatabase('template0')
+  atEnd(drop)
+  return url
+}
+
+async function createDatabase(template: string): Promise<{ url: string; drop(): Promise<void> }> {
+  const { postgresUrl } = inject('servers')
   const file = basename(expect.getState().testPath ?? 'test').replace(/\W.*$/, '')
   const name = `${file}_${randomBytes(6).toString('hex')}`
   const quoted = pg.escapeIdentifier(name)
-  await within(postgresUrl, (client) =>
-    client.query(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)}`),
-  )
+  const server = (text: string) => within(postgresUrl, async (client) => void (await client.query(text)))
+  await server(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)}`)
   const url = new URL(postgresUrl)
   url.pathname = name
-  const { db, pool } = connect(url.href, { applicationName: 'gatewright-test', max })
-  atEnd(async () => {
-    await db.$disconnect()
-    await within(postgresUrl, (client) => client.query(`DROP DATABASE ${quoted} WITH (FORCE)`))
-  })
-  return { url: url.href, db, pool }
+  return { url: url.href, drop: () => server(`DROP DATABASE ${quoted} WITH (FORCE)`) }
 }

@@ -1,0 +1,112 @@
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { beforeAll, expect, test } from 'vitest'
+import { migrate } from '../../src/db/migrate.ts'
+import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
+import { applyPath } from '../support/asker.ts'
+import { atEnd } from '../support/at-end.ts'
+import { emptyDatabase } from '../support/database.ts'
+import { freshFolder } from '../support/folder.ts'
+import { freePort } from '../support/free-port.ts'
+import { run } from '../support/processes.ts'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+
+/** An installation of version 0.1.0 (`0.1.0.sql`) is started by this version: API and worker as processes. */
+
+const token = 'gw_a_upgradeupgradeupgradeupgrade000000'
+const queued = '01a20331-ffac-7149-9a4d-cab50d92fa07'
+const renamed: Readonly<Record<string, string>> = { rings: 'attempts', rung_at: 'enqueued_at', member: 'field' }
+
+let databaseUrl: string
+let origin: string
+
+const query = async <Row extends object>(text: string): Promise<Row[]> =>
+  (await within(databaseUrl, (client) => client.query<Row>(text))).rows
+
+type Stored = { table: string; row: Record<string, unknown> }
+
+async function storedRows(): Promise<Stored[]> {
+  const tables = await query<{ name: string }>(`SELECT c.relname AS name FROM pg_class c
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> '_prisma_migrations' ORDER BY 1`)
+  const found = await Promise.all(
+    tables.map(async ({ name }) => {
+      const rows = await query<{ row: Record<string, unknown> }>(`SELECT to_jsonb(t) AS row FROM "${name}" t`)
+      return rows.map(({ row }) => ({ table: name, row }))
+    }),
+  )
+  return found.flat()
+}
+
+const ask = async (
+  path: string,
+  init: RequestInit = {},
+): Promise<{ status: number; json: Record<string, unknown> }> => {
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+  const answer = await fetch(`${origin}${path}`, { ...init, headers })
+  return { status: answer.status, json: (await answer.json()) as Record<string, unknown> }
+}
+
+let before: Stored[]
+
+beforeAll(async () => {
+  databaseUrl = await emptyDatabase()
+  const [first = ''] = await migrationNames()
+  const folder = freshFolder()
+  cpSync(fileURLToPath(new URL(first, migrationsFolder)), join(folder, first), { recursive: true })
+  await migrate(databaseUrl, pathToFileURL(`${folder}/`))
+  const dump = readFileSync(new URL('0.1.0.sql', import.meta.url), 'utf8')
+  // Without triggers: the dump holds the rows that they write.
+  await query(`SET session_replication_role = replica; ${dump}`)
+  // What is kept for hours or for a while was made just now.
+  await query(`UPDATE runs SET created_at = now(), rung_at = now(), generated_until = now() + interval '1 hour'
+      WHERE state = 'queued' OR generated IS NOT NULL;
+    UPDATE tokens SET created_at = now(); UPDATE tokens SET expires = now() + interval '1 day' WHERE expires IS NOT NULL`)
+  before = await storedRows()
+  expect(before.length).toBeGreaterThan(100)
+
+  const env = { DATABASE_URL: databaseUrl, SECRET_KEY: 'the secret key of the kept installation' }
+  const port = await freePort()
+  origin = `http://127.0.0.1:${port}`
+  const api = run('src/server.ts', { env: { ...env, PORT: String(port), LOG_LEVEL: 'info' } })
+  atEnd(async () => void (await api.stop()))
+  await api.line(/"msg":"serving"/, { withinMs: 30_000 })
+}, 60_000)
+
+test('all rows are as they were', async () => {
+  const after = Map.groupBy(await storedRows(), ({ table }) => table)
+  for (const { table, row } of before) {
+    const expected = Object.fromEntries(Object.entries(row).map(([name, value]) => [renamed[name] ?? name, value]))
+    expect(after.get(table)?.map((each) => each.row)).toContainEqual(expect.objectContaining(expected))
+  }
+})
+
+test('tokens authenticate, and a key that was not viewed can be viewed', async () => {
+  expect(await ask('/api/v3/core/users/me/')).toMatchObject({ status: 200, json: { user: { is_superuser: true } } })
+  expect(await ask('/api/v3/core/tokens/kept/view_key/')).toMatchObject({
+    status: 200,
+    json: { key: expect.stringMatching(/^gw_a_/) },
+  })
+})
+
+test('a queued run is applied, and sealed secrets are opened: what is sent again is unchanged', async () => {
+  const worker = run('workers/blueprint.ts', {
+    env: { DATABASE_URL: databaseUrl, SECRET_KEY: 'the secret key of the kept installation' },
+  })
+  atEnd(async () => void (await worker.stop()))
+  const path = `/api/v3/blueprints/runs/${queued}/`
+  await until(async () => (await ask(path)).json.state === 'done', { what: 'the queued run', withinMs: 30_000 })
+  expect((await ask(path)).json).toMatchObject({
+    applied: true,
+    generated: { provider: { client_id: expect.any(String) } },
+  })
+  const examples = new URL('../../examples/', import.meta.url)
+  for (const name of readdirSync(examples).filter((each) => each.endsWith('.json'))) {
+    const { json } = await ask(applyPath, { method: 'PUT', body: readFileSync(new URL(name, examples), 'utf8') })
+    expect(json, name).toEqual({
+      applied: true,
+      logs: [expect.stringMatching(/unchanged$/), expect.stringMatching(/unchanged$/)],
+    })
+  }
+}, 60_000)
