@@ -67,6 +67,8 @@ export function connect(
   })
   const db = new PrismaClient({
     adapter,
+    // Otherwise each call reads its own stack, for the source lines in messages.
+    errorFormat: 'minimal',
     transactionOptions: { maxWait: 2_000, timeout: defaults.prismaMs },
   })
   return { db, pool }
