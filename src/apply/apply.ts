@@ -2,7 +2,7 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import { type Finding, inspect } from '../plan/inspect.ts'
+import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import type { Keys } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
@@ -53,7 +53,7 @@ export async function apply(
     addKeyError(finding, conditions)
     refuse(finding, actor, await forbidden(tx, engine, actor, finding), conditions)
     const key = await execute(tx, engine, finding)
-    if (step.id !== undefined && key !== undefined) keys.set(step.id, { key, isNew: finding.row === undefined })
+    if (step.id !== undefined && key !== undefined) keys.set(step.id, entryKey(finding, key, finding.row === undefined))
     if (step.id !== undefined && Object.keys(finding.generated).length > 0) generated[step.id] = finding.generated
     logs.push(sentence(finding, key))
     const change = changeOf(finding, key)

@@ -3,7 +3,7 @@ import { ErrorList, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import { type Finding, inspect } from '../plan/inspect.ts'
+import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import { type Keys, pending } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { forbidden } from '../rights/policy.ts'
@@ -29,7 +29,7 @@ export async function check(
     const finding = await inspect(reader, engine, snapshot, step, keys)
     findings.push(finding)
     const own = finding.isForeign ? undefined : finding.row
-    if (step.id !== undefined) keys.set(step.id, { key: own?.pk ?? pending, isNew: own === undefined })
+    if (step.id !== undefined) keys.set(step.id, entryKey(finding, own?.pk ?? pending, own === undefined))
   }
   for (const finding of findings) refuseDenied(finding, await forbidden(reader, engine, actor, finding))
   for (const finding of findings) addKeyError(finding, conditions)

@@ -6,10 +6,15 @@ import type { FieldPath } from '../errors.ts'
  * refer to. The engine works from it alone.
  */
 
+/** Restricts a reference to the rows whose `column` holds one of `values`. */
+export type Only = { readonly column: string; readonly values: readonly string[] }
+
 /** What a schema does not express about a field. Attach it with `reference`, `secret` and `generated` of `fields.ts`. */
 export type FieldMeta = {
   /** The reference target whose key this field holds, such as `flow` or `provider`. */
   reference?: string
+  /** Which rows of the target fit; absent when all do. */
+  only?: Only
   /** Sealed at rest, masked in every log, plan, run, job and dashboard. */
   secret?: true
   /** Generates the value of a new row that is sent without one. The answer shows it once, as `generated`. */
@@ -48,12 +53,15 @@ export type Field = {
   readonly required: boolean
   /** The value a new row gets when none is sent; undefined when the field is required. */
   readonly initial: unknown
-  readonly reference: { target: string; many: boolean } | undefined
+  readonly reference: Reference | undefined
   readonly secret: boolean
   readonly generate: (() => string) | undefined
   readonly time: boolean
   readonly storage: FieldStorage
 }
+
+/** What a field refers to: one row or several of a target, all of them or those of `only`. */
+export type Reference = { readonly target: string; readonly many: boolean; readonly only?: Only }
 
 /** All fields of one row, by wire name. */
 export type Values = Readonly<Record<string, unknown>>
@@ -77,11 +85,11 @@ export type NewRow = { readonly values: Values; readonly seal: (plaintext: strin
 /** The type of a model's keys, in SQL and on the wire. */
 export type KeyType = 'uuid' | 'integer'
 
-/** The rows that a reference may name: all rows of a table, or those whose `column` holds one of `values`. */
+/** The rows that a reference may name: all rows of a table, or those of `only`. */
 export type ReferenceTarget = {
   readonly table: string
   readonly key: KeyType
-  readonly only?: { readonly column: string; readonly values: readonly string[] }
+  readonly only?: Only
 }
 
 /** Where reference rows keep the key of one target. */
@@ -160,7 +168,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
       schema,
       initial,
       required,
-      reference: meta.reference === undefined ? undefined : { target: meta.reference, many: isArray(schema) },
+      reference: referenceOf(meta, isArray(schema)),
       secret: meta.secret === true,
       generate: meta.generate,
       time: meta.time === true,
@@ -179,6 +187,11 @@ export function defineModel(declaration: ModelDeclaration): Model {
     discriminator: declaration.discriminator ?? {},
     readOnly: declaration.readOnly ?? [],
   }
+}
+
+function referenceOf({ reference, only }: FieldMeta, many: boolean): Reference | undefined {
+  if (reference === undefined) return undefined
+  return { target: reference, many, ...(only !== undefined && { only }) }
 }
 
 function storageOf(

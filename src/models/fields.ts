@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import '../messages.ts'
-import { fieldMeta } from './define.ts'
+import { fieldMeta, type Only } from './define.ts'
 import { regularExpression, type Syntax, storable, storableJson } from './syntax.ts'
 import { redirectUri } from './urls.ts'
 
@@ -48,10 +48,10 @@ export const uuid = () => z.guid('Must be a UUID.').toLowerCase()
 /** UUIDs of rows that have no model yet. */
 export const uuids = () => distinct(z.array(uuid()).max(listLimits.keys))
 
-/** The UUID key of an existing row. @param target the reference target, checked at start */
-export function reference(target: string) {
+/** The UUID key of an existing row. @param target the reference target, checked at start; @param only which rows fit */
+export function reference(target: string, only?: Only) {
   const schema = uuid()
-  fieldMeta.add(schema, { reference: target })
+  fieldMeta.add(schema, { reference: target, ...(only !== undefined && { only }) })
   return schema
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineModel, type Model, type ModelDeclaration, type Values } from './define.ts'
+import { defineModel, type Field, type Model, type ModelDeclaration, type Values } from './define.ts'
 import { name, reference, references } from './fields.ts'
 
 /** The declaration of a provider kind, without what all kinds share. */
@@ -30,10 +30,12 @@ export type ProviderModel = Model & {
   }
 }
 
+const flow = (designation: string) => reference('flow', { column: 'designation', values: [designation] })
+
 const flowFields = {
-  authentication_flow: reference('flow').nullable().default(null),
-  authorization_flow: reference('flow'),
-  invalidation_flow: reference('flow').nullable().default(null),
+  authentication_flow: flow('authentication').nullable().default(null),
+  authorization_flow: flow('authorization'),
+  invalidation_flow: flow('invalidation').nullable().default(null),
 }
 
 const readOnly = [
@@ -92,5 +94,13 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
     ...(unique && { unique }),
     ...(rules && { rules }),
   })
-  return { ...model, provider: { kind, verboseName, component, backchannel, launchUrl } }
+  const fields = new Map([...model.fields].map(([name, field]) => [name, withOwnMappings(kind, field)]))
+  return { ...model, fields, provider: { kind, verboseName, component, backchannel, launchUrl } }
+}
+
+/** A provider takes property mappings of its own kind, in whatever field. */
+function withOwnMappings(kind: string, field: Field): Field {
+  const { reference } = field
+  if (reference?.target !== 'propertymapping') return field
+  return { ...field, reference: { ...reference, only: { column: 'kind', values: [kind] } } }
 }

@@ -59,6 +59,7 @@ function schemaOf({ models }: Registry, { owner }: Model, field: Field, use: Use
   const target = only !== undefined && others.length === 0 ? only.displayName : reference?.target
   const notes = [
     reference && (reference.many ? `The keys of the ${target}s.` : `The key of the ${target}.`),
+    reference?.only && `With the ${reference.only.column} ${reference.only.values.join(' or ')}.`,
     isNew && name === owner && 'Default: the caller.',
     isNew && generate && 'Generated when it is left out.',
     secret && 'Stored encrypted. Answers do not have it.',

@@ -1,15 +1,16 @@
 import type { EngineReader } from '../db/engine-tx.ts'
-import { ErrorList } from '../errors.ts'
-import type { Model } from '../models/define.ts'
+import { KeyOf } from '../document/document.ts'
+import { ErrorList, type FieldPath } from '../errors.ts'
+import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { type Diff, diff, noChange } from './diff.ts'
 import type { Engine } from './engine.ts'
-import { type Keys, resolveTags } from './resolve.ts'
+import { type EntryKey, type Keys, resolveTags } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { Seen } from './snapshot-sql.ts'
+import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
 import { columnOf, labelColumn, type Row } from './statements.ts'
 
 /** What an entry would do to the database. */
@@ -47,7 +48,7 @@ export async function inspect(
   const isAmbiguous = seen.rows.length > 1
   if (isAmbiguous) errors.add(path, `The identifiers match more than one ${model.displayName}.`)
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
-  checkReferences(step, seen, sent, errors)
+  checkReferences(engine.registry, step, seen, sent, keys, errors)
   checkUnique(step, seen, row, errors)
   const base = { step, row, isForeign, label, errors, pk: keyOfNew(step, identifiers, seen, errors) }
   if (isAmbiguous) return { ...base, ...noChange }
@@ -95,26 +96,53 @@ function refuseForeign(
 }
 
 function checkReferences(
-  { model, path }: Step,
+  registry: Registry,
+  { model, path, attrs, identifiers }: Step,
   seen: Seen,
   sent: ReadonlyMap<string, unknown>,
+  keys: Keys,
   errors: ErrorList,
 ): void {
   for (const [name, value] of sent) {
     const reference = model.fields.get(name)?.reference
-    // A set, because a list may have ten thousand keys that do not exist.
-    const missing = new Set<unknown>(seen.missing[reference?.target ?? ''])
-    if (reference === undefined || missing.size === 0) continue
-    const keys: unknown[] = Array.isArray(value) ? value : [value]
-    for (const [index, key] of keys.entries()) {
-      if (missing.has(key))
-        errors.add(
-          [...path, name, ...(Array.isArray(value) ? [index] : [])],
-          `There is no ${reference.target} with the key ${key}.`,
-        )
+    if (reference === undefined) continue
+    // A map, because a list may have ten thousand keys that do not exist.
+    const unfit = new Map<unknown, string | null>(
+      seen.unfit[referenceName(reference)]?.map(({ key, found }) => [key, found]),
+    )
+    const only = onlyOf(registry, reference)
+    const report = (what: string, found: string | null, at: FieldPath) =>
+      errors.add([...path, name, ...at], misfit(reference, only, what, found))
+    const tags = attrs.get(name) ?? identifiers.get(name)
+    const items: unknown[] = Array.isArray(value) ? value : [value]
+    for (const [index, key] of items.entries()) {
+      const at = Array.isArray(value) ? [index] : []
+      const tag: unknown = Array.isArray(tags) ? tags[index] : tags
+      const found = tag instanceof KeyOf && only ? keys.get(tag.id)?.columnValue(only.column) : undefined
+      if (typeof found === 'string' && only?.values.includes(found) === false)
+        report(`!KeyOf ${(tag as KeyOf).id}`, found, at)
+      else if (unfit.has(key)) report(String(key), unfit.get(key) ?? null, at)
     }
   }
 }
+
+/** @param found what the row has instead of what fits; null without a row */
+function misfit({ target }: Reference, only: Only | undefined, what: string, found: string | null): string {
+  if (found === null || only === undefined) return `There is no ${target} with the key ${what}.`
+  const noun = target.split(' ').at(-1)
+  return `The ${noun} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
+}
+
+/** The entry as later entries refer to it. @param key `pending` while the key of a new row is not known */
+export const entryKey = (
+  { step: { model }, values, row, isForeign }: Finding,
+  key: EntryKey['key'],
+  isNew: boolean,
+): EntryKey => ({
+  key,
+  isNew,
+  columnValue: (column) => model.discriminator[column] ?? values[column] ?? (isForeign ? undefined : row?.[column]),
+})
 
 function checkUnique({ model, path }: Step, seen: Seen, row: Row | undefined, errors: ErrorList): void {
   for (const [name, holders] of Object.entries(seen.taken)) {

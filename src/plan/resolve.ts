@@ -9,8 +9,16 @@ import { columnOf } from './statements.ts'
 /** The key of a new row while the API checks a document: only the apply knows it. */
 export const pending = Symbol('pending')
 
-/** Keys by entry id. `isNew`: this document creates the row, so no other row refers to it yet. */
-export type Keys = Map<string, { readonly key: string | number | typeof pending; readonly isNew: boolean }>
+/** What `!KeyOf` of an entry refers to, by the entry's id. */
+export type Keys = Map<string, EntryKey>
+
+export type EntryKey = {
+  readonly key: string | number | typeof pending
+  /** This document creates the row, so no other row refers to it yet. */
+  readonly isNew: boolean
+  /** The row's value of a column, as it will be. */
+  readonly columnValue: (column: string) => unknown
+}
 
 const keyRow = z.object({ pk: z.union([z.string(), z.int()]) })
 
@@ -67,5 +75,5 @@ async function keyOf(
   if (row === undefined) errors.add(path, `!Find ${tag.model} ${JSON.stringify(tag.identifiers)} finds nothing.`)
   if (another !== undefined)
     errors.add(path, `!Find ${tag.model} ${JSON.stringify(tag.identifiers)} finds more than one row.`)
-  return row?.pk
+  return another === undefined ? row?.pk : undefined
 }

@@ -1,5 +1,5 @@
 import type { Statement } from '../db/raw.ts'
-import type { Model } from '../models/define.ts'
+import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted, type Row } from './statements.ts'
 
@@ -9,8 +9,8 @@ export type Seen = {
   rows: Row[]
   /** The key for a new row; null when the row exists, or no key was requested. */
   newKey: number | null
-  /** Keys of references to rows that do not exist, by reference target. */
-  missing: Record<string, (string | number)[]>
+  /** Keys of references that do not fit, by `referenceName`. `found` is what the row has instead; null without a row. */
+  unfit: Record<string, { key: string | number; found: string | null }[]>
   /** Rows that already have a value that must be unique, by field. */
   taken: Record<string, { pk: string | number; label: string; value: string | number }[]>
 }
@@ -21,11 +21,18 @@ export type Question = {
   readonly takesKey: boolean
   /** Identifier fields with their values; empty when a value is unknown or has errors. */
   readonly by: ReadonlyMap<string, unknown>
-  /** Keys that the entry refers to, by reference target; no target without a key. */
-  readonly referred: ReadonlyMap<string, readonly (string | number)[]>
+  /** Keys that the entry refers to, by `referenceName`; none without a key. */
+  readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
   /** By field: the value that must be unique, or the keys of an exclusive link. */
   readonly claimed: ReadonlyMap<string, readonly (string | number)[]>
 }
+
+/** A reference target with its restriction: `flow authorization`. */
+export const referenceName = ({ target, only }: Reference): string => [target, ...(only?.values ?? [])].join(' ')
+
+/** The rows that fit, by the field's own restriction or the target's. */
+export const onlyOf = ({ targets }: Registry, { target, only }: Reference): Only | undefined =>
+  only ?? targets.get(target)?.only
 
 export type EntryQuestion = { readonly model: Model; readonly question: Question }
 
@@ -38,7 +45,7 @@ export function snapshotStatement(registry: Registry, asked: readonly EntryQuest
   const text = texts.getOrInsertComputed(shape, () => snapshotText(registry, asked))
   const values = asked.flatMap(({ question: { by, referred, claimed } }) => [
     ...by.values(),
-    ...referred.values(),
+    ...[...referred.values()].map(({ keys }) => keys),
     ...claimed.values(),
   ])
   return { text, values }
@@ -55,9 +62,9 @@ function snapshotText(registry: Registry, asked: readonly EntryQuestion[]): stri
   const next = () => `$${++position}`
   const answers = asked.map(({ model, question: { takesKey, by, referred, claimed } }) => {
     const rows = rowsPart(model, [...by.keys()], next)
-    const missing = [...referred.keys()].map((target) => missingPart(registry, target, next))
+    const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
     const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
-    const others = `'missing', jsonb_build_object(${missing.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')})`
+    const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')})`
     if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
     // OFFSET 0 keeps the planner from running the sub-select twice.
     const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
@@ -83,13 +90,18 @@ function rowsPart(model: Model, by: readonly string[], next: Next): string {
   return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
 }
 
-function missingPart(registry: Registry, name: string, next: Next): string {
-  const target = registry.targets.get(name)
-  if (target === undefined) throw new Error(`no model is called ${name}`)
-  const values = target.only?.values.map((value) => `'${value}'`).join(', ')
-  const only = target.only === undefined ? '' : ` AND f.${quoted(target.only.column)} IN (${values})`
-  const there = `SELECT true FROM ${quoted(target.table)} f WHERE f.pk = k${only} LIMIT 1`
-  return `'${name}', ARRAY(SELECT k FROM unnest(${next()}::${target.key}[]) k WHERE (${there}) IS NULL)`
+function unfitPart(registry: Registry, reference: Reference, next: Next): string {
+  const target = registry.targets.get(reference.target)
+  if (target === undefined) throw new Error(`no model is called ${reference.target}`)
+  const only = onlyOf(registry, reference)
+  const values = only?.values.map((value) => `'${value}'`).join(', ')
+  const column = only === undefined ? "''" : `f.${quoted(only.column)}::text`
+  const isUnfit = only === undefined ? '' : ` OR found NOT IN (${values})`
+  // OFFSET 0 keeps the planner from running the sub-select twice.
+  const found = `SELECT (SELECT ${column} FROM ${quoted(target.table)} f WHERE f.pk = k LIMIT 1) AS found OFFSET 0`
+  const keys = `unnest(${next()}::${target.key}[]) k, LATERAL (${found}) s`
+  const unfit = `SELECT jsonb_build_object('key', k, 'found', found) FROM ${keys} WHERE found IS NULL${isUnfit}`
+  return `'${referenceName(reference)}', ARRAY(${unfit})`
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {

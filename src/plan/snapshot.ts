@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { KeyOf } from '../document/document.ts'
+import type { Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import { hasTag, type Keys, pending } from './resolve.ts'
-import { type EntryQuestion, type Question, type Seen, snapshotStatement } from './snapshot-sql.ts'
+import { type EntryQuestion, type Question, referenceName, type Seen, snapshotStatement } from './snapshot-sql.ts'
 import { exclusiveLinks } from './statements.ts'
 import { keysOf } from './storage.ts'
 
@@ -97,15 +98,16 @@ function questionOf(
 ): Omit<Question, 'takesKey'> {
   // References are checked even when the entry's row cannot be found yet.
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
-  const referred = new Map<string, (string | number)[]>()
+  const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
   const claimed = new Map<string, (string | number)[]>()
   for (const [name, value] of sent) {
-    const target = model.fields.get(name)?.reference?.target
+    const reference = model.fields.get(name)?.reference
     const isClaim = model.unique.includes(name) || exclusiveLinks(model).some(([field]) => field.name === name)
-    if (target === undefined && !isClaim) continue
+    if (reference === undefined && !isClaim) continue
     const keys = keysOf(value)
     if (keys.length === 0) continue
-    if (target !== undefined) referred.set(target, [...(referred.get(target) ?? []), ...keys])
+    if (reference !== undefined)
+      referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...keys)
     if (isClaim) claimed.set(name, keys)
   }
   return { by: usable ? identifiers : new Map(), referred, claimed }

@@ -122,7 +122,9 @@ const members: Record<string, Case> = {
     () => ({
       app: {
         backchannel_providers: {
-          0: [`There is no backchannel provider with the key ${takenPk}.`],
+          0: [
+            `The provider ${takenPk} has the kind oauth2: this field takes directory_sync_b, ldap, scim, workspace_sync_a.`,
+          ],
           1: ['There is no backchannel provider with the key 999.'],
         },
       },

@@ -182,7 +182,7 @@ describe('!Find', () => {
   })
 
   test('finds a row that an earlier entry created', async () => {
-    await there.apply([flow(name), ...finding({ slug: name })])
+    await there.apply([flow(name, { designation: 'authentication' }), ...finding({ slug: name })])
     expect(await there.db.provider.findUnique({ where: { name } })).toMatchObject({
       authenticationFlowPk: (await stored(name))?.pk,
     })

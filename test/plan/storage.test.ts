@@ -270,7 +270,7 @@ describe('a unique value', () => {
     await there.apply([oauth2(name)])
     const { pk } = await provider()
     expect((await there.refusal([application(name, { backchannel_providers: [pk] })])).logs).toEqual([
-      `rolled back: entries.0.backchannel_providers.0: There is no backchannel provider with the key ${pk}.`,
+      `rolled back: entries.0.backchannel_providers.0: The provider ${pk} has the kind oauth2: this field takes directory_sync_b, ldap, scim, workspace_sync_a.`,
     ])
   })
 })

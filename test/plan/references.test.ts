@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
+import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
+
+/** A field takes only rows that make sense in it: the API and the worker refuse all others in the same words. */
+
+const there = await bench()
+let name: string
+beforeEach(() => {
+  name = randomUUID()
+})
+
+const key = (end: string) => `6f7e0000-0000-4000-8000-000000000${end}`
+const [logIn, authorize, logOut, unenroll] = [key('101'), key('102'), key('104'), key('109')]
+const [scope, attribute] = [key('201'), key('212')]
+
+const saml = (attrs: Record<string, unknown>): Partial<Entry> => ({
+  model: 'service_providers_saml.samlprovider',
+  identifiers: { name },
+  attrs: { authorization_flow: authorize, acs_url: 'https://sp.example/acs', ...attrs },
+})
+
+const mapping = (kind: string): Partial<Entry> => ({
+  model: 'service_mappings.propertymapping',
+  id: 'mapping',
+  identifiers: { name, kind },
+})
+
+/** The error that both report for the last entry, at this path. */
+async function refused(entries: readonly Partial<Entry>[], at: string): Promise<string> {
+  const { logs, reason } = await there.refusal(entries)
+  expect(reason).toBe('invalid')
+  expect(logs).toHaveLength(1)
+  const [, message = ''] = logs[0]?.split(`rolled back: entries.${entries.length - 1}.${at}: `) ?? []
+  const checked = there.check(entries).then(
+    () => 'accepted',
+    (problem: { fields: object }) => JSON.stringify(problem.fields),
+  )
+  expect(await checked).toContain(JSON.stringify([message]))
+  return message
+}
+
+describe.each([
+  ['authentication_flow', 'authentication', logIn, unenroll, 'unenrollment'],
+  ['authorization_flow', 'authorization', authorize, logIn, 'authentication'],
+  ['invalidation_flow', 'invalidation', logOut, authorize, 'authorization'],
+])('%s takes a flow of the designation %s', (field, designation, fits, other, found) => {
+  test('by key', async () => {
+    expect((await there.apply([oauth2(name, { [field]: fits })])).logs[0]).toContain('created')
+    expect(await refused([oauth2(name, { [field]: other })], field)).toBe(
+      `The flow ${other} has the designation ${found}: this field takes ${designation}.`,
+    )
+  })
+
+  test('by !KeyOf, of a new flow and of one that is there', async () => {
+    const wrong = designation === 'recovery' ? 'enrollment' : 'recovery'
+    const entries = (of: string) => [
+      { ...flow(name, { designation: of }), id: 'flow' },
+      oauth2(name, { [field]: new KeyOf('flow') }),
+    ]
+    const message = `The flow !KeyOf flow has the designation ${wrong}: this field takes ${designation}.`
+    expect(await refused(entries(wrong), field)).toBe(message)
+    await there.apply([flow(name, { designation: wrong })])
+    expect(await refused(entries(wrong), field)).toBe(message)
+    expect(await refused([{ ...flow(name), id: 'flow', state: 'created' }, ...entries(wrong).slice(1)], field)).toBe(
+      message,
+    )
+    // The document itself makes it fit.
+    expect((await there.apply(entries(designation))).logs[1]).toContain('created')
+  })
+
+  test('by !Find', async () => {
+    const entries = (slug: string) => [oauth2(name, { [field]: new Find('service_flows.flow', { slug }) })]
+    expect(await refused(entries('default-unenrollment'), field)).toBe(
+      `The flow ${unenroll} has the designation unenrollment: this field takes ${designation}.`,
+    )
+    expect(
+      (await there.apply(entries(`default-${designation}${designation === 'authorization' ? '-explicit' : ''}`))).logs,
+    ).toHaveLength(1)
+  })
+})
+
+describe('property mappings are of the kind of the provider', () => {
+  test.each([
+    [
+      'property_mappings',
+      () => oauth2(name, { property_mappings: [scope, attribute] }),
+      'property_mappings.1',
+      'saml',
+      'oauth2',
+    ],
+    [
+      'property_mappings_group',
+      () => scim(name, { property_mappings_group: [attribute] }),
+      'property_mappings_group.0',
+      'saml',
+      'scim',
+    ],
+    ['name_id_mapping', () => saml({ name_id_mapping: scope }), 'name_id_mapping', 'oauth2', 'saml'],
+  ])('%s', async (_, entry, at, found, kind) => {
+    const named = found === 'saml' ? attribute : scope
+    expect(await refused([entry()], at)).toBe(
+      `The propertymapping ${named} has the kind ${found}: this field takes ${kind}.`,
+    )
+  })
+
+  test('by !KeyOf', async () => {
+    const entries = (kind: string) => [
+      mapping(kind),
+      oauth2(name, { property_mappings: [scope, new KeyOf('mapping')] }),
+    ]
+    expect(await refused(entries('radius'), 'property_mappings.1')).toBe(
+      'The propertymapping !KeyOf mapping has the kind radius: this field takes oauth2.',
+    )
+    expect((await there.apply(entries('oauth2'))).logs[1]).toContain('created')
+  })
+})
+
+test('a backchannel provider is of a backchannel kind, by !KeyOf too', async () => {
+  const message = 'has the kind oauth2: this field takes directory_sync_b, ldap, scim, workspace_sync_a.'
+  const entries = [{ ...oauth2(name), id: 'p' }, application(name, { backchannel_providers: [new KeyOf('p')] })]
+  expect(await refused(entries, 'backchannel_providers.0')).toBe(`The provider !KeyOf p ${message}`)
+  await there.apply([oauth2(name)])
+  expect(await refused(entries, 'backchannel_providers.0')).toBe(`The provider !KeyOf p ${message}`)
+  const { pk } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+  expect(await refused([application(name, { backchannel_providers: [pk] })], 'backchannel_providers.0')).toBe(
+    `The provider ${pk} ${message}`,
+  )
+})
+
+test('a key that is nowhere is reported as before', async () => {
+  const none = key('fff')
+  expect(await refused([oauth2(name, { authorization_flow: none })], 'authorization_flow')).toBe(
+    `There is no flow with the key ${none}.`,
+  )
+})
+
+test('every reference of a provider to flows or mappings is restricted', () => {
+  const open = [...there.engine.registry.kinds.values()].flatMap(({ displayName, fields }) =>
+    [...fields.values()]
+      .filter(({ reference }) => reference !== undefined && ['flow', 'propertymapping'].includes(reference.target))
+      .filter(({ reference }) => reference?.only === undefined)
+      .map(({ name }) => `${displayName} ${name}`),
+  )
+  expect(open).toEqual([])
+  expect(shipped.flow).toBe(authorize)
+})
