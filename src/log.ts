@@ -17,3 +17,25 @@ export const logger = (name: string, level: LogLevel): Logger =>
       censor: '[hidden]',
     },
   })
+
+/** The fields of every line about a submission, in API and worker. A search for any of them finds the other lines. */
+export type SubmissionFields = {
+  /** The id of the request. */
+  request: string | null
+  /** The id of the run; null before it is recorded. */
+  run: string | null
+  title: string | null
+  /** The effective user. */
+  user: string | null
+  /** The real user, while impersonating. */
+  real_user: string | null
+  /** Why it was not applied, from the closed catalogue; null when it was, and when that is not known yet. */
+  code: string | null
+}
+
+/** What a failure comes down to, in one line: the message of its innermost cause. For failures that are expected. */
+export function causeOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof Error && error.cause instanceof Error) return causeOf(error.cause)
+  return (message.trim().split('\n').at(-1) ?? '').slice(0, 300)
+}

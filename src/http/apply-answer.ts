@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { check } from '../apply/check.ts'
 import { reader } from '../db/engine-tx.ts'
 import { ErrorList, Problem } from '../errors.ts'
+import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Run } from '../runs/ledger.ts'
 import { type Submission, type Submitter, submit, type Undecided } from '../runs/submit.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
-import { runPath } from './paths.ts'
 
 /** What the two routes that apply something share. */
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Api } from '../http/api.ts'
 import { policy, self } from '../http/headers.ts'
 import { icon } from '../http/icon.ts'
-import { apiPrefix } from '../http/paths.ts'
+import { apiPrefix } from '../paths.ts'
 
 /**
  * GET /api/v3/schema/: the API's own description, for programs. GET /docs/: the same for people. Both show what the

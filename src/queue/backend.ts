@@ -48,7 +48,7 @@ export type Backend = {
   openQueue(spec: QueueSpec): Promise<ApplyQueue>
   openWorker(
     spec: QueueSpec,
-    work: (job: Job<ApplyJob>) => Promise<JobResult>,
+    work: (job: Job<ApplyJob>, token?: string) => Promise<JobResult | null>,
     options: { concurrency: number },
   ): Promise<ApplyWorker>
   openEvents(spec: QueueSpec): Promise<ApplyEvents>

@@ -11,8 +11,15 @@ export type QueueSpec = {
 /** A job names its run and nothing else, so that it holds no secret. */
 export type ApplyJob = { readonly run: string }
 
-/** The result of a job, taken from its run. The dashboard shows it. */
-export type JobResult = { readonly applied: boolean; readonly logs: readonly string[] }
+/** The result of a job: the outcome of its run, and the run's address. The dashboard shows it. */
+export type JobResult = {
+  /** `/api/v3/blueprints/runs/<id>/` */
+  readonly run: string
+  readonly state: string
+  readonly applied: boolean
+  readonly reason: string | null
+  readonly logs: readonly string[]
+}
 
 /** A job without a run. It shows that a worker consumes. */
 export const probeName = 'probe'
@@ -27,8 +34,11 @@ export const applyQueue: QueueSpec = {
     // The worker removes them later: docs/adr/0018-finished-jobs-are-cleaned-up.md.
     removeOnComplete: false,
     removeOnFail: false,
-    // The worker retries transient failures, and the reconciler replaces lost jobs.
+    // A job comes back by itself until its run is finished (`consumer.ts`), and the reconciler replaces lost jobs.
     attempts: 1,
+    keepLogs: 20,
+    // A job fails for its run's reason. The worker's log has the stack of a bug.
+    stackTraceLimit: 0,
   },
 }
 

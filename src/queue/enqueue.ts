@@ -20,8 +20,11 @@ export async function enqueue(
   await answered(queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, attempt) }))
 }
 
-/** States of a job that no worker has taken. A job of a paused queue is `waiting` too. */
-const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized', 'delayed'] satisfies JobState[])
+/**
+ * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A `delayed` one was taken, and its
+ * attempt came to nothing (`consumer.ts`).
+ */
+const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfies JobState[])
 
 /**
  * Whether the job of this attempt still waits for a worker.

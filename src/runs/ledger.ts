@@ -81,14 +81,19 @@ export async function recordRun(db: Db, keyring: Keyring, run: NewRun): Promise<
 /** The columns for a worker. */
 const workerRow = z.object({
   id: z.guid(),
+  title: z.string(),
   state: z.enum(['queued', 'done', 'failed', 'cancelled']),
   attempts: z.int(),
   submitterPk: z.int().nullable(),
+  submitterName: z.string().nullable(),
   requestId: z.string(),
   blueprint: z.string(),
   options: z.record(z.string(), z.unknown()),
   applied: z.boolean().nullable(),
+  reason: z.string().nullable(),
   logs: z.array(z.string()),
+  /** Milliseconds since it was recorded. */
+  queueMs: z.number(),
 })
 
 export type WorkerRun = z.output<typeof workerRow>
@@ -96,8 +101,11 @@ export type WorkerRun = z.output<typeof workerRow>
 /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
   const [run] = await tx.query(workerRow, {
-    text: `SELECT id, state::text AS state, attempts, submitter_pk AS "submitterPk", request_id AS "requestId",
-      blueprint, options, applied, coalesce(logs, '{}') AS logs FROM runs WHERE id = $1::uuid FOR UPDATE`,
+    text: `SELECT id, title, state::text AS state, attempts, submitter_pk AS "submitterPk",
+      (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
+      blueprint, options, applied, reason, coalesce(logs, '{}') AS logs,
+      round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
+      FROM runs WHERE id = $1::uuid FOR UPDATE`,
     values: [id],
   })
   return run

@@ -6,7 +6,7 @@ import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { isTransient } from '../db/errors.ts'
 import { parse } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
-import type { Logger } from '../log.ts'
+import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
 import { compile, type Plan } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import {
@@ -33,72 +33,134 @@ export type Worker = {
 }
 
 /** The end of a run, by this job or by an earlier one. */
-export type Ended = { readonly state: RunState; readonly applied: boolean; readonly logs: readonly string[] }
+export type Ended = {
+  readonly state: RunState
+  readonly applied: boolean
+  readonly reason: string | null
+  readonly logs: readonly string[]
+}
+
+/** A job's part in a run: what its log lines say. */
+type Task = {
+  readonly id: string
+  readonly since: number
+  /** Complete when the run was read. */
+  fields: SubmissionFields
+  /** For the line about the end: of the run as this job has locked it. */
+  locked: { readonly attempts: number; readonly queueMs: number } | undefined
+}
 
 /** After these tries, the reconciler takes over. */
 const tries = { max: 4, stepMs: 20 }
 
 /**
- * Works on one run. A second job for it reports its end and changes nothing.
+ * Works on one run. A second job for it reports its end and changes nothing. A bug ends the run as failed.
  *
  * @returns undefined when there is no such run
- * @throws for a bug: the run is recorded as failed, and the job fails, which the dashboard shows
+ * @throws when the run has not ended: the database is away, a lock was not given in time
  */
 export async function work(worker: Worker, id: string): Promise<Ended | undefined> {
+  const fields = { request: null, run: id, title: null, user: null, real_user: null, code: null }
+  const task: Task = { id, since: performance.now(), fields, locked: undefined }
   const canRetry = (error: unknown) => error instanceof CommitUnknown || isTransient(error)
-  const onRetry = (err: unknown, attempt: number) => worker.log.warn({ run: id, attempt, err }, 'trying the run again')
+  const onRetry = (error: unknown, attempt: number) =>
+    worker.log.warn({ ...task.fields, code: 'unavailable', attempt, cause: causeOf(error) }, 'trying the run again')
   try {
-    return await retrying(() => attemptOnce(worker, id), { ...tries, canRetry, onRetry })
+    return await retrying(() => attemptOnce(worker, task), { ...tries, canRetry, onRetry })
   } catch (error) {
-    if (!canRetry(error)) await recordFailure(worker, id, error)
-    throw error
+    if (canRetry(error)) {
+      worker.log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt came to nothing')
+      throw error
+    }
+    return await recordFailure(worker, task, error)
   }
 }
 
 /** A commit of unknown outcome may have finished the run: its row says so. */
-async function attemptOnce(worker: Worker, id: string): Promise<Ended | undefined> {
+async function attemptOnce(worker: Worker, task: Task): Promise<Ended | undefined> {
   try {
-    return await applyOrRefuse(worker, id)
+    return await applyOrRefuse(worker, task)
   } catch (error) {
-    const known = error instanceof CommitUnknown ? await readEnd(worker.db, id) : undefined
+    const known = error instanceof CommitUnknown ? await readEnd(worker.db, task.id) : undefined
     if (known === undefined) throw error
-    notifyEnded(worker.db, id)
+    logEnd(worker, task, known)
+    notifyEnded(worker.db, task.id)
     return known
   }
 }
 
 /** Applies the run, or records why it was refused. */
-async function applyOrRefuse(worker: Worker, id: string): Promise<Ended | undefined> {
+async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefined> {
   try {
-    return await finishing(worker, id, (tx, run) => resultOf(tx, worker.engine, run))
+    return await finishing(worker, task, (tx, run) => resultOf(tx, worker.engine, run))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { reason, logs } = error
-    return finishing(worker, id, async () => ({ ...nothingApplied, event: 'finish', reason, logs }))
+    return finishing(worker, task, async () => ({ ...nothingApplied, event: 'finish', reason, logs }))
   }
 }
 
 const nothingApplied = { applied: false, changes: [], generated: {}, actorName: '' } as const
 
-/** Locks the run, and records the result that `decide` returns, in one transaction. */
+/**
+ * Locks the run, and records the result that `decide` returns, in one transaction.
+ *
+ * @param bug the reason why it failed, for the log
+ */
 async function finishing(
   worker: Worker,
-  id: string,
+  task: Task,
   decide: (tx: EngineTx, run: WorkerRun) => Promise<RunResult>,
+  bug?: unknown,
 ): Promise<Ended | undefined> {
   const { db, engine, transaction, runSecretsHours } = worker
   const ended = await transaction(async (tx): Promise<Ended | undefined> => {
-    const run = await lockRun(tx, id)
+    task.locked = undefined
+    const run = await lockRun(tx, task.id)
     if (run === undefined) return undefined
+    task.fields = fieldsOf(run)
     const running = live(run, 'lock')
-    if (running === run) return { state: run.state, applied: run.applied === true, logs: run.logs }
+    if (running === run) return endOf(run)
     const result = await decide(tx, run)
     finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, result)
-    return { state: live(running, result.event).state, applied: result.applied, logs: result.logs }
+    task.locked = run
+    const { applied, reason, logs } = result
+    return { state: live(running, result.event).state, applied, reason, logs }
   })
+  if (ended === undefined) return undefined
+  logEnd(worker, task, ended, bug)
   // Also when an earlier job finished the run: its worker may have died before it notified.
-  if (ended !== undefined) notifyEnded(db, id)
+  notifyEnded(db, task.id)
   return ended
+}
+
+const endOf = ({ state, applied, reason, logs }: Pick<WorkerRun, 'state' | 'applied' | 'reason' | 'logs'>): Ended => ({
+  state,
+  applied: applied === true,
+  reason,
+  logs,
+})
+
+const fieldsOf = (run: WorkerRun): SubmissionFields => ({
+  request: run.requestId,
+  run: run.id,
+  title: run.title,
+  user: run.submitterName,
+  real_user: impersonatorOf(run)?.username ?? null,
+  code: null,
+})
+
+/** The one line about a run that this job has ended. Its earlier lines are about attempts. */
+function logEnd({ log }: Worker, task: Task, { state, applied, reason }: Ended, bug?: unknown): void {
+  const facts = { ...task.fields, code: reason, state, applied }
+  if (task.locked === undefined) {
+    log.debug(facts, 'the run had ended before')
+    return
+  }
+  const { attempts, queueMs } = task.locked
+  const times = { attempts, queue_ms: queueMs, work_ms: Math.round(performance.now() - task.since) }
+  if (bug === undefined) log.info({ ...facts, ...times }, 'run ended')
+  else log.error({ ...facts, ...times, err: bug }, 'run ended: it failed unexpectedly')
 }
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
@@ -115,18 +177,19 @@ function planOf({ keyring, registry }: Engine, run: WorkerRun): Plan {
 /** @returns undefined while the run is queued, and when its row cannot be read */
 async function readEnd(db: Db, id: string): Promise<Ended | undefined> {
   const run = await db.run.findUnique({ where: { id }, select: runSelect }).catch(() => null)
-  if (run === null || !isFinished(run.state)) return undefined
-  return { state: run.state, applied: run.applied === true, logs: run.logs }
+  return run === null || !isFinished(run.state) ? undefined : endOf(run)
 }
 
-async function recordFailure(worker: Worker, id: string, error: unknown): Promise<void> {
-  worker.log.error({ run: id, err: error }, 'a run failed unexpectedly')
+/** @throws when it cannot be recorded: the run stays queued, and the reconciler enqueues it again, or fails it */
+async function recordFailure(worker: Worker, task: Task, error: unknown): Promise<Ended | undefined> {
   const why = error instanceof Problem ? error.message : 'an error inside the service'
-  const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${id}.`]
-  await finishing(worker, id, async () => ({ ...nothingApplied, event: 'fail', reason: 'server_error', logs })).catch(
-    (failure: unknown) => {
-      // The run stays queued: the reconciler enqueues it again, or fails it.
-      worker.log.error({ run: id, err: failure }, 'the failure could not be recorded')
-    },
-  )
+  const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${task.id}.`]
+  const result = { ...nothingApplied, event: 'fail', reason: 'server_error', logs } as const
+  try {
+    return await finishing(worker, task, async () => result, error)
+  } catch (failure) {
+    const fields = { ...task.fields, code: 'server_error', cause: causeOf(failure), err: error }
+    worker.log.error(fields, 'the run failed unexpectedly, and that could not be recorded')
+    throw failure
+  }
 }

@@ -1,6 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { transaction } from '../../src/db/client.ts'
+import { execute } from '../../src/db/raw.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { jobId } from '../../src/queue/define.ts'
+import { type ApplyJob, jobId } from '../../src/queue/define.ts'
+import { cancelRun } from '../../src/runs/ledger.ts'
 import { applyPath } from '../support/asker.ts'
 import { type Installation, installation, named, type QueueKind } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
@@ -15,15 +18,16 @@ function claims(queue: QueueKind): void {
   })
 
   /** The job of this attempt with its log, after it has ended. */
-  async function ended(run: string, attempt = 1) {
+  const ended = (run: string, attempt = 1) => endedJob(jobId(run, attempt))
+  async function endedJob(id: string) {
     const job = await until(
       async () => {
-        const found = await there.queue.getJob(jobId(run, attempt))
+        const found = await there.queue.getJob(id)
         return found?.finishedOn === undefined ? null : found
       },
-      { what: 'the job to end' },
+      { what: 'the job to end', withinMs: 15_000 },
     )
-    const { logs } = await there.queue.getJobLogs(jobId(run, attempt))
+    const { logs } = await there.queue.getJobLogs(id)
     return { state: await job.getState(), result: job.returnvalue, failure: job.failedReason, log: logs.join('\n') }
   }
 
@@ -33,7 +37,14 @@ function claims(queue: QueueKind): void {
     const answer = await there.admin.put(applyPath, await named('radius', 'shown'))
     expect(answer).toMatchObject({ status: 200, json: { applied: true } })
     const { id, logs } = await runOf('shown')
-    expect(await ended(id)).toMatchObject({ state: 'completed', result: answer.json, log: logs.join('\n') })
+    const run = `/api/v3/blueprints/runs/${id}/`
+    expect(await ended(id)).toEqual({
+      state: 'completed',
+      result: { run, state: 'done', applied: true, reason: null, logs },
+      failure: undefined,
+      log: [...logs, `see ${run}`].join('\n'),
+    })
+    expect(await there.admin.get(run)).toMatchObject({ status: 200, json: { id, state: 'done' } })
     expect(logs).toHaveLength(2)
   })
 
@@ -48,8 +59,8 @@ function claims(queue: QueueKind): void {
     expect(logs.join()).toMatch(/^rolled back: .*is there already/)
     expect(await ended(id)).toMatchObject({
       state: 'completed',
-      result: { applied: false, logs },
-      log: logs.join('\n'),
+      result: { state: 'done', applied: false, reason: 'precondition_failed', logs },
+      log: expect.stringContaining(logs.join('\n')),
     })
   })
 
@@ -73,8 +84,83 @@ function claims(queue: QueueKind): void {
       data: { state: 'cancelled', reason: 'cancelled', logs: [why], finishedAt: new Date() },
     })
     release()
-    expect(await ended(id)).toMatchObject({ state: 'failed', failure: `cancelled: ${why}`, log: why })
+    expect(await ended(id)).toMatchObject({
+      state: 'failed',
+      failure: `cancelled: ${why}`,
+      log: expect.stringContaining(why),
+    })
     expect(await sending).toMatchObject({ status: 503, json: { code: 'cancelled' } })
+  })
+
+  test('of a run that a bug has ended: it failed, for the reason of the run', async () => {
+    const release = there.hold()
+    const sending = there.admin.put(applyPath, await named('radius', 'broken'))
+    await there.queued(1)
+    const { id } = await runOf('broken')
+    await there.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
+    release()
+    expect(await sending).toMatchObject({ status: 500 })
+    const { logs } = await runOf('broken')
+    expect(await ended(id)).toMatchObject({ state: 'failed', failure: `failed, server_error: ${logs.join()}` })
+  })
+
+  describe('of an attempt that came to nothing', () => {
+    /** Every apply fails as for a lock that is not given in time, until the returned function is called. */
+    async function lockedOut(): Promise<() => Promise<unknown>> {
+      const { db } = there
+      await execute(db, {
+        text: `CREATE FUNCTION locked_out() RETURNS trigger LANGUAGE plpgsql
+          AS $$ BEGIN RAISE EXCEPTION 'a lock was not given in time' USING ERRCODE = '55P03'; END $$`,
+        values: [],
+      })
+      await execute(db, {
+        text: 'CREATE TRIGGER locked_out BEFORE INSERT ON applications EXECUTE FUNCTION locked_out()',
+        values: [],
+      })
+      return () => execute(db, { text: 'DROP FUNCTION locked_out() CASCADE', values: [] })
+    }
+    const stateOf = async (id: string) => (await there.queue.getJob(jobId(id, 1)))?.getState()
+    const failedJobs = async () => (await there.queue.getJobs('failed')).map(({ data }) => data.run)
+
+    test('whose run is done later: the outcome of the run, and it never failed', { timeout: 30_000 }, async () => {
+      const letIn = await lockedOut()
+      const sending = there.admin.put(applyPath, await named('radius', 'locked-out'))
+      const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'locked-out' } }), { what: 'the run' })
+      await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to come to nothing' })
+      expect(await failedJobs()).not.toContain(id)
+      await letIn()
+      expect(await sending).toMatchObject({ status: 200, json: { applied: true } })
+      const { logs, attempts } = await runOf('locked-out')
+      expect(attempts).toBeGreaterThan(1)
+      const outcome = { state: 'completed', result: { state: 'done', applied: true, logs } }
+      expect([await ended(id), await ended(id, attempts)]).toMatchObject([outcome, outcome])
+      expect(await failedJobs()).not.toContain(id)
+    })
+
+    test('whose run is cancelled later: it failed for that reason', { timeout: 30_000 }, async () => {
+      const letIn = await lockedOut()
+      const sending = there.admin.put(applyPath, await named('radius', 'given-up'))
+      const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'given-up' } }), { what: 'the run' })
+      await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to come to nothing' })
+      const why = 'not applied: no worker took it in time'
+      await transaction(there.db, (tx) => cancelRun(tx, id, why))
+      await letIn()
+      expect(await sending).toMatchObject({ status: 503, json: { code: 'cancelled' } })
+      expect(await ended(id)).toMatchObject({ state: 'failed', failure: `cancelled: ${why}` })
+    })
+  })
+
+  test.each<[string, unknown]>([
+    ['is no key', { run: "1' OR true" }],
+    ['is missing', {}],
+  ])('of a run that %s: it failed, and shows nothing of the database', async (_, data) => {
+    const job = await there.queue.add('made by hand', data as ApplyJob)
+    expect(await endedJob(job.id ?? '')).toEqual({
+      state: 'failed',
+      result: null,
+      failure: 'vanished: there is no such run, and nothing was applied',
+      log: 'there is no such run, and nothing was applied',
+    })
   })
 
   test('of no run: it failed', async () => {

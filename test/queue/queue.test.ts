@@ -25,7 +25,7 @@ async function consume(backend: Backend): Promise<Taken> {
   const taken: Taken = []
   const work = async ({ name, id, data }: { name: string; id?: string | undefined; data: unknown }) => {
     taken.push({ name, id, data })
-    return { applied: true, logs: [] }
+    return { run: '', state: 'done', applied: true, reason: null, logs: [] }
   }
   const worker = await backend.openWorker(applyQueue, work, { concurrency: 2 })
   atEnd(() => worker.close())

@@ -15,10 +15,16 @@ beforeAll(async () => {
 })
 
 const providers = (name: string) => there.db.provider.count({ where: { name } })
-const applied = { state: 'done', applied: true, logs: expect.arrayContaining([expect.stringContaining('created')]) }
+const applied = {
+  state: 'done',
+  applied: true,
+  reason: null,
+  logs: expect.arrayContaining([expect.stringContaining('created')]),
+}
 const refused = {
   state: 'done',
   applied: false,
+  reason: expect.stringMatching(/^(invalid|permission_denied)$/),
   logs: expect.arrayContaining([expect.stringMatching(/^rolled back: /)]),
 }
 const audits = (runId: string) => there.db.auditRow.count({ where: { runId } })
@@ -27,7 +33,7 @@ test('effect, result and audit row are committed together', async () => {
   const { id, name } = await there.recorded()
   const ended = await there.work(id)
   const run = await there.run(id)
-  expect(ended).toEqual({ state: 'done', applied: true, logs: run.logs })
+  expect(ended).toEqual({ state: 'done', applied: true, reason: null, logs: run.logs })
   expect(run).toMatchObject({
     state: 'done',
     applied: true,
@@ -109,10 +115,10 @@ describe('a refusal is not a failure', () => {
     expect([await providers(name), await audits(id)]).toEqual([0, 0])
   })
 
-  test('a bug fails the job and the run, and the reason stays in the log of the service', async () => {
+  test('a bug fails the run, and the reason stays in the log of the service', async () => {
     const { id, name } = await there.recorded()
     await there.db.run.update({ where: { id }, data: { blueprint: 'v1.not.sealed.here' } })
-    await expect(there.work(id)).rejects.toThrow()
+    expect(await there.work(id)).toMatchObject({ state: 'failed', applied: false, reason: 'server_error' })
     expect(await there.run(id)).toMatchObject({
       state: 'failed',
       applied: false,
@@ -122,7 +128,15 @@ describe('a refusal is not a failure', () => {
       ],
     })
     expect([await providers(name), await audits(id)]).toEqual([0, 0])
-    expect(there.log.some((line) => line.includes(id) && line.includes('a run failed unexpectedly'))).toBe(true)
+    const lines = there.log.map((line) => JSON.parse(line)).filter(({ run }) => run === id)
+    expect(lines).toMatchObject([
+      {
+        level: 50,
+        code: 'server_error',
+        err: { stack: expect.any(String) },
+        msg: expect.stringContaining('run ended'),
+      },
+    ])
   })
 })
 

@@ -34,7 +34,9 @@ const edges = (files: Files, folder: RegExp) =>
 
 /** From the lowest; a file imports its own layer and lower ones. */
 const layers = [
-  [/^src\/(config|errors|ids|json-object|log|messages|permissions|process|secret-file|start-error|token-secret)\.ts$/],
+  [
+    /^src\/(config|errors|ids|json-object|log|messages|paths|permissions|process|secret-file|start-error|token-secret)\.ts$/,
+  ],
   ...['db', 'models', 'document', 'plan', 'rights', 'apply', 'runs', 'queue', 'views', 'http', 'lists'].map(room),
   [/^src\/openapi\//],
   [/^src\/dashboard\//],
