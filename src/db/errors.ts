@@ -84,20 +84,27 @@ const neverConnected = new Set([
   ...['08001', '57P03', '53300', 'P1001', 'P2024', 'P2028'],
 ])
 
+/**
+ * The server runs, but cannot write: it is read-only (25006), has no disk or memory left (class 53), or cannot use its
+ * files (class 58). The statement had no effect.
+ */
+export const refusesWrites = (error: unknown): boolean =>
+  /^(25006|53(?!300)|58)/.test(failureCode(error instanceof Problem ? error.cause : error) ?? '')
+
 /** There was no connection, or the server refused the statement: it certainly had no effect. */
 export function didNotHappen(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : error
   const code = failureCode(cause)
-  if (code !== undefined) return isBusy(cause) || neverConnected.has(code)
+  if (code !== undefined) return isBusy(cause) || refusesWrites(cause) || neverConnected.has(code)
   return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
 }
 
 /** Two transactions collided, and this one was rolled back: it may be tried again. */
 export const isCollision = (error: unknown): boolean => ['40001', '40P01'].includes(failureCode(error) ?? '')
 
-/** Another try may well succeed: serialization failure, deadlock, lock timeout, or a lost connection. */
+/** Another try may well succeed: a collision, a timeout, a lost connection, or a server that cannot write for now. */
 export const isTransient = (error: unknown): boolean =>
-  isConnectionLost(error) || isCollision(error) || failureCode(error) === '55P03'
+  isConnectionLost(error) || isCollision(error) || isBusy(error) || refusesWrites(error)
 
 /** A violated constraint, with its name in the migration if Prisma passes it on. */
 export function brokenConstraint(
@@ -119,6 +126,12 @@ export const statementProblem = (error: unknown): unknown =>
 
 /** Turns an outage into a Problem. Other errors stay as they are. */
 export function databaseProblem(error: unknown): unknown {
-  if (error instanceof Problem || !isConnectionLost(error)) return error
+  if (error instanceof Problem) return error
+  if (refusesWrites(error))
+    return new Problem('unavailable', 'The database accepts no changes at the moment. Try again shortly.', {
+      retryAfterS: 5,
+      cause: error,
+    })
+  if (!isConnectionLost(error)) return error
   return new Problem('unavailable', 'The database is away. Try again shortly.', { retryAfterS: 1, cause: error })
 }

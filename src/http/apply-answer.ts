@@ -74,7 +74,7 @@ function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.i
 const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
   locked: (path) => `A worker has it, but did not finish in time. Its outcome will stand at ${path}.`,
   unknown: (path) =>
-    `The database went away before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
+    `The database went away, or accepted no more changes, before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
 }
 
 /** An error that the submitter cannot fix in the document is not a 200. */

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { CommitUnknown } from '../db/client.ts'
-import { statementProblem } from '../db/errors.ts'
+import { failureCode, statementProblem } from '../db/errors.ts'
 import { catalogue, type FieldErrors, Problem } from '../errors.ts'
 import { bodyLimits } from './body.ts'
 
@@ -56,7 +56,9 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
   const status = catalogue[code]
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
-  if (status === 503 || status === 500) request.log.warn({ err: problem, code }, message)
+  if (status === 500) request.log.warn({ err: problem, code }, message)
+  // An outage refuses many requests: their lines have no stack.
+  if (status === 503) request.log.warn({ code, cause: failureCode(problem.cause) }, message)
   return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields }))
 }
 

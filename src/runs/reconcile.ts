@@ -176,6 +176,7 @@ async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]>
 export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop(): Promise<void> } {
   const stopping = new AbortController()
   let maintainedAt = Number.NEGATIVE_INFINITY
+  let isFailing = false
 
   /** @returns milliseconds until the next round */
   async function round(): Promise<number> {
@@ -191,10 +192,19 @@ export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop():
 
   const loop = (async () => {
     while (!stopping.signal.aborted) {
-      const waitMs = await round().catch((error: unknown) => {
-        log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
-        return everyMs.busy
-      })
+      const waitMs = await round().then(
+        (nextMs) => {
+          isFailing = false
+          return nextMs
+        },
+        (error: unknown) => {
+          // An outage is logged once.
+          if (!isFailing || !isTransient(error))
+            log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
+          isFailing = true
+          return everyMs.busy
+        },
+      )
       await setTimeout(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
   })()

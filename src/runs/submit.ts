@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { didNotHappen, isConnectionLost, statementProblem } from '../db/errors.ts'
+import { didNotHappen, isConnectionLost, refusesWrites, statementProblem } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Blueprint } from '../document/document.ts'
 import { print } from '../document/yaml.ts'
@@ -81,6 +81,7 @@ async function recordAndWait(
 
 /** The row may exist all the same, or arrive later. It is cancelled, so that no worker applies it. */
 async function cancelUnrecorded({ db, engine, log }: Submitter, run: NewRun, error: unknown): Promise<Submitted> {
+  if (refusesWrites(error)) throw cancelled('the database accepts no changes', { retryAfterS: 5, cause: error })
   if (!isConnectionLost(error) || didNotHappen(error)) throw error
   log.warn({ run: run.id, err: error }, 'the connection was lost while recording')
   const why = 'the database went away'
@@ -95,5 +96,8 @@ function outcome(id: string, run: WaitResult, why: string): Submitted {
   if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }
   const reasons = { cancelled: why, vanished: 'the database crashed and lost it' }
   const reason = typeof run === 'object' ? 'it was cancelled' : reasons[run]
-  throw new Problem('cancelled', `Not applied: ${reason}. Nothing was changed; try again shortly.`, { retryAfterS: 1 })
+  throw cancelled(reason, { retryAfterS: 1 })
 }
+
+const cancelled = (why: string, facts: { retryAfterS: number; cause?: unknown }): Problem =>
+  new Problem('cancelled', `Not applied: ${why}. Nothing was changed; try again shortly.`, facts)

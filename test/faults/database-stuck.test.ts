@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import { nameLock } from '../../src/db/locks.ts'
 import { rows, sql } from '../support/sql.ts'
 import { within } from '../support/template.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put } from './clients.ts'
-import { openStand, type Stand } from './stand.ts'
+import { openStand, type Stand, untilWorkersWaitForLocks } from './stand.ts'
 
 /** PostgreSQL is up, but does not answer: a submission may still take effect, and no client waits for ever. */
 
@@ -60,5 +61,24 @@ test('submissions are refused while a table is locked, and other requests are no
   const after = await put(stand, 'after')
   expect(after.outcome).toBe('applied')
   expect(await audit(stand.db, [before, ...refused, after])).toEqual([])
+  await worker.stop()
+})
+
+test('a statement of the worker that runs out of time is tried again', async () => {
+  const stand = await openStand('postgres')
+  const worker = await stand.startWorker()
+  const sent = await within(stand.databaseUrl, async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [nameLock('applications', ['slow'])])
+    const sending = put(stand, 'slow')
+    await untilWorkersWaitForLocks(stand, 1)
+    // The same error (57014) as that of a statement time-out.
+    await client.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+      WHERE application_name = 'gatewright-worker' AND wait_event_type = 'Lock'`)
+    await worker.line(/"msg":"trying the run again"/)
+    await client.query('SELECT pg_advisory_unlock_all()')
+    return sending
+  })
+  expect(sent.outcome).toBe('applied')
+  expect(await audit(stand.db, [sent])).toEqual([])
   await worker.stop()
 })
