@@ -58,17 +58,26 @@ export class Problem extends Error {
 /** One answer lists at most this many errors; the rest are counted. */
 const maxErrors = 100
 
-/** Collects every error of an input, so that one answer lists them all. */
+/** A message that is made only when it is listed: the name that was probably meant takes long to find. */
+export type Message = string | (() => string)
+
+/** Collects every error of an input, so that one answer lists them all. The first hundred are kept, the rest counted. */
 export class ErrorList {
   readonly list: { path: FieldPath; message: string }[] = []
-  // A set, because an input can have ten thousand errors.
+  #unlisted = 0
   readonly #seen = new Set<string>()
 
-  add(path: FieldPath, message: string): void {
-    const error = JSON.stringify([path.map(String), message])
+  add(path: FieldPath, message: Message): void {
+    // Compared with no other: an input can have ten thousand errors.
+    if (this.list.length >= maxErrors) {
+      this.#unlisted += 1
+      return
+    }
+    const text = typeof message === 'string' ? message : message()
+    const error = JSON.stringify([path.map(String), text])
     if (this.#seen.has(error)) return
     this.#seen.add(error)
-    this.list.push({ path, message })
+    this.list.push({ path, message: text })
   }
 
   /** Replaces all errors of a field by this one. */
@@ -85,15 +94,22 @@ export class ErrorList {
 
   tree(): FieldErrors {
     const root: FieldErrors = Object.create(null)
-    for (const { path, message } of this.list.slice(0, maxErrors)) place(root, path, message)
-    const more = this.list.length - maxErrors
-    if (more > 0) place(root, [], `${more} more errors are not listed.`)
+    for (const { path, message } of this.list) place(root, path, message)
+    if (this.unlisted !== undefined) place(root, [], this.unlisted)
     return root
+  }
+
+  /** The sentence about the errors that are only counted; undefined when all are listed. */
+  get unlisted(): string | undefined {
+    return this.#unlisted > 0 ? `${this.#unlisted} more errors are not listed.` : undefined
   }
 
   /** Adds the errors of other lists. */
   include(others: Iterable<ErrorList>): this {
-    for (const { list } of others) for (const { path, message } of list) this.add(path, message)
+    for (const other of others) {
+      for (const { path, message } of other.list) this.add(path, message)
+      this.#unlisted += other.#unlisted
+    }
     return this
   }
 

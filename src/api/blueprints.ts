@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
-import { parse, readDocument } from '../document/yaml.ts'
+import { parseSent, readDocument } from '../document/yaml.ts'
 import type { Api } from '../http/api.ts'
 import { applyAnswer, applyDocument, applyQuery, isCreateOnly, serveApply } from '../http/apply-answer.ts'
 import { acceptYaml } from '../http/body.ts'
@@ -35,7 +35,7 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
       async (request, reply) => {
         const read = () => {
           const { body, headers } = request
-          const blueprint = typeof body === 'string' ? parse(body) : readDocument(body)
+          const blueprint = typeof body === 'string' ? parseSent(body) : readDocument(body)
           const title = `apply blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
           const conditions = { createOnly: isCreateOnly(headers), expectedKeys: {} }
           const submission = { blueprint, conditions, title, kind: 'blueprint', slug: null }

@@ -16,8 +16,10 @@ export class Refusal extends Error {
 }
 
 /** @returns each error as a line of the log */
-export const errorLines = (errors: ErrorList): string[] =>
-  errors.list.map(({ path, message }) => `rolled back: ${inPath(path)}${message}`)
+export const errorLines = ({ list, unlisted }: ErrorList): string[] => [
+  ...list.map(({ path, message }) => `rolled back: ${inPath(path)}${message}`),
+  ...(unlisted === undefined ? [] : [`rolled back: ${unlisted}`]),
+]
 
 const inPath = (path: FieldPath) => (path.length > 0 ? `${path.join('.')}: ` : '')
 

@@ -6,7 +6,6 @@ import {
   defineSequenceTag,
   dump,
   EVENT_ALIAS,
-  EVENT_POP,
   EVENT_SCALAR,
   type Event,
   NOT_RESOLVED,
@@ -80,15 +79,27 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
 const documentSchema = blueprintForm(z.string())
 
 /**
- * Parses a blueprint's YAML text. Anchors, aliases, merge keys and unknown tags are refused, so that a document cannot
- * expand to more than its text.
+ * Parses YAML text that a caller sent. What it takes to refuse a text that is too large does not grow with the text.
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export function parse(text: string): Blueprint {
+export function parseSent(text: string): Blueprint {
   if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
-  return readDocument(construct(text))
+  const breaks = /[\r\n\\]/g
+  for (let count = 0; breaks.test(text); count += 1) {
+    if (count >= documentLimits.breaks)
+      throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`)
+  }
+  return readDocument(construct(text, countingDepth()))
 }
+
+/**
+ * Parses the YAML text of a checked document. Anchors, aliases, merge keys and unknown tags are refused, so that a
+ * document cannot expand to more than its text.
+ *
+ * @throws {Problem} `invalid`, with line and column where there is one
+ */
+export const parse = (text: string): Blueprint => readDocument(construct(text, documentLimits.depth))
 
 /** Checks that a value has the form of a blueprint, for example one that was sent as JSON, without tags. */
 export function readDocument(value: unknown): Blueprint {
@@ -98,9 +109,9 @@ export function readDocument(value: unknown): Blueprint {
   throw refused(`${issue?.path.join('.') || 'the document'}: ${issue?.message}`)
 }
 
-function construct(text: string): unknown {
+function construct(text: string, maxDepth: number): unknown {
   try {
-    const events = parseEvents(text, { maxDepth: documentLimits.depth })
+    const events = parseEvents(text, { maxDepth })
     refuseExpansion(events, text)
     const documents = constructFromEvents(events, {
       source: text,
@@ -118,10 +129,24 @@ function construct(text: string): unknown {
   }
 }
 
-function refuseExpansion(events: readonly Event[], text: string): void {
+/**
+ * The depth limit as a number that counts how often it is read. The parser compares with it at the start of each node,
+ * and has no other place where nodes could be counted before all of them are in memory.
+ */
+function countingDepth(): number {
   let nodes = 0
+  const depth = {
+    [Symbol.toPrimitive]: () => {
+      nodes += 1
+      if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`)
+      return documentLimits.depth
+    },
+  }
+  return depth as unknown as number
+}
+
+function refuseExpansion(events: readonly Event[], text: string): void {
   for (const event of events) {
-    if (event.type !== EVENT_POP) nodes += 1
     if (event.type === EVENT_ALIAS)
       throw refused(`uses an alias (*): write the value out${lineAndColumn(text, event.anchorStart - 1)}`)
     if ('anchorStart' in event && event.anchorStart >= 0)
@@ -134,7 +159,6 @@ function refuseExpansion(events: readonly Event[], text: string): void {
       text.slice(event.valueStart, event.valueEnd) === '<<'
     if (isMerge) throw refused(`uses a merge key (<<): write the fields out${lineAndColumn(text, event.valueStart)}`)
   }
-  if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`)
 }
 
 function lineAndColumn(text: string, offset: number): string {

@@ -21,7 +21,9 @@ function invalid(error: z.ZodError, schema: z.ZodType, what: string): Problem {
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
     if (issue.code !== 'unrecognized_keys') errors.add(path, issue.message)
     else
-      for (const key of issue.keys) errors.add([...path, key], unknownName(what, key, path.length === 0 ? known : []))
+      for (const key of issue.keys) {
+        errors.add([...path, key], () => unknownName(what, key, path.length === 0 ? known : []))
+      }
   }
   return new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
 }

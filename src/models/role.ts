@@ -4,12 +4,20 @@ import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
 import { filledLine, name } from './fields.ts'
 
+/** As many errors as an answer lists. */
+const maxSuggestions = 100
+
 /** @param permissions the closed list of all models' permissions: a role may hold no others */
 export const defineRole = (permissions: readonly Permission[]) => {
   const known: ReadonlySet<string> = new Set(permissions)
-  const permission = filledLine(100).superRefine((sent, context) => {
-    if (!known.has(sent)) context.addIssue({ code: 'custom', message: unknownName('permission', sent, known) })
-  })
+  // For the whole list, because the name that was probably meant is looked for in the first few only.
+  const reportUnknown = (sent: readonly unknown[], context: z.core.$RefinementCtx): void => {
+    const unknown = [...sent.entries()].filter(([, each]) => typeof each === 'string' && !known.has(each))
+    for (const [place, [index, each]] of unknown.entries()) {
+      const message = place < maxSuggestions ? unknownName('permission', String(each), known) : 'Unknown permission.'
+      context.addIssue({ code: 'custom', path: [index], message })
+    }
+  }
   return defineModel({
     name: 'service_rbac.role',
     displayName: 'role',
@@ -20,8 +28,9 @@ export const defineRole = (permissions: readonly Permission[]) => {
     attrs: z.object({
       name: name(),
       permissions: z
-        .array(permission)
+        .array(filledLine(100))
         .max(known.size)
+        .superRefine(reportUnknown, { when: ({ value }) => Array.isArray(value) })
         .refine((sent) => new Set(sent).size === sent.length, 'Must not hold a permission twice.')
         .default([]),
     }),

@@ -58,14 +58,8 @@ export function compile(
     const path = pathOf(entry, index)
     const model = registry.byName(entry.model)
     if (model === undefined) {
-      errors.add(
-        [...path, 'model'],
-        unknownName(
-          'model',
-          entry.model,
-          registry.models.map(({ name }) => name),
-        ),
-      )
+      const names = () => registry.models.map(({ name }) => name)
+      errors.add([...path, 'model'], () => unknownName('model', entry.model, names()))
       continue
     }
     const context: Context = { registry, model, targets, errors, path }
@@ -120,7 +114,7 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
     if (field !== undefined) {
       checked.set(name, checkValue(value, field, context))
     } else if (!model.readOnly.includes(name)) {
-      errors.add([...path, name], unknownName('field', name, model.fields.keys()))
+      errors.add([...path, name], () => unknownName('field', name, model.fields.keys()))
     }
   }
   return checked

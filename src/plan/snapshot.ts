@@ -32,7 +32,7 @@ const key = z.union([z.string(), z.int()])
 const seenEntry = z.object({
   rows: z.array(z.looseObject({ pk: key })),
   newKey: z.int().nullable(),
-  missing: z.record(z.string(), z.array(key)),
+  unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
   taken: z.record(z.string(), z.array(z.object({ pk: key, label: z.string(), value: key }))),
 }) satisfies z.ZodType<Seen>
 const answerRow = z.object({ seen: z.array(seenEntry) })

@@ -91,7 +91,7 @@ function envelope(body: unknown, errors: ErrorList): JsonObject {
     return {}
   }
   for (const name of Object.keys(body)) {
-    if (!fields.some((field) => field === name)) errors.add([name], unknownName('field', name, fields))
+    if (!fields.some((field) => field === name)) errors.add([name], () => unknownName('field', name, fields))
   }
   for (const name of fields) {
     const value = body[name]

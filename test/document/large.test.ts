@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, test } from 'vitest'
+import { type Blueprint, documentLimits } from '../../src/document/document.ts'
+import { parse, parseSent, print } from '../../src/document/yaml.ts'
+import { cpuMsOf } from '../support/cpu-time.ts'
+
+/** Documents of just under 4 MiB, each of which made the parser keep something for every few bytes. */
+const size = documentLimits.bytes - 200
+const repeated = (text: string, bytes = size) => text.repeat(bytes / text.length)
+const nodes = 'holds more than 75000 nodes'
+const breaks = 'holds more than 200000 line breaks and backslashes'
+const large: Record<string, [text: string, why: string]> = {
+  'a flow list': [`a: [${repeated('1,')}]`, nodes],
+  'a flow list of lists': [`a: [${repeated('[],')}]`, nodes],
+  'a flow list of texts': [`a: [${repeated('"x",')}]`, nodes],
+  'flow mappings': [`${'{'.repeat(30)}${repeated('a,')}`, nodes],
+  'a list of tags': [`a: [${repeated('!KeyOf x,')}]`, nodes],
+  'entries on one line each': [`entries: [${repeated('{model: a, identifiers: {}},')}]`, nodes],
+  'a block list': [repeated('- a\n'), breaks],
+  'a block list of nothing': [repeated('-\n'), breaks],
+  'a block mapping': [repeated('a:\n'), breaks],
+  'keys without values': [repeated('?\n'), breaks],
+  documents: [repeated('---\n'), breaks],
+  'ends of documents': [repeated('...\n'), breaks],
+  directives: [repeated('%a\n'), breaks],
+  anchors: [repeated('- &a 1\n'), breaks],
+  'a folded text': [`a: >\n${repeated(' x\n')}`, breaks],
+  'a literal text': [`a: |\n${repeated(' x\n')}`, breaks],
+  'a plain text of many lines': [`a: ${repeated('x\n ')}`, breaks],
+  'a quoted text of escapes': [`a: "${repeated('\\n')}"`, breaks],
+  'old ends of lines': [repeated('- a\r'), breaks],
+}
+
+describe('4 MiB that the parser would unfold', () => {
+  test.each(Object.entries(large))('%s is refused at little cost', (_, [there, why]) => {
+    const refusal = expect.objectContaining({ fields: { blueprint: [`The blueprint ${why}.`] } })
+    const refuse = () => cpuMsOf(() => expect(() => parseSent(there)).toThrow(refusal))
+    // The fastest of several: compilation and garbage collection take time too.
+    expect(Math.min(...[1, 2, 3, 4].map(refuse))).toBeLessThan(50)
+  })
+
+  test('each fits into 50 MB of memory', { timeout: 60_000 }, async () => {
+    const work = `
+      const { parentPort, workerData } = require('node:worker_threads')
+      import(workerData.module).then(({ parseSent }) => parentPort.on('message', (text) => {
+        try { parseSent(text) } catch (error) { parentPort.postMessage(error.fields?.blueprint[0] ?? error.stack) }
+      }))`
+    const workerData = { module: new URL('../../src/document/yaml.ts', import.meta.url).href }
+    // An isolate that reaches the limit ends with ERR_WORKER_OUT_OF_MEMORY.
+    const resourceLimits = { maxOldGenerationSizeMb: 44, maxYoungGenerationSizeMb: 6 }
+    const worker = new Worker(work, { eval: true, workerData, resourceLimits, execArgv: [] })
+    try {
+      for (const [there, why] of Object.values(large)) {
+        worker.postMessage(there)
+        expect(await once(worker, 'message')).toEqual([`The blueprint ${why}.`])
+      }
+    } finally {
+      await worker.terminate()
+    }
+  })
+
+  test('a stored document of many lines is parsed: it was a small JSON body', () => {
+    const attrs = { expressions: Array.from({ length: 5 }, () => 'x\n'.repeat(50_000)) }
+    const entries = [{ model: 'm', state: 'present', identifiers: {}, attrs } as const]
+    const there: Blueprint = { version: 1, metadata: { name: 'a' }, entries }
+    expect(parse(print(there))).toStrictEqual(there)
+  })
+})
