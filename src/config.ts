@@ -48,6 +48,9 @@ const settings = z.object({
   workerConcurrency: integer(1, 64).default(() => Math.min(16, 8 * availableParallelism())),
   tokenMaxDays: integer(1, 36_500).default(365),
   runSecretsHours: integer(1, 8_760).default(24),
+  /** How long finished runs and audit rows are kept. */
+  runDays: integer(1, 36_500).default(90),
+  auditDays: integer(1, 36_500).default(400),
   applyWaitMs: integer(100, 120_000).default(10_000),
 })
 

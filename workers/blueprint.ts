@@ -12,6 +12,7 @@ import { applyQueue } from '../src/queue/define.ts'
 import { runQueue } from '../src/queue/enqueue.ts'
 import { startMaintenance } from '../src/queue/maintenance.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
+import { cancelStale, startRetention } from '../src/runs/retention.ts'
 import { work } from '../src/runs/work.ts'
 import { runProgram } from '../src/start-error.ts'
 
@@ -34,10 +35,13 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const { db } = connected
   const worker = { db, transaction: transactionsOf(connected), engine, log, runSecretsHours: config.runSecretsHours }
 
+  // Before any job is taken: a restored dump brings old runs together with their jobs.
+  await cancelStale(db, log)
   const consumer = await startConsumer(backend, db, config.workerConcurrency, (run) => work(worker, run))
   const queue = await backend.openQueue(applyQueue)
   // First, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), log)
+  const retention = startRetention(db, config, log)
   const maintenance = await startMaintenance(queue, log)
   // Before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
@@ -48,6 +52,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   maintenance.stop()
   await closeInTime(consumer, closeWithinMs.worker)
   await reconciler.stop()
+  await retention.stop()
   await closeInTime(queue, closeWithinMs.other)
   await backend.close()
   await db.$disconnect()

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { type AuditedChange, audit } from '../apply/audit.ts'
 import type { Db, Tx } from '../db/client.ts'
@@ -7,7 +8,7 @@ import { execute, query } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions } from '../plan/engine.ts'
-import { live, type RunState } from './life.ts'
+import { live, type RunState, staleAfterS } from './life.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -87,7 +88,9 @@ const workerRow = z.object({
   submitterPk: z.int().nullable(),
   submitterName: z.string().nullable(),
   requestId: z.string(),
-  blueprint: z.string(),
+  /** Null in a finished run whose document a later one holds. */
+  blueprint: z.string().nullable(),
+  isStale: z.boolean(),
   options: z.record(z.string(), z.unknown()),
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
@@ -103,10 +106,10 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
   const [run] = await tx.query(workerRow, {
     text: `SELECT id, title, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
-      blueprint, options, applied, reason, coalesce(logs, '{}') AS logs,
-      round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
+      blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", options, applied, reason,
+      coalesce(logs, '{}') AS logs, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
       FROM runs WHERE id = $1::uuid FOR UPDATE`,
-    values: [id],
+    values: [id, staleAfterS],
   })
   return run
 }
@@ -134,6 +137,8 @@ export const impersonatorOf = (run: { readonly options: unknown }): { pk: number
 /** The end of a run: applied, refused or failed. */
 export type RunResult = {
   readonly event: 'finish' | 'fail'
+  /** A digest of the document that was applied. */
+  readonly document?: Buffer
   readonly applied: boolean
   /** A code of the closed catalogue; null when it was applied. */
   readonly reason: string | null
@@ -148,7 +153,7 @@ type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 
 /** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
 export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
-  const { event, applied, reason, logs, changes, generated, actorName } = result
+  const { event, document = null, applied, reason, logs, changes, generated, actorName } = result
   const { state } = live(live(run, 'lock'), event)
   const sealed =
     Object.keys(generated).length === 0
@@ -157,13 +162,40 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
   tx.send({
     text: `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,
       generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
-      started_at = now(), finished_at = clock_timestamp() WHERE id = $1::uuid`,
-    values: [run.id, state, applied, reason, logs, sealed, runSecretsHours],
+      started_at = now(), finished_at = clock_timestamp(), document = $8::bytea WHERE id = $1::uuid`,
+    values: [run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
   })
   if (!applied) return
+  if (document !== null && changes.length === 0) dropEarlierCopies(tx, run.id, document)
   const actor = { pk: run.submitterPk, username: actorName, ...realOf(run) }
   audit(tx, { actor, action: 'apply', changes, requestId: run.requestId, runId: run.id })
 }
+
+/**
+ * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all
+ * (docs/adr/0035-the-newest-run-keeps-the-document.md).
+ */
+function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
+  tx.send({
+    text: `UPDATE runs SET blueprint = NULL FROM runs latest
+      WHERE latest.id = $1::uuid AND runs.document = $2::bytea AND runs.blueprint IS NOT NULL
+        AND runs.state <> 'queued' AND runs.created_at < latest.created_at`,
+    values: [id, document],
+  })
+}
+
+/** Cancels a run that the transaction has locked. */
+export function cancelLocked(tx: EngineTx, id: string, why: string): void {
+  tx.send({
+    text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text], finished_at = clock_timestamp()
+      WHERE id = $1::uuid`,
+    values: [id, cancelled, why],
+  })
+}
+
+/** A digest under SECRET_KEY, because a document may hold secrets that could be guessed. */
+export const digestOf = (keyring: Keyring, document: string): Buffer =>
+  createHmac('sha256', keyring.derive('document')).update(document).digest()
 
 function realOf(run: WorkerRun): Pick<Actor, 'impersonator'> {
   const real = impersonatorOf(run)

@@ -7,7 +7,8 @@
  *   record ► queued ─────────► running ────► fail ───► failed     (a bug: an operator must act)
  *             │  ▲               │
  *             │  └───────────────┘ release (the worker died or rolled back: its row lock is gone)
- *             ├──► cancelled            cancel: the API waited too long, and nothing was applied
+ *             ├──► cancelled            cancel: the API waited too long, or the run was queued for an hour; nothing was
+ *             │                         applied
  *             └──► failed               a sixth enqueue: five attempts came to nothing
  *
  * The reconciler asks the queue about a run that has waited for long:
@@ -30,6 +31,9 @@ export type Life = {
 export type RunEvent = 'wait' | 'enqueue' | 'unqueue' | 'lock' | 'release' | 'finish' | 'fail' | 'cancel'
 
 export const maxAttempts = 5
+
+/** A run that has been queued for longer is never applied. */
+export const staleAfterS = 3_600
 
 export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
 

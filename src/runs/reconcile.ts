@@ -9,6 +9,7 @@ import type { Logger } from '../log.ts'
 import { readBacklog } from './backlog.ts'
 import { notifyEnded } from './ledger.ts'
 import { type Life, live, maxAttempts, patienceS, type RunEvent } from './life.ts'
+import { cancelStale } from './retention.ts'
 
 /** Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen. */
 export type Enqueue = (run: { readonly id: string; readonly title: string }, attempt: number) => Promise<void>
@@ -181,7 +182,10 @@ export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop():
   /** @returns milliseconds until the next round */
   async function round(): Promise<number> {
     const { waiting } = await readBacklog(db)
-    if (waiting > 0) await reconcile(db, queue, log)
+    if (waiting > 0) {
+      await cancelStale(db, log)
+      await reconcile(db, queue, log)
+    }
     if (performance.now() - maintainedAt > maintenanceEveryMs) {
       await eraseExpired(db)
       await addUp(db)

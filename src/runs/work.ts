@@ -10,7 +10,9 @@ import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
 import { compile, type Plan } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import {
+  cancelLocked,
   conditionsOf,
+  digestOf,
   finishRun,
   impersonatorOf,
   lockRun,
@@ -21,6 +23,7 @@ import {
   type WorkerRun,
 } from './ledger.ts'
 import { isFinished, live, type RunState } from './life.ts'
+import { staleLog } from './retention.ts'
 
 /** The part of the worker in a run: one transaction with the effect and its record. */
 
@@ -121,6 +124,12 @@ async function finishing(
     task.fields = fieldsOf(run)
     const running = live(run, 'lock')
     if (running === run) return endOf(run)
+    if (run.isStale) {
+      cancelLocked(tx, run.id, staleLog)
+      task.locked = run
+      const { state } = live({ ...run, state: 'queued' }, 'cancel')
+      return { state, applied: false, reason: 'cancelled', logs: [staleLog] }
+    }
     const result = await decide(tx, run)
     finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, result)
     task.locked = run
@@ -165,12 +174,13 @@ function logEnd({ log }: Worker, task: Task, { state, applied, reason }: Ended, 
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
   const submitter = { pk: run.submitterPk, impersonator: impersonatorOf(run) }
-  const { actor, ...applied } = await apply(tx, engine, planOf(engine, run), submitter, conditionsOf(run))
-  return { ...applied, event: 'finish', applied: true, reason: null, actorName: actor.username }
+  const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
+  const { actor, ...applied } = await apply(tx, engine, planOf(engine, text), submitter, conditionsOf(run))
+  const document = digestOf(engine.keyring, text)
+  return { ...applied, event: 'finish', applied: true, reason: null, actorName: actor.username, document }
 }
 
-function planOf({ keyring, registry }: Engine, run: WorkerRun): Plan {
-  const text = keyring.open(run.blueprint, sealedColumn(run.id, 'blueprint'))
+function planOf({ registry }: Engine, text: string): Plan {
   return compile(parse(text), registry, (entry, index) => (entry.id === undefined ? ['entries', index] : [entry.id]))
 }
 

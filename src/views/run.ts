@@ -105,12 +105,14 @@ export const runView = { model: 'Run', schema: runSummary, read, complete } sati
 const fullRunSelect = {
   ...runSummarySelect,
   blueprint: true,
+  document: true,
   generated: true,
   generatedUntil: true,
   options: true,
 } satisfies Prisma.RunSelect
 
-type Row = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
+type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
+type Row = Stored & Document
 type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
 /** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
@@ -122,21 +124,37 @@ export async function readRun(
 ): Promise<z.output<typeof run> | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
-  const [completed] = await complete(db, [toRun(row, opening, actor)])
+  const [completed] = await complete(db, [toRun({ ...row, ...(await readDocument(db, row)) }, opening, actor)])
   return completed ?? null
 }
 
+type Document = { readonly holder: string; readonly blueprint: string | null }
+
+/** The sealed document and the run that holds it: a later one, when that changed nothing. */
+async function readDocument(db: Db, { id, blueprint, document }: Stored): Promise<Document> {
+  if (blueprint !== null || document === null) return { holder: id, blueprint }
+  const latest = await db.run.findFirst({
+    where: { document, blueprint: { not: null } },
+    select: { id: true, blueprint: true },
+  })
+  return { holder: latest?.id ?? id, blueprint: latest?.blueprint ?? null }
+}
+
 export function toRun(row: Row, { registry, keyring }: Opening, actor: Actor): z.output<typeof run> {
-  const open = (column: 'blueprint' | 'generated', sealed: string) => keyring.open(sealed, sealedColumn(row.id, column))
   const isReadable = isForSubmitter(row, actor) && row.generatedUntil !== null && row.generatedUntil > new Date()
   return {
     ...toRunSummary(row),
-    blueprint: print(mask(parse(open('blueprint', row.blueprint)), registry)),
+    blueprint: blueprintOf(row, { registry, keyring }),
     generated:
       isReadable && row.generated !== null
-        ? run.shape.generated.parse(JSON.parse(open('generated', row.generated)))
+        ? run.shape.generated.parse(JSON.parse(keyring.open(row.generated, sealedColumn(row.id, 'generated'))))
         : {},
   }
+}
+
+function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening): string {
+  if (blueprint === null) return ''
+  return print(mask(parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint'))), registry))
 }
 
 /** Generated values are for the submitter, and not for another user who impersonates it. */

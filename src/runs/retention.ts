@@ -1,0 +1,103 @@
+import { setTimeout } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import type { Logger } from '../log.ts'
+import { notifyEnded } from './ledger.ts'
+import { staleAfterS } from './life.ts'
+
+/** How many days runs and audit rows are kept. */
+export type Retention = { readonly runDays: number; readonly auditDays: number }
+
+/** Rows of one statement. Others wait for its locks and its writes no longer than for an apply. */
+const portion = 1_000
+/** Of one round, so that a backlog of years does not keep the disk busy. */
+const portionsAtOnce = 20
+const everyMs = 60_000
+
+const countRow = z.object({ count: z.int() })
+
+/** Deletes finished runs and audit rows that are too old, the oldest first. Several workers may do it at once. */
+export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Promise<{ runs: number; audit: number }> {
+  const runs = await inPortions(async () => {
+    const [row] = await query(db, countRow, {
+      text: `WITH old AS (
+          SELECT id FROM runs WHERE created_at < now() - make_interval(days => $1::integer) AND state <> 'queued'
+          ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+        ), deleted AS (DELETE FROM runs USING old WHERE runs.id = old.id RETURNING 1)
+        SELECT count(*)::integer AS count FROM deleted`,
+      values: [runDays, portion],
+    })
+    return row?.count ?? 0
+  })
+  const audit = await inPortions(async () => {
+    // In the order of their keys, which is that of their times: the table needs no index for this.
+    const [row] = await query(db, countRow, {
+      text: `WITH oldest AS (SELECT pk, at FROM audit_rows ORDER BY pk LIMIT $2),
+        deleted AS (
+          DELETE FROM audit_rows USING oldest
+          WHERE audit_rows.pk = oldest.pk AND oldest.at < now() - make_interval(days => $1::integer) RETURNING 1
+        ) SELECT count(*)::integer AS count FROM deleted`,
+      values: [auditDays, portion],
+    })
+    return row?.count ?? 0
+  })
+  return { runs, audit }
+}
+
+async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
+  let total = 0
+  for (let done = 0; done < portionsAtOnce; done += 1) {
+    const count = await deleteOne()
+    total += count
+    if (count < portion) break
+  }
+  return total
+}
+
+/**
+ * Cancels runs that have been queued for too long: nothing waits for them, and the world has moved on. A restored dump
+ * holds such runs. A run that a worker has locked stays as it is.
+ */
+export async function cancelStale(db: Db, log: Logger): Promise<void> {
+  for (;;) {
+    const rows = await query(db, z.object({ id: z.guid() }), {
+      text: `WITH old AS (
+          SELECT id FROM runs WHERE state = 'queued' AND created_at < now() - make_interval(secs => $1)
+          LIMIT $2 FOR UPDATE SKIP LOCKED
+        )
+        UPDATE runs SET state = 'cancelled', reason = 'cancelled', finished_at = clock_timestamp(), logs = ARRAY[$3::text]
+        FROM old WHERE runs.id = old.id RETURNING runs.id`,
+      values: [staleAfterS, portion, staleLog],
+    })
+    for (const { id } of rows) {
+      log.warn({ run: id }, 'a run was cancelled: it was queued for more than an hour')
+      notifyEnded(db, id)
+    }
+    if (rows.length < portion) return
+  }
+}
+
+export const staleLog = 'not applied: it was queued for more than an hour'
+
+/** Deletes what is too old, at once and then every minute, until it is stopped. */
+export function startRetention(db: Db, retention: Retention, log: Logger): { stop(): Promise<void> } {
+  const stopping = new AbortController()
+  const loop = (async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        const deleted = await deleteOld(db, retention)
+        if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
+      } catch (error) {
+        log.warn({ err: error }, 'old runs and audit rows could not be deleted; trying again in a minute')
+      }
+      await setTimeout(everyMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  })()
+  return {
+    stop: async () => {
+      stopping.abort()
+      await loop
+    },
+  }
+}

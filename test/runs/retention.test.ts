@@ -1,0 +1,162 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { reader } from '../../src/db/engine-tx.ts'
+import { actorOfUser } from '../../src/rights/actor.ts'
+import { startReconciler } from '../../src/runs/reconcile.ts'
+import { cancelStale, deleteOld, startRetention } from '../../src/runs/retention.ts'
+import { readRun } from '../../src/views/run.ts'
+import { named } from '../support/installation.ts'
+import { run, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+import { type Stand, stand } from './stand.ts'
+
+let there: Stand
+beforeAll(async () => {
+  there = await stand()
+})
+
+const keep = { runDays: 90, auditDays: 400 }
+const days = (count: number) => new Date(Date.now() - count * 86_400_000)
+const age = (id: string, createdAt: Date) => there.db.run.update({ where: { id }, data: { createdAt } })
+
+async function done(body?: Parameters<Stand['recorded']>[0]) {
+  const recorded = await there.recorded(body)
+  await there.work(recorded.id)
+  return recorded
+}
+
+async function shown(id: string) {
+  const actor = await actorOfUser(reader(there.db), { pk: there.adminPk })
+  if (actor === null) throw new Error('there is no admin')
+  return readRun(there.db, there.engine, id, actor)
+}
+
+describe('runs and audit rows are kept for some time', () => {
+  test('older runs are deleted, younger and queued ones are not', async () => {
+    const [old, young, queued] = [await done(), await done(), await there.recorded()]
+    await age(old.id, days(90.1))
+    await age(young.id, days(89.9))
+    await age(queued.id, days(91))
+    await deleteOld(there.db, keep)
+    const left = await there.db.run.findMany({ select: { id: true } })
+    expect(left.map(({ id }) => id)).toEqual(expect.arrayContaining([young.id, queued.id]))
+    expect(left.map(({ id }) => id)).not.toContain(old.id)
+  })
+
+  test('older audit rows are deleted, and not those of younger runs', async () => {
+    const make = (name: string, at: Date) =>
+      there.db.auditRow.create({ data: { actorName: name, action: 'apply', changes: [], at } })
+    await there.db.auditRow.deleteMany()
+    await make('old', days(400.1))
+    await make('young', days(399.9))
+    await deleteOld(there.db, keep)
+    expect((await there.db.auditRow.findMany()).map(({ actorName }) => actorName)).toEqual(['young'])
+  })
+
+  test('in portions, by the worker', { timeout: 30_000 }, async () => {
+    await run(
+      there.db,
+      sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, created_at, finished_at)
+        SELECT gen_random_uuid(), 'apply long ago', 'radius', 'r', 'v1.sealed', 'done', true, now() - interval '91 days', now()
+        FROM generate_series(1, 25000)`,
+    )
+    const left = () => there.db.run.count({ where: { title: 'apply long ago' } })
+    await deleteOld(there.db, keep)
+    expect(await left()).toBe(5_000)
+    const retention = startRetention(there.db, keep, there.worker.log)
+    expect(await until(async () => (await left()) === 0, { what: 'old runs to be deleted' })).toBe(true)
+    await retention.stop()
+  })
+})
+
+describe('runs with the same document share one copy', () => {
+  const copies = (ids: readonly string[]) =>
+    there.db.run.count({ where: { id: { in: [...ids] }, blueprint: { not: null } } })
+
+  test('the newest of those that changed nothing holds it, and all show it', async () => {
+    const body = await named('oauth2', 'shared')
+    const ids: string[] = []
+    for (let round = 0; round < 4; round += 1) ids.push((await done(body)).id)
+    expect(await copies(ids)).toBe(1)
+    expect((await there.run(ids.at(-1) ?? '')).blueprint).not.toBeNull()
+    const texts = await Promise.all(ids.map(async (id) => (await shown(id))?.blueprint))
+    expect(texts[0]).toContain('name: shared')
+    expect(new Set(texts).size).toBe(1)
+  })
+
+  test('it outlives the deletion of the first run', async () => {
+    const body = await named('oauth2', 'outlives')
+    const [first, second] = [await done(body), await done(body)]
+    await age(first.id, days(91))
+    await deleteOld(there.db, keep)
+    expect(await there.db.run.count({ where: { id: first.id } })).toBe(0)
+    expect((await shown(second.id))?.blueprint).toContain('name: outlives')
+  })
+
+  test('a run that changed something, or has another document, keeps its own', async () => {
+    const body = await named('oauth2', 'own')
+    const changed = { ...body, app: { ...body.app, name: 'Another' } }
+    const ids = [(await done(body)).id, (await done(changed)).id, (await done(body)).id]
+    expect(await copies(ids)).toBe(3)
+  })
+
+  test('a queued run is never without its document', async () => {
+    const body = await named('oauth2', 'waits')
+    await done(body)
+    const waits = await there.recorded(body)
+    const later = await done(body)
+    expect(later.id).not.toBe(waits.id)
+    expect((await there.run(waits.id)).blueprint).not.toBeNull()
+    expect(await there.work(waits.id)).toMatchObject({ state: 'done', applied: true })
+  })
+})
+
+describe('a run that was queued for more than an hour is cancelled', () => {
+  const cancelled = { state: 'cancelled', reason: 'cancelled', logs: [expect.stringContaining('more than an hour')] }
+  const hours = (count: number) => days(count / 24)
+
+  test('at the start of a worker, all of them', async () => {
+    await run(
+      there.db,
+      sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, created_at)
+        SELECT gen_random_uuid(), 'apply restored', 'radius', 'r', 'v1.sealed', 'queued', now() - interval '61 minutes'
+        FROM generate_series(1, 2500)`,
+    )
+    const young = await there.recorded()
+    await age(young.id, hours(0.98))
+    await cancelStale(there.db, there.worker.log)
+    expect(await there.db.run.count({ where: { title: 'apply restored', state: 'cancelled' } })).toBe(2_500)
+    expect(await there.run(young.id)).toMatchObject({ state: 'queued' })
+  })
+
+  test('by the reconciler, which does not enqueue it', async () => {
+    const { id } = await there.recorded()
+    await age(id, hours(1.02))
+    const enqueued: string[] = []
+    const queue = {
+      enqueue: async ({ id: run }: { id: string }) => void enqueued.push(run),
+      isQueued: async () => false,
+    }
+    const reconciler = startReconciler(there.db, queue, there.worker.log)
+    await until(async () => (await there.run(id)).state !== 'queued', { what: 'the run to be cancelled' })
+    await reconciler.stop()
+    expect(await there.run(id)).toMatchObject(cancelled)
+    expect(enqueued).not.toContain(id)
+  })
+
+  test('by a worker whose job is older than both', async () => {
+    const { id, name } = await there.recorded()
+    await age(id, hours(1.02))
+    expect(await there.work(id)).toMatchObject({ state: 'cancelled', applied: false })
+    expect(await there.run(id)).toMatchObject(cancelled)
+    expect(await there.db.provider.count({ where: { name } })).toBe(0)
+  })
+
+  test('but not one that a worker has locked', async () => {
+    const { id } = await there.recorded()
+    await age(id, hours(1.02))
+    const release = await there.lock(id)
+    await cancelStale(there.db, there.worker.log)
+    expect(await there.run(id)).toMatchObject({ state: 'queued' })
+    await release()
+  })
+})
