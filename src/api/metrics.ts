@@ -13,16 +13,30 @@ import { readBacklog } from '../runs/backlog.ts'
  * metrics private blocks `/-/` at the proxy.
  */
 export function metricsRoutes(app: Api, db: Db, queue: ApplyQueue, metrics: Metrics): void {
-  const gauge = gauges(db, queue, metrics)
+  const scrape = cached(gauges(db, queue, metrics))
   app.get(
     '/-/metrics/',
     { config: { permission: 'anyone' }, schema: { response: { 200: z.string() } } },
     async (_, reply) => {
-      await gauge()
+      await scrape()
       reply.header('Cache-Control', 'no-store').type(metrics.registry.contentType)
       return metrics.registry.metrics()
     },
   )
+}
+
+const cachedMs = 1_000
+
+/** Reads once a second at most: the route needs no token. Requests in between get what was read. */
+function cached(read: () => Promise<void>): () => Promise<void> {
+  let readAt = Number.NEGATIVE_INFINITY
+  let reading = Promise.resolve()
+  return () => {
+    if (performance.now() - readAt < cachedMs) return reading
+    readAt = performance.now()
+    reading = read()
+    return reading
+  }
 }
 
 const jobStates = ['waiting', 'active', 'delayed', 'failed', 'completed'] as const

@@ -97,12 +97,14 @@ function checkIdentifiers(entry: Entry, context: Context): Map<string, unknown> 
     for (const field of first) if (!names.includes(field)) errors.add([...path, field], 'This field is required.')
     if (first.length === 0) errors.add(path, 'The entry has no identifiers.')
   }
+  const sent = { ...entry.identifiers }
   for (const name of names) {
     const storage = model.fields.get(name)?.storage
-    const findsRows = storage === undefined || (storage.in === 'column' && !storage.json)
-    if (!findsRows) errors.add([...path, name], 'No row can be found by this field: move it to attrs.')
+    if (storage === undefined || (storage.in === 'column' && !storage.json)) continue
+    errors.add([...path, name], 'No row can be found by this field: move it to attrs.')
+    delete sent[name]
   }
-  return checkFields(entry.identifiers, context, pkField[model.key])
+  return checkFields(sent, context, pkField[model.key])
 }
 
 /** @param key the field `pk` among identifiers, where it finds a row; omitted for attributes, where it is read-only */

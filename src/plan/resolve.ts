@@ -4,6 +4,7 @@ import { unprepared } from '../db/raw.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { ErrorList, FieldPath } from '../errors.ts'
 import type { Registry } from '../models/registry.ts'
+import { storable } from '../models/syntax.ts'
 import { columnOf } from './statements.ts'
 
 /** The key of a new row while the API checks a document: only the apply knows it. */
@@ -63,6 +64,12 @@ async function keyOf(
   const known = named.every(([name]) => name === 'pk' || model.fields.get(name)?.storage.in === 'column')
   if (!known || named.length === 0) {
     errors.add(path, `!Find ${tag.model}: each field must be one of the model's own.`)
+    return undefined
+  }
+  for (const [name, value] of named) {
+    const error = storable(String(value))
+    if (error === undefined) continue
+    errors.add(path, `!Find ${tag.model}: ${name}: ${error}`)
     return undefined
   }
   // Compared as text: a value of the wrong type finds no row, and does not fail the transaction.

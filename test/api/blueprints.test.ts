@@ -89,3 +89,36 @@ test('other media types, bytes that are not text and large bodies are refused', 
   expect((await yaml(groups('xml'), undefined, { 'content-type': 'text/xml' })).status).toBe(415)
   expect((await on.admin.get(path)).status).toBe(405)
 })
+
+const entry = (model: string, identifiers: string, attrs = '{}') =>
+  `version: 1\nmetadata: { name: odd }\nentries:\n  - { model: ${model}, identifiers: ${identifiers}, attrs: ${attrs} }\n`
+const byField = 'No row can be found by this field: move it to attrs.'
+const group = 'service_core.group'
+
+test.each([
+  ['a link', entry(group, '{ users: [1] }'), { 0: { name: ['This field is required.'], users: [byField] } }],
+  ['a link beside a name', entry(group, '{ name: x, roles: [] }'), { 0: { roles: [byField] } }],
+  ['a JSON object', entry(group, '{ name: x, attributes: { a: 1 } }'), { 0: { attributes: [byField] } }],
+  [
+    'a secret',
+    entry('service_providers_oauth2.oauth2provider', '{ name: x, client_secret: abc }'),
+    { 0: expect.objectContaining({ client_secret: [byField] }) },
+  ],
+  [
+    'a setting',
+    entry('service_providers_oauth2.oauth2provider', '{ name: x, issuer_mode: global }'),
+    { 0: expect.objectContaining({ issuer_mode: [byField] }) },
+  ],
+  [
+    'NUL in !Find',
+    entry(group, '{ name: x }', `{ parent: !Find [${group}, { name: "a\\0b" }] }`),
+    { 0: { parent: ['!Find service_core.group: name: May not hold NUL characters or halves of surrogate pairs.'] } },
+  ],
+  [
+    'a list in !Find',
+    entry(group, '{ name: x }', `{ parent: !Find [${group}, { name: [a, b] }] }`),
+    { 0: { parent: [expect.stringContaining('!Find')] } },
+  ],
+])('what finds no row is refused as an identifier: %s', async (_, text, entries) => {
+  expect(await yaml(text)).toMatchObject({ status: 400, json: { code: 'invalid', entries } })
+})

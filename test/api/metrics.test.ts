@@ -4,6 +4,7 @@ import { freshDatabase } from '../support/database.ts'
 import { needs } from '../support/needs.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
+import { statementsOf } from '../support/statements.ts'
 import { until } from '../support/until.ts'
 import { type Stack, startStack } from './stack.ts'
 
@@ -20,6 +21,16 @@ async function scrape(stack: Stack): Promise<Samples> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
 }
+
+/** The first scrape in which a sample has this value: gauges are read once a second. */
+const scrapeWith = (stack: Stack, name: string, value: number): Promise<Samples> =>
+  until(
+    async () => {
+      const samples = await scrape(stack)
+      return samples.get(name) === value ? samples : null
+    },
+    { what: `${name} to be ${value}` },
+  )
 
 /** The samples of one metric that counts. */
 const of = (samples: Samples, name: string) =>
@@ -97,8 +108,7 @@ function claims(queue: () => Promise<string | null>): void {
       INSERT INTO runs (id, title, kind, request_id, blueprint, logs, created_at)
       SELECT gen_random_uuid(), 'apply', 'radius', 'r', 'sealed', '{}', now() - make_interval(secs => age) FROM unnest(ARRAY[10.0, 300.0]) age`
     await db.$executeRaw`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', '2026-01-01T00:00:00Z')`
-    const busy = await scrape(stack)
-    expect(busy.get('gatewright_waiting_runs')).toBe(2)
+    const busy = await scrapeWith(stack, 'gatewright_waiting_runs', 2)
     expect(busy.get('gatewright_oldest_waiting_run_seconds')).toBeGreaterThanOrEqual(300)
     expect(busy.get('gatewright_oldest_waiting_run_seconds')).toBeLessThan(310)
     const consumedAt = busy.get('gatewright_last_consumption_timestamp_seconds') ?? 0
@@ -126,6 +136,16 @@ function claims(queue: () => Promise<string | null>): void {
   })
 }
 
+test('gauges are read once a second at most', async () => {
+  const { url } = await freshDatabase()
+  const stack = await startStack({ databaseUrl: url, redisUrl: null })
+  await scrape(stack)
+  const counted = await statementsOf(async () => {
+    for (let i = 0; i < 20; i += 1) await scrape(stack)
+  })
+  expect(counted.filter((text) => /queue_heartbeats/.test(text)).length).toBeLessThanOrEqual(2)
+})
+
 describe("the queue on PostgreSQL's", () => claims(async () => null))
 
 describe.runIf(needs('redis-server'))('the queue on Redis', () => {
@@ -137,7 +157,7 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
     const stack = await startStack({ databaseUrl: url, redisUrl: redis.url })
     expect((await scrape(stack)).get('gatewright_up{part="queue"}')).toBe(1)
     process.kill(redis.pid, 'SIGSTOP')
-    const frozen = await scrape(stack)
+    const frozen = await scrapeWith(stack, 'gatewright_up{part="queue"}', 0)
     process.kill(redis.pid, 'SIGCONT')
     await redis.kill()
     for (const samples of [frozen, await scrape(stack)]) {
