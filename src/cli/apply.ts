@@ -34,8 +34,18 @@ async function main(): Promise<void> {
   process.exitCode = report(await send(config, text, await readToken(config)))
 }
 
-async function readToken({ token, dataDir }: ClientConfig): Promise<string> {
+/** Whether the service is on this machine: what is sent to it crosses no network. */
+const isLocal = (url: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
+
+/** @throws {StartError} where the token could be read on its way, or is not meant for this address */
+async function readToken({ url, token, dataDir }: ClientConfig): Promise<string> {
+  if (!isLocal(url) && new URL(url).protocol === 'http:')
+    throw new StartError(`GATEWRIGHT_URL ${url} would send the access token unencrypted: use https://.`)
   if (token !== null) return token
+  if (!isLocal(url))
+    throw new StartError(
+      `No access token for ${url}: set GATEWRIGHT_TOKEN. The one in DATA_DIR is for this machine only.`,
+    )
   const file = join(dataDir, 'admin-token')
   const text = (await readFile(file, 'utf8').catch(() => '')).trim()
   if (text === '') throw new StartError(`No access token: set GATEWRIGHT_TOKEN, or DATA_DIR to where ${file} is.`)
