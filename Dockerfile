@@ -22,6 +22,10 @@ COPY blueprints ./blueprints
 COPY examples ./examples
 COPY src ./src
 COPY workers ./workers
+# The first token is written there, unless BOOTSTRAP_TOKEN is set.
+RUN mkdir /data && chown node /data
+ENV DATA_DIR=/data
+VOLUME /data
 USER node
 EXPOSE 9000
 CMD ["node", "--max-semi-space-size=4", "src/server.ts"]

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { reasonOf, StartError } from './start-error.ts'
 
 type Rules = {
@@ -27,6 +28,7 @@ export function readOrCreateSecret(
 }
 
 function create(file: string, secret: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const unfinished = `${file}.half`
   writeFileSync(unfinished, `${secret}\n`, { mode: 0o600, flush: true })
   renameSync(unfinished, file)

@@ -1,6 +1,7 @@
+import { join } from 'node:path'
 import { buildApp } from './app.ts'
 import { bootstrap } from './apply/bootstrap.ts'
-import { type Config, readServiceConfig } from './config.ts'
+import { type Config, minLengths, readServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
@@ -13,15 +14,17 @@ import { applyQueue, runOfJob } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
 import { openBacklog } from './runs/backlog.ts'
 import { followRuns } from './runs/subscribe.ts'
+import { readOrCreateSecret } from './secret-file.ts'
 import { runProgram } from './start-error.ts'
+import { newSecret } from './token-secret.ts'
 
 export type ServerConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
 
 export type Server = {
   /** `http://127.0.0.1:9000` */
   readonly url: string
-  /** The first token, if this start made it. It is not stored. */
-  readonly firstToken: string | null
+  /** The file with the first token, if this start made it. */
+  readonly firstTokenFile: string | null
   close(): Promise<void>
 }
 
@@ -42,7 +45,8 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   for (const warning of await backend.check()) log.warn(warning)
   const { db } = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections, lockMs: apiLockMs })
   const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
-  const firstToken = await bootstrap(db, engine, config.bootstrapToken)
+  const tokenFile = join(config.dataDir, 'admin-token')
+  const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile))
   const queue = await backend.openQueue(applyQueue)
   const events = await backend.openEvents(applyQueue)
   const runs = followRuns(db, databaseUrl, log)
@@ -68,7 +72,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   const url = await app.listen({ port: config.port, host: config.host })
   return {
     url,
-    firstToken,
+    firstTokenFile: isFirst && config.bootstrapToken === null ? tokenFile : null,
     close: async () => {
       await app.close()
       await runs.close()
@@ -78,6 +82,12 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       await db.$disconnect()
     },
   }
+}
+
+/** The first token is in its file before it is in the database: a start that is killed in between loses nothing. */
+function keptToken(file: string): string {
+  const remedy = 'remove it, and the next start makes another'
+  return readOrCreateSecret(file, () => newSecret('api'), { minLength: minLengths.bootstrapToken, remedy })
 }
 
 if (import.meta.main) await runProgram(main)
@@ -91,8 +101,8 @@ async function main(): Promise<void> {
   // Before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ url: server.url }, 'serving')
-  if (server.firstToken !== null)
-    log.warn({ firstAccess: server.firstToken }, 'the first access token: shown once, keep it')
+  if (server.firstTokenFile !== null)
+    log.warn({ file: server.firstTokenFile }, 'the first access token is in this file')
   await stopped
   await server.close()
   process.exit(0)

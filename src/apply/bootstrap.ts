@@ -8,7 +8,6 @@ import { sha256, uuid7 } from '../ids.ts'
 import { system } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
-import { newSecret } from '../token-secret.ts'
 import { apply } from './apply.ts'
 import { audit } from './audit.ts'
 
@@ -19,10 +18,10 @@ const adminName = 'admin'
 /**
  * Runs once per installation: rows that are deleted later, the admin too, are never created again.
  *
- * @param bootstrapToken the admin's token, when the operator configured one
- * @returns the generated token at the first start without a configured one; else null
+ * @param firstToken the admin's token; called at the first start only, before anything is committed
+ * @returns whether this is the first start
  */
-export async function bootstrap(db: Db, engine: Engine, bootstrapToken: string | null): Promise<string | null> {
+export async function bootstrap(db: Db, engine: Engine, firstToken: () => string): Promise<boolean> {
   const text = await readFile(new URL('../../blueprints/bootstrap.yaml', import.meta.url), 'utf8')
   const plan = compile(parse(text), engine.registry)
   return transaction(
@@ -30,15 +29,14 @@ export async function bootstrap(db: Db, engine: Engine, bootstrapToken: string |
     async (tx) => {
       await execute(tx, { text: 'SELECT pg_advisory_xact_lock($1)', values: [locks.bootstrap] })
       const done = await tx.installation.count({ where: { bootstrappedAt: { not: null } } })
-      if (done > 0) return null
+      if (done > 0) return false
       await tx.installation.create({ data: { id: uuid7(), bootstrappedAt: new Date() } })
       await withEngine(tx, async (engineTx) => {
         const { changes } = await apply(engineTx, engine, plan, system, { createOnly: true, expectedKeys: {} })
         audit(engineTx, { actor: system, action: 'bootstrap', changes })
       })
-      const secret = bootstrapToken ?? newSecret('api')
-      await storeToken(tx, secret)
-      return bootstrapToken === null ? secret : null
+      await storeToken(tx, firstToken())
+      return true
     },
     patient,
   )

@@ -26,14 +26,14 @@ export type Ready = {
   readonly queue: string
   /** A file that holds a token; null: there is none. */
   readonly tokenFile: string | null
-  /** The first token, when this start made it. It is printed this once. */
-  readonly firstToken: string | null
+  /** Whether this start wrote that file. */
+  readonly isFirst: boolean
 }
 
 /** What `npm start` prints when everything runs. */
-export function banner({ url, startMs, database, queue, tokenFile, firstToken }: Ready): string {
-  const token = tokenFile ?? firstToken ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours'
-  const bearer = tokenFile === null ? (firstToken ?? '<token>') : `$(cat ${quoted(tokenFile)})`
+export function banner({ url, startMs, database, queue, tokenFile, isFirst }: Ready): string {
+  const token = tokenFile ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours'
+  const bearer = tokenFile === null ? '<token>' : `$(cat ${quoted(tokenFile)})`
   const example = resolve(import.meta.dirname, '../../examples/oauth2.json')
   return `
   Gatewright is ready (${secondsSince(startMs)}).
@@ -44,8 +44,8 @@ export function banner({ url, startMs, database, queue, tokenFile, firstToken }:
   Health     ${url}/-/health/ready/
   Database   ${database}
   Queue      on ${queue}
-  Token      ${token}
-${firstToken === null || tokenFile === null ? '' : `             ${firstToken}  (shown this once)\n`}
+  Token      ${token}${isFirst ? ' (made at this start; it is in the file only)' : ''}
+
   A first application with its provider; paste this into another terminal:
 
   curl -X PUT ${url}/api/v3/core/transactional/applications/ \\

@@ -3,12 +3,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pTimeout from 'p-timeout'
 import { type Config, environmentFor, minLengths, readConfig } from '../config.ts'
-import { connect } from '../db/client.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkPort, portError } from '../http/port.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartError, sentence } from '../start-error.ts'
-import { newSecret } from '../token-secret.ts'
 import { banner, report } from './banner.ts'
 import { openDataDir } from './data-dir.ts'
 import { hasEmbedded, startEmbedded } from './embedded.ts'
@@ -62,8 +60,8 @@ async function start(config: Config): Promise<void> {
   const { databaseUrl, secretKey, location } = await openDatabase(config)
   await report('Applying migrations', () => migrate(databaseUrl))
   const isEmbedded = config.databaseUrl === null
-  const first: FirstToken = isEmbedded ? await firstToken(config, databaseUrl) : { token: config.bootstrapToken }
-  const settings = { ...config, databaseUrl, secretKey, bootstrapToken: first.token }
+  const tokenFile = join(config.dataDir, 'admin-token')
+  const settings = { ...config, databaseUrl, secretKey }
 
   const server = await report('Starting the API and the worker', async () => {
     const { startServer } = await loading
@@ -84,8 +82,8 @@ async function start(config: Config): Promise<void> {
       startMs,
       database: location,
       queue: config.redisUrl === null ? 'PostgreSQL' : 'your Redis',
-      tokenFile: first.file ?? null,
-      firstToken: server.firstToken ?? first.generated ?? null,
+      tokenFile: server.firstTokenFile ?? (isEmbedded && holdsText(tokenFile) ? tokenFile : null),
+      isFirst: server.firstTokenFile !== null,
     }),
   )
 }
@@ -108,28 +106,7 @@ async function openDatabase({ dataDir, databaseUrl, secretKey }: Config): Promis
   return { databaseUrl: postgres.url, secretKey: key, location: postgres.folder }
 }
 
-type FirstToken = {
-  /** null: the bootstrap generates one. */
-  readonly token: string | null
-  /** A file that holds it. */
-  readonly file?: string
-  /** The token, when this start generated it. */
-  readonly generated?: string
-}
-
-/** The first token is in its file before it is in the database: a start that is killed in between loses nothing. */
-async function firstToken({ bootstrapToken: token, dataDir }: Config, url: string): Promise<FirstToken> {
-  const file = join(dataDir, 'admin-token')
-  const { db } = connect(url, { applicationName: 'gatewright-start', max: 1 })
-  const done = await db.installation.count({ where: { bootstrappedAt: { not: null } } }).finally(() => db.$disconnect())
-  // After the first start the file is a note for the operator, who may have emptied it.
-  if (done > 0) return holdsText(file) ? { token, file } : { token }
-  if (token !== null) return { token }
-  const rules = { minLength: minLengths.bootstrapToken, remedy: generateAnother }
-  const generated = readOrCreateSecret(file, () => newSecret('api'), rules)
-  return { token: generated, file, generated }
-}
-
+/** After the first start the file is a note for the operator, who may have emptied it. */
 const holdsText = (file: string) => existsSync(file) && readFileSync(file, 'utf8').trim() !== ''
 
 await main()

@@ -33,7 +33,7 @@ export async function bench(): Promise<Bench> {
   // Both implementations of the engine's transactions: vitest.config.ts has a project for each.
   const transaction = inject('transactions') === 'pipelined' ? pipelinedTransaction(pool) : prismaTransaction(db)
   const engine = await loadEngine()
-  await bootstrap(db, engine, adminToken)
+  await bootstrap(db, engine, () => adminToken)
   const planOf = (entries: readonly Partial<Entry>[]) =>
     compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)
   const all = { createOnly: false, expectedKeys: {} }

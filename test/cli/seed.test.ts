@@ -75,7 +75,7 @@ test('a database without an installation, or sealed under another key, is refuse
   const { url, db } = await freshDatabase()
   const refusal = await seed(['--database', url], { SECRET_KEY: secretKey })
   expect(refusal).toMatchObject({ code: 1, output: expect.stringContaining('start it once first') })
-  await bootstrap(db, engine, adminToken)
+  await bootstrap(db, engine, () => adminToken)
   const before = await counts(db)
   const other = await seed(['--database', url], { SECRET_KEY: 'another secret key, 32 characters or more' })
   expect(other).toMatchObject({
@@ -87,7 +87,7 @@ test('a database without an installation, or sealed under another key, is refuse
 
 test('without a terminal it prints a line for each table, and the second time that all is there', async () => {
   const { url, db } = await freshDatabase()
-  await bootstrap(db, engine, adminToken)
+  await bootstrap(db, engine, () => adminToken)
   const env = { DATABASE_URL: url, SECRET_KEY: secretKey }
   const first = await seed(['--users', '1200', '--seed', '9'], env)
   expect(first.code).toBe(0)
@@ -100,7 +100,7 @@ test('without a terminal it prints a line for each table, and the second time th
 
 test('a kind without an example is skipped by name, and the others are seeded', async () => {
   const { url, db } = await freshDatabase()
-  await bootstrap(db, engine, adminToken)
+  await bootstrap(db, engine, () => adminToken)
   const file = copyWithout((name) => name === 'radius.json')
   const { code, output } = await seed(['--users', '10'], { DATABASE_URL: url, SECRET_KEY: secretKey }, file)
   expect(output).toContain(

@@ -68,7 +68,7 @@ export async function installation({
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
   const engine = await loadEngine()
-  await bootstrap(db, engine, adminToken)
+  await bootstrap(db, engine, () => adminToken)
 
   const { backend, queue } = await queueOn({ redisUrl, databaseUrl: url })
   const events = await backend.openEvents(applyQueue)
