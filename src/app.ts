@@ -15,7 +15,9 @@ import { transactionalRoutes } from './api/transactional.ts'
 import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { guardRoutes } from './http/access.ts'
+import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
+import { auditImpersonatedReads } from './http/audited-reads.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
 import { securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
@@ -70,22 +72,12 @@ export function buildApp({ submitter, queue }: Deps): Api {
   refuseMalformed(app)
   endConnectionsWhenClosing(app)
   guardRoutes(app, db, new Set(permissionNames(engine.registry)))
+  auditImpersonatedReads(app, db)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
   })
   const describe = describeRoutes(app, apiPrefix)
-  app.addHook('onResponse', async (request, reply) => {
-    const { method, routeOptions, actor } = request
-    const facts = {
-      method,
-      route: routeOptions.url,
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime),
-      user: actor?.username,
-    }
-    // Probes come every two seconds and are not worth a line.
-    request.log[routeOptions.url?.startsWith('/-/') ? 'debug' : 'info'](facts, 'answered')
-  })
+  logAccess(app)
 
   app.register(
     async (api: Api) => {

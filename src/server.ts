@@ -12,6 +12,7 @@ import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue, runOfJob } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
+import { whyPaused } from './queue/pause.ts'
 import { openBacklog } from './runs/backlog.ts'
 import { followRuns } from './runs/subscribe.ts'
 import { readOrCreateSecret } from './secret-file.ts'
@@ -66,6 +67,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       log,
       applyWaitMs: config.applyWaitMs,
       enqueue: runQueue(queue).enqueue,
+      whyPaused: () => whyPaused(queue, db),
     },
   })
   await app.ready()

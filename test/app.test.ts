@@ -20,7 +20,7 @@ function appThatWaits(applyWaitMs: string) {
   return buildApp({
     queue,
     submitter: {
-      ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs },
+      ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyPaused: async () => null },
       backlog: openBacklog(db),
     },
   })

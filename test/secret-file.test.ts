@@ -61,7 +61,5 @@ test('a folder in its place is refused', () => {
 
 test('a path that cannot be written is refused', () => {
   const path = join(file('a file'), 'below')
-  expect(() => readOrCreateSecret(path, generate, rules)).toThrow(
-    new StartError(`${path} cannot be written (EEXIST).`),
-  )
+  expect(() => readOrCreateSecret(path, generate, rules)).toThrow(new StartError(`${path} cannot be written (EEXIST).`))
 })

@@ -6,6 +6,7 @@ import type { Api } from '../http/api.ts'
 import { probe } from '../http/probe.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
+import { describePause, type Pause, readPause } from '../queue/pause.ts'
 
 /**
  * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers. They need no token, so the
@@ -103,9 +104,11 @@ function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Pro
     () => healthy('The queue answers.'),
     'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?',
   )
+  // Quicker than the question that it is part of: a queue that is away says nothing about the worker.
+  const pause = probe(() => readPause(queue, db), pauseWithinMs)
   const checkWorker = part(
     'worker',
-    () => sinceConsumptionS(db),
+    () => Promise.all([sinceConsumptionS(db), pause().catch(() => null)]),
     workerCheck,
     `When a worker last took a job ${isUnknown}`,
     consumedWithinS,
@@ -126,10 +129,16 @@ const migrationsCheck = (all: boolean): Check =>
     ? healthy('All migrations are applied.')
     : unhealthy('Migrations of this version are missing in the database: start the API again, which applies them.')
 
+const pauseWithinMs = 500
+
 /** A little less than three intervals of the probe job (`probeEveryMs`). */
 const consumedWithinS = 11
 
-function workerCheck(sinceS: number | null): Check {
+function workerCheck([sinceS, pause]: [number | null, Pause | null]): Check {
+  if (pause !== null)
+    return unhealthy(
+      `No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, /admin/queues/manage/.`,
+    )
   if (sinceS === null) return unhealthy('No worker has ever taken a job: start one.')
   if (sinceS <= consumedWithinS) return healthy('A worker takes jobs.')
   return unhealthy(

@@ -10,9 +10,13 @@ import type {
   UIConfig,
 } from '@bull-board/api/typings/app'
 import type { Queue } from 'bullmq'
+import { z } from 'zod'
 import type { ApplyQueue } from '../queue/backend.ts'
-import { basePath, iconPath, logoutPath } from './pages.ts'
+import { describePause, type Pause } from '../queue/pause.ts'
+import { basePath, iconPath, logoutPath, managePath, runPagePath, sentence } from './pages.ts'
 import { hashSource, pagePolicy } from './policy.ts'
+
+const jobData = z.object({ run: z.guid() })
 
 const dist = new URL('dist/', import.meta.resolve('@bull-board/ui/package.json'))
 
@@ -22,11 +26,7 @@ export const boardFiles = fileURLToPath(new URL('static/', dist))
 const listStyle =
   '.base-ui-disable-scrollbar{scrollbar-width:none}.base-ui-disable-scrollbar::-webkit-scrollbar{display:none}'
 
-/** `manage` allows inline styles, because the editor of a job's data adds style sheets. */
-export const boardPolicies = {
-  view: pagePolicy("'self'", hashSource(listStyle)),
-  manage: pagePolicy("'self'", "'unsafe-inline'"),
-}
+export const boardPolicy = pagePolicy("'self'", hashSource(listStyle))
 
 export const uiConfig: UIConfig = {
   boardTitle: 'Gatewright queues',
@@ -37,13 +37,38 @@ export const uiConfig: UIConfig = {
   hideRedisDetails: true,
 }
 
-/** The queue as the board shows it: without actions for users who may only view it. */
-export function queuesOf(queue: ApplyQueue, readOnlyMode: boolean): BullBoardQueues {
-  const description = 'One job per submission. Its run has the result.'
+/**
+ * The queue as the board shows it: without actions, because the board offers ones that make no sense here
+ * (docs/adr/0033-a-job-ends-with-its-run.md). Each job links to the page of its run.
+ */
+export function queuesOf(queue: ApplyQueue, pause: Pause | null): BullBoardQueues {
+  const description =
+    pause === null
+      ? 'One job per attempt of a submission. It shows the outcome of its run.'
+      : sentence(describePause(pause))
+  const externalJobUrl = ({ data }: { data: unknown }) => {
+    const { success, data: job } = jobData.safeParse(data)
+    return { displayText: 'Run', href: success ? runPagePath(job.run) : managePath }
+  }
   // The adapter works with either store, but its type knows queues on Redis only.
-  const adapter = new BullMQAdapter(queue as unknown as Queue, { readOnlyMode, description })
+  const adapter = new BullMQAdapter(queue as unknown as Queue, { readOnlyMode: true, description, externalJobUrl })
   return new Map([[adapter.getName(), adapter]])
 }
+
+/** The calls of the board that have a purpose here. All of them read. */
+const served: ReadonlySet<string> = new Set([
+  '/api/queues',
+  '/api/queues/:queueName/:jobId',
+  '/api/queues/:queueName/:jobId/flow',
+  '/api/queues/:queueName/:jobId/logs',
+  '/api/queues/:queueName/metrics',
+  '/api/queues/:queueName/workers',
+  '/api/job-schedulers',
+])
+
+/** Whether a route of the board is served. */
+export const isServed = ({ method, route }: AppControllerRoute): boolean =>
+  [method].flat().every((each) => each === 'get') && [route].flat().every((path) => served.has(path))
 
 /** The routes of Bull Board, below the board's path. `pages`: all answer the same page, whose script shows the right view. */
 export type Board = { readonly routes: readonly AppControllerRoute[]; readonly pages: AppViewRoute }
@@ -76,7 +101,10 @@ if (/https?:|<style|style=/.test(template))
   throw new Error('The page of @bull-board/ui has inline styles or other hosts')
 
 export function boardPage({ pages }: Board, username: string): string {
-  const miscLinks = [{ text: `${username}: log out`, url: logoutPath }]
+  const miscLinks = [
+    { text: 'Pause, resume, clear failed jobs', url: managePath },
+    { text: `${username}: log out`, url: logoutPath },
+  ]
   // In `uiConfig`, which is JSON, the board escapes `<` and `>`. The other values are constants of ours.
   const { params } = pages.handler({ basePath, uiConfig: { ...uiConfig, miscLinks } })
   return template.replace(/<%[=-] (\w+) %>/g, (_, name: string) => params[name] ?? '')

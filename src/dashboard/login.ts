@@ -12,7 +12,7 @@ import { closeSession, openSession, tokenOfSession } from './session.ts'
 
 /** @returns the user of the session; null unless its token authenticates, and its owner may view the queue */
 export async function operator(db: Db, request: FastifyRequest): Promise<Actor | null> {
-  const pk = tokenOfSession(request)
+  const pk = await tokenOfSession(db, request)
   const session = pk === undefined ? null : await actorOfSession(reader(db), { pk })
   return session !== null && allows(session.actor, 'view_queue') ? session.actor : null
 }
@@ -45,7 +45,8 @@ export async function loginRoutes(app: Api, db: Db): Promise<void> {
       return show(reply.code(403), loginPage('The user of this access token may not view the queue.'))
     // The browser reports in Origin how it reached this host; a proxy may have ended TLS.
     const secure = request.headers.origin?.startsWith('https:') === true
-    return openSession(reply, tokenPk, secure).redirect(`${basePath}/`, 303)
+    await openSession(db, reply, tokenPk, secure)
+    return reply.redirect(`${basePath}/`, 303)
   })
 
   app.get(logoutPath, open(), async (request, reply) => {
@@ -54,5 +55,10 @@ export async function loginRoutes(app: Api, db: Db): Promise<void> {
     return show(reply, logoutPage(actor.username, allows(actor, 'manage_queue')))
   })
 
-  app.post(logoutPath, open(), async (_request, reply) => closeSession(reply).redirect(loginPath, 303))
+  app.post(logoutPath, open(), async (request, reply) => {
+    const actor = await operator(db, request)
+    if (actor !== null) request.actor = actor
+    await closeSession(db, request, reply)
+    return reply.redirect(loginPath, 303)
+  })
 }

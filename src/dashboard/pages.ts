@@ -1,4 +1,7 @@
 import { icon } from '../http/icon.ts'
+import { runPath } from '../paths.ts'
+import { describePause, type Pause } from '../queue/pause.ts'
+import type { RunSummary } from '../views/run.ts'
 import { hashSource, pagePolicy } from './policy.ts'
 
 /** The dashboard's own pages. They work without JavaScript and load nothing but the icon. */
@@ -6,6 +9,8 @@ import { hashSource, pagePolicy } from './policy.ts'
 export const basePath = '/admin/queues'
 export const loginPath = `${basePath}/login/`
 export const logoutPath = `${basePath}/logout/`
+export const managePath = `${basePath}/manage/`
+export const runPagePath = (id: string): string => `${basePath}/runs/${id}/`
 export const iconPath = `${basePath}/icon.svg`
 
 const style = `
@@ -31,6 +36,11 @@ button, .button { display: block; width: 100%; padding: .625rem 1rem; font: inhe
 button:hover { background: var(--brand-over); border-color: var(--brand-over) }
 .button { margin-top: .75rem; color: var(--text); background: none; border-color: var(--line) }
 :focus-visible { outline: 3px solid var(--brand); outline-offset: 2px }
+form + form { margin-top: .75rem }
+main.wide { max-width: 44rem }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .375rem 1rem; margin: 0 0 1.5rem }
+dt { color: var(--soft) }
+dd { margin: 0; overflow-wrap: anywhere }
 .alert { margin: 0 0 1.25rem; padding: .625rem .75rem; color: var(--bad); background: var(--bad-soft); border: 1px solid var(--bad-line); border-radius: .5rem; font-size: .9375rem }
 `
 
@@ -55,12 +65,57 @@ export const logoutPage = (username: string, mayManage: boolean): string =>
   page(
     'Log out',
     `Logged in as ${username}`,
-    `<p class="hint">${mayManage ? 'You may view the queue and act on its jobs.' : 'You may view the queue, but not act on its jobs.'}</p>
+    `<p class="hint">${mayManage ? 'You may view the queue, pause and resume it, and clear its failed jobs.' : 'You may view the queue, but not act on it.'}</p>
 <form method="post" action="${logoutPath}"><button type="submit">Log out</button></form>
-<a class="button" href="${basePath}/">Back to the queue</a>`,
+${back}`,
   )
 
-const page = (title: string, subtitle: string, content: string): string => `<!doctype html>
+const back = `<a class="button" href="${basePath}/">Back to the queue</a>`
+
+export const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+
+const act = (name: string, label: string): string =>
+  `<form method="post" action="${managePath}${name}/"><button type="submit">${label}</button></form>`
+
+type QueueState = { readonly pause: Pause | null; readonly failed: number; readonly mayManage: boolean }
+
+/** Whether the queue is paused, and what an operator may do about it. */
+export function managePage({ pause, failed, mayManage }: QueueState): string {
+  const state =
+    pause === null
+      ? '<p>The queue is not paused: workers take its jobs.</p>'
+      : `<p class="alert" role="alert">${escaped(sentence(describePause(pause)))} Submissions are answered with 503.</p>`
+  const jobs = `<p>${failed} failed jobs. Clearing the list removes the jobs, not their runs.</p>`
+  const buttons = [
+    pause === null ? act('pause', 'Pause the queue') : act('resume', 'Resume the queue'),
+    ...(failed > 0 ? [act('clear', 'Clear the failed jobs')] : []),
+  ]
+  const hint = '<p class="hint">Acting on the queue needs the permission manage_queue.</p>'
+  return page('Pause or clear', 'State of the queue', `${state}${jobs}${mayManage ? buttons.join('\n') : hint}${back}`)
+}
+
+/** What became of a submission. */
+export function runPage(run: RunSummary): string {
+  const rows = Object.entries({
+    State: run.state,
+    Applied: run.applied === true ? 'yes' : run.finished_at === null ? 'not known yet' : 'no',
+    Reason: run.reason ?? '',
+    Log: run.logs.join('\n'),
+    Submitter: run.submitter_name ?? '',
+    Request: run.request_id,
+    Attempts: String(run.attempts),
+    Recorded: run.created_at,
+    Finished: run.finished_at ?? '',
+    Address: runPath(run.id),
+  }).filter(([, value]) => value !== '')
+  const list = rows.map(([name, value]) => `<dt>${name}</dt><dd>${escaped(value).replaceAll('\n', '<br>')}</dd>`)
+  return page('Run', run.title, `<dl>${list.join('\n')}</dl>${back}`, 'wide')
+}
+
+export const messagePage = (title: string, text: string): string =>
+  page(title, title, `<p class="alert" role="alert">${escaped(text)}</p>${back}`)
+
+const page = (title: string, subtitle: string, content: string, width = ''): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -71,7 +126,7 @@ const page = (title: string, subtitle: string, content: string): string => `<!do
 <style>${style}</style>
 </head>
 <body>
-<main>
+<main class="${width}">
 <header>${icon.replace('<svg', '<svg aria-hidden="true"')}<div><h1>Gatewright queues</h1><p>${escaped(subtitle)}</p></div></header>
 ${content}
 </main>

@@ -5,20 +5,23 @@ import type { Db } from '../db/client.ts'
 import type { Keyring } from '../db/seal.ts'
 import { catalogue, Problem } from '../errors.ts'
 import { denied } from '../http/access.ts'
+import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { icon } from '../http/icon.ts'
 import { allows } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
-import { boardFiles, boardPage, boardPolicies, openBoard, queuesOf, uiConfig } from './board.ts'
+import { readPause } from '../queue/pause.ts'
+import { boardFiles, boardPage, boardPolicy, isServed, openBoard, queuesOf, uiConfig } from './board.ts'
 import { listFiles } from './files.ts'
 import { loginRoutes, operator } from './login.ts'
+import { manageRoutes } from './manage.ts'
 import { isReading, isSameOrigin } from './origin.ts'
 import { basePath, iconPath, loginPath } from './pages.ts'
 import { pagePolicy } from './policy.ts'
 
 /**
- * /admin/queues/: Bull Board for operators, behind our login. `view_queue` permits viewing, `manage_queue` permits
- * actions. No action changes stored data: a job only names a run, and the row of the run decides.
+ * /admin/queues/: Bull Board for operators, behind our login. `view_queue` permits viewing, `manage_queue` permits the
+ * acts of `manage.ts`. No act changes a run: a job only names it, and its row decides.
  */
 
 type Parts = { readonly db: Db; readonly keyring: Keyring; readonly queue: ApplyQueue }
@@ -34,9 +37,10 @@ export function dashboardRoutes(app: Api, { db, keyring, queue }: Parts): void {
       if (!isReading(method) && !isSameOrigin(headers.origin, headers.host))
         throw new Problem('permission_denied', 'This takes a request from a page of this host.')
     })
-    scope.setErrorHandler((error, _request, reply) => {
+    scope.setErrorHandler((error, request, reply) => {
       if (!(error instanceof Problem)) throw error
       const { code, message } = error
+      noteFailure(request, error, catalogue[code])
       // The board shows `error`; the rest is what every other path answers.
       return reply
         .code(catalogue[code])
@@ -70,14 +74,13 @@ async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<void> {
       throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
     }
     request.actor = actor
-    // Does not depend on what the board permits.
     if (!isReading(request.method) && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
   })
 
   const board = openBoard()
   for (const path of [board.pages.route].flat())
     app.get(`${basePath}${path}`, { config, schema }, async ({ actor }, reply) => {
-      reply.helmet(allows(actor, 'manage_queue') ? boardPolicies.manage : boardPolicies.view)
+      reply.helmet(boardPolicy)
       return reply.type('text/html; charset=utf-8').send(boardPage(board, actor.username))
     })
 
@@ -93,23 +96,25 @@ async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<void> {
       .send(await readFile(file.path))
   })
 
-  const queues = { view: queuesOf(queue, true), manage: queuesOf(queue, false) }
-  for (const { method, route, handler } of board.routes)
+  for (const { route, handler } of board.routes.filter(isServed))
     for (const path of [route].flat())
-      app.route({
-        method: [method].flat().map((each) => each.toUpperCase()),
-        url: `${basePath}${path}`,
-        config,
-        schema,
-        handler: async ({ actor, params, query, body, log }, reply) => {
-          const seen = allows(actor, 'manage_queue') ? queues.manage : queues.view
-          const request = { queues: seen, uiConfig, params, query, body: Object(body), headers: {} }
-          const answer = await Promise.resolve(handler(request)).catch((error: unknown) => {
-            log.warn({ err: error }, 'the queue did not answer the dashboard')
-            const reason = error instanceof Error ? error.message : error
-            throw new Problem('unavailable', `The queue is away, or refused: ${reason}`, { cause: error })
-          })
-          return reply.code(answer.status ?? 200).send(answer.body)
-        },
+      app.get(`${basePath}${path}`, { config, schema }, async ({ params, query }, reply) => {
+        const queues = queuesOf(queue, await readPause(queue, db))
+        const request = { queues, uiConfig, params, query, body: {}, headers: {} }
+        const answer = await Promise.resolve(handler(request)).catch((error: unknown) => {
+          const reason = error instanceof Error ? error.message : error
+          throw new Problem('unavailable', `The queue is away, or refused: ${reason}`, { cause: error })
+        })
+        return reply.code(answer.status ?? 200).send(answer.body)
       })
+  // Everything else that the board can do has no purpose here.
+  app.route({
+    method: ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'],
+    url: `${basePath}/api/*`,
+    config,
+    handler: async () => {
+      throw new Problem('not_found', 'There is nothing here.')
+    },
+  })
+  await manageRoutes(app, db, queue)
 }

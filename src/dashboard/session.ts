@@ -1,20 +1,37 @@
+import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Db } from '../db/client.ts'
 import { basePath } from './pages.ts'
 
 /**
- * A session is a signed cookie with the pk of its token, and its expiry; the server stores nothing. Each request checks
- * the token, its owner and the owner's permissions again, so a session never outlives them.
+ * A session is a row, named by a signed cookie with its expiry. Each request checks the row, its token, the token's owner
+ * and the owner's permissions again, so a session never outlives them. Logging out deletes the row.
  */
 
 /** A working day. */
 export const sessionLifetimeS = 8 * 3_600
 
+/** Of one token. One more ends the oldest. */
+const maxSessions = 10
+
 const cookieName = 'gatewright_queues'
 const nowS = () => Math.floor(Date.now() / 1_000)
 
 /** @param secure whether the cookie is for TLS alone */
-export const openSession = (reply: FastifyReply, tokenPk: string, secure: boolean): FastifyReply =>
-  reply.setCookie(cookieName, `${tokenPk}.${nowS() + sessionLifetimeS}`, {
+export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, secure: boolean): Promise<void> {
+  const pk = randomUUID()
+  const expiry = nowS() + sessionLifetimeS
+  const surplus = await db.dashboardSession.findMany({
+    where: { tokenPk },
+    orderBy: { expires: 'desc' },
+    skip: maxSessions - 1,
+    select: { pk: true },
+  })
+  await db.dashboardSession.deleteMany({
+    where: { OR: [{ expires: { lt: new Date() } }, { pk: { in: surplus.map((each) => each.pk) } }] },
+  })
+  await db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(expiry * 1_000) } })
+  void reply.setCookie(cookieName, `${pk}.${expiry}`, {
     path: basePath,
     httpOnly: true,
     sameSite: 'strict',
@@ -22,12 +39,24 @@ export const openSession = (reply: FastifyReply, tokenPk: string, secure: boolea
     maxAge: sessionLifetimeS,
     signed: true,
   })
+}
 
-export const closeSession = (reply: FastifyReply): FastifyReply => reply.clearCookie(cookieName, { path: basePath })
+/** Ends the session on the server too: a copy of its cookie is worth nothing. */
+export async function closeSession(db: Db, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const pk = sessionOf(request)
+  if (pk !== undefined) await db.dashboardSession.deleteMany({ where: { pk } })
+  void reply.clearCookie(cookieName, { path: basePath })
+}
 
-/** @returns the pk of the token; undefined for a missing, altered or expired session alike */
-export function tokenOfSession(request: FastifyRequest): string | undefined {
+/** @returns the pk of the session's token; undefined for a missing, altered, expired or ended session alike */
+export async function tokenOfSession(db: Db, request: FastifyRequest): Promise<string | undefined> {
+  const pk = sessionOf(request)
+  if (pk === undefined) return undefined
+  return (await db.dashboardSession.findUnique({ where: { pk }, select: { tokenPk: true } }))?.tokenPk
+}
+
+function sessionOf(request: FastifyRequest): string | undefined {
   const { valid, value } = request.unsignCookie(request.cookies[cookieName] ?? '')
-  const [, pk, expiry] = /^([\da-f-]{36})\.(\d{1,12})$/.exec(valid ? value : '') ?? []
+  const [, pk, expiry] = /^([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\.(\d{1,12})$/.exec(valid ? value : '') ?? []
   return Number(expiry) > nowS() ? pk : undefined
 }

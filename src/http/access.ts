@@ -48,7 +48,9 @@ export function guardRoutes(app: FastifyInstance, db: Db, known: ReadonlySet<str
   app.addHook('onRequest', async (request) => {
     const { permission } = request.routeOptions.config
     if (permission === 'anyone' || request.is404) return
-    request.actor = await impersonate(db, await authenticate(actorOf, request), request.headers['impersonate-user'])
+    // First the real user, so that the log names the user of a request that is refused.
+    request.actor = await authenticate(actorOf, request)
+    request.actor = await impersonate(db, request.actor, request.headers['impersonate-user'])
     if (permission === undefined || permission === 'authenticated') return
     if (permission === 'superuser') {
       if (!request.actor.isSuperuser) throw new Problem('permission_denied', 'Only a superuser may do this.')

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { check } from '../apply/check.ts'
 import { reader } from '../db/engine-tx.ts'
 import { ErrorList, Problem } from '../errors.ts'
+import { uuid7 } from '../ids.ts'
 import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Run } from '../runs/ledger.ts'
@@ -35,27 +36,34 @@ export const applyDocument = {
   answerHeaders: ['Content-Location'],
 } satisfies Documented
 
-type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id'> & { readonly query: z.infer<typeof applyQuery> }
+type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission'> & {
+  readonly query: z.infer<typeof applyQuery>
+}
 
 type Apply = {
   /** For the metrics: the provider's kind, or `blueprint`; undefined when the body names no known one. */
   readonly kind: string | undefined
   /** Reads the body. @throws {Problem} when it is refused */
-  read(): { readonly plan: Plan; readonly submission: Submission }
+  read(): { readonly plan: Plan; readonly submission: Omit<Submission, 'id'> }
 }
 
 /** Checks a submission, records it, waits for its run, and answers. */
 export async function serveApply(
   { submitter, metrics }: { readonly submitter: Submitter; readonly metrics: Metrics },
-  { actor, headers, query, id: requestId }: ApplyRequest,
+  request: ApplyRequest,
   reply: FastifyReply,
   { kind, read }: Apply,
 ): Promise<z.infer<typeof applyAnswer>> {
+  const { actor, headers, query, id: requestId } = request
   const { id, run } = await countApply(metrics, { kind, reply }, async () => {
     refuseUnbuilt(headers, query)
     const { plan, submission } = read()
+    const { title } = submission
+    request.submission = { run: null, title }
     await check(reader(submitter.db), submitter.engine, plan, actor, submission.conditions)
-    return submit(submitter, submission, actor, requestId)
+    const id = uuid7()
+    request.submission = { run: id, title }
+    return submit(submitter, { ...submission, id }, actor, requestId)
   })
   return answerApply(reply, id, run)
 }
@@ -68,6 +76,7 @@ function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.i
   }
   reply.header('Content-Location', runPath(id))
   throwIfNotOk(run)
+  if (run.reason !== null) reply.request.failure = { code: run.reason }
   return { applied: run.applied === true, logs: [...run.logs] }
 }
 

@@ -60,7 +60,7 @@ export function openMetrics() {
     }),
     jobs: new Gauge({
       name: 'gatewright_jobs',
-      help: 'Jobs in the queue by state. One is always delayed: the next probe.',
+      help: 'Jobs in the queue by state. One is always delayed: the next probe; the others wait to try their run again.',
       labelNames: ['state'],
       registers,
     }),
@@ -98,6 +98,7 @@ export async function countApply<Submitted extends { run: Run | Undecided }>(
   { kind, reply }: { kind: string | undefined; reply: FastifyReply },
   work: () => Promise<Submitted>,
 ): Promise<Submitted> {
+  reply.request.submission = { run: null, title: null }
   const count = ({ result, reason }: Outcome) => {
     metrics.applies.inc({ kind: kind ?? 'unknown', result, reason })
     metrics.applySeconds.observe({ result }, reply.elapsedTime / 1_000)

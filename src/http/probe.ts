@@ -1,17 +1,17 @@
 import pTimeout from 'p-timeout'
 
 /** A readiness request runs several at once and must end within a second. */
-const answerWithinMs = 700
+const quickMs = 700
 /** After this time a pending question is asked again: its connection may be dead. */
 const openAtMostMs = 5_000
 
 /**
- * Asks a part that may hang. Callers wait at most 700 ms and join a question that is already pending. Anyone may send
+ * Asks a part that may hang. Callers wait at most 700 ms, unless told otherwise, and join a question that is already pending. Anyone may send
  * probes, and still a part that is away gets at most one question in five seconds.
  *
  * @throws what `ask` throws, or an error when no answer came in time
  */
-export function probe<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quickMs): () => Promise<Answer> {
   let open: { answer: Promise<Answer>; since: number } | undefined
 
   function join(): Promise<Answer> {

@@ -1,7 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { CommitUnknown } from '../db/client.ts'
-import { failureCode, statementProblem } from '../db/errors.ts'
-import { catalogue, type FieldErrors, Problem } from '../errors.ts'
+import { statementProblem } from '../db/errors.ts'
+import { catalogue, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
+import { fieldsOf, noteFailure } from './access-log.ts'
 import { bodyLimits } from './body.ts'
 
 /** The one place that turns an error into an answer. */
@@ -27,23 +28,51 @@ const fastifyProblems: Readonly<Record<string, () => Problem>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Problem('unsupported_media_type', 'Send application/json.'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
     new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
+  FST_ERR_CTP_INVALID_JSON_BODY: () => new Problem('invalid_json', 'The body is not valid JSON.'),
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => new Problem('invalid_json', 'The body is empty.'),
   FST_ERR_BAD_URL: () => new Problem('not_found', 'There is nothing here.'),
   FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
+}
+
+/** Every other refusal of Fastify or of a plugin, by its status. */
+const otherRefusals: Readonly<Record<number, ProblemCode>> = {
+  404: 'not_found',
+  405: 'method_not_allowed',
+  408: 'too_slow',
+  413: 'too_large',
+  414: 'not_found',
+  415: 'unsupported_media_type',
+  429: 'too_many_requests',
+  431: 'headers_too_large',
+}
+
+/** @returns undefined for an error that is no refusal of the request */
+function refusalOf(error: unknown): Problem | undefined {
+  const { code = '', statusCode = 0, message = '' } = error instanceof Error ? (error as Partial<FastifyError>) : {}
+  const made = fastifyProblems[code]?.()
+  if (made !== undefined) return made
+  if (!code.startsWith('FST_') || statusCode < 400 || statusCode > 499) return undefined
+  return new Problem(otherRefusals[statusCode] ?? 'invalid_http', message, { cause: error })
 }
 
 function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error
   if (error === request.raw.errored) {
     // The client is gone, so this line is the only trace.
-    request.log.info({ method: request.method, route: request.routeOptions.url }, 'the request broke off')
+    const facts = {
+      ...fieldsOf(request),
+      code: 'invalid_json',
+      method: request.method,
+      route: request.routeOptions.url,
+    }
+    request.log.info(facts, 'the request broke off')
     return new Problem('invalid_json', 'The request broke off before its body was whole.')
   }
   const known = isOfDatabase(error) ? statementProblem(error) : error
   if (known instanceof Problem) return known
-  const code = (error as Partial<FastifyError>).code
-  const made = fastifyProblems[code ?? '']?.()
-  if (made !== undefined) return made
-  request.log.error({ err: error }, 'unexpected error')
+  const refusal = refusalOf(error)
+  if (refusal !== undefined) return refusal
+  request.log.error({ ...fieldsOf(request), code: 'server_error', err: error }, 'unexpected error')
   return new Problem('server_error', `Something went wrong inside. Ask for request ${request.id}.`, { cause: error })
 }
 
@@ -56,9 +85,7 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
   const status = catalogue[code]
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
-  if (status === 500) request.log.warn({ err: problem, code }, message)
-  // An outage refuses many requests: their lines have no stack.
-  if (status === 503) request.log.warn({ code, cause: failureCode(problem.cause) }, message)
+  noteFailure(request, problem, status)
   return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields }))
 }
 

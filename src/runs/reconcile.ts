@@ -5,7 +5,7 @@ import { isTransient } from '../db/errors.ts'
 import { locks } from '../db/locks.ts'
 import { execute, query } from '../db/raw.ts'
 import { addUp } from '../db/row-counts.ts'
-import type { Logger } from '../log.ts'
+import type { Logger, SubmissionFields } from '../log.ts'
 import { readBacklog } from './backlog.ts'
 import { notifyEnded } from './ledger.ts'
 import { type Life, live, maxAttempts, patienceS, type RunEvent } from './life.ts'
@@ -31,7 +31,14 @@ const erasedAtOnce = 1_000
 /** Seconds by the number of attempts. SQL compares them, so that runs that must wait longer do not fill the batch. */
 const patience = Array.from({ length: maxAttempts + 1 }, (_, attempts) => patienceS(attempts))
 
-const overdueRow = z.object({ id: z.guid(), title: z.string(), attempts: z.int() })
+const overdueRow = z.object({
+  id: z.guid(),
+  title: z.string(),
+  attempts: z.int(),
+  request: z.string(),
+  user: z.string().nullable(),
+  realUser: z.string().nullable(),
+})
 const idRow = z.object({ id: z.guid() })
 
 type Overdue = z.output<typeof overdueRow>
@@ -62,7 +69,7 @@ export async function reconcile(db: Db, { enqueue, isQueued }: RunQueue, log: Lo
   // All are tried, although one may fail.
   const added = await Promise.allSettled(
     toEnqueue.map((run) => {
-      log.warn({ run: run.id, attempt: run.next.attempts }, 'enqueueing a run again')
+      log.warn({ ...fieldsOf(run), code: null, attempt: run.next.attempts }, 'enqueueing a run again')
       return enqueue(run, run.next.attempts)
     }),
   )
@@ -76,13 +83,23 @@ export async function reconcile(db: Db, { enqueue, isQueued }: RunQueue, log: Lo
   if (failure !== undefined) throw failure.reason
 }
 
+const fieldsOf = ({ request, id, title, user, realUser }: Overdue): Omit<SubmissionFields, 'code'> => ({
+  request,
+  run: id,
+  title,
+  user,
+  real_user: realUser,
+})
+
 /** Queued runs that have waited for long. None for a worker that is not elected. */
 function overdue(db: Db): Promise<Overdue[]> {
   return transaction(db, async (tx) => {
     if (!(await isElected(tx))) return []
     // SKIP LOCKED: a worker works on a locked run.
     return query(tx, overdueRow, {
-      text: `SELECT id, title, attempts FROM runs
+      text: `SELECT id, title, attempts, request_id AS request,
+          (SELECT username FROM users WHERE pk = submitter_pk) AS "user",
+          options -> 'impersonator' ->> 'username' AS "realUser" FROM runs
         WHERE state = 'queued' AND enqueued_at < now() - make_interval(secs => ($1::float8[])[attempts + 1])
         ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
       values: [patience, batch],
@@ -137,9 +154,11 @@ async function save(db: Db, runs: readonly Decided[], log: Logger): Promise<Deci
       runs.filter(({ next }) => next.state === 'failed'),
     ),
   ])
-  for (const { id } of failed) {
-    notifyEnded(db, id)
-    log.error({ run: id, attempts: maxAttempts }, 'a run failed: no worker finished it')
+  const ended = new Set(failed.map(({ id }) => id))
+  for (const run of runs.filter(({ id }) => ended.has(id))) {
+    notifyEnded(db, run.id)
+    const outcome = { code: 'unavailable', state: 'failed', applied: false, attempts: run.attempts }
+    log.error({ ...fieldsOf(run), ...outcome }, 'run ended: no worker finished it')
   }
   return counted.filter(({ attempts, next }) => next.attempts > attempts)
 }

@@ -4,8 +4,7 @@ import { inTime } from '../db/in-time.ts'
 import type { Blueprint } from '../document/document.ts'
 import { print } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
-import { uuid7 } from '../ids.ts'
-import type { Logger } from '../log.ts'
+import { causeOf, type Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import type { Backlog } from './backlog.ts'
@@ -22,10 +21,12 @@ export type Submitter = {
   readonly enqueue: Enqueue
   readonly log: Logger
   readonly applyWaitMs: number
+  /** Why no worker takes anything, when the queue is paused; null when it is not, and when that is not known. */
+  readonly whyPaused: () => Promise<string | null>
 }
 
 /** A document that was checked and has no error. */
-export type Submission = Pick<NewRun, 'title' | 'kind' | 'slug'> & {
+export type Submission = Pick<NewRun, 'id' | 'title' | 'kind' | 'slug'> & {
   readonly blueprint: Blueprint
   readonly conditions: Conditions
 }
@@ -56,47 +57,62 @@ export async function submit(
 async function recordAndWait(
   submitter: Submitter,
   { blueprint, ...submission }: Submission,
-  { pk: submitterPk, impersonator }: Actor,
+  { pk: submitterPk, username, impersonator }: Actor,
   requestId: string,
 ): Promise<Submitted> {
-  const { db, engine, runs, enqueue, log, applyWaitMs } = submitter
-  const id = uuid7()
-  const run: NewRun = { ...submission, id, submitterPk, impersonator, requestId, blueprint: print(blueprint) }
+  const { db, engine, runs, enqueue, log, applyWaitMs, whyPaused } = submitter
+  const { id, title } = submission
+  const fields = { request: requestId, run: id, title, user: username, real_user: impersonator?.username ?? null }
+  const run: NewRun = { ...submission, submitterPk, impersonator, requestId, blueprint: print(blueprint) }
   try {
     await inTime(recordRun(db, engine.keyring, run))
   } catch (error) {
-    return await cancelUnrecorded(submitter, run, statementProblem(error))
+    return await cancelUnrecorded(submitter, run, fields, statementProblem(error))
   }
   // Subscribes before the job is added: the worker may finish first.
   const stop = new AbortController()
   const awaited = awaitEnd(db, runs, id, { budgetMs: applyWaitMs, stop: stop.signal })
-  let why = `no worker took it within ${applyWaitMs / 1_000} s`
-  await enqueue(run, 1).catch((error: unknown) => {
-    log.warn({ run: id, err: error }, 'the run could not be enqueued')
-    why = 'the queue is away'
+  let failure: Why | undefined
+  await enqueue(run, 1).catch((cause: unknown) => {
+    log.debug({ ...fields, code: 'unavailable', cause: causeOf(cause) }, 'the run could not be enqueued')
+    failure = { why: 'the queue is away', cause }
     stop.abort()
   })
-  return outcome(id, await awaited, why)
+  const end = await awaited
+  if (end !== 'cancelled') return outcome(id, end, {})
+  return outcome(
+    id,
+    end,
+    failure ?? { why: (await whyPaused()) ?? `no worker took it within ${applyWaitMs / 1_000} s` },
+  )
 }
 
+/** Why it was cancelled, for its submitter, and the error behind it, for the log. */
+type Why = { readonly why?: string; readonly cause?: unknown }
+
 /** The row may exist all the same, or arrive later. It is cancelled, so that no worker applies it. */
-async function cancelUnrecorded({ db, engine, log }: Submitter, run: NewRun, error: unknown): Promise<Submitted> {
+async function cancelUnrecorded(
+  { db, engine, log }: Submitter,
+  run: NewRun,
+  fields: object,
+  error: unknown,
+): Promise<Submitted> {
   if (refusesWrites(error)) throw cancelled('the database accepts no changes', { retryAfterS: 5, cause: error })
   if (!isConnectionLost(error) || didNotHappen(error)) throw error
-  log.warn({ run: run.id, err: error }, 'the connection was lost while recording')
+  log.debug({ ...fields, code: 'unavailable', cause: causeOf(error) }, 'the connection was lost while recording')
   const why = 'the database went away'
   const awaited = await cancelOrRead(db, run.id, (tx) =>
     recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
   )
-  return outcome(run.id, awaited, why)
+  return outcome(run.id, awaited, { why, cause: error })
 }
 
-function outcome(id: string, run: WaitResult, why: string): Submitted {
+function outcome(id: string, run: WaitResult, { why = 'it was cancelled', cause }: Why): Submitted {
   if (run === 'locked' || run === 'unknown') return { id, run }
   if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }
   const reasons = { cancelled: why, vanished: 'the database crashed and lost it' }
   const reason = typeof run === 'object' ? 'it was cancelled' : reasons[run]
-  throw cancelled(reason, { retryAfterS: 1 })
+  throw cancelled(reason, { retryAfterS: 1, cause })
 }
 
 const cancelled = (why: string, facts: { retryAfterS: number; cause?: unknown }): Problem =>

@@ -1,52 +1,46 @@
 import type { InjectOptions } from 'fastify'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openBoard } from '../../src/dashboard/board.ts'
+import { acts } from '../../src/dashboard/acts.ts'
+import { isServed, openBoard } from '../../src/dashboard/board.ts'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
+import { type Dashboard, dashboardOf, form, host, login, origin } from '../support/dashboard.ts'
 import { example, type Installation, installation } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 
-const host = '127.0.0.1:9000'
-const origin = `http://${host}`
-const login = '/admin/queues/login/'
-const form = 'application/x-www-form-urlencoded'
-
 let service: Installation
+let dashboard: Dashboard
 let viewer: Made
 let manager: Made
-/** Every call of the board, with values for its parameters. */
-let calls: { method: 'get' | 'post' | 'put' | 'patch'; url: string }[]
+/** Every call of the board and every act, with values for its parameters. */
+let calls: { method: 'get' | 'post' | 'put' | 'patch'; url: string; served: boolean }[]
+const pages = ['/admin/queues/', '/admin/queues/manage/', '/admin/queues/logout/']
+const act = (name: keyof typeof acts) => `/admin/queues/manage/${name}/`
 
 beforeAll(async () => {
   service = await installation()
+  dashboard = dashboardOf(service)
   viewer = await service.make.user({ permissions: ['view_queue'] })
   manager = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
   await service.admin.put(applyPath, await example('oauth2'))
   const filled = (route: string) =>
     `/admin/queues${route.replace(':queueName', 'apply').replace(':queueStatus', 'completed').replace(/:\w+/g, 'run-x-1')}`
-  calls = openBoard().routes.flatMap(({ method, route }) =>
-    [route].flat().flatMap((path) => [method].flat().map((each) => ({ method: each, url: filled(path) }))),
+  calls = openBoard().routes.flatMap((each) =>
+    [each.route]
+      .flat()
+      .flatMap((path) => [each.method].flat().map((method) => ({ method, url: filled(path), served: isServed(each) }))),
   )
 })
 
-const send = ({ headers, ...request }: InjectOptions) =>
-  service.app.inject({ ...request, headers: { host, ...headers } })
+const send = (request: InjectOptions) => dashboard.send(request)
+const logIn = (token: string, headers?: Record<string, string>) => dashboard.logIn(token, headers)
+const session = (token: string) => dashboard.session(token)
 
-const logIn = (token: string, headers: Record<string, string> = { origin }) =>
-  send({
-    method: 'POST',
-    url: login,
-    headers: { 'content-type': form, ...headers },
-    payload: new URLSearchParams({ access_token: token }).toString(),
-  })
-
-async function session(token: string): Promise<string> {
-  const { headers } = await logIn(token)
-  return String(headers['set-cookie']).split(';', 1).join()
-}
-
-const changes = () => calls.filter(({ method }) => method !== 'get')
+const changes = () => [
+  ...calls.filter(({ method }) => method !== 'get'),
+  ...Object.keys(acts).map((name) => ({ method: 'post' as const, url: `/admin/queues/manage/${name}/`, served: true })),
+]
 
 describe('without a session', () => {
   test("pages and files lead to the login, the board's own calls are 401", async () => {
@@ -58,6 +52,8 @@ describe('without a session', () => {
       '/admin/queues/job-schedulers',
       '/admin/queues/static/images/logo.svg',
       '/admin/queues/logout/',
+      '/admin/queues/manage/',
+      '/admin/queues/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/',
     ]) {
       const { statusCode, headers, body } = await send({ method: 'GET', url })
       expect([url, statusCode, headers.location, body]).toEqual([url, 303, login, ''])
@@ -158,35 +154,30 @@ describe('acting', () => {
     expect(await service.queue.getJobCounts('completed')).toEqual({ completed: 1 })
   })
 
-  test('works for a user who may, with and without a body', async () => {
-    const headers = { origin, cookie: await session(manager.token) }
-    const pause = await send({ method: 'PUT', url: '/admin/queues/api/queues/apply/pause', headers })
-    expect([pause.statusCode, await service.queue.isPaused()]).toEqual([200, true])
-    const resume = await send({ method: 'PUT', url: '/admin/queues/api/queues/apply/resume', headers })
-    expect([resume.statusCode, await service.queue.isPaused()]).toEqual([200, false])
-    const limit = await send({
-      method: 'PUT',
-      url: '/admin/queues/api/queues/apply/concurrency',
-      headers,
-      payload: { concurrency: 3 },
-    })
-    expect([limit.statusCode, await service.queue.getGlobalConcurrency()]).toEqual([200, 3])
-    const wrong = await send({
-      method: 'PUT',
-      url: '/admin/queues/api/queues/apply/concurrency',
-      headers,
-      payload: { concurrency: 'many' },
-    })
-    expect(wrong.statusCode).toBe(400)
+  test('what has no purpose here is not served, call by call', async () => {
+    const cookie = await session(manager.token)
+    const others = calls.filter(({ served, url }) => !served && url.includes('/api/queues'))
+    expect(others.map(({ url }) => url).join()).toMatch(/add.*retry.*promote.*concurrency.*rate-limit.*obliterate/)
+    const before = await service.queue.getJobCounts()
+    for (const { method, url } of others) {
+      const { statusCode, body } = await send({ method, url, headers: { origin, cookie } })
+      expect([method, url, statusCode]).toEqual([method, url, 404])
+      if (method !== 'get') expect(JSON.parse(body)).toMatchObject({ code: 'not_found' })
+    }
+    expect(await service.queue.getJobCounts()).toEqual(before)
+    expect(await service.queue.isPaused()).toBe(false)
   })
 
   test('ends with the permission', async () => {
     const demoted = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const cookie = await session(demoted.token)
     const view = () => send({ method: 'GET', url: '/admin/queues/api/queues', headers: { cookie } })
-    expect((await view()).json()).toMatchObject({ queues: [{ name: 'apply', readOnlyMode: false }] })
+    const act = () => send({ method: 'POST', url: '/admin/queues/manage/resume/', headers: { origin, cookie } })
+    expect((await act()).statusCode).toBe(303)
+    expect((await view()).json()).toMatchObject({ queues: [{ name: 'apply', readOnlyMode: true }] })
     const [role] = await service.db.groupRole.findMany({ where: { groupPk: demoted.group } })
     await service.db.role.update({ where: { pk: role?.rolePk ?? '' }, data: { permissions: ['view_queue'] } })
+    expect((await act()).statusCode).toBe(403)
     expect((await view()).json()).toMatchObject({ queues: [{ name: 'apply', readOnlyMode: true }] })
     await service.db.role.update({ where: { pk: role?.rolePk ?? '' }, data: { permissions: [] } })
     expect((await view()).statusCode).toBe(401)
@@ -207,11 +198,11 @@ describe('a session ends at its next request when the token it was made with', (
     const owner = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const { pk } = await token().findFirstOrThrow({ where: { userPk: owner.pk } })
     const cookie = await session(owner.token)
-    const ask = (url: string, method: 'GET' | 'PUT' = 'GET') => send({ method, url, headers: { origin, cookie } })
+    const ask = (url: string, method: 'GET' | 'POST' = 'GET') => send({ method, url, headers: { origin, cookie } })
     expect((await ask('/admin/queues/api/queues')).statusCode).toBe(200)
     await end({ pk }, owner)
     expect((await ask('/admin/queues/api/queues')).statusCode).toBe(401)
-    expect((await ask('/admin/queues/api/queues/apply/pause', 'PUT')).statusCode).toBe(401)
+    expect((await ask(act('pause'), 'POST')).headers.location).toBe(login)
     expect(await service.queue.isPaused()).toBe(false)
     for (const url of ['/admin/queues/', '/admin/queues/logout/'])
       expect([url, (await ask(url)).headers.location]).toEqual([url, login])
@@ -233,7 +224,7 @@ describe('a session ends at its next request when the token it was made with', (
 describe('every answer', () => {
   test('forbids frames, other hosts, sniffing and caching', async () => {
     const cookie = await session(viewer.token)
-    for (const url of [login, '/admin/queues/', '/admin/queues/logout/', '/admin/queues/api/queues']) {
+    for (const url of [login, ...pages, '/admin/queues/api/queues']) {
       const { headers } = await send({ method: 'GET', url, headers: url === login ? {} : { cookie } })
       expect(headers).toMatchObject({
         'cache-control': 'no-store',

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Signer } from '@fastify/cookie'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sessionLifetimeS } from '../../src/dashboard/session.ts'
@@ -6,14 +7,17 @@ import type { Made } from '../support/make.ts'
 
 let service: Installation
 let viewer: Made
-let token: string
+/** The key of a session of the viewer. */
+let pk: string
 /** As the server signs it. */
 let sign: (claim: string) => string
 
 beforeAll(async () => {
   service = await installation({ workers: 'none' })
   viewer = await service.make.user({ permissions: ['view_queue'] })
-  token = (await service.db.token.findFirstOrThrow({ where: { userPk: viewer.pk } })).pk
+  const { pk: tokenPk } = await service.db.token.findFirstOrThrow({ where: { userPk: viewer.pk } })
+  pk = randomUUID()
+  await service.db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(Date.now() + 60_000) } })
   const signer = new Signer(service.engine.keyring.derive('dashboard session'))
   sign = (claim) => signer.sign(claim)
 })
@@ -26,7 +30,7 @@ async function statusWith(value: string): Promise<number> {
   return (await service.app.inject({ url: '/admin/queues/', headers: { cookie } })).statusCode
 }
 
-test('the cookie names the token and its expiry, signed, and not the access token', async () => {
+test('the cookie names the session and its expiry, signed, and not the access token', async () => {
   const host = '127.0.0.1:9000'
   const answer = await service.app.inject({
     method: 'POST',
@@ -35,38 +39,43 @@ test('the cookie names the token and its expiry, signed, and not the access toke
     payload: new URLSearchParams({ access_token: viewer.token }).toString(),
   })
   const [cookie] = answer.cookies
-  const [pk, expiry = ''] = cookie?.value.split('.') ?? []
-  expect(pk).toBe(token)
+  const [named = '', expiry = ''] = cookie?.value.split('.') ?? []
+  const { expires, token } = await service.db.dashboardSession.findUniqueOrThrow({
+    where: { pk: named },
+    include: { token: true },
+  })
+  expect([expires.getTime(), token.userPk]).toEqual([Number(expiry) * 1_000, viewer.pk])
   expect(Math.abs(Number(expiry) - nowS() - sessionLifetimeS)).toBeLessThan(60)
-  expect(cookie?.value).toBe(sign(`${pk}.${expiry}`))
+  expect(cookie?.value).toBe(sign(`${named}.${expiry}`))
   expect(String(answer.headers['set-cookie'])).not.toContain(viewer.token)
   expect(await statusWith(cookie?.value ?? '')).toBe(200)
 })
 
 test('a session lasts until it expires', async () => {
-  expect(await statusWith(sign(`${token}.${nowS() + 60}`))).toBe(200)
-  expect(await statusWith(sign(`${token}.${nowS()}`))).toBe(303)
-  expect(await statusWith(sign(`${token}.1800`))).toBe(303)
+  expect(await statusWith(sign(`${pk}.${nowS() + 60}`))).toBe(200)
+  expect(await statusWith(sign(`${pk}.${nowS()}`))).toBe(303)
+  expect(await statusWith(sign(`${pk}.1800`))).toBe(303)
 })
 
 describe('a cookie is refused that', () => {
   const later = () => String(nowS() + 60)
-  const valid = () => sign(`${token}.${later()}`)
+  const valid = () => sign(`${pk}.${later()}`)
   const signatureOf = (value: string) => value.slice(value.lastIndexOf('.') + 1)
   test.each<[string, () => string]>([
     ['is empty', () => ''],
-    ['has no signature', () => `${token}.${later()}`],
-    ['has an empty signature', () => `${token}.${later()}.`],
-    ['names another token', () => valid().replace(/^./, (first) => (first === '0' ? '1' : '0'))],
-    ['expires later than was signed', () => `${token}.${Number(later()) + 1}.${signatureOf(valid())}`],
+    ['has no signature', () => `${pk}.${later()}`],
+    ['has an empty signature', () => `${pk}.${later()}.`],
+    ['names another session', () => valid().replace(/^./, (first) => (first === '0' ? '1' : '0'))],
+    ['expires later than was signed', () => `${pk}.${Number(later()) + 1}.${signatureOf(valid())}`],
     ['has an altered signature', () => valid().replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'))],
     ['has a shorter signature', () => valid().slice(0, -1)],
     ['has more behind it', () => `${valid()}x`],
-    ['is signed under another key', () => new Signer(Buffer.alloc(32, 1)).sign(`${token}.${later()}`)],
-    ['is signed, but has no expiry', () => sign(token)],
-    ['is signed, but never expires', () => sign(`${token}.never`)],
-    ['is signed, but names no token', () => sign(`42.${later()}`)],
-    ['is signed, but longer', () => sign(`${token}.${later()}.1`)],
+    ['is signed under another key', () => new Signer(Buffer.alloc(32, 1)).sign(`${pk}.${later()}`)],
+    ['is signed, but has no expiry', () => sign(pk)],
+    ['is signed, but never expires', () => sign(`${pk}.never`)],
+    ['is signed, but names no session', () => sign(`42.${later()}`)],
+    ['is signed, but names one that has ended', () => sign(`${randomUUID()}.${later()}`)],
+    ['is signed, but longer', () => sign(`${pk}.${later()}.1`)],
   ])('%s', async (_, cookie) => {
     expect(await statusWith(valid())).toBe(200)
     expect(await statusWith(cookie())).toBe(303)

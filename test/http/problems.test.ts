@@ -65,3 +65,27 @@ test('a problem is answered with its status and code', async () => {
     json: { detail: 'No worker took it.', code: 'cancelled' },
   })
 })
+
+/** Refusals that Fastify or a plugin makes by itself. */
+test.each([
+  ['FST_ERR_ROUTE_MISSING_CONTENT_TYPE', 400, 400, 'invalid_http'],
+  ['FST_ERR_CTP_INVALID_JSON_BODY', 400, 400, 'invalid_json'],
+  ['FST_ERR_CTP_EMPTY_JSON_BODY', 400, 400, 'invalid_json'],
+  ['FST_ERR_NOT_FOUND', 404, 404, 'not_found'],
+  ['FST_ERR_MAX_PARAM_LENGTH', 414, 404, 'not_found'],
+  ['FST_ERR_CTP_BODY_TOO_LARGE', 413, 413, 'too_large'],
+  ['FST_ERR_ANYTHING_ELSE', 405, 405, 'method_not_allowed'],
+  ['FST_ERR_ANYTHING_ELSE', 429, 429, 'too_many_requests'],
+  ['FST_ERR_ANYTHING_ELSE', 418, 400, 'invalid_http'],
+])('a refusal of Fastify is no bug: %s with %i is %i %s', async (code, statusCode, status, ours) => {
+  const error = Object.assign(new Error('what is wrong'), { code, statusCode })
+  expect(await answerTo(() => Promise.reject(error))).toMatchObject({ status, json: { code: ours } })
+})
+
+test.each([
+  ['FST_ERR_REP_INVALID_PAYLOAD_TYPE', 500],
+  ['EMINE', 400],
+])('an error of the service is one, whatever its status: %s with %i', async (code, statusCode) => {
+  const error = Object.assign(new Error('what is wrong'), { code, statusCode })
+  expect(await answerTo(() => Promise.reject(error))).toMatchObject({ status: 500, json: { code: 'server_error' } })
+})

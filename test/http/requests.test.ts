@@ -53,7 +53,9 @@ describe('X-Request-Id', () => {
     })
     expect(await there.db.run.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
     expect(await there.db.auditRow.count({ where: { requestId: 'kept-everywhere' } })).toBe(1)
-    expect(there.log.filter((line) => line.includes('kept-everywhere'))).toHaveLength(1)
+    // One line of the worker and one of the API.
+    const lines = there.log.map((line) => JSON.parse(line)).filter(({ request }) => request === 'kept-everywhere')
+    expect(lines.map(({ msg }) => msg).toSorted()).toEqual(['answered', 'run ended'])
   })
 })
 
@@ -83,6 +85,19 @@ describe('a path', () => {
       status: 404,
       json: { detail: 'There is nothing here.', code: 'not_found' },
     })
+  })
+
+  test.each<[string, string, string, Record<string, string>]>([
+    ['QUERY', runs, '', {}],
+    ['QUERY', runs, '{}', { 'content-type': 'application/json' }],
+    ['QUERY', '/api/v3/core/users/', 'x', { 'content-type': 'text/plain' }],
+    ['QUERY', '/admin/queues/api/queues', '', {}],
+    ['QUERY', '/nothing/', '', {}],
+    ['TRACE', runs, '', {}],
+  ])('takes no method that is not known: %s %s %j is refused in JSON', async (method, url, payload, headers) => {
+    const answer = await send(method, url, headers, payload)
+    expect([400, 404, 405]).toContain(answer.status)
+    expect(answer.json).toMatchObject({ code: expect.stringMatching(/^(invalid_http|not_found|method_not_allowed)$/) })
   })
 
   test.each([

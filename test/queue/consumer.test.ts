@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
-import { execute } from '../../src/db/raw.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { type ApplyJob, jobId } from '../../src/queue/define.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
 import { applyPath } from '../support/asker.ts'
 import { type Installation, installation, named, type QueueKind } from '../support/installation.ts'
+import { lockedOut } from '../support/locked-out.ts'
 import { needs } from '../support/needs.ts'
 import { until } from '../support/until.ts'
 
@@ -105,25 +105,11 @@ function claims(queue: QueueKind): void {
   })
 
   describe('of an attempt that came to nothing', () => {
-    /** Every apply fails as for a lock that is not given in time, until the returned function is called. */
-    async function lockedOut(): Promise<() => Promise<unknown>> {
-      const { db } = there
-      await execute(db, {
-        text: `CREATE FUNCTION locked_out() RETURNS trigger LANGUAGE plpgsql
-          AS $$ BEGIN RAISE EXCEPTION 'a lock was not given in time' USING ERRCODE = '55P03'; END $$`,
-        values: [],
-      })
-      await execute(db, {
-        text: 'CREATE TRIGGER locked_out BEFORE INSERT ON applications EXECUTE FUNCTION locked_out()',
-        values: [],
-      })
-      return () => execute(db, { text: 'DROP FUNCTION locked_out() CASCADE', values: [] })
-    }
     const stateOf = async (id: string) => (await there.queue.getJob(jobId(id, 1)))?.getState()
     const failedJobs = async () => (await there.queue.getJobs('failed')).map(({ data }) => data.run)
 
     test('whose run is done later: the outcome of the run, and it never failed', { timeout: 30_000 }, async () => {
-      const letIn = await lockedOut()
+      const letIn = await lockedOut(there.db)
       const sending = there.admin.put(applyPath, await named('radius', 'locked-out'))
       const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'locked-out' } }), { what: 'the run' })
       await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to come to nothing' })
@@ -138,7 +124,7 @@ function claims(queue: QueueKind): void {
     })
 
     test('whose run is cancelled later: it failed for that reason', { timeout: 30_000 }, async () => {
-      const letIn = await lockedOut()
+      const letIn = await lockedOut(there.db)
       const sending = there.admin.put(applyPath, await named('radius', 'given-up'))
       const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'given-up' } }), { what: 'the run' })
       await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to come to nothing' })

@@ -10,6 +10,7 @@ import type { ApplyQueue } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
 import { applyQueue, runOfJob } from '../../src/queue/define.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
+import { whyPaused } from '../../src/queue/pause.ts'
 import { openBacklog } from '../../src/runs/backlog.ts'
 import { type Enqueue, startReconciler } from '../../src/runs/reconcile.ts'
 import { followRuns } from '../../src/runs/subscribe.ts'
@@ -80,7 +81,16 @@ export async function installation({
   events.on('failed', ended)
   const runJobs = runQueue(queue)
   const { enqueue } = runJobs
-  const submitter = { db, engine, runs, backlog: openBacklog(db), log: logger, applyWaitMs, enqueue }
+  const submitter = {
+    db,
+    engine,
+    runs,
+    backlog: openBacklog(db),
+    log: logger,
+    applyWaitMs,
+    enqueue,
+    whyPaused: () => whyPaused(queue, db),
+  }
   const app = buildApp({ queue, submitter })
   atEnd(() => app.close())
   await app.ready()

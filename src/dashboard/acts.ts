@@ -1,0 +1,61 @@
+import type { Db } from '../db/client.ts'
+import type { Actor } from '../permissions.ts'
+import type { ApplyQueue } from '../queue/backend.ts'
+import { applyQueue } from '../queue/define.ts'
+import { answered } from '../queue/enqueue.ts'
+import { readPause } from '../queue/pause.ts'
+
+/**
+ * What operators may do to the queue. Each act has an audit row with the operator's name, the object and the value,
+ * written first: an act that then fails was asked for all the same.
+ */
+export const acts = { pause, resume, clear } as const
+
+type Operator = { readonly actor: Actor; readonly requestId: string }
+
+async function pause(db: Db, queue: ApplyQueue, { actor, requestId }: Operator): Promise<void> {
+  if ((await readPause(queue, db)) !== null) return
+  const { name } = applyQueue
+  const pausedBy = actor.username
+  await db.$transaction([
+    record(db, { actor, requestId }, { action: 'pause_queue', field: 'paused', value: true }),
+    db.queuePause.deleteMany({ where: { queue: name } }),
+    db.queuePause.create({ data: { queue: name, pausedBy } }),
+  ])
+  await answered(queue.pause())
+}
+
+async function resume(db: Db, queue: ApplyQueue, operator: Operator): Promise<void> {
+  if ((await readPause(queue, db)) === null) return
+  await record(db, operator, { action: 'resume_queue', field: 'paused', value: false })
+  await answered(queue.resume())
+  await db.queuePause.deleteMany({ where: { queue: applyQueue.name } })
+}
+
+/** Jobs that are removed at once: during one removal, the store does nothing else. */
+const removedAtOnce = 1_000
+const maxRemovals = 10
+
+/** Removes the failed jobs. Their runs stay. */
+async function clear(db: Db, queue: ApplyQueue, operator: Operator): Promise<void> {
+  const { failed = 0 } = await answered(queue.getJobCounts('failed'))
+  if (failed === 0) return
+  await record(db, operator, { action: 'clear_failed_jobs', field: 'failed_jobs', value: failed })
+  for (let round = 0; round < maxRemovals; round += 1) {
+    const removed = await answered(queue.clean(0, removedAtOnce, 'failed'))
+    if (removed.length < removedAtOnce) return
+  }
+}
+
+type Change = { readonly action: string; readonly field: string; readonly value: boolean | number }
+
+const record = (db: Db, { actor, requestId }: Operator, { action, field, value }: Change) =>
+  db.auditRow.create({
+    data: {
+      actorPk: actor.pk,
+      actorName: actor.username,
+      action,
+      changes: [{ model: 'queue', key: applyQueue.name, action: 'update', fields: [field], value }],
+      requestId,
+    },
+  })

@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
+
+/** The path of a request, without its query, which may have anything in it. */
+const pathOf = (url: string): string => url.split('?', 1).join('').slice(0, 500)
+
+/**
+ * Writes an audit row for each read while impersonating, before anything is read: who looks through another user's eyes
+ * leaves a trace. Writes have their own audit rows.
+ */
+export function auditImpersonatedReads(app: FastifyInstance, db: Db): void {
+  app.addHook('onRequest', async ({ method, url, actor, id }) => {
+    if (actor?.impersonator === undefined || (method !== 'GET' && method !== 'HEAD')) return
+    const { pk, username, impersonator } = actor
+    await inTime(
+      db.auditRow.create({
+        data: {
+          actorPk: pk,
+          actorName: username,
+          realPk: impersonator.pk,
+          realName: impersonator.username,
+          action: 'read',
+          changes: [{ model: 'path', key: pathOf(url), action: 'read', fields: [] }],
+          requestId: id,
+        },
+        select: { pk: true },
+      }),
+    )
+  })
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import type { InjectOptions } from 'fastify'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { acts } from '../../src/dashboard/acts.ts'
+import { applyPath } from '../support/asker.ts'
+import { type Dashboard, dashboardOf, form, login, origin } from '../support/dashboard.ts'
+import { example, type Installation, installation } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { until } from '../support/until.ts'
+
+/** What operators do on the dashboard, beside looking at the queue. */
+
+let service: Installation
+let dashboard: Dashboard
+let viewer: Made
+beforeAll(async () => {
+  service = await installation()
+  dashboard = dashboardOf(service)
+  viewer = await service.make.user({ permissions: ['view_queue'] })
+  await service.admin.put(applyPath, await example('oauth2'))
+})
+
+const act = (name: keyof typeof acts) => `/admin/queues/manage/${name}/`
+const send = (request: InjectOptions) => dashboard.send(request)
+const session = (token: string) => dashboard.session(token)
+
+describe('an operator', () => {
+  test('pauses and resumes the queue, and the audit names the operator, the object and the value', async () => {
+    const { token, username } = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+    const headers = { origin, cookie: await session(token), 'content-type': form }
+    const post = (url: string) => send({ method: 'POST', url, headers, payload: '' })
+    const see = async () => (await send({ method: 'GET', url: '/admin/queues/manage/', headers })).body
+    const described = async () =>
+      (await send({ method: 'GET', url: '/admin/queues/api/queues', headers })).json().queues[0].description
+    expect(await see()).toContain('The queue is not paused')
+    // Resuming what is not paused changes nothing.
+    expect((await post(act('resume'))).statusCode).toBe(303)
+
+    expect(await post(act('pause'))).toMatchObject({ statusCode: 303, headers: { location: '/admin/queues/manage/' } })
+    expect(await service.queue.isPaused()).toBe(true)
+    const row = await service.db.queuePause.findUniqueOrThrow({ where: { queue: 'apply' } })
+    const sentence = `The queue is paused, by ${username} since ${row.pausedAt.toISOString()}.`
+    expect(await see()).toContain(sentence)
+    expect(await described()).toBe(sentence)
+    // A second one does not take the pause over.
+    expect((await post(act('pause'))).statusCode).toBe(303)
+
+    expect((await post(act('resume'))).statusCode).toBe(303)
+    expect(await service.queue.isPaused()).toBe(false)
+    expect(await see()).toContain('The queue is not paused')
+    expect(await described()).not.toMatch(/paused/i)
+
+    const audited = await service.db.auditRow.findMany({ where: { actorName: username }, orderBy: { pk: 'asc' } })
+    const change = { model: 'queue', key: 'apply', action: 'update', fields: ['paused'] }
+    expect(audited).toMatchObject([
+      { action: 'pause_queue', changes: [{ ...change, value: true }], requestId: expect.any(String) },
+      { action: 'resume_queue', changes: [{ ...change, value: false }] },
+    ])
+  })
+
+  test('a queue that was paused by other means says so', async () => {
+    const cookie = await session(viewer.token)
+    await service.queue.pause()
+    try {
+      const { body } = await send({ method: 'GET', url: '/admin/queues/manage/', headers: { cookie } })
+      expect(body).toContain('The queue is paused, by other means than the dashboard.')
+      expect(body).toContain('needs the permission manage_queue')
+      expect(body).not.toContain('<button')
+    } finally {
+      await service.queue.resume()
+    }
+  })
+
+  test('clears the failed jobs and leaves their runs, and is audited with their number', async () => {
+    const { token, username } = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+    const headers = { origin, cookie: await session(token), 'content-type': form }
+    for (const name of ['one', 'other']) await service.queue.add(name, { run: 'none' })
+    await until(async () => (await service.queue.getJobCounts('failed')).failed === 2, { what: 'two failed jobs' })
+    const runs = await service.db.run.count()
+    expect((await send({ method: 'POST', url: act('clear'), headers, payload: '' })).statusCode).toBe(303)
+    expect(await service.queue.getJobCounts('failed', 'completed')).toEqual({ failed: 0, completed: 1 })
+    expect(await service.db.run.count()).toBe(runs)
+    expect(await service.db.auditRow.findMany({ where: { actorName: username } })).toMatchObject([
+      { action: 'clear_failed_jobs', changes: [{ model: 'queue', key: 'apply', fields: ['failed_jobs'], value: 2 }] },
+    ])
+  })
+})
+
+describe('a run', () => {
+  test('has a page that its job links to, for its submitter and for users with view_run', async () => {
+    const { id, requestId } = await service.db.run.findFirstOrThrow()
+    const reader = await service.make.user({ permissions: ['view_queue', 'view_run'] })
+    const see = async (token: string, url: string) =>
+      send({ method: 'GET', url, headers: { cookie: await session(token) } })
+    const [job] = (await see(reader.token, '/admin/queues/api/queues?activeQueue=apply&status=completed')).json()
+      .queues[0].jobs
+    expect(job.externalUrl).toEqual({ displayText: 'Run', href: `/admin/queues/runs/${id}/` })
+    const { statusCode, body } = await see(reader.token, job.externalUrl.href)
+    expect(statusCode).toBe(200)
+    for (const shown of ['done', 'yes', 'created', requestId, `/api/v3/blueprints/runs/${id}/`])
+      expect(body).toContain(shown)
+    for (const [token, url] of [
+      [viewer.token, job.externalUrl.href],
+      [reader.token, '/admin/queues/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/'],
+    ] as const)
+      expect(await see(token, url)).toMatchObject({ statusCode: 404, body: expect.not.stringContaining(requestId) })
+  })
+})
+
+describe('logging out', () => {
+  test('ends the session on the server, and no other session of the same token', async () => {
+    const [left, kept] = [await session(viewer.token), await session(viewer.token)]
+    const status = async (cookie: string) =>
+      (await send({ method: 'GET', url: '/admin/queues/api/queues', headers: { cookie } })).statusCode
+    expect([await status(left), await status(kept)]).toEqual([200, 200])
+    const logout = { method: 'POST', url: '/admin/queues/logout/', headers: { origin, cookie: left } } as const
+    expect(await send(logout)).toMatchObject({ statusCode: 303, headers: { location: login } })
+    // A copy of the cookie, taken before.
+    expect([await status(left), await status(kept)]).toEqual([401, 200])
+    expect((await send(logout)).statusCode).toBe(303)
+  })
+
+  test('a token has ten sessions at most, and expired ones are removed', async () => {
+    const owner = await service.make.user({ permissions: ['view_queue'] })
+    const { pk: tokenPk } = await service.db.token.findFirstOrThrow({ where: { userPk: owner.pk } })
+    const expires = new Date(Date.now() - 1_000)
+    await service.db.dashboardSession.create({ data: { pk: randomUUID(), tokenPk, expires } })
+    for (let each = 0; each < 12; each += 1) await session(owner.token)
+    const left = await service.db.dashboardSession.findMany({ where: { tokenPk } })
+    expect(left).toHaveLength(10)
+    expect(left.every((each) => each.expires > new Date())).toBe(true)
+  })
+})
