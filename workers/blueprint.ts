@@ -11,6 +11,7 @@ import { startConsumer } from '../src/queue/consumer.ts'
 import { applyQueue } from '../src/queue/define.ts'
 import { runQueue } from '../src/queue/enqueue.ts'
 import { startMaintenance } from '../src/queue/maintenance.ts'
+import { startWatchdog } from '../src/queue/watchdog.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
 import { cancelStale, startRetention } from '../src/runs/retention.ts'
 import { work } from '../src/runs/work.ts'
@@ -37,12 +38,13 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
 
   // Before any job is taken: a restored dump brings old runs together with their jobs.
   await cancelStale(db, log)
-  const consumer = await startConsumer(backend, db, config.workerConcurrency, (run) => work(worker, run))
+  const consumer = await startConsumer(backend, db, config.workerConcurrency, (run) => work(worker, run), reportTaken())
   const queue = await backend.openQueue(applyQueue)
   // First, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), log)
   const retention = startRetention(db, config, log)
   const maintenance = await startMaintenance(queue, log)
+  const watchdog = startWatchdog(db, queue, consumer, log)
   // Before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
@@ -50,6 +52,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
 
   await stopped
   maintenance.stop()
+  watchdog.stop()
   await closeInTime(consumer, closeWithinMs.worker)
   await reconciler.stop()
   await retention.stop()
@@ -58,4 +61,13 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   await db.$disconnect()
   log.info('worker stopped')
   end(0)
+}
+
+/** Reports the first job to the supervisor of `npm start`, which then starts the next worker without a pause. */
+function reportTaken(): () => void {
+  let isReported = false
+  return () => {
+    if (!isReported) process.send?.('taken')
+    isReported = true
+  }
 }

@@ -142,6 +142,6 @@ function workerCheck([sinceS, pause]: [number | null, Pause | null]): Check {
   if (sinceS === null) return unhealthy('No worker has ever taken a job: start one.')
   if (sinceS <= consumedWithinS) return healthy('A worker takes jobs.')
   return unhealthy(
-    `No worker has taken a job for ${Math.round(sinceS)} s, though there is one every four seconds: it is stopped, stuck or cut off from the queue.`,
+    `No worker has taken a job for ${Math.round(sinceS)} s, though each worker adds one every four seconds: it is stopped, stuck or cut off from the queue.`,
   )
 }

@@ -18,3 +18,24 @@ export class BatchingSocket extends Socket {
     })
   }
 }
+
+/**
+ * A socket that closes itself after a time without any data of the server. For connections that hear from the server
+ * regularly, or are replaced cheaply.
+ */
+export class ImpatientSocket extends Socket {
+  constructor(silentMs: number) {
+    super()
+    let seen = 0
+    let silentTicks = 0
+    const watch = setInterval(() => {
+      silentTicks = this.bytesRead === seen ? silentTicks + 1 : 0
+      seen = this.bytesRead
+      if (silentTicks >= ticks) this.destroy(new Error(`the server was silent for ${silentMs} ms`))
+    }, silentMs / ticks)
+    watch.unref()
+    this.once('close', () => clearInterval(watch))
+  }
+}
+
+const ticks = 4

@@ -18,6 +18,7 @@ import { Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
 import pg from 'pg'
 import { databaseProblem, isConnectionLost } from '../db/errors.ts'
+import { ImpatientSocket } from '../db/socket.ts'
 import { Problem } from '../errors.ts'
 import type { ApplyJob, JobResult, QueueSpec } from './define.ts'
 
@@ -61,11 +62,20 @@ export type Backend = {
 }
 
 /**
+ * Connections may die silently: a firewall forgets them, and no packet says so. A connection that should answer and does
+ * not is closed, and another one is opened. A blocking command answers after `blocksS`; probes make sure that a PostgreSQL
+ * connection that listens hears something at least every four seconds.
+ */
+const blocksS = 5
+const silence = { redisMs: 2_000, blockingRedisMs: blocksS * 1_000 + 2_000, queryMs: 4_000, postgresMs: 9_000 } as const
+
+/**
  * The reconciler enqueues the runs of a killed worker again within two seconds. BullMQ's check for stalled jobs only
  * takes up the old jobs, after their lock has expired. It may stall a job often: a worker that takes it finds its run locked or
  * finished. `runRetryDelay`: with the default, one lost connection stopped a worker for 15 s.
  */
 const workerDefaults = {
+  drainDelay: blocksS,
   lockDuration: 4_000,
   stalledInterval: 3_000,
   maxStalledCount: 50,
@@ -84,14 +94,16 @@ export async function openBackend({
 
 function openRedis(url: string): Backend {
   const connections: Redis[] = []
-  const connect = (blocking: boolean) => {
+  const connect = (blocking: boolean, { lazy = false }: { lazy?: boolean } = {}) => {
     const connection = new Redis(url, {
       // A producer fails at once; a worker waits until Redis is back.
       enableOfflineQueue: blocking,
       maxRetriesPerRequest: blocking ? null : 1,
       ...(!blocking && { commandTimeout: 800 }),
       connectTimeout: 2_000,
+      socketTimeout: blocking ? silence.blockingRedisMs : silence.redisMs,
       retryStrategy: (times) => Math.min(50 * times, 500),
+      lazyConnect: lazy,
     })
     // Callers log the errors of their calls. Without a listener, ioredis prints them too.
     connection.on('error', () => {})
@@ -107,7 +119,11 @@ function openRedis(url: string): Backend {
     },
     openWorker: (spec, work, { concurrency }) =>
       opened(() => new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
-    openEvents: (spec) => opened(() => new QueueEvents(spec.name, { connection: connect(true) }, batchedRedis)),
+    openEvents: (spec) => {
+      // BullMQ listens on a duplicate: this one is never used.
+      const options = { connection: connect(true, { lazy: true }), blockingTimeout: blocksS * 1_000 }
+      return opened(() => new QueueEvents(spec.name, options, batchedRedis))
+    },
     check: () => checkRedis(producer),
     close: async () => {
       for (const connection of connections) connection.disconnect()
@@ -167,6 +183,8 @@ async function openPostgres(url: string): Promise<Backend> {
     application_name: name,
     keepAlive: true,
     connectionTimeoutMillis: 900,
+    query_timeout: silence.queryMs,
+    stream: () => new ImpatientSocket(silence.postgresMs),
     // A job that a crash of PostgreSQL loses is enqueued again, and a job that comes back finds its run finished. So no
     // commit waits for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
     options: '-c synchronous_commit=off -c jit=off',

@@ -1,10 +1,11 @@
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
 import { runPath } from '../paths.ts'
-import type { ApplyWorker, Backend } from './backend.ts'
+import { type Backend, closeInTime, closeWithinMs } from './backend.ts'
 import { type ApplyJob, applyQueue, type JobResult, probeName } from './define.ts'
-import { beat } from './heartbeat.ts'
+import { beat, beatNowAndThen } from './heartbeat.ts'
 
 /** How a run ended. */
 type Ended = Omit<JobResult, 'run'>
@@ -12,46 +13,86 @@ type Ended = Omit<JobResult, 'run'>
 /** A job whose attempt came to nothing comes back after this time, to report what became of its run. */
 export const comesBackAfterMs = 5_000
 
+export type Consumer = {
+  /** Whether it could take another job. */
+  isFree(): boolean
+  /** Opens its connections to the queue anew. Jobs that it has go on. */
+  reopen(): Promise<void>
+  close(): Promise<void>
+}
+
+const runJob = z.object({ run: z.guid() })
+
 /**
  * Takes jobs from the queue, several at once. A probe leaves a heartbeat; any other job works on its run. A job ends when
  * its run has ended, and never earlier, so that it shows the outcome of the run: as its result when the run is `done`, as
  * its failure when the run is `cancelled`, `failed` or vanished (docs/adr/0033-a-job-ends-with-its-run.md).
  *
  * @param work on the run with this id; returns undefined when there is no such run, and throws when the run has not ended
+ * @param onTaken called for each job
  */
-export function startConsumer(
+export async function startConsumer(
   backend: Backend,
   db: Db,
   concurrency: number,
   work: (run: string) => Promise<Ended | undefined>,
-): Promise<ApplyWorker> {
-  return backend.openWorker(
-    applyQueue,
-    async (job, token) => {
-      if (job.name !== probeName) return workOn(job, token, work)
-      await beat(db)
+  onTaken: () => void = () => {},
+): Promise<Consumer> {
+  const beatLater = beatNowAndThen(db)
+  let taken = 0
+
+  async function take(job: Job<ApplyJob>, token: string | undefined): Promise<JobResult | null> {
+    if (job.name === probeName) {
+      await inTime(beat(db))
       return null
+    }
+    beatLater()
+    const { data } = runJob.safeParse(job.data)
+    return data === undefined ? gone : workOn(job, token, data.run, work)
+  }
+
+  const open = () =>
+    backend.openWorker(
+      applyQueue,
+      async (job, token) => {
+        taken += 1
+        onTaken()
+        try {
+          return await take(job, token)
+        } finally {
+          taken -= 1
+        }
+      },
+      { concurrency },
+    )
+  let worker = await open()
+  return {
+    isFree: () => taken < concurrency,
+    reopen: async () => {
+      const old = worker
+      worker = await open()
+      void closeInTime(old, closeWithinMs.worker)
     },
-    { concurrency },
-  )
+    close: () => worker.close(),
+  }
 }
 
-const jobData = z.object({ run: z.guid() })
+/** The result of a job that was made by hand, without a run. */
+const gone: JobResult = { run: '', state: 'gone', applied: false, reason: null, logs: ['the job names no run'] }
 
 async function workOn(
   job: Job<ApplyJob>,
   token: string | undefined,
+  run: string,
   work: (run: string) => Promise<Ended | undefined>,
 ): Promise<JobResult> {
-  const { success, data } = jobData.safeParse(job.data)
-  if (!success) return report(job, undefined)
-  const ended = await work(data.run).catch(async () => {
+  const ended = await work(run).catch(async () => {
     // Why is in the log of the worker. It is not shown: it is not the outcome.
-    await job.log(`this attempt came to nothing, and the run is still queued: see ${runPath(data.run)}`)
+    await job.log(`this attempt came to nothing, and the run is still queued: see ${runPath(run)}`)
     await job.moveToDelayed(Date.now() + comesBackAfterMs, token)
     throw new DelayedError()
   })
-  return report(job, ended, data.run)
+  return report(job, run, ended)
 }
 
 const vanished: Ended = {
@@ -62,10 +103,10 @@ const vanished: Ended = {
 }
 
 /** Shows the end of the run on its job. @throws so that a job of a run that is not done does not look successful */
-async function report(job: Job<ApplyJob>, ended: Ended = vanished, id?: string): Promise<JobResult> {
+async function report(job: Job<ApplyJob>, id: string, ended: Ended = vanished): Promise<JobResult> {
   const { state, reason, logs } = ended
-  const run = id === undefined ? '' : runPath(id)
-  await job.log([...logs, ...(id === undefined ? [] : [`see ${run}`])].join('\n'))
+  const run = runPath(id)
+  await job.log([...logs, `see ${run}`].join('\n'))
   if (state === 'done') return { run, ...ended }
   const outcome = reason === null || reason === state ? state : `${state}, ${reason}`
   throw new UnrecoverableError(`${outcome}: ${logs.join('; ')}`)

@@ -15,6 +15,19 @@ export async function beat(db: Db): Promise<void> {
   })
 }
 
+/** Workers that are busy take probes late: other jobs count as well, but not each of them writes. */
+const beatEveryMs = 2_000
+
+/** @returns call it when a job was taken; beats at most every two seconds, in the background */
+export function beatNowAndThen(db: Db): () => void {
+  let beatAt = Number.NEGATIVE_INFINITY
+  return () => {
+    if (performance.now() - beatAt < beatEveryMs) return
+    beatAt = performance.now()
+    beat(db).catch(() => {})
+  }
+}
+
 /** Seconds since a worker last consumed a job; null when none ever did. */
 export async function sinceConsumptionS(db: Db): Promise<number | null> {
   const [row] = await query(db, z.object({ seconds: z.number() }), {

@@ -1,4 +1,4 @@
-import { ErrorCode } from 'bullmq'
+import { randomUUID } from 'node:crypto'
 import type { Logger } from '../log.ts'
 import type { ApplyQueue } from './backend.ts'
 import { applyQueue, probeName, type QueueSpec } from './define.ts'
@@ -7,17 +7,16 @@ import { answered } from './enqueue.ts'
 /** Readiness reports a stopped worker after `consumedWithinS` (`api/health.ts`). */
 export const probeEveryMs = 4_000
 
-/** Lets the queue add a probe job at intervals. Every worker calls this, and there is one probe. */
-export async function keepProbe(queue: ApplyQueue): Promise<void> {
-  const template = { name: probeName, data: { run: '' }, opts: { removeOnComplete: true, removeOnFail: true } }
-  const kept = queue.upsertJobScheduler(probeName, { every: probeEveryMs }, template)
-  await answered(kept.catch(ignoreKeptByAnother))
-}
+/** Each worker has a probe of its own, so that a killed one leaves none that the next would have to wait for. */
+const probeId = `${probeName}-${randomUUID()}`
 
-/** Another process added the probe at the same moment. */
-function ignoreKeptByAnother(error: unknown): void {
-  const isThere = error instanceof Error && 'code' in error && error.code === ErrorCode.SchedulerJobSlotsBusy
-  if (!isThere) throw error
+/**
+ * Adds a probe, unless that of this process still waits. No clock decides when: with the queue's own scheduler, a worker
+ * whose clock was an hour ahead postponed all probes by an hour.
+ */
+export async function addProbe(queue: ApplyQueue): Promise<void> {
+  const opts = { jobId: probeId, removeOnComplete: true, removeOnFail: true }
+  await answered(queue.add(probeName, { run: '' }, opts))
 }
 
 /** Limit of one call, during which the store does nothing else. */
@@ -38,17 +37,18 @@ export async function cleanUp(queue: ApplyQueue, kept: QueueSpec['kept'] = apply
   }
 }
 
-const everyMs = 5_000
 /** Rounds between two that clean up. */
-const cleanUpEvery = 4
+const cleanUpEvery = 5
 
-/** Cleans up, and adds the probe again when the queue was wiped, until it is stopped. */
+/** Adds probes and cleans up, until it is stopped. */
 export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<{ stop(): void }> {
   let isFailing = false
   let round = 0
   async function maintain(): Promise<void> {
     try {
-      await keepProbe(queue)
+      await addProbe(queue)
+      // Version 0.1.0 let the queue add the probes.
+      if (round === 0) await answered(queue.removeJobScheduler(probeName))
       if (round % cleanUpEvery === 0) await cleanUp(queue)
       round += 1
       isFailing = false
@@ -59,6 +59,6 @@ export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<
     }
   }
   await maintain()
-  const timer = setInterval(maintain, everyMs)
+  const timer = setInterval(maintain, probeEveryMs)
   return { stop: () => clearInterval(timer) }
 }

@@ -123,6 +123,15 @@ export async function lockedRuns(db: Db, ids: readonly string[]): Promise<Readon
   return new Set(ids).difference(new Set(free.map(({ id }) => id)))
 }
 
+/** Whether the time for reading generated values has not passed. The clock of the database counts. */
+export async function showsGenerated(db: Db, id: string): Promise<boolean> {
+  const [row] = await query(db, z.object({ shows: z.boolean() }), {
+    text: 'SELECT coalesce(generated_until > now(), false) AS shows FROM runs WHERE id = $1::uuid',
+    values: [id],
+  })
+  return row?.shows === true
+}
+
 const conditionsSchema = z.object({ createOnly: z.boolean(), expectedKeys: z.record(z.string(), z.number()) })
 const impersonatorSchema = z.object({
   impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),

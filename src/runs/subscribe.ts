@@ -168,18 +168,24 @@ export async function cancelOrRead(db: Db, id: string, cancel: (tx: Tx) => Promi
   }
 }
 
+const pingEveryMs = 5_000
+const pingTimeoutMs = 3_000
+
 /** One connection that listens. It is opened again when it is lost. */
 function listen(url: string, log: Logger, onId: (id: string) => void): { close(): Promise<void> } {
   let client: pg.Client | undefined
   let timer: NodeJS.Timeout | undefined
+  let pinging: NodeJS.Timeout | undefined
   let closed = false
 
   async function open(): Promise<void> {
+    clearInterval(pinging)
     const opened = new pg.Client({
       connectionString: url,
       application_name: 'gatewright-listen',
       keepAlive: true,
       connectionTimeoutMillis: 2_000,
+      query_timeout: pingTimeoutMs,
     })
     client = opened
     opened.on('notification', ({ payload = '' }) => onId(payload))
@@ -188,6 +194,8 @@ function listen(url: string, log: Logger, onId: (id: string) => void): { close()
     try {
       await opened.connect()
       await opened.query(`LISTEN ${runChannel}`)
+      // A connection that died silently hears nothing, and reports nothing.
+      pinging = setInterval(() => void opened.query('SELECT 1').catch(again), pingEveryMs).unref()
     } catch (error) {
       again(error)
     }
@@ -196,6 +204,7 @@ function listen(url: string, log: Logger, onId: (id: string) => void): { close()
   function again(error?: unknown): void {
     if (closed || timer !== undefined) return
     if (error !== undefined) log.warn({ err: error }, 'listening again shortly: until then runs are polled')
+    clearInterval(pinging)
     client?.removeAllListeners()
     client?.on('error', () => {})
     client?.end().catch(() => {})
@@ -211,6 +220,7 @@ function listen(url: string, log: Logger, onId: (id: string) => void): { close()
     close: async () => {
       closed = true
       clearTimeout(timer)
+      clearInterval(pinging)
       await client?.end().catch(() => {})
     },
   }

@@ -7,8 +7,8 @@ import { reasonOf, StartError } from '../start-error.ts'
 
 const program = fileURLToPath(new URL('../../workers/blueprint.ts', import.meta.url))
 
-/** The wait before a worker that ended is started again doubles; after a run of `healthyMs` it is the first again. */
-const backoff = { firstMs: 200, longestMs: 10_000, healthyMs: 30_000 }
+/** The wait before a worker is started again that ended before it took a job; it doubles. After a job there is none. */
+const backoff = { firstMs: 200, longestMs: 10_000 }
 /** A worker that ends this often before it was ever ready fails the start. */
 const maxFailedStarts = 3
 const keptLines = 20
@@ -30,6 +30,7 @@ export function superviseWorker(env: Record<string, string | undefined>): Worker
   let hidden: string[] | null = []
   let child: ChildProcess | undefined
   let wasReady = false
+  let hasTaken = false
 
   const print = (line: string) => {
     if (hidden === null) process.stdout.write(`${line}\n`)
@@ -46,14 +47,18 @@ export function superviseWorker(env: Record<string, string | undefined>): Worker
           lastLines.splice(0, lastLines.length - keptLines)
           print(line)
         })
-    worker.once('message', () => {
-      wasReady = true
-      resolve()
+    worker.on('message', (message) => {
+      if (message === 'taken') hasTaken = true
+      else {
+        wasReady = true
+        resolve()
+      }
     })
     return worker
   }
 
   const runOnce = async (): Promise<string> => {
+    hasTaken = false
     try {
       child = start()
       const [code, signal] = await once(child, 'close')
@@ -65,12 +70,15 @@ export function superviseWorker(env: Record<string, string | undefined>): Worker
 
   const supervise = async () => {
     for (let [ends, waitMs] = [1, backoff.firstMs]; ; ends++) {
-      const startedMs = performance.now()
       const end = await runOnce()
       if (stopping.signal.aborted) return
       if (!wasReady && ends >= maxFailedStarts)
         throw new StartError(`The worker does not start: it ${end}. Its last output:\n${lastLines.join('\n')}`)
-      if (performance.now() - startedMs > backoff.healthyMs) waitMs = backoff.firstMs
+      if (hasTaken) {
+        waitMs = backoff.firstMs
+        print(`The worker ${end}; it is started again.`)
+        continue
+      }
       print(`The worker ${end}; it is started again in ${waitMs / 1000} s.`)
       await delay(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return

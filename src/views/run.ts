@@ -6,7 +6,7 @@ import { mask } from '../document/mask.ts'
 import { parse, print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { impersonatorOf, lockedRuns, sealedColumn } from '../runs/ledger.ts'
+import { impersonatorOf, lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { inOrder, type View } from './view.ts'
 
 /** A run, as lists show it and, with its document, as it is read by itself. */
@@ -36,7 +36,7 @@ export const runSummary = z.object({
 })
 
 export const run = runSummary.extend({
-  blueprint: z.string().meta({ description: 'YAML; secrets are masked.' }),
+  blueprint: z.string().meta({ description: 'YAML; secrets are masked. A comment says so when it cannot be opened.' }),
   generated: z
     .record(z.string(), z.record(z.string(), z.string()))
     .meta({ description: 'Generated values by entry and field, for the submitter, as long as they are kept.' }),
@@ -107,7 +107,6 @@ const fullRunSelect = {
   blueprint: true,
   document: true,
   generated: true,
-  generatedUntil: true,
   options: true,
 } satisfies Prisma.RunSelect
 
@@ -124,7 +123,8 @@ export async function readRun(
 ): Promise<z.output<typeof run> | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
-  const [completed] = await complete(db, [toRun({ ...row, ...(await readDocument(db, row)) }, opening, actor)])
+  const shows = row.generated !== null && isForSubmitter(row, actor) && (await showsGenerated(db, id))
+  const [completed] = await complete(db, [toRun({ ...row, ...(await readDocument(db, row)) }, opening, shows)])
   return completed ?? null
 }
 
@@ -140,15 +140,25 @@ async function readDocument(db: Db, { id, blueprint, document }: Stored): Promis
   return { holder: latest?.id ?? id, blueprint: latest?.blueprint ?? null }
 }
 
-export function toRun(row: Row, { registry, keyring }: Opening, actor: Actor): z.output<typeof run> {
-  const isReadable = isForSubmitter(row, actor) && row.generatedUntil !== null && row.generatedUntil > new Date()
+/** A run that was sealed under another SECRET_KEY, or by a version with other models, is shown without its documents. */
+export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean): z.output<typeof run> {
+  const open = (sealed: string) => keyring.open(sealed, sealedColumn(row.id, 'generated'))
   return {
     ...toRunSummary(row),
-    blueprint: blueprintOf(row, { registry, keyring }),
-    generated:
-      isReadable && row.generated !== null
-        ? run.shape.generated.parse(JSON.parse(keyring.open(row.generated, sealedColumn(row.id, 'generated'))))
-        : {},
+    blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
+    generated: otherwise({}, () =>
+      shows && row.generated !== null ? run.shape.generated.parse(JSON.parse(open(row.generated))) : {},
+    ),
+  }
+}
+
+const closed = '# This document cannot be opened: it was sealed under another SECRET_KEY, or by another version.\n'
+
+function otherwise<Value>(fallback: Value, read: () => Value): Value {
+  try {
+    return read()
+  } catch {
+    return fallback
   }
 }
 
@@ -158,7 +168,7 @@ function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening)
 }
 
 /** Generated values are for the submitter, and not for another user who impersonates it. */
-function isForSubmitter(row: Row, { pk, impersonator }: Actor): boolean {
+function isForSubmitter(row: Stored, { pk, impersonator }: Actor): boolean {
   if (row.submitterPk !== pk) return false
   return impersonator === undefined || impersonator.pk === impersonatorOf(row)?.pk
 }

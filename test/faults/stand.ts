@@ -7,6 +7,7 @@ import type { QueueKind } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type Running, run } from '../support/processes.ts'
+import { proxyTo, type TcpProxy } from '../support/proxy.ts'
 import { ownRedis } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 import { rows, sql } from '../support/sql.ts'
@@ -27,9 +28,13 @@ export type Stand = Target & {
   readonly postgres: PostgresServer
   /** null: the queue is on PostgreSQL. */
   readonly redis: RedisServer | null
+  /** Before the server that the test named. */
+  readonly proxy: TcpProxy | null
   readonly databaseUrl: string
   /** For reads of the test. */
   readonly db: Db
+  /** The settings of API and workers. */
+  readonly env: Readonly<Record<string, string>>
   /** Starts a worker, and waits until it is ready. */
   startWorker(settings?: Record<string, string>): Promise<Running>
 }
@@ -38,10 +43,11 @@ export type Stand = Target & {
  * All of it is ended after the test file.
  *
  * @param applyWaitMs how long the API waits for a worker
+ * @param proxied API and workers reach this server by way of `proxy`
  */
 export async function openStand(
   kind: QueueKind,
-  { applyWaitMs = 10_000 }: { applyWaitMs?: number } = {},
+  { applyWaitMs = 10_000, proxied }: { applyWaitMs?: number; proxied?: 'postgres' | 'redis' } = {},
 ): Promise<Stand> {
   // Durable, because the tests crash the servers.
   const postgres = await startPostgres({ durable: true })
@@ -51,8 +57,10 @@ export async function openStand(
   const redis = kind === 'redis' ? await ownRedis() : null
   const token = randomBytes(24).toString('base64url')
   const port = await freePort()
+  const target = { postgres: databaseUrl, redis: redis?.url }[proxied ?? 'postgres']
+  const proxy = proxied === undefined || target === undefined ? null : await proxyTo(target)
   const env = {
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: proxied === 'postgres' && proxy !== null ? proxy.url : databaseUrl,
     SECRET_KEY: randomBytes(32).toString('base64url'),
     BOOTSTRAP_TOKEN: token,
     // The same on every machine.
@@ -60,7 +68,7 @@ export async function openStand(
     APPLY_WAIT_MS: String(applyWaitMs),
     LOG_LEVEL: 'info',
     PORT: String(port),
-    ...(redis !== null && { REDIS_URL: redis.url }),
+    ...(redis !== null && { REDIS_URL: proxied === 'redis' && proxy !== null ? proxy.url : redis.url }),
   }
   const api = run('src/server.ts', { env })
   await api.line(/"msg":"serving"/, { withinMs: 20_000 })
@@ -75,8 +83,10 @@ export async function openStand(
     api,
     postgres,
     redis,
+    proxy,
     databaseUrl,
     db,
+    env,
     startWorker: async (settings) => {
       const worker = run('workers/blueprint.ts', { env: { ...env, ...settings } })
       // It still runs only when the test failed. It must not affect the next one.

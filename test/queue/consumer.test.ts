@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { type ApplyJob, jobId } from '../../src/queue/define.ts'
+import { jobId } from '../../src/queue/define.ts'
 import { cancelRun } from '../../src/runs/ledger.ts'
 import { applyPath } from '../support/asker.ts'
 import { type Installation, installation, named, type QueueKind } from '../support/installation.ts'
@@ -136,18 +136,17 @@ function claims(queue: QueueKind): void {
     })
   })
 
-  test.each<[string, unknown]>([
-    ['is no key', { run: "1' OR true" }],
-    ['is missing', {}],
-  ])('of a run that %s: it failed, and shows nothing of the database', async (_, data) => {
-    const job = await there.queue.add('made by hand', data as ApplyJob)
-    expect(await endedJob(job.id ?? '')).toEqual({
-      state: 'failed',
-      result: null,
-      failure: 'vanished: there is no such run, and nothing was applied',
-      log: 'there is no such run, and nothing was applied',
-    })
-  })
+  test.each([{}, { run: 'not-a-run' }, { run: null }])(
+    'of a job that names no run, %j: nothing was applied',
+    async (data) => {
+      const jobId = `made-by-hand-${JSON.stringify(data).length}`
+      await there.queue.add('apply', data as never, { jobId })
+      const job = await until(async () => (await there.queue.getJob(jobId))?.finishedOn && there.queue.getJob(jobId), {
+        what: 'the job to end',
+      })
+      expect(job).toMatchObject({ returnvalue: { state: 'gone', applied: false, logs: ['the job names no run'] } })
+    },
+  )
 
   test('of no run: it failed', async () => {
     const id = '01a1fd79-0573-7eeb-91d6-996288491dcb'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { atEnd } from './at-end.ts'
 
-export type Proxy = {
+export type TcpProxy = {
   /** The proxied server's URL, by way of the proxy. */
   readonly url: string
   /** Closes every connection. */
@@ -22,16 +22,25 @@ export type Proxy = {
   accept(yes: boolean): void
   /** true: data is held back and no connection is closed, as if the server had frozen; false: it is forwarded. */
   freeze(yes: boolean): void
+  /**
+   * Swallows everything on the connections of this moment, and closes none, as a firewall that forgot them. New ones
+   * work.
+   *
+   * @returns how many of them their clients have not closed yet
+   */
+  silence(): () => number
 }
 
 /** A TCP proxy before a server, to lose connections at will. Closed after the test file. */
-export async function proxyTo(target: string): Promise<Proxy> {
+export async function proxyTo(target: string): Promise<TcpProxy> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   let losing: string | undefined
   let holding: { text: string; resolve(): void } | undefined
   let accepting = true
   let frozen = false
+  const clients = new Set<Socket>()
+  const silent = new Set<Socket>()
 
   const server = createServer((client) => {
     if (!accepting) return void client.destroy()
@@ -42,16 +51,24 @@ export async function proxyTo(target: string): Promise<Proxy> {
       client.destroy()
       upstream.destroy()
     }
+    clients.add(client)
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.setNoDelay(true)
-      socket.on('error', cutBoth)
+      // Neither end of a silent connection learns of the end of the other.
+      const end = () => silent.has(client) || cutBoth()
+      socket.on('error', end)
       socket.on('close', () => {
         sockets.delete(socket)
-        cutBoth()
+        end()
       })
     }
+    client.on('close', () => {
+      clients.delete(client)
+      silent.delete(client)
+    })
     client.on('data', (chunk) => {
+      if (silent.has(client)) return
       if (losing !== undefined && chunk.includes(losing)) {
         losing = undefined
         lost = true
@@ -60,7 +77,10 @@ export async function proxyTo(target: string): Promise<Proxy> {
       if (mute) holding?.resolve()
       else upstream.write(chunk)
     })
-    upstream.on('data', (chunk) => (lost ? cutBoth() : void client.write(chunk)))
+    upstream.on('data', (chunk) => {
+      if (lost) cutBoth()
+      else if (!silent.has(client)) client.write(chunk)
+    })
     if (frozen) for (const socket of [client, upstream]) socket.pause()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -93,6 +113,10 @@ export async function proxyTo(target: string): Promise<Proxy> {
     freeze: (yes) => {
       frozen = yes
       for (const socket of sockets) yes ? socket.pause() : socket.resume()
+    },
+    silence: () => {
+      for (const client of clients) silent.add(client)
+      return () => silent.size
     },
   }
 }

@@ -1,0 +1,48 @@
+import { pino } from 'pino'
+import { describe, expect, test } from 'vitest'
+import type { ApplyWorker, Backend } from '../../src/queue/backend.ts'
+import { startConsumer } from '../../src/queue/consumer.ts'
+import { enqueue } from '../../src/queue/enqueue.ts'
+import { startWatchdog } from '../../src/queue/watchdog.ts'
+import { atEnd } from '../support/at-end.ts'
+import { freshDatabase } from '../support/database.ts'
+import { needs } from '../support/needs.ts'
+import { queueOn } from '../support/queue.ts'
+import { freshRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
+
+function claims(redis: () => Promise<string | null>): void {
+  test('a worker that takes no jobs any more gets new connections to the queue', { timeout: 30_000 }, async () => {
+    const { url, db } = await freshDatabase()
+    const { backend, queue } = await queueOn({ redisUrl: await redis(), databaseUrl: url })
+    const opened: ApplyWorker[] = []
+    const observed: Backend = {
+      ...backend,
+      openWorker: async (...settings) => {
+        const worker = await backend.openWorker(...settings)
+        opened.push(worker)
+        return worker
+      },
+    }
+    const taken: string[] = []
+    const consumer = await startConsumer(observed, db, 2, async (id) => {
+      taken.push(id)
+      return undefined
+    })
+    atEnd(() => consumer.close())
+    const watchdog = startWatchdog(db, queue, consumer, pino({ level: 'silent' }))
+    atEnd(() => watchdog.stop())
+    await enqueue(queue, run, 1)
+    await until(() => taken.length === 1, { what: 'the first job' })
+    // BullMQ's loop ends, and the process lives on.
+    await opened[0]?.close()
+    await enqueue(queue, run, 2)
+    await until(() => taken.length === 2, { what: 'the second job', withinMs: 15_000 })
+    expect(opened).toHaveLength(2)
+  })
+}
+
+describe("on PostgreSQL's queue", () => claims(async () => null))
+describe.runIf(needs('redis-server'))('on Redis', () => claims(freshRedis))
