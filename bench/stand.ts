@@ -3,6 +3,7 @@ import pg from 'pg'
 import { closeAll } from '../test/support/at-end.ts'
 import { findProgram } from '../test/support/environment.ts'
 import { freePort } from '../test/support/free-port.ts'
+import { wideEnv } from '../test/support/limits.ts'
 import { startPostgres } from '../test/support/postgres.ts'
 import { type Running, run } from '../test/support/processes.ts'
 import { startRedis } from '../test/support/redis-server.ts'
@@ -59,6 +60,8 @@ export async function openStand(
   const secretKey = randomBytes(32).toString('base64url')
   const port = await freePort()
   const env = {
+    // One token sends everything here.
+    ...wideEnv,
     DATABASE_URL: database.url,
     SECRET_KEY: secretKey,
     BOOTSTRAP_TOKEN: token,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { Redis } from 'ioredis'
 import { blueprintRoutes } from './api/blueprints.ts'
 import { consentRoutes } from './api/consents.ts'
 import { groupRoutes } from './api/groups.ts'
@@ -23,6 +24,8 @@ import { securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, openMetrics } from './http/metrics.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
+import { openLimiter, type RateLimits } from './http/rate-limit.ts'
+import { shareOut } from './http/shares.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import { permissionNames } from './models/registry.ts'
 import { describeRoutes } from './openapi/describe.ts'
@@ -33,10 +36,16 @@ import type { Submitter } from './runs/submit.ts'
 import './messages.ts'
 
 /** What the API is built from. Tests pass their own. */
-export type Deps = { readonly submitter: Submitter; readonly queue: ApplyQueue }
+export type Deps = {
+  readonly submitter: Submitter
+  readonly queue: ApplyQueue
+  readonly limits: RateLimits
+  /** null: each process counts for itself. */
+  readonly rateStore: Redis | null
+}
 
 /** Builds the API: limits, hooks, then the routes. */
-export function buildApp({ submitter, queue }: Deps): Api {
+export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
   const { db, engine, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
@@ -71,8 +80,10 @@ export function buildApp({ submitter, queue }: Deps): Api {
   })
   refuseMalformed(app)
   endConnectionsWhenClosing(app)
-  guardRoutes(app, db, new Set(permissionNames(engine.registry)))
+  const limiter = openLimiter(app, limits, rateStore)
+  guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), limiter })
   auditImpersonatedReads(app, db)
+  shareOut(app, limits)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
   })
@@ -96,7 +107,7 @@ export function buildApp({ submitter, queue }: Deps): Api {
   healthRoutes(app, db, queue)
   metricsRoutes(app, db, queue, metrics)
   docsRoutes(app, describe)
-  dashboardRoutes(app, { db, keyring: engine.keyring, queue })
+  dashboardRoutes(app, { db, keyring: engine.keyring, queue, limiter })
   return app
 }
 

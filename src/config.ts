@@ -51,6 +51,12 @@ const settings = z.object({
   /** How long finished runs and audit rows are kept. */
   runDays: integer(1, 36_500).default(90),
   auditDays: integer(1, 36_500).default(400),
+  rateLimitFailuresPerMinute: integer(1, 1_000_000).default(30),
+  rateLimitRequestsPerSecond: integer(1, 1_000_000).default(2_000),
+  /** The other three are of what is under way at the same time for one token, in one process. */
+  rateLimitLists: integer(1, 1_000).default(4),
+  rateLimitLongAnswers: integer(1, 1_000).default(2),
+  rateLimitWaitingRuns: integer(1, 100_000).default(64),
   applyWaitMs: integer(100, 120_000).default(10_000),
 })
 
@@ -87,7 +93,8 @@ export class ConfigError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const variableOf = (setting: string) => setting.replaceAll(/[A-Z]/g, '_$&').toUpperCase()
+/** `dataDir` -> `DATA_DIR` */
+export const variableOf = (setting: string) => setting.replaceAll(/[A-Z]/g, '_$&').toUpperCase()
 
 /**
  * @param env `process.env`, or a test's own; an empty value counts as absent

@@ -6,6 +6,7 @@ import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
 import { checkPort } from './http/port.ts'
+import { openRateStore } from './http/rate-store.ts'
 import { logger } from './log.ts'
 import { loadRegistry } from './models/registry.ts'
 import { untilStopped } from './process.ts'
@@ -57,8 +58,11 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   }
   events.on('completed', wake)
   events.on('failed', wake)
+  const rateStore = openRateStore(redisUrl)
   const app = buildApp({
     queue,
+    limits: config,
+    rateStore,
     submitter: {
       db,
       engine,
@@ -77,6 +81,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
     firstTokenFile: isFirst && config.bootstrapToken === null ? tokenFile : null,
     close: async () => {
       await app.close()
+      rateStore?.disconnect()
       await runs.close()
       await closeInTime(events, closeWithinMs.other)
       await closeInTime(queue, closeWithinMs.other)

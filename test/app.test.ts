@@ -19,6 +19,8 @@ function appThatWaits(applyWaitMs: string) {
   atEnd(() => runs.close())
   return buildApp({
     queue,
+    limits: config,
+    rateStore: null,
     submitter: {
       ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyPaused: async () => null },
       backlog: openBacklog(db),

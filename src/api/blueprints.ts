@@ -24,7 +24,7 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
     scope.put(
       '/blueprints/',
       {
-        config: { permission: 'superuser', document },
+        config: { permission: 'superuser', takes: 'run', document },
         schema: {
           summary: 'Apply a blueprint',
           querystring: applyQuery,

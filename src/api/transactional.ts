@@ -28,7 +28,12 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
   app.put(
     '/core/transactional/applications/',
     {
-      config: { permission: ['add_application', 'change_application'], reportsTextErrors: true, document },
+      config: {
+        permission: ['add_application', 'change_application'],
+        takes: 'run',
+        reportsTextErrors: true,
+        document,
+      },
       schema: {
         summary: 'Apply an application and its provider',
         description,

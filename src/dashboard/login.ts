@@ -3,8 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
+import { Problem } from '../errors.ts'
 import { maxTokenLength } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
+import type { Limiter } from '../http/rate-limit.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { actorOfSession } from '../rights/actor.ts'
 import { basePath, loginPage, loginPath, logoutPage, logoutPath, ownPagePolicy } from './pages.ts'
@@ -24,7 +26,7 @@ const open = () => ({ config: { permission: 'anyone' } as const, helmet: ownPage
 
 const show = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page)
 
-export async function loginRoutes(app: Api, db: Db): Promise<void> {
+export async function loginRoutes(app: Api, db: Db, limiter: Limiter): Promise<void> {
   await app.register(formbody, { bodyLimit: 4_096 })
 
   app.get(loginPath, open(), async (request, reply) => {
@@ -36,6 +38,9 @@ export async function loginRoutes(app: Api, db: Db): Promise<void> {
     const sent = credentials.safeParse(request.body)
     const session = sent.success ? await actorOfSession(reader(db), { secret: sent.data.access_token }) : null
     if (session === null) {
+      const refusal = await limiter.countFailure(request, reply).catch((error: unknown) => error)
+      if (refusal instanceof Problem)
+        return show(reply.code(429).header('Retry-After', refusal.retryAfterS), loginPage(refusal.message))
       reply.code(401).header('WWW-Authenticate', 'Bearer')
       return show(reply, loginPage('This access token is not valid.'))
     }

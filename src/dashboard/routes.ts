@@ -8,6 +8,7 @@ import { denied } from '../http/access.ts'
 import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { icon } from '../http/icon.ts'
+import type { Limiter } from '../http/rate-limit.ts'
 import { allows } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { readPause } from '../queue/pause.ts'
@@ -24,12 +25,12 @@ import { pagePolicy } from './policy.ts'
  * acts of `manage.ts`. No act changes a run: a job only names it, and its row decides.
  */
 
-type Parts = { readonly db: Db; readonly keyring: Keyring; readonly queue: ApplyQueue }
+type Parts = { readonly db: Db; readonly keyring: Keyring; readonly queue: ApplyQueue; readonly limiter: Limiter }
 
 /** The hooks below ask for a session instead of a bearer token. */
 const config = { permission: 'anyone' } as const
 
-export function dashboardRoutes(app: Api, { db, keyring, queue }: Parts): void {
+export function dashboardRoutes(app: Api, { db, keyring, queue, limiter }: Parts): void {
   app.register(async (scope: Api) => {
     await scope.register(cookie, { secret: keyring.derive('dashboard session') })
     scope.addHook('onRequest', async ({ method, headers }, reply) => {
@@ -50,7 +51,7 @@ export function dashboardRoutes(app: Api, { db, keyring, queue }: Parts): void {
     scope.get(iconPath, { config }, async (_request, reply) =>
       reply.type('image/svg+xml').header('Cache-Control', 'private, max-age=86400').send(icon),
     )
-    await scope.register(async (scope: Api) => loginRoutes(scope, db))
+    await scope.register(async (scope: Api) => loginRoutes(scope, db, limiter))
     await scope.register(async (scope: Api) => boardRoutes(scope, db, queue))
   })
 }

@@ -5,8 +5,10 @@ import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
 import { ErrorList, Problem } from '../errors.ts'
+import { sha256 } from '../ids.ts'
 import { type Access, type Actor, allows, mayActAs, type Permission } from '../permissions.ts'
 import { actorByToken, actorOfUser } from '../rights/actor.ts'
+import type { Limiter } from './rate-limit.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -22,12 +24,14 @@ declare module 'fastify' {
 /** Longer than any token, and short enough to hash. */
 export const maxTokenLength = 512
 
-/**
- * Authenticates each request, and checks the permission that its route declares.
- *
- * @param known the names of all permissions: a route that declares another one does not start
- */
-export function guardRoutes(app: FastifyInstance, db: Db, known: ReadonlySet<string>): void {
+type Guard = {
+  /** The names of all permissions: a route that declares another one does not start. */
+  readonly known: ReadonlySet<string>
+  readonly limiter: Limiter
+}
+
+/** Authenticates each request, and checks the permission that its route declares. */
+export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Guard): void {
   app.decorateRequest('actor')
   const routes: RouteOptions[] = []
   app.addHook('onRoute', (route) => void routes.push(route))
@@ -45,12 +49,19 @@ export function guardRoutes(app: FastifyInstance, db: Db, known: ReadonlySet<str
     if (mistyped.length > 0) throw new Error(`routes with an unknown permission do not start: ${mistyped.join(', ')}`)
   })
   const actorOf = actorsByToken(db)
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', async (request, reply) => {
     const { permission } = request.routeOptions.config
     if (permission === 'anyone' || request.is404) return
+    const real = await authenticate(actorOf, request)
+    if (real === null) {
+      await limiter.countFailure(request, reply)
+      // One message for all reasons: a more exact one would help an attacker.
+      throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
+    }
     // First the real user, so that the log names the user of a request that is refused.
-    request.actor = await authenticate(actorOf, request)
-    request.actor = await impersonate(db, request.actor, request.headers['impersonate-user'])
+    request.actor = real
+    await limiter.countRequest(request, reply)
+    request.actor = await impersonate(db, real, request.headers['impersonate-user'])
     if (permission === undefined || permission === 'authenticated') return
     if (permission === 'superuser') {
       if (!request.actor.isSuperuser) throw new Problem('permission_denied', 'Only a superuser may do this.')
@@ -86,13 +97,11 @@ function actorsByToken(db: Db): ActorOf {
   }
 }
 
-async function authenticate(actorOf: ActorOf, request: FastifyRequest): Promise<Actor> {
+async function authenticate(actorOf: ActorOf, request: FastifyRequest): Promise<Actor | null> {
   const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '') ?? []
-  const actor = secret === undefined || secret.length > maxTokenLength ? null : await actorOf(secret)
-  // One message for all reasons: a more exact one would help an attacker.
-  if (actor === null)
-    throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
-  return actor
+  if (secret === undefined || secret.length > maxTokenLength) return null
+  request.tokenKey = sha256(secret).toString('base64url')
+  return actorOf(secret)
 }
 
 const maxUsernameLength = 150

@@ -39,13 +39,17 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     querystring: parametersOf(spec),
     response: { 200: envelopeOf(spec.view.schema) },
   }
-  const config = { permission: spec.permission, document: { alsoNeeds: alsoNeedsOf(spec) } }
+  const config = { permission: spec.permission, takes: 'list' as const, document: { alsoNeeds: alsoNeedsOf(spec) } }
   app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
-  app.get(spec.path, { config, schema }, async ({ query, actor }, reply) => {
+  app.get(spec.path, { config, schema }, async (request, reply) => {
+    const { query, actor } = request
     const asked = askedOf(spec, query, actor)
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query) }
     reply.type('application/json; charset=utf-8')
-    return pageText((page) => writePage(page, db, spec, asked, reading))
+    return pageText(
+      (page) => writePage(page, db, spec, asked, reading),
+      () => request.takeLongAnswer(),
+    )
   })
 }
 

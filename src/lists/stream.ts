@@ -29,10 +29,11 @@ export const maxSendingMs = 60_000
  */
 export function pageText(
   write: (page: PageWriter) => Promise<void>,
+  takeLong: TakeLong,
   longestMs: number = maxSendingMs,
 ): Promise<string | Readable> {
   const { promise, resolve, reject } = Promise.withResolvers<string | Readable>()
-  const page = new PageWriter(resolve, longestMs)
+  const page = new PageWriter(resolve, takeLong, longestMs)
   write(page)
     .then(() => page.end())
     .catch((error: unknown) => {
@@ -42,6 +43,9 @@ export function pageText(
   return promise
 }
 
+/** Takes a long answer of the caller's share, when the answer turns out to be one. @returns gives it back */
+export type TakeLong = () => () => void
+
 const tooManyStreams = () =>
   new Problem('unavailable', 'Too many long answers are being sent. Try again shortly, or with a smaller page_size.', {
     retryAfterS: 2,
@@ -49,6 +53,7 @@ const tooManyStreams = () =>
 
 export class PageWriter {
   readonly #answer: (text: string | Readable) => void
+  readonly #takeLong: TakeLong
   readonly #longestMs: number
   #chunk = ''
   #buffered: string[] = []
@@ -57,8 +62,9 @@ export class PageWriter {
   #stream: PassThrough | undefined
   readonly #closed = new AbortController()
 
-  constructor(answer: (text: string | Readable) => void, longestMs: number) {
+  constructor(answer: (text: string | Readable) => void, takeLong: TakeLong, longestMs: number) {
     this.#answer = answer
+    this.#takeLong = takeLong
     this.#longestMs = longestMs
   }
 
@@ -116,10 +122,12 @@ export class PageWriter {
 
   #open(): PassThrough {
     if (streams >= maxStreams) throw tooManyStreams()
+    const giveBack = this.#takeLong()
     streams += 1
     const stream = addAbortSignal(AbortSignal.timeout(this.#longestMs), new PassThrough())
     stream.once('close', () => {
       streams -= 1
+      giveBack()
       this.#closed.abort()
     })
     // The server that sends it listens too; this is for the time before.

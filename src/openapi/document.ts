@@ -53,6 +53,8 @@ and consents around it.
 - A 400 names **every** error: messages by field, nested as the body is. Every other refusal is \`{detail, code}\`.
 - Lists come in pages: \`page\`, \`page_size\` (at most 1000), \`ordering\` (separated by commas, \`-\` for descending),
   \`search\` (every word must match). \`count\` is exact.
+- Rates are limited by access token, and failed authentications by address. Answers to an access token have \`RateLimit\`
+  and \`RateLimit-Policy\`; a 429 has \`Retry-After\`.
 - A path answers 405 to a method that it does not take. \`Allow\` lists the methods that it takes.
 - \`x-permission\` lists what an operation needs: any one of these permissions, or \`authenticated\`, or \`superuser\`.
   \`x-also-needs\` lists what some of its requests need as well.`
@@ -77,6 +79,14 @@ const parameters = {
 const headers = {
   'Content-Location': { description: 'The run, which has the details.', schema: { type: 'string' } },
   Location: { description: 'The run, which will have the result.', schema: { type: 'string' } },
+  RateLimit: {
+    description: 'What is left of a rate: the policy, requests (`r`), and seconds until there are more (`t`).',
+    schema: { type: 'string', examples: ['"token";r=1999;t=1'] },
+  },
+  'RateLimit-Policy': {
+    description: 'The rate: the name of the policy, requests (`q`) in seconds (`w`).',
+    schema: { type: 'string', examples: ['"token";q=2000;w=1'] },
+  },
   'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer' } },
   'WWW-Authenticate': { schema: { type: 'string', const: 'Bearer' } },
   'X-Request-Id': {

@@ -49,7 +49,7 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
   const body = document.body?.() ?? schema.body
   const codes: ProblemCode[] = [
     ...(['invalid', 'server_error', 'unavailable'] as const),
-    ...(permission === 'anyone' ? [] : (['not_authenticated', 'permission_denied'] as const)),
+    ...(permission === 'anyone' ? [] : (['not_authenticated', 'permission_denied', 'too_many_requests'] as const)),
     ...(isPaged || schema.params !== undefined ? (['not_found'] as const) : []),
     ...(body === undefined ? [] : (['invalid_json', 'too_large', 'too_slow', 'unsupported_media_type'] as const)),
     ...(document.codes ?? []),

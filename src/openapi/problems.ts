@@ -37,7 +37,10 @@ const texts: Readonly<Record<ProblemCode, readonly [when: string, example: strin
   ],
   too_large: ['The body is too large.', `The body is larger than ${bodyLimits.bytes} bytes.`],
   unsupported_media_type: ['The body has another media type, or is compressed.', 'Send application/json.'],
-  too_many_requests: ['There were too many requests. Try again after `Retry-After` seconds.', 'Try again later.'],
+  too_many_requests: [
+    'There were too many requests with this access token, or failed logins from this address. Try again after `Retry-After` seconds.',
+    'Too many requests with this access token. Try again in 1 s.',
+  ],
   headers_too_large: ['The headers are too large.', 'The first line and the headers are larger than 16384 bytes.'],
   server_error: [
     'An error of this service. A different request does not help.',
@@ -80,8 +83,8 @@ export const nameOf = (status: number): string => (STATUS_CODES[status] ?? Strin
 /** The headers of an answer by status, without `X-Request-Id`, which every answer has. */
 const headersOf: Readonly<Record<number, readonly string[]>> = {
   202: ['Location'],
-  401: ['WWW-Authenticate'],
-  429: ['Retry-After'],
+  401: ['WWW-Authenticate', 'RateLimit', 'RateLimit-Policy'],
+  429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
   503: ['Retry-After'],
 }
 

@@ -1,6 +1,7 @@
 import { readConfig } from '../../src/config.ts'
 import { startServer } from '../../src/server.ts'
 import { atEnd } from '../support/at-end.ts'
+import { wideEnv } from '../support/limits.ts'
 import { type Running, run } from '../support/processes.ts'
 
 /** The API in this process, on a free port, and workers as child processes. */
@@ -28,7 +29,7 @@ export async function startStack({
   redisUrl: string | null
   applyWaitMs?: number
 }): Promise<Stack> {
-  const env = { ...secrets, DATABASE_URL: databaseUrl, ...(redisUrl !== null && { REDIS_URL: redisUrl }) }
+  const env = { ...wideEnv, ...secrets, DATABASE_URL: databaseUrl, ...(redisUrl !== null && { REDIS_URL: redisUrl }) }
   const config = readConfig({ ...env, LOG_LEVEL: 'silent', APPLY_WAIT_MS: String(applyWaitMs) })
   const server = await startServer({ ...config, port: 0, databaseUrl, secretKey: secrets.SECRET_KEY })
   atEnd(() => server.close())

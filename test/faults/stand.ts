@@ -4,6 +4,7 @@ import { connect, type Db } from '../../src/db/client.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freePort } from '../support/free-port.ts'
 import type { QueueKind } from '../support/installation.ts'
+import { wideEnv } from '../support/limits.ts'
 import { needs } from '../support/needs.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type Running, run } from '../support/processes.ts'
@@ -60,6 +61,7 @@ export async function openStand(
   const target = { postgres: databaseUrl, redis: redis?.url }[proxied ?? 'postgres']
   const proxy = proxied === undefined || target === undefined ? null : await proxyTo(target)
   const env = {
+    ...wideEnv,
     DATABASE_URL: proxied === 'postgres' && proxy !== null ? proxy.url : databaseUrl,
     SECRET_KEY: randomBytes(32).toString('base64url'),
     BOOTSTRAP_TOKEN: token,

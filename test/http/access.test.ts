@@ -4,9 +4,11 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
 import { guardRoutes } from '../../src/http/access.ts'
 import { answerProblems } from '../../src/http/problems.ts'
+import { openLimiter } from '../../src/http/rate-limit.ts'
 import type { Access } from '../../src/permissions.ts'
 import { type Answer, askAs } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
+import { wide } from '../support/limits.ts'
 import { makers } from '../support/make.ts'
 import { statementsOf } from '../support/statements.ts'
 
@@ -19,7 +21,8 @@ beforeAll(async () => {
 function guarded(permission: Access | undefined, work: () => unknown = () => 'in'): FastifyInstance {
   const app = Fastify()
   answerProblems(app)
-  guardRoutes(app, db, new Set(['view_user', 'add_user', 'change_user', 'manage_queue']))
+  const known = new Set(['view_user', 'add_user', 'change_user', 'manage_queue'])
+  guardRoutes(app, db, { known, limiter: openLimiter(app, wide, null) })
   app.get('/x', { config: permission === undefined ? {} : { permission } }, async () => work())
   return app
 }

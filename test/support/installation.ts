@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises'
+import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { buildApp } from '../../src/app.ts'
 import { bootstrap } from '../../src/apply/bootstrap.ts'
 import type { Db } from '../../src/db/client.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import type { Api } from '../../src/http/api.ts'
+import type { RateLimits } from '../../src/http/rate-limit.ts'
 import type { Engine } from '../../src/plan/engine.ts'
 import type { ApplyQueue } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
@@ -19,6 +21,7 @@ import { type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
 import { adminToken, loadEngine } from './engine.ts'
+import { wide } from './limits.ts'
 import { type Make, makers } from './make.ts'
 import { queueOn } from './queue.ts'
 import { freshRedis } from './redis.ts'
@@ -55,6 +58,9 @@ type Options = {
   workers?: 'one' | 'none'
   applyWaitMs?: number
   runSecretsHours?: number
+  limits?: Partial<RateLimits>
+  /** Rates are counted in this Redis, else in this process. */
+  rateStore?: Redis | null
 }
 
 /** Call it in `beforeAll` or in a test; all of it is closed at the end of the file. */
@@ -63,6 +69,8 @@ export async function installation({
   workers = 'one',
   applyWaitMs = 10_000,
   runSecretsHours = 24,
+  limits = {},
+  rateStore = null,
 }: Options = {}): Promise<Installation> {
   const { url, db, pool } = await freshDatabase()
   const redisUrl = kind === 'redis' ? await freshRedis() : null
@@ -91,7 +99,7 @@ export async function installation({
     enqueue,
     whyPaused: () => whyPaused(queue, db),
   }
-  const app = buildApp({ queue, submitter })
+  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, rateStore })
   atEnd(() => app.close())
   await app.ready()
 

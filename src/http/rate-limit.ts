@@ -1,0 +1,98 @@
+import rateLimit from '@fastify/rate-limit'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Redis } from 'ioredis'
+import type { Config } from '../config.ts'
+import { Problem } from '../errors.ts'
+import { ProcessStore } from './rate-store.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** A digest of the access token; undefined on routes for `anyone`. */
+    tokenKey: string | undefined
+  }
+}
+
+/** The settings RATE_LIMIT_*, which README describes. */
+export type RateLimits = Pick<
+  Config,
+  | 'rateLimitFailuresPerMinute'
+  | 'rateLimitRequestsPerSecond'
+  | 'rateLimitLists'
+  | 'rateLimitLongAnswers'
+  | 'rateLimitWaitingRuns'
+>
+
+export type Limiter = {
+  /**
+   * Counts a failed authentication of this address. A valid token is never refused for the failures of others.
+   *
+   * @throws {Problem} `too_many_requests` when there were too many within a minute
+   */
+  countFailure(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  /** Counts a request of this token. @throws {Problem} `too_many_requests` when there were too many within a second */
+  countRequest(request: FastifyRequest, reply: FastifyReply): Promise<void>
+}
+
+const [secondMs, minuteMs] = [1_000, 60_000]
+
+/** While Redis does not answer, a request asks it no more often than this: the others are not held up. */
+const awayMs = 1_000
+
+/**
+ * Opens the limits on rates. All processes count together in Redis when there is one, else each process for itself.
+ * While Redis is away, nothing is counted and nothing refused.
+ */
+export function openLimiter(app: FastifyInstance, limits: RateLimits, redis: Redis | null): Limiter {
+  app.decorateRequest('tokenKey')
+  // Called, not registered: a registered plugin loads after the hooks that use it.
+  const store = redis === null ? { store: ProcessStore } : { redis, nameSpace: 'gatewright-rate-' }
+  void rateLimit.fastifyRateLimit(app, { global: false, skipOnError: true, ...store }, () => {})
+  const failures = limit(app, {
+    name: 'failures',
+    max: limits.rateLimitFailuresPerMinute,
+    windowMs: minuteMs,
+    keyOf: ({ ip }) => rateLimit.normalizeIP(ip),
+    refusal: 'Too many failed logins from this address.',
+  })
+  const requests = limit(app, {
+    name: 'token',
+    max: limits.rateLimitRequestsPerSecond,
+    windowMs: secondMs,
+    keyOf: ({ tokenKey }) => tokenKey ?? '',
+    refusal: 'Too many requests with this access token.',
+  })
+  return { countFailure: failures, countRequest: requests }
+}
+
+type Rate = {
+  readonly name: string
+  readonly max: number
+  readonly windowMs: number
+  readonly keyOf: (request: FastifyRequest) => string
+  readonly refusal: string
+}
+
+/** The headers are those of draft-ietf-httpapi-ratelimit-headers-10. */
+function limit(app: FastifyInstance, { name, max, windowMs, keyOf, refusal }: Rate): Limiter['countRequest'] {
+  const count = app.createRateLimit({
+    max,
+    timeWindow: windowMs,
+    keyGenerator: (request) => `${name}:${keyOf(request)}`,
+  })
+  const policy = `"${name}";q=${max};w=${windowMs / 1_000}`
+  let asksAgainAt = 0
+  return async (request, reply) => {
+    if (performance.now() < asksAgainAt) return
+    const counted = await count(request)
+    // Without a window, it was not counted: Redis is away, and is left alone for a while.
+    if (counted.isAllowed || counted.ttl === 0) {
+      asksAgainAt = performance.now() + awayMs
+      return
+    }
+    const resetS = Math.max(1, counted.ttlInSeconds)
+    reply.header('RateLimit-Policy', policy)
+    reply.header('RateLimit', `"${name}";r=${counted.remaining};t=${resetS}`)
+    if (counted.isExceeded)
+      throw new Problem('too_many_requests', `${refusal} Try again in ${resetS} s.`, { retryAfterS: resetS })
+  }
+}

@@ -1,0 +1,53 @@
+import { Redis } from 'ioredis'
+
+type Counted = (error: Error | null, result: { current: number; ttl: number }) => void
+
+/** Keys that are counted in one window. Beyond it, the oldest is forgotten. */
+const remembered = 10_000
+
+/**
+ * Counts in this process, for @fastify/rate-limit. Its own store gives all requests of one turn of the event loop the same
+ * object: when the last of them is over the limit, all are refused.
+ */
+export class ProcessStore {
+  #counts = new Map<string, number>()
+  #endsAt = 0
+
+  incr(key: string, counted: Counted, windowMs: number): void {
+    const now = performance.now()
+    if (now >= this.#endsAt) {
+      this.#counts = new Map()
+      this.#endsAt = now + windowMs
+    }
+    const current = (this.#counts.get(key) ?? 0) + 1
+    this.#counts.set(key, current)
+    if (this.#counts.size > remembered)
+      for (const [oldest] of this.#counts.entries().take(1)) this.#counts.delete(oldest)
+    counted(null, { current, ttl: this.#endsAt - now })
+  }
+
+  child(): ProcessStore {
+    return new ProcessStore()
+  }
+}
+
+/**
+ * A connection for counting in Redis. A command that is not answered soon fails: counting must not hold up requests.
+ *
+ * @returns null without Redis
+ */
+export function openRateStore(url: string | null): Redis | null {
+  if (url === null) return null
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: 500,
+    // A connection that has died silently is replaced.
+    socketTimeout: 1_500,
+    connectTimeout: 2_000,
+    retryStrategy: (times) => Math.min(50 * times, 500),
+  })
+  // The queue reports that Redis is away. Without a listener, ioredis prints the errors.
+  redis.on('error', () => {})
+  return redis
+}

@@ -1,0 +1,90 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '../errors.ts'
+import type { RateLimits } from './rate-limit.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a request takes of what all tokens share, from its start to the end of its answer. */
+    takes?: 'list' | 'run'
+  }
+  interface FastifyRequest {
+    /**
+     * Takes a long answer of the token's share.
+     *
+     * @returns gives it back
+     * @throws {Problem} `too_many_requests`
+     */
+    takeLongAnswer: () => () => void
+  }
+}
+
+/** Counts what is under way for each token, in this process: one token must not take it all. */
+export class Share {
+  readonly #max: number
+  readonly #refusal: string
+  readonly #taken = new Map<string, number>()
+
+  constructor(max: number, refusal: string) {
+    this.#max = max
+    this.#refusal = refusal
+  }
+
+  /** @returns gives it back, once. @throws {Problem} `too_many_requests` when the token has its share already */
+  take(token: string): () => void {
+    const taken = this.#taken.get(token) ?? 0
+    if (taken >= this.#max) throw new Problem('too_many_requests', this.#refusal, { retryAfterS: 1 })
+    this.#taken.set(token, taken + 1)
+    let isTaken = true
+    return () => {
+      if (!isTaken) return
+      isTaken = false
+      const left = (this.#taken.get(token) ?? 1) - 1
+      if (left === 0) this.#taken.delete(token)
+      else this.#taken.set(token, left)
+    }
+  }
+}
+
+const givesBack = Symbol('gives back')
+type Taking = FastifyRequest & { [givesBack]?: () => void }
+
+/** Limits lists, long answers and waiting runs of each token. After the hooks that authenticate. */
+export function shareOut(app: FastifyInstance, limits: RateLimits): void {
+  const shares = {
+    list: new Share(
+      limits.rateLimitLists,
+      `At most ${limits.rateLimitLists} lists at the same time with one access token. Try again when one has arrived.`,
+    ),
+    run: new Share(
+      limits.rateLimitWaitingRuns,
+      `At most ${limits.rateLimitWaitingRuns} submissions may wait at the same time with one access token. Try again shortly.`,
+    ),
+  }
+  const longAnswers = new Share(
+    limits.rateLimitLongAnswers,
+    `At most ${limits.rateLimitLongAnswers} long answers at the same time with one access token. Try again shortly, or with a smaller page_size.`,
+  )
+  app.decorateRequest('takeLongAnswer', function (this: FastifyRequest) {
+    return longAnswers.take(this.tokenKey ?? '')
+  })
+  app.addHook('onRequest', async (request: Taking, reply) => {
+    const { takes } = request.routeOptions.config
+    if (takes === undefined || request.tokenKey === undefined) return
+    request[givesBack] = atEndOf(reply, shares[takes].take(request.tokenKey))
+  })
+  app.addHook('onSend', async (request: Taking) => request[givesBack]?.())
+}
+
+/** A client that goes away does not end the work for it: that ends when there is an answer to send. */
+function atEndOf(reply: FastifyReply, give: () => void): () => void {
+  let isClosed = false
+  let isAnswered = false
+  reply.raw.once('close', () => {
+    isClosed = true
+    if (isAnswered) give()
+  })
+  return () => {
+    isAnswered = true
+    if (isClosed) give()
+  }
+}
