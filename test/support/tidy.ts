@@ -168,6 +168,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/backlog.ts': 'the index of queued runs needs the state in the text',
   'src/runs/ledger.ts': 'commits that do not wait for the disk, row locks, updates that depend on the state',
   'src/runs/retention.ts': 'portions: LIMIT, SKIP LOCKED and DELETE of the same rows in one statement',
+  'src/runs/subscribe.ts': 'LISTEN, and a question that shows that the connection lives',
   'src/runs/reconcile.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
   'src/http/apply-answer.ts': 'the engine checks a document before it is queued',
   'src/http/access.ts': 'authentication and rights are one statement of the engine',
