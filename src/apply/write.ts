@@ -73,7 +73,8 @@ function planOf({ registry }: Engine, { model, mode, fields }: Write): Plan {
   const attrs = isObject(fields) ? fields : {}
   if (attrs !== fields) errors.add([], 'Must be an object.')
   const identifiers = { pk: 'create' in mode ? uuid7() : mode.change }
-  const entry = { model, state: 'present', identifiers, attrs } as const
+  const state = 'create' in mode ? 'must_created' : 'present'
+  const entry = { model, state, identifiers, attrs } as const
   const plan = compile({ version: 1, metadata: { name: model }, entries: [entry] }, registry, () => [])
   return { steps: plan.steps, errors: errors.include([plan.errors]) }
 }

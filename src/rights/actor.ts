@@ -40,6 +40,10 @@ export const rightsOfGroup = (group: string): string => inherited('group_ancesto
 export const rightsOfUser = (user: string): string =>
   inherited('memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk', `m.user_pk = ${user}`)
 
+/** The rights of several users together. @param users their keys, as a query */
+export const rightsOfUsers = (users: string): string =>
+  inherited('memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk', `m.user_pk IN (${users})`)
+
 const actor = `u.pk, u.username, ${rightsOfUser('u.pk')}`
 
 const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", ${actor}

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Report, Values } from '../models/define.ts'
 import type { Permission } from '../permissions.ts'
 import { keysOf } from '../plan/storage.ts'
@@ -38,6 +39,8 @@ export type Reporter = { readonly report: Report; readonly instead: Report }
 export type Policy = {
   /** Fields that grant or revoke rights. */
   readonly decides: readonly string[]
+  /** Documents that give rights find its rows by `name`. */
+  readonly isNamed?: true
   /** Fields whose change could remove the last active superuser. */
   readonly takesAway: readonly string[]
   /** What must be read to decide; null when the change does not concern rights. */
@@ -48,88 +51,114 @@ export type Policy = {
 const uuids = (value: unknown): string[] => keysOf(value).filter((key) => typeof key === 'string')
 const numbers = (value: unknown): number[] => keysOf(value).filter((key) => typeof key === 'number')
 
-function added<Key>(keys: (value: unknown) => Key[], name: string, { before, after }: Change): Key[] {
-  const there = new Set(keys(before?.[name]))
-  return keys(after[name]).filter((key) => !there.has(key))
+/** A field before and after. One with errors counts as unchanged: the caller gets its errors. */
+function sidesOf(name: string, { action, before, after }: Change): { was: unknown; is: unknown } {
+  const was = before?.[name]
+  if (action === 'delete') return { was, is: undefined }
+  return { was, is: after[name] === undefined ? was : after[name] }
+}
+
+/** Keys that a change adds to a field, and those that it removes. */
+function movesOf<Key>(keys: (value: unknown) => Key[], name: string, change: Change): { added: Key[]; removed: Key[] } {
+  const { was, is } = sidesOf(name, change)
+  const [before, after] = [keys(was), keys(is)]
+  const [there, left] = [new Set(before), new Set(after)]
+  return { added: after.filter((key) => !there.has(key)), removed: before.filter((key) => !left.has(key)) }
 }
 
 const differs = (name: string, { before, after }: Change): boolean => before?.[name] !== after[name]
 
+/** Documents find rows by name: another row that takes a freed name is then given the rights of the first. */
+function freesName({ action, before, after }: Change): boolean {
+  return action === 'delete' || (action === 'update' && after.name !== undefined && before?.name !== after.name)
+}
+
 /** How a change alters the group's links: rights are inherited through parent, roles and members. */
 function linksOf(change: Change) {
-  const { before, after, action } = change
-  const [parentWas] = uuids(before?.parent)
-  const [parentIs] = uuids(after.parent)
-  const rolesWere = uuids(before?.roles)
-  const rolesAre = new Set(uuids(after.roles))
+  const [parent, flag] = [sidesOf('parent', change), sidesOf('is_superuser', change)]
+  const [[parentWas], [parentIs]] = [uuids(parent.was), uuids(parent.is)]
+  const [roles, users] = [movesOf(uuids, 'roles', change), movesOf(numbers, 'users', change)]
+  const isMoved = parentWas !== parentIs
+  const isUnflagged = flag.was === true && flag.is !== true
   return {
-    ...{ parentWas, parentIs },
-    isMoved: action !== 'delete' && parentWas !== parentIs,
-    isFlagChanged: action !== 'delete' && (before?.is_superuser === true) !== (after.is_superuser === true),
-    roles: added(uuids, 'roles', change),
-    losesRoles: rolesWere.some((role) => !rolesAre.has(role)),
-    users: added(numbers, 'users', change),
+    ...{ parentWas, parentIs, isMoved, roles, users, isUnflagged },
+    isFlagged: flag.was !== true && flag.is === true,
+    /** Whether it takes from its members what they have by the group. */
+    takes: (isMoved && parentWas !== undefined) || isUnflagged || roles.removed.length > 0 || users.removed.length > 0,
   }
 }
 
 const group: Policy = {
   decides: ['is_superuser', 'parent', 'users', 'roles'],
+  isNamed: true,
   takesAway: ['is_superuser', 'parent', 'users'],
   asks(change) {
-    const { action, pk, after, caller } = change
+    const { pk, after, caller } = change
     const own = uuids(pk)
-    const { parentWas, parentIs, isMoved, isFlagChanged, roles, losesRoles, users } = linksOf(change)
     const [below] = own
-    if (caller.isSuperuser) return isMoved && below !== undefined ? { below, parent: parentIs } : null
-    if (action === 'delete') return { groups: own }
-    if (!isMoved && !isFlagChanged && roles.length === 0 && !losesRoles && users.length === 0) return null
-    const parents = [parentWas, parentIs].filter((key) => key !== undefined)
-    return { groups: parents, roles: uuids(after.roles), below, parent: isMoved ? parentIs : undefined }
+    const { parentWas, parentIs, isMoved, isFlagged, roles, users, takes } = linksOf(change)
+    if (caller.isSuperuser) return isMoved && parentIs !== undefined ? { below, parent: parentIs } : null
+    const isJoined = users.added.length > 0
+    if (!takes && !isMoved && !isFlagged && !isJoined && roles.added.length === 0 && !freesName(change)) return null
+    const groups = [...own, parentWas, parentIs].filter((key) => key !== undefined)
+    const concerned = { users: [...users.added, ...users.removed], below: isMoved ? below : undefined }
+    return { groups, roles: uuids(after.roles), below, parent: isMoved ? parentIs : undefined, concerned }
   },
   *denials(change, { facts, may, holdsAll, superuser }, { report }) {
-    const { action, pk, before, after } = change
-    if (action === 'delete') {
-      if (facts.group(pk).superuser) yield may('disable_group_superuser')
-      return
-    }
+    const { pk, after } = change
     if (facts.isCircle) report(['parent'], 'Is this group, or stands below it: groups cannot form a circle.')
-    const { parentWas, parentIs, isMoved, isFlagChanged, roles, losesRoles, users } = linksOf(change)
-    const [from, to] = [facts.group(parentWas), facts.group(parentIs)]
-    const isFlagged = after.is_superuser === true
-    if ((isFlagChanged && isFlagged) || (isMoved && to.superuser)) {
+    const { parentWas, parentIs, isMoved, isFlagged, isUnflagged, roles, users, takes } = linksOf(change)
+    const [itself, from, to] = [facts.group(pk), facts.group(parentWas), facts.group(parentIs)]
+    const { hasMembers } = facts
+    if (isFlagged || (isMoved && to.superuser)) {
       yield may('enable_group_superuser')
-      if (facts.hasMembers) yield superuser('make superusers of its members')
+      if (hasMembers) yield superuser('make superusers of its members')
     }
-    if ((isFlagChanged && before?.is_superuser === true) || (isMoved && from.superuser && !to.superuser))
+    if (isUnflagged || (isMoved && from.superuser)) {
       yield may('disable_group_superuser')
+      if (hasMembers) yield superuser('take superuser rights from its members')
+    }
+    const isMovedByRoles = isMoved && (from.hasRoles || to.hasRoles)
+    if (isMovedByRoles || roles.added.length > 0 || roles.removed.length > 0) yield may('assign_role')
+    const isRegrouped = users.added.length > 0 || users.removed.length > 0 || (isMoved && hasMembers)
+    if (isRegrouped) yield may('add_user_to_group')
     if (isMoved) yield holdsAll({ ...to, superuser: false }, 'its new parent')
-    if (roles.length > 0 || losesRoles) yield may('assign_role')
-    for (const role of roles) yield holdsAll(facts.role(role), 'the role')
-    if (users.length === 0) return
-    yield may('add_user_to_group')
-    yield holdsAll({ superuser: isFlagged || to.superuser, permissions: to.permissions }, 'the group')
-    for (const role of uuids(after.roles)) yield holdsAll(facts.role(role), 'the group')
+    for (const role of roles.added) yield holdsAll(facts.role(role), 'the role')
+    // A flag without members makes no superuser: its permission is enough, to set it and to unset it.
+    if (takes) yield holdsAll({ ...itself, superuser: itself.superuser && hasMembers }, 'the group')
+    if (freesName(change)) yield holdsAll(itself, 'the group')
+    if (users.added.length > 0) {
+      yield holdsAll(
+        { superuser: after.is_superuser === true || to.superuser, permissions: to.permissions },
+        'the group',
+      )
+      for (const role of uuids(after.roles)) yield holdsAll(facts.role(role), 'the group')
+    }
+    if (isRegrouped) yield holdsAll(facts.concerned, 'one of the users')
   },
 }
 
-/** A caller who may change these could log in as the user, or reactivate the user. */
-const identity = ['username', 'email', 'is_active'] as const
+/** A caller who may change these could log in as the user, reactivate the user, or choose what the user sees. */
+const identity = ['username', 'email', 'is_active', 'attributes'] as const
+
+const isIdentityChanged = (change: Change): boolean =>
+  change.action === 'update' && identity.some((name) => !isDeepStrictEqual(change.before?.[name], change.after[name]))
 
 const user: Policy = {
   decides: ['is_active', 'groups'],
   takesAway: ['is_active', 'groups'],
   asks(change) {
     const { action, pk, caller } = change
-    const groups = added(uuids, 'groups', change)
-    const isOther = action === 'delete' || (action === 'update' && identity.some((name) => differs(name, change)))
+    const { added, removed } = movesOf(uuids, 'groups', change)
+    const groups = [...added, ...removed]
+    const isOther = action === 'delete' || isIdentityChanged(change)
     if (caller.isSuperuser || (groups.length === 0 && !isOther)) return null
     return { groups, users: numbers(pk) }
   },
   *denials(change, { facts, may, holdsAll }) {
-    const { action, pk } = change
-    if (action === 'delete' || (action === 'update' && identity.some((name) => differs(name, change))))
-      yield holdsAll(facts.user(pk), 'that user')
-    const groups = added(uuids, 'groups', change)
+    const { added, removed } = movesOf(uuids, 'groups', change)
+    const groups = [...added, ...removed]
+    yield holdsAll(facts.user(change.pk), 'that user')
     if (groups.length > 0) yield may('add_user_to_group')
     for (const each of groups) yield holdsAll(facts.group(each), 'the group')
   },
@@ -140,12 +169,20 @@ const texts = (value: unknown): string[] =>
 
 const role: Policy = {
   decides: ['permissions'],
+  isNamed: true,
   takesAway: [],
-  asks: (change) => (change.caller.isSuperuser || added(texts, 'permissions', change).length === 0 ? null : {}),
+  asks(change) {
+    const { added, removed } = movesOf(texts, 'permissions', change)
+    const concerns = freesName(change) || added.length > 0 || removed.length > 0
+    return change.caller.isSuperuser || !concerns ? null : {}
+  },
   *denials(change, { may, holdsAll }) {
-    // A permission that is added to a role is granted to all users with that role.
-    if (change.action === 'update') yield may('assign_role')
-    yield holdsAll({ superuser: false, permissions: added(texts, 'permissions', change) }, 'the role')
+    const { added, removed } = movesOf(texts, 'permissions', change)
+    // All users with the role gain what is added, and lose what is removed.
+    const isGiven = change.action === 'delete' || added.length > 0 || removed.length > 0
+    if (change.action !== 'create' && isGiven) yield may('assign_role')
+    const named = freesName(change) ? texts(change.before?.permissions) : []
+    yield holdsAll({ superuser: false, permissions: [...added, ...removed, ...named] }, 'the role')
   },
 }
 

@@ -12,9 +12,10 @@ import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rig
  * Decides whether the actor may do what an entry would do. POST, PATCH and blueprints all call it, before they enqueue
  * and again in the transaction. Mistakes that the submitter can fix are added to the finding's errors instead.
  *
- * The rule: a caller can delegate only rights that the caller holds. Rights are inherited from roles and superuser flags
- * to groups, to their descendants, to their members, and to tokens. A caller who adds a link to that chain must hold all
- * rights that it passes on. So no sequence of changes gives a user more than the callers hold together.
+ * The rule: a caller can delegate, and take away, only rights that the caller holds. Rights are inherited from roles and
+ * superuser flags to groups, to their descendants, to their members, and to tokens. A caller who adds or removes a link of
+ * that chain must hold all rights that it passes on. So no sequence of changes gives a user more than the callers hold
+ * together, or takes anything else from a user.
  *
  * @returns the reason of the denial, for "You may not update group x: ..."; null when the actor may
  */
@@ -48,6 +49,14 @@ const isMissing = (permission: Permission) => `the permission ${permission} is m
 /** A caller who impersonates holds only what both users hold: what it delegates outlasts the impersonation. */
 const isSuperuser = ({ isSuperuser: itself, impersonator }: Actor): boolean =>
   itself && (impersonator === undefined || impersonator.isSuperuser)
+
+/** The rights that the actor can delegate; see `isSuperuser`. */
+export const rightsHeldBy = (actor: Actor): Rights => ({
+  superuser: isSuperuser(actor),
+  permissions: [...actor.permissions].filter(
+    (permission) => actor.impersonator?.isSuperuser !== false || actor.impersonator.permissions.has(permission),
+  ),
+})
 
 function toChange(engine: Engine, actor: Actor, finding: Finding): Change | undefined {
   const { step, action, row, values } = finding
@@ -95,11 +104,13 @@ export async function holdsAllOf(reader: EngineReader, actor: Actor, user: numbe
   return holdingsOf(actor, facts).holdsAll(facts.user(user), 'that user') === null
 }
 
-/** Whether an entry may change rights, by its text alone: then it takes the rights lock. */
+/** Whether an entry may change rights, or a name by which they are given, by its text alone: it takes the rights lock. */
 export function decidesRights(step: Step): boolean {
-  const decides = policyOf(step)?.decides ?? []
+  const { decides = [], isNamed = false } = policyOf(step) ?? {}
   if (decides.length === 0) return false
-  return step.state === 'absent' || decides.some((name) => step.attrs.has(name) || step.identifiers.has(name))
+  if (step.state === 'absent') return true
+  const mayRename = isNamed && step.state === 'present' && step.attrs.has('name')
+  return mayRename || decides.some((name) => step.attrs.has(name) || step.identifiers.has(name))
 }
 
 /**

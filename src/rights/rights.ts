@@ -1,22 +1,27 @@
 import { z } from 'zod'
 import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
 import { rightsLock } from '../db/locks.ts'
-import { rightsOfGroup, rightsOfUser } from './actor.ts'
+import { rightsOfGroup, rightsOfUser, rightsOfUsers } from './actor.ts'
 
 /** Reads, in one statement, the rights that the decision about one entry needs. */
 
 const rights = z.object({ superuser: z.boolean(), permissions: z.array(z.string()) })
+const groupRights = rights.extend({ hasRoles: z.boolean() })
 const answerRow = z.object({
   now: z.date(),
-  groups: z.record(z.string(), rights),
+  groups: z.record(z.string(), groupRights),
   roles: z.record(z.string(), rights),
   users: z.record(z.string(), rights),
   hasMembers: z.boolean(),
   isCircle: z.boolean(),
+  concerned: rights,
 })
 
 /** Permissions are in no order. */
 export type Rights = Readonly<z.output<typeof rights>>
+
+/** `hasRoles`: it has a role, perhaps one without permissions. */
+export type GroupRights = Readonly<z.output<typeof groupRights>>
 
 export type RightsQuestion = {
   /** Groups, with the rights that they inherit. */
@@ -27,36 +32,59 @@ export type RightsQuestion = {
   readonly below?: string | undefined
   /** Whether this group is `below`, or one of its descendants. */
   readonly parent?: string | undefined
+  /** These users, and the members of a group and its descendants: what all of them hold together. */
+  readonly concerned?: { readonly users: readonly number[]; readonly below: string | undefined }
 }
 
 export type RightsFacts = {
   readonly now: Date
   readonly hasMembers: boolean
   readonly isCircle: boolean
-  group(key: unknown): Rights
+  readonly concerned: Rights
+  group(key: unknown): GroupRights
   role(key: unknown): Rights
   user(key: unknown): Rights
 }
 
-const none: Rights = { superuser: false, permissions: [] }
+const none: GroupRights = { superuser: false, permissions: [], hasRoles: false }
 
 const each = (keys: string, rights: string) =>
   `(SELECT coalesce(jsonb_object_agg(k::text, to_jsonb(rights)), '{}') FROM unnest(${keys}) k, LATERAL (${rights}) rights)`
 
-const text = `SELECT now(),
-  ${each('$1::uuid[]', `SELECT ${rightsOfGroup('k')}`)} AS groups,
+const hasRoles =
+  'EXISTS (SELECT FROM group_ancestors a JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE a.group_pk = k)'
+
+const concerned = `(SELECT to_jsonb(rights) FROM (SELECT ${rightsOfUsers(`
+    SELECT unnest($6::integer[]) UNION SELECT m.user_pk FROM group_ancestors b
+    JOIN memberships m ON m.group_pk = b.group_pk WHERE b.ancestor_pk = $7::uuid`)}) rights)`
+
+const textOf = (concerned: string) => `SELECT now(),
+  ${each('$1::uuid[]', `SELECT ${rightsOfGroup('k')}, ${hasRoles} AS "hasRoles"`)} AS groups,
   ${each('$2::uuid[]', 'SELECT false AS superuser, r.permissions FROM roles r WHERE r.pk = k')} AS roles,
   ${each('$3::integer[]', `SELECT ${rightsOfUser('k')}`)} AS users,
   EXISTS (SELECT FROM group_ancestors a JOIN memberships m ON m.group_pk = a.group_pk WHERE a.ancestor_pk = $4::uuid) AS "hasMembers",
-  EXISTS (SELECT FROM group_ancestors a WHERE a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle"`
+  EXISTS (SELECT FROM group_ancestors a WHERE a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle",
+  ${concerned} AS concerned`
+
+const [textOfNone, textOfConcerned] = [textOf(`'{"superuser": false, "permissions": []}'::jsonb`), textOf(concerned)]
 
 export async function askRights(reader: EngineReader, question: RightsQuestion): Promise<RightsFacts> {
   const { groups = [], roles = [], users = [], below = null, parent = null } = question
+  const { users: others = [], below: branch } = question.concerned ?? {}
   const keys = [groups, roles, users].map((each) => [...new Set<string | number>(each)])
-  const [answer] = await reader.query(answerRow, { text, values: [...keys, below, parent] })
+  const base = [...keys, below, parent]
+  const statement =
+    others.length === 0 && branch === undefined
+      ? { text: textOfNone, values: base }
+      : { text: textOfConcerned, values: [...base, others, branch ?? null] }
+  const [answer] = await reader.query(answerRow, statement)
   if (answer === undefined) throw new Error('the query of rights returned no row')
-  const pick = (from: Record<string, Rights>) => (key: unknown) => from[String(key)] ?? none
-  return { ...answer, group: pick(answer.groups), role: pick(answer.roles), user: pick(answer.users) }
+  return {
+    ...answer,
+    group: (key) => answer.groups[String(key)] ?? none,
+    role: (key) => answer.roles[String(key)] ?? none,
+    user: (key) => answer.users[String(key)] ?? none,
+  }
 }
 
 /**

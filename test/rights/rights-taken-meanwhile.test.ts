@@ -9,7 +9,7 @@ import { bench } from '../apply/engine.ts'
 import { versions } from '../support/contents.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
-import { groupEntry, type Person, people } from './people.ts'
+import { groupEntry, type Person, people, roleEntry } from './people.ts'
 
 /** A request that waits for the rights lock is decided on the rights that the caller has afterwards. */
 
@@ -89,6 +89,22 @@ describe('a superuser who waits to write, and meanwhile', () => {
     expect(await meanwhile(lockRights, asRoot, deactivate(root))).toMatchObject({ reason: 'permission_denied' })
     expect(await rows(there.db, sql`SELECT 1 FROM memberships WHERE group_pk = ${admins}`)).toEqual([])
   })
+})
+
+test('a group that gets a role while its new name waits is renamed only by a caller who holds it', async () => {
+  const ada = await crowd.user({ permissions: ['change_group', 'change_role'] })
+  const [group, role] = [await crowd.group(), await crowd.role(['view_user'])]
+  const gets = sql`INSERT INTO group_roles (group_pk, role_pk) VALUES (${group}, ${role})`
+  const rename = { model: 'service_core.group', mode: { change: group }, fields: { name: 'mine' }, requestId: 'r' }
+  const byRequest = () => write(there.db, there.engine, ada, rename, async () => 'written')
+  expect(await meanwhile(lockRights, byRequest, gets)).toMatchObject({ code: 'permission_denied' })
+  const [other, filled] = [await crowd.group(), await crowd.role([])]
+  const getsToo = sql`INSERT INTO group_roles (group_pk, role_pk) VALUES (${other}, ${role})`
+  const byDocument = () => there.apply([groupEntry(other, { name: 'mine' })], ada)
+  expect(await meanwhile(lockRights, byDocument, getsToo)).toMatchObject({ reason: 'permission_denied' })
+  const fills = sql`UPDATE roles SET permissions = '{view_user}' WHERE pk = ${filled}`
+  const renameRole = () => there.apply([roleEntry(filled, { name: 'mine' })], ada)
+  expect(await meanwhile(lockRights, renameRole, fills)).toMatchObject({ reason: 'permission_denied' })
 })
 
 test('a caller who loses the superuser flag while waiting cannot make a token that does not expire', async () => {

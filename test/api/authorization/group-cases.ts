@@ -18,6 +18,8 @@ export type Scenery = {
   readonly belowSuperusers: string
   readonly other: Made
   readonly third: Made
+  readonly strong: Made
+  readonly chief: Made
 }
 
 export async function scenery({ make }: Installation): Promise<Scenery> {
@@ -30,6 +32,8 @@ export async function scenery({ make }: Installation): Promise<Scenery> {
     belowSuperusers: (await make.group({ parent: superusers })).pk,
     other: await make.user(),
     third: await make.user(),
+    strong: await make.user({ permissions: ['view_userconsent'] }),
+    chief: await make.user({ superuser: true }),
   }
 }
 
@@ -54,6 +58,10 @@ function cases(s: Scenery, self: number, users: readonly number[]): Record<strin
   return {
     // `any` is the matrix's word for a value that no rule singles out.
     'name: any': { sent: { name: name() } },
+    'name: any, of a group with a role': { before: { roles: [s.role] }, sent: { name: name() } },
+    'name: any, below a group with a role': { before: { parent: s.withRole }, sent: { name: name() } },
+    'name: any, of superusers': { before: { superuser: true }, sent: { name: name() } },
+    "name: any, below a superusers' group": { before: { parent: s.belowSuperusers }, sent: { name: name() } },
     'attributes: any': { sent: { attributes: { a: 1 } } },
     'is_superuser: true': { sent: { is_superuser: true } },
     'is_superuser: false': { before: { superuser: true }, sent: { is_superuser: false } },
@@ -80,6 +88,12 @@ function cases(s: Scenery, self: number, users: readonly number[]): Record<strin
     'users: self, where all are superusers': { before: { superuser: true }, sent: { users: caller } },
     'users: another, where all are superusers': { before: { superuser: true }, sent: { users: another } },
     'users: none, where all are superusers': { before: { superuser: true }, sent: { users: [] } },
+    'users: none, where all have a role': { before: { roles: [s.role] }, sent: { users: [] } },
+    'users: none, below a group with a role': { before: { parent: s.withRole }, sent: { users: [] } },
+    'users: none, of a stronger user': { before: { users: [s.strong.pk] }, sent: { users: [] } },
+    'users: none, of a superuser': { before: { users: [s.chief.pk] }, sent: { users: [] } },
+    'users: a stronger user': { sent: { users: [...users, s.strong.pk] } },
+    'users: a superuser': { sent: { users: [...users, s.chief.pk] } },
     'users: self, where all have a role': { before: { roles: [s.role] }, sent: { users: caller } },
     'users: another, where all have a role': { before: { roles: [s.role] }, sent: { users: another } },
     "users: self, below a superusers' group": { before: { parent: s.belowSuperusers }, sent: { users: caller } },
