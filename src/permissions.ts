@@ -33,6 +33,8 @@ export type Actor = {
   readonly permissions: ReadonlySet<string>
   /** The real user, while impersonating. */
   readonly impersonator?: Actor
+  /** The only permissions that the token of the request carries. `permissions` are among them. */
+  readonly ceiling?: ReadonlySet<string>
 }
 
 /** The service itself, at its first start. */

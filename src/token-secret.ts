@@ -15,8 +15,7 @@ export const newSecret = (intent: TokenIntent): string => secretOf(intent, rando
 /**
  * `gw_<intent letter>_`, 30 random base62 characters, and 6 of their CRC32, by which a secret scanner recognises a token.
  *
- * The letter is the intent at creation. A later change of the intent does not change the secret: the row alone decides
- * what the token permits.
+ * The letter is the intent, which is fixed. The row alone decides what the token permits.
  */
 export const secretOf = (intent: TokenIntent, random: string): string =>
   `gw_${letters[intent]}_${random}${checksum(random)}`

@@ -1,16 +1,20 @@
 import { z } from 'zod'
-import { findToken, viewKey } from '../apply/token-key.ts'
+import { findRemovable, findToken, viewKey } from '../apply/token-key.ts'
 import { type Write, write } from '../apply/write.ts'
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import { isObject } from '../json-object.ts'
+import * as filter from '../lists/filters.ts'
+import { tokenText } from '../lists/find.ts'
+import { list } from '../lists/list.ts'
 import { writable } from '../openapi/writable.ts'
 import type { Actor } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
-import { readToken, type Token, token } from '../views/token.ts'
+import { tokenIntents } from '../token-secret.ts'
+import { readToken, type Token, token, tokenView } from '../views/token.ts'
 import { readUidOf } from '../views/uid.ts'
 
-/** POST /api/v3/core/tokens/, PATCH /api/v3/core/tokens/{identifier}/, GET .../view_key/ */
+/** GET and POST /api/v3/core/tokens/, PATCH and DELETE /api/v3/core/tokens/{identifier}/, GET .../view_key/ */
 
 const model = 'service_core.token'
 
@@ -25,18 +29,19 @@ const params = z.object({
 /** The policies of `rights/policies.ts` and of `apply/token-key.ts`, as the API description words them. */
 const alsoHeld = 'the caller must also hold all rights of that user'
 const toMake = [{ permission: 'add_token', when: `for another user; ${alsoHeld}` }] as const
-const toChange = [
-  { permission: 'change_token', when: `for another user's token; to change its intent or expiry, ${alsoHeld}` },
-] as const
+const toChange = [{ permission: 'change_token', when: `for another user's token; ${alsoHeld}` }] as const
+const toRemove = [{ permission: 'delete_token', when: `for another user's token; ${alsoHeld}` }] as const
 const toView = [
   {
     permission: 'view_token_key',
     when: `for another user's token, and while impersonating the owner; ${alsoHeld}`,
   },
 ] as const
-const forPowers = {
+const unusual = 'for a token that is managed, does not expire or lives longer than TOKEN_MAX_DAYS'
+const forPowers = { permission: 'superuser', when: unusual } as const
+const forIntents = {
   permission: 'superuser',
-  when: 'for a token that is managed, does not expire or lives longer than TOKEN_MAX_DAYS, and for the intents verification and recovery',
+  when: `${unusual}, and for the intents verification and recovery`,
 } as const
 
 /** For the types and the description: answers are not validated. */
@@ -48,6 +53,34 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     return write(db, engine, actor, { model, ...request }, (tx, pk) => readToken(tx, String(pk), uidOf))
   }
 
+  list(app, db, {
+    path: '/core/tokens/',
+    summary: 'List tokens',
+    permission: 'authenticated',
+    own: { field: 'userPk', unless: 'view_token' },
+    view: tokenView,
+    count: 'rows',
+    search: tokenText,
+    order: {
+      identifier: 'identifier',
+      description: 'description',
+      intent: 'intent',
+      user: 'userPk',
+      expires: 'expires',
+    },
+    defaultOrder: 'identifier',
+    compared: { user: 'its pk' },
+    filters: {
+      identifier: filter.equals('identifier'),
+      intent: filter.isOneOf('intent', 'token_intent', tokenIntents),
+      user: filter.hasKey('userPk'),
+      managed: filter.equals('managed'),
+      expiring: filter.isTrue('expiring'),
+      expires_after: filter.isSince('expires'),
+      expires_before: filter.isBefore('expires'),
+    },
+  })
+
   app.post(
     '/core/tokens/',
     {
@@ -56,7 +89,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         reportsTextErrors: true,
         document: {
           body: () => writable(engine.registry, model, 'create'),
-          alsoNeeds: [...toMake, forPowers],
+          alsoNeeds: [...toMake, forIntents],
         },
       },
       schema: { summary: 'Create a token', body: z.unknown(), response: { 201: full } },
@@ -83,6 +116,24 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     async ({ params: { identifier }, actor, body: fields, textErrors, id: requestId }, reply) => {
       const { pk } = await findToken(db, actor, identifier, 'change_token')
       return reply.send(await save(actor, { mode: { change: pk }, fields, textErrors, requestId }))
+    },
+  )
+
+  app.delete(
+    '/core/tokens/:identifier/',
+    {
+      config: { permission: 'authenticated', document: { alsoNeeds: toRemove } },
+      schema: {
+        summary: 'Delete a token',
+        description: 'Its key authenticates no more. The last token by which a superuser can authenticate stays.',
+        params,
+        response: { 204: z.null() },
+      },
+    },
+    async ({ params: { identifier }, actor, id: requestId }, reply) => {
+      const { pk } = await findRemovable(db, actor, identifier)
+      await write(db, engine, actor, { model, mode: { remove: pk }, requestId }, async () => undefined)
+      return reply.code(204).send(null)
     },
   )
 

@@ -6,7 +6,7 @@ import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import type { Keys } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
-import { forbidden, superuserErrors } from '../rights/policy.ts'
+import { forbidden, hasSuperuser, superuserErrors } from '../rights/policy.ts'
 import type { AuditedChange } from './audit.ts'
 import { changeOf, execute, lock } from './execute.ts'
 import { addKeyError, alreadyExists, denied, errorLines, Refusal, rowName } from './refusal.ts'
@@ -42,6 +42,7 @@ export async function apply(
     currentActor(tx, submitter),
   ])
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
+  const hadSuperuser = await hasSuperuser(tx, actor, plan.steps)
   const keys: Keys = new Map()
   const logs: string[] = []
   const changes: AuditedChange[] = []
@@ -52,14 +53,14 @@ export async function apply(
     findings.push(finding)
     addKeyError(finding, conditions)
     refuse(finding, actor, await forbidden(tx, engine, actor, finding), conditions)
-    const key = await execute(tx, engine, finding)
+    const key = await execute(tx, engine, actor, finding)
     if (step.id !== undefined && key !== undefined) keys.set(step.id, entryKey(finding, key, finding.row === undefined))
     if (step.id !== undefined && Object.keys(finding.generated).length > 0) generated[step.id] = finding.generated
     logs.push(sentence(finding, key))
     const change = changeOf(finding, key)
     if (change !== undefined) changes.push(change)
   }
-  const errors = await superuserErrors(tx, findings)
+  const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser)
   if (errors.any) throw new Refusal('invalid', errorLines(errors))
   return { actor, logs, changes, generated }
 }

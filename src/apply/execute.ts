@@ -2,12 +2,13 @@ import { z } from 'zod'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
+import type { Actor } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import type { Finding } from '../plan/inspect.ts'
 import { insert, remove, update, updateReferenceRows } from '../plan/statements.ts'
 import { newIdentity, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
-import { decidesRights } from '../rights/policy.ts'
+import { creatorOf, decidesRights } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
 import type { AuditedChange } from './audit.ts'
 import { Refusal, rowName } from './refusal.ts'
@@ -26,7 +27,12 @@ export function lock(tx: EngineTx, steps: readonly Step[]): void {
 }
 
 /** Writes the finding. Waits for the database only when the key is not known yet. @returns the key of the row */
-export async function execute(tx: EngineTx, engine: Engine, finding: Finding): Promise<string | number | undefined> {
+export async function execute(
+  tx: EngineTx,
+  engine: Engine,
+  actor: Actor,
+  finding: Finding,
+): Promise<string | number | undefined> {
   const { step, action, row, values, changed } = finding
   const { model } = step
   const { keyring, registry } = engine
@@ -34,7 +40,7 @@ export async function execute(tx: EngineTx, engine: Engine, finding: Finding): P
   switch (action) {
     case 'create': {
       const identity = newIdentity(model, finding.pk)
-      const newRow = toNewRow(model, identity, values, keyring)
+      const newRow = toNewRow(model, identity, values, keyring, creatorOf(actor))
       const statement = insert(model, registry, newRow, referenceRowsOf(model, values))
       if (identity.pk !== undefined) {
         tx.send(statement, explain)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Db, type Tx, transaction } from '../db/client.ts'
-import { withEngine } from '../db/engine-tx.ts'
+import { reader, withEngine } from '../db/engine-tx.ts'
 import { query } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 import { Problem } from '../errors.ts'
@@ -23,6 +23,27 @@ export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, p
   return token
 }
 
+/**
+ * Finds a token that the caller may delete. Its policy decides again in the transaction that deletes it.
+ *
+ * @throws {Problem} as `viewKey` does
+ */
+export async function findRemovable(db: Db, actor: Actor, identifier: string): Promise<Found> {
+  const token = await findToken(db, actor, identifier, 'delete_token')
+  refuseImpersonator(actor, 'delete_token')
+  if (!(await holdsAllOf(reader(db), actor, token.userPk))) throw notFound()
+  return token
+}
+
+/** What is done with a token outlasts an impersonation: the real user needs the permission, too. */
+function refuseImpersonator({ impersonator }: Actor, permission: Permission): void {
+  if (impersonator !== undefined && !allows(impersonator, permission))
+    throw new Problem(
+      'permission_denied',
+      `You impersonate another user, and lack the permission ${permission} yourself.`,
+    )
+}
+
 const notFound = () => new Problem('not_found', 'There is no such token.')
 
 /**
@@ -41,12 +62,7 @@ export function viewKey(
 ): Promise<string> {
   return transaction(db, async (tx) => {
     const token = await findToken(tx, actor, identifier, 'view_token_key')
-    const { impersonator } = actor
-    if (impersonator !== undefined && !allows(impersonator, 'view_token_key'))
-      throw new Problem(
-        'permission_denied',
-        'You impersonate another user, and lack the permission view_token_key yourself.',
-      )
+    refuseImpersonator(actor, 'view_token_key')
     return withEngine(tx, async (engineTx) => {
       if (!(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound()
       const key = await takeKey(tx, keyring, token.pk)

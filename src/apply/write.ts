@@ -11,7 +11,7 @@ import type { Engine } from '../plan/engine.ts'
 import { inspect } from '../plan/inspect.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { actorOfUser, currentActor } from '../rights/actor.ts'
-import { forbidden, superuserErrors } from '../rights/policy.ts'
+import { forbidden, hasSuperuser, superuserErrors } from '../rights/policy.ts'
 import { audit } from './audit.ts'
 import { refuseDenied } from './check.ts'
 import { changeOf, execute, lock } from './execute.ts'
@@ -22,9 +22,9 @@ export type Write = {
   /** The model's name. */
   readonly model: string
   /** `create` needs a model with UUID keys: integer keys come from the table's sequence. */
-  readonly mode: { readonly create: true } | { readonly change: string | number }
-  /** The body. Fields that it omits are kept, or get their defaults in a new row. */
-  readonly fields: unknown
+  readonly mode: { readonly create: true } | { readonly change: string | number } | { readonly remove: string | number }
+  /** The body, of what is not removed. Fields that it omits are kept, or get their defaults in a new row. */
+  readonly fields?: unknown
   /** Errors of parsing the body, reported with the others. */
   readonly textErrors?: ErrorList | undefined
   readonly requestId: string
@@ -37,12 +37,12 @@ const tries = { max: 5, stepMs: 5 }
 const canRetry = (error: unknown) => error instanceof Refusal || isCollision(error)
 
 /**
- * Writes one row and its audit row in a transaction of its own, by the same steps as a blueprint's entry, so that the
+ * Writes or deletes one row, and writes its audit row, in a transaction of its own, by the same steps as a blueprint's entry, so that the
  * same rules apply.
  *
  * @param read reads the answer before the commit, so that a failed read rolls the write back
- * @throws {Problem} `permission_denied`, `invalid` with all fields that have errors, `not_found` for a change of a row
- *   that does not exist, `unavailable`
+ * @throws {Problem} `permission_denied`, `invalid` with all fields that have errors, `not_found` for a row to change
+ *   or delete that does not exist, `unavailable`
  */
 export async function write<Answer>(
   db: Db,
@@ -68,13 +68,14 @@ export async function write<Answer>(
   }
 }
 
-function planOf({ registry }: Engine, { model, mode, fields }: Write): Plan {
+function planOf({ registry }: Engine, { model, mode, fields: body }: Write): Plan {
   const errors = new ErrorList()
+  const fields = 'remove' in mode ? {} : body
   const attrs = isObject(fields) ? fields : {}
   if (attrs !== fields) errors.add([], 'Must be an object.')
-  const identifiers = { pk: 'create' in mode ? uuid7() : mode.change }
-  const state = 'create' in mode ? 'must_created' : 'present'
-  const entry = { model, state, identifiers, attrs } as const
+  const pk = 'create' in mode ? uuid7() : 'change' in mode ? mode.change : mode.remove
+  const state = 'create' in mode ? 'must_created' : 'remove' in mode ? 'absent' : 'present'
+  const entry = { model, state, identifiers: { pk }, attrs } as const
   const plan = compile({ version: 1, metadata: { name: model }, entries: [entry] }, registry, () => [])
   return { steps: plan.steps, errors: errors.include([plan.errors]) }
 }
@@ -93,12 +94,13 @@ async function attemptOnce(
   const actor = (await currentActor(tx, caller)) ?? (await refuseGone(tx, caller))
   const snapshot = await openSnapshot(tx, engine.registry, plan.steps, { takesKeys: true })
   const finding = await inspect(tx, engine, snapshot, step, new Map())
-  if ('change' in mode && finding.row === undefined) throw notFound(step)
+  if (!('create' in mode) && finding.row === undefined) throw notFound(step)
   refuseDenied(finding, await forbidden(tx, engine, actor, finding))
   new ErrorList().include([textErrors ?? new ErrorList(), plan.errors, finding.errors]).throwIfAny()
-  const key = await execute(tx, engine, finding)
+  const hadSuperuser = await hasSuperuser(tx, actor, plan.steps)
+  const key = await execute(tx, engine, actor, finding)
   if (key === undefined) throw new Error(`${finding.action} left no row`)
-  const errors = await superuserErrors(tx, [finding])
+  const errors = await superuserErrors(tx, engine, actor, [finding], hadSuperuser)
   errors.throwIfAny()
   const change = changeOf(finding, key)
   if (change !== undefined) audit(tx, { actor, action: change.action, changes: [change], requestId })

@@ -6,8 +6,8 @@ import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
-import { type Access, type Actor, allows, mayActAs, type Permission } from '../permissions.ts'
-import { actorByToken, actorOfUser } from '../rights/actor.ts'
+import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
+import { actAs, actorByToken, actorOfUser } from '../rights/actor.ts'
 import type { Limiter } from './rate-limit.ts'
 
 declare module 'fastify' {
@@ -121,8 +121,9 @@ async function impersonate(db: Db, real: Actor, username: string | string[] | un
     errors.add(['Impersonate-User'], 'There is no active user of this name.')
     throw new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
   }
-  if (!mayActAs(real, effective)) throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
-  return { ...effective, impersonator: real }
+  const actor = actAs(real, effective)
+  if (actor === null) throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
+  return actor
 }
 
 /** Node decodes headers as Latin-1. Clients send other names as UTF-8. */

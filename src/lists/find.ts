@@ -23,6 +23,7 @@ const tables = {
   TotpDevice: { name: 'totp_devices', unique: ['pk', 'uuid'] },
   UserConsent: { name: 'user_consents', unique: ['pk'] },
   Run: { name: 'runs', unique: ['id'] },
+  Token: { name: 'tokens', unique: ['pk', 'identifier'] },
 } satisfies { [Model in Prisma.ModelName]?: Table<Model> }
 
 export type ListedModel = keyof typeof tables
@@ -45,6 +46,7 @@ export const deviceName: Search = { sql: 'lower(totp_devices.name) LIKE {pattern
 export const consentUsername: Search = {
   sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
 }
+export const tokenText: Search = { sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}` }
 export const runTitle: Search = { sql: 'lower(runs.title) LIKE {pattern}' }
 
 /**

@@ -79,8 +79,22 @@ export type Moment = {
   readonly tokenMaxDays: number
 }
 
-/** A row about to be inserted: its values, and how to seal a text into one of its columns. */
-export type NewRow = { readonly values: Values; readonly seal: (plaintext: string, column: string) => string }
+/** Who creates a row. */
+export type Creator = {
+  /** The real user; null for the service itself. */
+  readonly pk: number | null
+  /** The user who is authenticated in full: null while impersonating, and for a token with a ceiling. */
+  readonly self: number | null
+  /** The permissions that the creator holds; null for a superuser, who holds all. */
+  readonly permissions: readonly string[] | null
+}
+
+/** A row about to be inserted: its values, its creator, and how to seal a text into one of its columns. */
+export type NewRow = {
+  readonly values: Values
+  readonly creator: Creator
+  readonly seal: (plaintext: string, column: string) => string
+}
 
 /** The type of a model's keys, in SQL and on the wire. */
 export type KeyType = 'uuid' | 'integer'
@@ -141,6 +155,8 @@ export type ModelDeclaration = {
   setByServer?: (row: NewRow) => Readonly<Record<string, unknown>>
   /** The field with the user who owns the row: owners need no permission for their own rows. */
   owner?: string
+  /** How many rows may refer to the same row by this field. The database has the same limit, for simultaneous writes. */
+  limit?: { per: string; rows: number }
 }
 
 export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links'>> & {
@@ -155,7 +171,7 @@ export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links
 /**
  * Makes a model from a declaration.
  *
- * @throws when an identifier, unique field or owner is not declared as a field
+ * @throws when an identifier, unique field, owner or limit is not declared as a field
  */
 export function defineModel(declaration: ModelDeclaration): Model {
   const { attrs, columns = {}, links = {}, storedInJson = false } = declaration
@@ -175,10 +191,16 @@ export function defineModel(declaration: ModelDeclaration): Model {
       storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
     })
   }
-  const named = [...declaration.identifiers.flat(), ...(declaration.unique ?? []), ...[declaration.owner ?? []].flat()]
+  const named = [
+    ...declaration.identifiers.flat(),
+    ...(declaration.unique ?? []),
+    ...[declaration.owner ?? [], declaration.limit?.per ?? []].flat(),
+  ]
   const unknown = named.filter((name) => name !== 'pk' && !fields.has(name))
   if (unknown.length > 0)
-    throw new Error(`${declaration.name}: identifier, unique field or owner ${unknown.join(', ')} is not declared`)
+    throw new Error(
+      `${declaration.name}: identifier, unique field, owner or limit ${unknown.join(', ')} is not declared`,
+    )
   return {
     ...declaration,
     target: declaration.target ?? declaration.resource,

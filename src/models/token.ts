@@ -9,10 +9,13 @@ const dayMs = 86_400_000
 
 /**
  * A token without `expires` expires in 30 days; one that does not expire has no such time. A token keeps its user:
- * moved to another user, it would authenticate as that user (CVE-2024-37905).
+ * moved to another user, it would authenticate as that user (CVE-2024-37905). It keeps its intent too: one of another
+ * intent is in hands that were never to have access.
  */
 function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
-  const { expires, expiring, user } = values
+  const { intent, expires, expiring, user } = values
+  if (before !== undefined && intent !== undefined && intent !== before.intent)
+    report(['intent'], 'Is fixed when a token is created: leave this field out, or create another token.')
   if (before !== undefined && user !== undefined && user !== before.user)
     report(['user'], 'A token stays with its user: leave this field out.')
   const isSent = typeof expires === 'string' && expires !== before?.expires
@@ -25,7 +28,10 @@ function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: 
   return { ...values, expires: new Date(now.getTime() + Math.min(defaultDays, tokenMaxDays) * dayMs).toISOString() }
 }
 
-/** The server generates a token's secret. It stores the digest, and the sealed secret until it is viewed once. */
+/**
+ * The server generates a token's secret. It stores the digest, and the sealed secret until it is viewed once. A token
+ * that its creator makes for another user carries no more than the creator's rights of this moment.
+ */
 export default defineModel({
   name: 'service_core.token',
   displayName: 'token',
@@ -46,10 +52,17 @@ export default defineModel({
   unique: ['identifier', 'managed'],
   readOnly: ['pk', 'user_obj'],
   owner: 'user',
+  limit: { per: 'user', rows: 100 },
   compute,
-  setByServer({ values, seal }) {
+  setByServer({ values, creator, seal }) {
     const intent = tokenIntents.find((each) => each === values.intent) ?? 'api'
     const secret = newSecret(intent)
-    return { key_hash: sha256(secret), sealed_key: seal(secret, 'sealed_key') }
+    const isLimited = creator.permissions !== null && values.user !== creator.self
+    return {
+      key_hash: sha256(secret),
+      sealed_key: seal(secret, 'sealed_key'),
+      created_by: creator.pk,
+      ceiling: isLimited ? JSON.stringify(creator.permissions) : null,
+    }
   },
 })

@@ -113,8 +113,9 @@ function successes(
       if (!(found instanceof z.core.$ZodType)) return []
       const schema = toJsonSchema(found, 'output', components)
       const content = { 'application/json': { schema, example: exampleOf(schema, components) } }
-      const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders), content }
-      return [[status, { schema, response: answer }]]
+      const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
+      // 204 has no body.
+      return [[status, { schema, response: status === '204' ? answer : { ...answer, content } }]]
     }),
   )
 }

@@ -50,6 +50,7 @@ export async function inspect(
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
   checkUnique(step, seen, row, errors)
+  checkLimit(step, seen, errors)
   const base = { step, row, isForeign, label, errors, pk: keyOfNew(step, identifiers, seen, errors) }
   if (isAmbiguous) return { ...base, ...noChange }
   // The entry needs another name, and under it the row would be new: the other fields are checked as for a new row.
@@ -157,6 +158,12 @@ function checkUnique({ model, path }: Step, seen: Seen, row: Row | undefined, er
       errors.add([...path, name], `${held} ${holder}.`)
     }
   }
+}
+
+function checkLimit({ model: { limit, fields, displayName }, path, state }: Step, seen: Seen, errors: ErrorList): void {
+  if (limit === undefined || state === 'absent' || seen.rows.length > 0 || seen.count < limit.rows) return
+  const what = `This ${fields.get(limit.per)?.reference?.target} has ${limit.rows} ${displayName}s`
+  errors.add([...path, limit.per], `${what}, the most that one may have: delete one first.`)
 }
 
 function labelOf(

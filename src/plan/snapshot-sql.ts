@@ -13,6 +13,8 @@ export type Seen = {
   unfit: Record<string, { key: string | number; found: string | null }[]>
   /** Rows that already have a value that must be unique, by field. */
   taken: Record<string, { pk: string | number; label: string; value: string | number }[]>
+  /** How many rows refer to the same row by the field that is limited; 0 for a model without a limit. */
+  count: number
 }
 
 /** What to read for one entry: only what the entry names. */
@@ -25,6 +27,8 @@ export type Question = {
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
   /** By field: the value that must be unique, or the keys of an exclusive link. */
   readonly claimed: ReadonlyMap<string, readonly (string | number)[]>
+  /** The key in the field that is limited. */
+  readonly counted: string | number | undefined
 }
 
 /** A reference target with its restriction: `flow authorization`. */
@@ -43,16 +47,17 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
 export function snapshotStatement(registry: Registry, asked: readonly EntryQuestion[]): Statement {
   const shape = asked.map(shapeOf).join('; ')
   const text = texts.getOrInsertComputed(shape, () => snapshotText(registry, asked))
-  const values = asked.flatMap(({ question: { by, referred, claimed } }) => [
+  const values = asked.flatMap(({ question: { by, referred, claimed, counted } }) => [
     ...by.values(),
     ...[...referred.values()].map(({ keys }) => keys),
     ...claimed.values(),
+    ...(counted === undefined ? [] : [counted]),
   ])
   return { text, values }
 }
 
-const shapeOf = ({ model, question: { takesKey, by, referred, claimed } }: EntryQuestion): string =>
-  `${model.name} ${takesKey} ${[by, referred, claimed].map((each) => [...each.keys()].join()).join(' ')}`
+const shapeOf = ({ model, question: { takesKey, by, referred, claimed, counted } }: EntryQuestion): string =>
+  `${model.name} ${takesKey} ${counted !== undefined} ${[by, referred, claimed].map((each) => [...each.keys()].join()).join(' ')}`
 
 /** The statement's text by the shape of its questions: documents have few shapes. */
 const texts = new Map<string, string>()
@@ -60,11 +65,12 @@ const texts = new Map<string, string>()
 function snapshotText(registry: Registry, asked: readonly EntryQuestion[]): string {
   let position = 0
   const next = () => `$${++position}`
-  const answers = asked.map(({ model, question: { takesKey, by, referred, claimed } }) => {
+  const answers = asked.map(({ model, question: { takesKey, by, referred, claimed, counted } }) => {
     const rows = rowsPart(model, [...by.keys()], next)
     const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
     const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
-    const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')})`
+    const count = counted === undefined ? '0' : countPart(model, next)
+    const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}), 'count', ${count}`
     if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
     // OFFSET 0 keeps the planner from running the sub-select twice.
     const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
@@ -102,6 +108,12 @@ function unfitPart(registry: Registry, reference: Reference, next: Next): string
   const keys = `unnest(${next()}::${target.key}[]) k, LATERAL (${found}) s`
   const unfit = `SELECT jsonb_build_object('key', k, 'found', found) FROM ${keys} WHERE found IS NULL${isUnfit}`
   return `'${referenceName(reference)}', ARRAY(${unfit})`
+}
+
+/** By an index on the field. */
+function countPart(model: Model, next: Next): string {
+  const column = columnOf(model, model.limit?.per ?? 'pk')
+  return `(SELECT count(*) FROM ${quoted(model.table)} t WHERE t.${quoted(column)} = ${next()})`
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {

@@ -34,6 +34,7 @@ const seenEntry = z.object({
   newKey: z.int().nullable(),
   unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
   taken: z.record(z.string(), z.array(z.object({ pk: key, label: z.string(), value: key }))),
+  count: z.int(),
 }) satisfies z.ZodType<Seen>
 const answerRow = z.object({ seen: z.array(seenEntry) })
 
@@ -110,19 +111,21 @@ function questionOf(
       referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...keys)
     if (isClaim) claimed.set(name, keys)
   }
-  return { by: usable ? identifiers : new Map(), referred, claimed }
+  const [counted] = model.limit === undefined ? [] : keysOf(sent.get(model.limit.per))
+  return { by: usable ? identifiers : new Map(), referred, claimed, counted }
 }
 
 /**
  * Whether the prefetched answer covers the entry. The prefetch did not know the keys behind tags: that matters for a
- * unique field, whose key another row could have.
+ * unique field, whose key another row could have, and for a limited one.
  */
 function isComplete(seen: Seen, { model, attrs }: Step, sent: ReadonlyMap<string, unknown>, keys: Keys): boolean {
   return [...attrs].every(([name, value]) => {
     if (!hasTag(value)) return true
     if (value instanceof KeyOf && keys.get(value.id)?.isNew === true) return true
     const storage = model.fields.get(name)?.storage
-    const exclusive = model.unique.includes(name) || (storage?.in === 'link' && storage.exclusive === true)
+    const isLimited = model.limit?.per === name
+    const exclusive = model.unique.includes(name) || isLimited || (storage?.in === 'link' && storage.exclusive === true)
     const [row] = seen.rows
     return (
       value instanceof KeyOf && (!exclusive || (storage?.in === 'column' && row?.[storage.column] === sent.get(name)))

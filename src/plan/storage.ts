@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import { uuid7 } from '../ids.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import type { Field, Model, Values } from '../models/define.ts'
+import type { Creator, Field, Model, Values } from '../models/define.ts'
 import type { Row, StoredRow } from './statements.ts'
 
 /** Converts between a row as it is stored and its fields by wire name. */
@@ -60,7 +60,13 @@ export function newIdentity(model: Model, pk: string | number | undefined): Iden
 }
 
 /** All columns of a new row. */
-export function toNewRow(model: Model, identity: Identity, values: Values, keyring: Keyring): StoredRow {
+export function toNewRow(
+  model: Model,
+  identity: Identity,
+  values: Values,
+  keyring: Keyring,
+  creator: Creator,
+): StoredRow {
   const row = identity.uuid ?? String(identity.pk ?? '')
   const stored = toColumns(model, [...model.fields.values()], row, values, {}, keyring)
   const columns = new Map(stored.columns)
@@ -68,7 +74,7 @@ export function toNewRow(model: Model, identity: Identity, values: Values, keyri
   for (const [column, value] of Object.entries({
     ...identity,
     ...model.discriminator,
-    ...model.setByServer?.({ values, seal }),
+    ...model.setByServer?.({ values, creator, seal }),
   }))
     columns.set(column, { value, json: false })
   return { columns, links: stored.links }

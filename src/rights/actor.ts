@@ -14,7 +14,7 @@ const actorRow = z.object({
   superuser: z.boolean(),
   permissions: z.array(z.string()),
 })
-const sessionRow = actorRow.extend({ tokenPk: z.guid() })
+const sessionRow = actorRow.extend({ tokenPk: z.guid(), ceiling: z.array(z.string()).nullable() })
 
 export type ActorRow = z.output<typeof actorRow>
 
@@ -22,6 +22,25 @@ export const toActor = (row: ActorRow | undefined): Actor | null =>
   row === undefined
     ? null
     : { pk: row.pk, username: row.username, isSuperuser: row.superuser, permissions: new Set(row.permissions) }
+
+/** The actor by a token with a ceiling: holds what both have, and is never a superuser. */
+const limited = (actor: Actor, ceiling: ReadonlySet<string> | undefined): Actor =>
+  ceiling === undefined
+    ? actor
+    : {
+        ...actor,
+        ceiling,
+        isSuperuser: false,
+        permissions: actor.isSuperuser ? ceiling : actor.permissions.intersection(ceiling),
+      }
+
+/**
+ * The effective user as the real one acts as it: a token's ceiling holds for both.
+ *
+ * @returns null when the real user may not impersonate the other
+ */
+export const actAs = (real: Actor, effective: Actor): Actor | null =>
+  mayActAs(real, effective) ? { ...limited(effective, real.ceiling), impersonator: real } : null
 
 /**
  * The rights that groups give, as columns: `superuser`, and `permissions` in no order and with duplicates.
@@ -46,7 +65,7 @@ export const rightsOfUsers = (users: string): string =>
 
 const actor = `u.pk, u.username, ${rightsOfUser('u.pk')}`
 
-const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", ${actor}
+const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, ${actor}
   FROM tokens t JOIN users u ON u.pk = t.user_pk
   WHERE ${condition} AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
 
@@ -80,10 +99,11 @@ export async function actorOfUser(
   return toActor(row)
 }
 
-/** An effective user by key, and the real user behind it while impersonating. */
+/** An effective user by key, the real user behind it while impersonating, and the ceiling of the token. */
 export type ActorKeys = {
   readonly pk: number | null
   readonly impersonator?: { readonly pk: number | null } | undefined
+  readonly ceiling?: ReadonlySet<string> | undefined
 }
 
 /**
@@ -94,11 +114,14 @@ export type ActorKeys = {
 export async function currentActor(reader: EngineReader, actor: Actor | ActorKeys): Promise<Actor | null> {
   // The system actor of the bootstrap has no user to read.
   if (actor.pk === null && 'permissions' in actor) return actor
-  const { pk, impersonator } = actor
+  const { pk, impersonator, ceiling } = actor
   const read = (key: number | null) => (key === null ? null : actorOfUser(reader, { pk: key }))
-  if (impersonator === undefined) return read(pk)
+  if (impersonator === undefined) {
+    const found = await read(pk)
+    return found && limited(found, ceiling)
+  }
   const [effective, real] = await Promise.all([read(pk), read(impersonator.pk)])
-  return effective !== null && real !== null && mayActAs(real, effective) ? { ...effective, impersonator: real } : null
+  return effective && real && actAs(limited(real, ceiling), effective)
 }
 
 /**
@@ -114,5 +137,7 @@ export async function actorOfSession(
     'secret' in token ? { text: byHash, values: [sha256(token.secret)] } : { text: byTokenPk, values: [token.pk] },
   )
   const found = toActor(row)
-  return found === null || row === undefined ? null : { actor: found, tokenPk: row.tokenPk }
+  if (found === null || row === undefined) return null
+  const { tokenPk, ceiling } = row
+  return { actor: limited(found, ceiling === null ? undefined : new Set(ceiling)), tokenPk }
 }

@@ -17,6 +17,8 @@ export type Change = {
     readonly pk: number | null
     readonly isSuperuser: boolean
     readonly isImpersonating: boolean
+    /** By a token that another user made, which may not carry all rights of its user. */
+    readonly isLimited: boolean
   }
   readonly tokenMaxDays: number
 }
@@ -41,8 +43,10 @@ export type Policy = {
   readonly decides: readonly string[]
   /** Documents that give rights find its rows by `name`. */
   readonly isNamed?: true
-  /** Fields whose change could remove the last active superuser. */
+  /** Fields whose change could remove the last superuser who can authenticate. */
   readonly takesAway: readonly string[]
+  /** Whether a change of those fields ends the row's life earlier: then it counts as gone. Default: it may always. */
+  readonly ends?: (change: Change) => boolean
   /** What must be read to decide; null when the change does not concern rights. */
   asks(change: Change): RightsQuestion | null
   denials(change: Change, holdings: Holdings, reporter: Reporter): Iterable<Denial>
@@ -189,19 +193,33 @@ const role: Policy = {
 const dayMs = 86_400_000
 const grantingFields = ['intent', 'expires', 'expiring', 'managed'] as const
 
+/** When a token ends. A value with errors ends nothing: the change is refused for it. */
+const endOf = ({ expires, expiring }: Values): number =>
+  expiring === true && typeof expires === 'string' ? Date.parse(expires) : Number.POSITIVE_INFINITY
+
+/** Whether all these users are the caller, authenticated in full. */
+const isSelf = ({ pk, isImpersonating, isLimited }: Change['caller'], users: readonly number[]): boolean =>
+  !isImpersonating && !isLimited && users.every((user) => user === pk)
+
+/** A token keeps its user. */
+const tokenOwner = ({ before, after }: Change): number[] => numbers((before ?? after).user)
+
 const token: Policy = {
-  decides: [],
-  takesAway: [],
+  decides: ['expires', 'expiring'],
+  takesAway: ['expires', 'expiring'],
+  ends: ({ before = {}, after }) => endOf(after) < endOf(before),
   asks(change) {
-    const { action, after, caller } = change
-    if (caller.isSuperuser || action === 'delete' || !grantingFields.some((name) => differs(name, change))) return null
-    return { users: numbers(after.user) }
+    const { action, caller } = change
+    const owners = tokenOwner(change)
+    const isPlain = action === 'delete' || !grantingFields.some((name) => differs(name, change))
+    return caller.isSuperuser || (isPlain && isSelf(caller, owners)) ? null : { users: owners }
   },
   *denials(change, { facts, holdsAll, superuser }, { report, instead }) {
-    const { after, caller, tokenMaxDays } = change
-    const { intent, user: owner, expires, expiring, managed } = after
-    if (owner !== caller.pk || caller.isImpersonating) yield holdsAll(facts.user(owner), 'its user')
-    if (differs('intent', change) && (intent === 'verification' || intent === 'recovery'))
+    const { action, after, caller, tokenMaxDays } = change
+    const { intent, expires, expiring, managed } = after
+    for (const owner of tokenOwner(change)) if (!isSelf(caller, [owner])) yield holdsAll(facts.user(owner), 'its user')
+    if (action === 'delete') return
+    if (action === 'create' && (intent === 'verification' || intent === 'recovery'))
       yield superuser(`make it a ${intent} token`)
     if (differs('expiring', change) && expiring === false) yield superuser('make a token that does not expire')
     if (differs('managed', change) && (managed !== null || change.action === 'update'))
@@ -212,18 +230,19 @@ const token: Policy = {
   },
 }
 
+/** The owners of a device as it is, and as it will be. */
+const deviceOwners = ({ before, after }: Change): number[] => [...numbers(before?.user), ...numbers(after.user)]
+
 /** A caller who knows the key can log in as its user, and one who deletes the device can create another. */
 const device: Policy = {
   decides: [],
   takesAway: [],
-  asks({ before, after, caller }) {
-    const owners = [...numbers(before?.user), ...numbers(after.user)]
-    const isOwn = !caller.isImpersonating && owners.every((owner) => owner === caller.pk)
-    return caller.isSuperuser || isOwn ? null : { users: owners }
+  asks(change) {
+    const owners = deviceOwners(change)
+    return change.caller.isSuperuser || isSelf(change.caller, owners) ? null : { users: owners }
   },
-  *denials({ before, after }, { facts, holdsAll }) {
-    for (const owner of [...numbers(before?.user), ...numbers(after.user)])
-      yield holdsAll(facts.user(owner), 'its user')
+  *denials(change, { facts, holdsAll }) {
+    for (const owner of deviceOwners(change)) yield holdsAll(facts.user(owner), 'its user')
   },
 }
 

@@ -1,5 +1,6 @@
-import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
+import type { EngineReader } from '../db/engine-tx.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
+import type { Creator } from '../models/define.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
@@ -67,7 +68,12 @@ function toChange(engine: Engine, actor: Actor, finding: Finding): Change | unde
     before,
     after: action === 'delete' ? {} : values,
     pk: row?.pk,
-    caller: { pk: actor.pk, isSuperuser: isSuperuser(actor), isImpersonating: actor.impersonator !== undefined },
+    caller: {
+      pk: actor.pk,
+      isSuperuser: isSuperuser(actor),
+      isImpersonating: actor.impersonator !== undefined,
+      isLimited: actor.ceiling !== undefined,
+    },
     tokenMaxDays: engine.tokenMaxDays,
   }
 }
@@ -94,12 +100,24 @@ function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
   }
 }
 
-/**
- * Whether the actor may have the secrets of this user: the actor is the user, or holds all rights of the user. A caller
- * who impersonates the user is not the user.
- */
+/** The user who is authenticated in full. A caller who impersonates, or whose token has a ceiling, is not the user. */
+const selfOf = ({ pk, impersonator, ceiling }: Actor): number | null =>
+  impersonator === undefined && ceiling === undefined ? pk : null
+
+/** Who creates the rows that the actor writes. While impersonating, it holds only what both users hold. */
+export function creatorOf(actor: Actor): Creator {
+  const { pk, permissions, impersonator } = actor
+  const held = impersonator === undefined || impersonator.isSuperuser ? permissions : impersonator.permissions
+  return {
+    pk: impersonator === undefined ? pk : impersonator.pk,
+    self: selfOf(actor),
+    permissions: isSuperuser(actor) ? null : [...permissions.intersection(held)].sort(),
+  }
+}
+
+/** Whether the actor may have the secrets of this user: the actor is the user, or holds all rights of the user. */
 export async function holdsAllOf(reader: EngineReader, actor: Actor, user: number): Promise<boolean> {
-  if (isSuperuser(actor) || (actor.pk === user && actor.impersonator === undefined)) return true
+  if (isSuperuser(actor) || selfOf(actor) === user) return true
   const facts = await askRights(reader, { users: [user, ...(actor.pk === null ? [] : [actor.pk])] })
   return holdingsOf(actor, facts).holdsAll(facts.user(user), 'that user') === null
 }
@@ -114,21 +132,50 @@ export function decidesRights(step: Step): boolean {
 }
 
 /**
- * Checks, after all entries are written, that an active superuser is left. Reads only when an entry could have removed
- * the last one.
+ * Whether a superuser can authenticate, before the entries are written. Reads only for entries that could remove the
+ * last one, and not for a superuser, who is one. All such tokens may have expired: then no change is to blame.
+ */
+export async function hasSuperuser(reader: EngineReader, actor: Actor, steps: readonly Step[]): Promise<boolean> {
+  const { pk, isSuperuser } = actor.impersonator ?? actor
+  if (isSuperuser && pk !== null) return true
+  const mayTakeAway = steps.some((step) => {
+    const takes = policyOf(step)?.takesAway ?? []
+    return takes.length > 0 && (step.state === 'absent' || takes.some((name) => step.attrs.has(name)))
+  })
+  return !mayTakeAway || isSuperuserLeft(reader, [])
+}
+
+/**
+ * Checks, after all entries are written, that a superuser is left who can authenticate. Reads only when an entry could
+ * have removed the last one.
  *
+ * @param had whether there was one before
  * @returns an error for each such entry; none when a superuser is left
  */
-export async function superuserErrors(tx: EngineTx, findings: readonly Finding[]): Promise<ErrorList> {
+export async function superuserErrors(
+  reader: EngineReader,
+  engine: Engine,
+  actor: Actor,
+  findings: readonly Finding[],
+  had: boolean,
+): Promise<ErrorList> {
   const errors = new ErrorList()
+  const ended: string[] = []
   const paths = findings.flatMap((finding): FieldPath[] => {
     const { action, step, changed } = finding
-    const takes = policyOf(step)?.takesAway ?? []
-    if (action === 'delete') return takes.length > 0 ? [step.path] : []
+    const { takesAway = [], ends } = policyOf(step) ?? {}
+    if (action === 'delete') return takesAway.length > 0 ? [step.path] : []
     if (action !== 'update') return []
-    return takes.filter((name) => changed.includes(name)).map((name) => [...step.path, name])
+    const change = ends === undefined ? undefined : toChange(engine, actor, finding)
+    if (change !== undefined && ends?.(change) === false) return []
+    if (change !== undefined) ended.push(String(finding.row?.pk))
+    return takesAway.filter((name) => changed.includes(name)).map((name) => [...step.path, name])
   })
-  if (paths.length === 0 || (await isSuperuserLeft(tx))) return errors
-  for (const path of paths) errors.add(path, 'Would leave no active superuser.')
+  if (!had || paths.length === 0 || (await isSuperuserLeft(reader, ended))) return errors
+  for (const path of paths)
+    errors.add(
+      path,
+      'Would leave no superuser who can authenticate: first give an active superuser another api token that has not expired.',
+    )
   return errors
 }

@@ -95,12 +95,19 @@ export async function askRights(reader: EngineReader, question: RightsQuestion):
 export const lockRights = (tx: EngineTx): void =>
   tx.send({ text: `SELECT pg_advisory_xact_lock(${rightsLock})`, values: [] })
 
-/** Whether an active superuser is left. */
-export async function isSuperuserLeft(tx: EngineTx): Promise<boolean> {
-  const rows = await tx.query(z.object({ pk: z.int() }), {
-    text: `SELECT u.pk FROM groups g JOIN group_ancestors a ON a.ancestor_pk = g.pk JOIN memberships m ON m.group_pk = a.group_pk
-    JOIN users u ON u.pk = m.user_pk WHERE g.is_superuser AND u.is_active LIMIT 1`,
-    values: [],
+/**
+ * Whether a superuser is left who can authenticate: an active one with an unexpired `api` token without a ceiling, by
+ * the database's clock.
+ *
+ * @param ended tokens that do not count, because their end is earlier now
+ */
+export async function isSuperuserLeft(reader: EngineReader, ended: readonly string[]): Promise<boolean> {
+  const rows = await reader.query(z.object({ pk: z.int() }), {
+    text: `SELECT u.pk FROM groups g JOIN group_ancestors a ON a.ancestor_pk = g.pk
+      JOIN memberships m ON m.group_pk = a.group_pk JOIN users u ON u.pk = m.user_pk JOIN tokens t ON t.user_pk = u.pk
+      WHERE g.is_superuser AND u.is_active AND t.intent = 'api' AND t.ceiling IS NULL
+        AND (NOT t.expiring OR t.expires > now()) AND t.pk <> ALL($1::uuid[]) LIMIT 1`,
+    values: [ended],
   })
   return rows.length > 0
 }

@@ -36,6 +36,8 @@ export type NewRun = {
   readonly submitterPk: number | null
   /** The real user, while impersonating. */
   readonly impersonator?: Pick<Actor, 'pk' | 'username'> | undefined
+  /** The only permissions that the submitter's token carries. */
+  readonly ceiling?: ReadonlySet<string> | undefined
   readonly requestId: string
   /** YAML text. */
   readonly blueprint: string
@@ -52,9 +54,9 @@ const columns = 'id, title, kind, slug, submitter_pk, request_id, blueprint, opt
 const placeholders = '$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::jsonb'
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
-  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator } = run
+  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
-  const options = JSON.stringify({ ...conditions, ...(real !== undefined && { impersonator: real }) })
+  const options = JSON.stringify({ ...conditions, impersonator: real, ceiling: ceiling && [...ceiling].sort() })
   return [
     id,
     title,
@@ -133,15 +135,22 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
 }
 
 const conditionsSchema = z.object({ createOnly: z.boolean(), expectedKeys: z.record(z.string(), z.number()) })
-const impersonatorSchema = z.object({
+const submitterSchema = z.object({
   impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
+  ceiling: z.array(z.string()).optional(),
 })
 
 export const conditionsOf = ({ options }: Pick<WorkerRun, 'options'>): Conditions => conditionsSchema.parse(options)
 
 /** The real user, when the submitter was impersonated. */
 export const impersonatorOf = (run: { readonly options: unknown }): { pk: number; username: string } | undefined =>
-  impersonatorSchema.parse(run.options).impersonator
+  submitterSchema.parse(run.options).impersonator
+
+/** The only permissions that the submitter's token carries, when it has a ceiling. */
+export function ceilingOf(run: { readonly options: unknown }): ReadonlySet<string> | undefined {
+  const { ceiling } = submitterSchema.parse(run.options)
+  return ceiling && new Set(ceiling)
+}
 
 /** The end of a run: applied, refused or failed. */
 export type RunResult = {

@@ -57,13 +57,13 @@ export async function submit(
 async function recordAndWait(
   submitter: Submitter,
   { blueprint, ...submission }: Submission,
-  { pk: submitterPk, username, impersonator }: Actor,
+  { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,
 ): Promise<Submitted> {
   const { db, engine, runs, enqueue, log, applyWaitMs, whyPaused } = submitter
   const { id, title } = submission
   const fields = { request: requestId, run: id, title, user: username, real_user: impersonator?.username ?? null }
-  const run: NewRun = { ...submission, submitterPk, impersonator, requestId, blueprint: print(blueprint) }
+  const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId, blueprint: print(blueprint) }
   try {
     await inTime(recordRun(db, engine.keyring, run))
   } catch (error) {

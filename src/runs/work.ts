@@ -11,6 +11,7 @@ import { compile, type Plan } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import {
   cancelLocked,
+  ceilingOf,
   conditionsOf,
   digestOf,
   finishRun,
@@ -173,7 +174,7 @@ function logEnd({ log }: Worker, task: Task, { state, applied, reason }: Ended, 
 }
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
-  const submitter = { pk: run.submitterPk, impersonator: impersonatorOf(run) }
+  const submitter = { pk: run.submitterPk, impersonator: impersonatorOf(run), ceiling: ceilingOf(run) }
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const { actor, ...applied } = await apply(tx, engine, planOf(engine, text), submitter, conditionsOf(run))
   const document = digestOf(engine.keyring, text)

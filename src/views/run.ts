@@ -6,7 +6,7 @@ import { mask } from '../document/mask.ts'
 import { parse, print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { impersonatorOf, lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
+import { ceilingOf, impersonatorOf, lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { inOrder, type View } from './view.ts'
 
 /** A run, as lists show it and, with its document, as it is read by itself. */
@@ -167,8 +167,12 @@ function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening)
   return print(mask(parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint'))), registry))
 }
 
-/** Generated values are for the submitter, and not for another user who impersonates it. */
-function isForSubmitter(row: Stored, { pk, impersonator }: Actor): boolean {
+/**
+ * Generated values are for the submitter, and not for another user who impersonates it. A token with a ceiling sees only
+ * those of runs that had no more rights.
+ */
+function isForSubmitter(row: Stored, { pk, impersonator, ceiling }: Actor): boolean {
   if (row.submitterPk !== pk) return false
+  if (ceiling !== undefined && ceilingOf(row)?.isSubsetOf(ceiling) !== true) return false
   return impersonator === undefined || impersonator.pk === impersonatorOf(row)?.pk
 }

@@ -4,6 +4,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { tokenIntents } from '../token-secret.ts'
 import type { UidOf } from './uid.ts'
 import { readUsers, type User, userView } from './user.ts'
+import { inOrder, type Reading, type View } from './view.ts'
 
 /** A token, without its secret. */
 
@@ -44,9 +45,25 @@ export const toToken = (row: Prisma.TokenGetPayload<{ select: typeof tokenSelect
   expiring: row.expiring,
 })
 
+/** Each user is read once: a page shows the same ones again and again. */
+async function* read(tx: Tx, keys: readonly string[], { uidOf }: Pick<Reading, 'uidOf'>): AsyncGenerator<Token[]> {
+  const rows = await tx.token.findMany({ where: { pk: { in: [...keys] } }, select: tokenSelect })
+  const tokens = inOrder(keys, rows, ({ pk }) => pk)
+  const users = await readUsers(
+    tx,
+    tokens.map(({ userPk }) => userPk),
+    uidOf,
+  )
+  yield tokens.flatMap((row) => {
+    const user = users.get(row.userPk)
+    return user === undefined ? [] : [toToken(row, user)]
+  })
+}
+
+export const tokenView = { model: 'Token', schema: token, read } satisfies View<'Token'>
+
 export async function readToken(tx: Tx, pk: string, uidOf: UidOf): Promise<Token> {
-  const row = await tx.token.findUniqueOrThrow({ where: { pk }, select: tokenSelect })
-  const user = (await readUsers(tx, [row.userPk], uidOf)).get(row.userPk)
-  if (user === undefined) throw new Error(`token ${pk} has no user`)
-  return toToken(row, user)
+  const [found] = (await Array.fromAsync(read(tx, [pk], { uidOf }))).flat()
+  if (found === undefined) throw new Error(`there is no token ${pk}`)
+  return found
 }

@@ -39,6 +39,8 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['a changed group', 'PATCH', () => `/core/groups/${made.group}/`, 200, 16, () => ({ name: `${name}, later` })],
   ['a new token', 'POST', '/core/tokens/', 201, 12, () => ({ identifier })],
   ['a changed token', 'PATCH', `/core/tokens/${identifier}/`, 200, 13, () => ({ description: 'later' })],
+  ['tokens', 'GET', '/core/tokens/', 200, 8],
+  ['a deleted token', 'DELETE', `/core/tokens/${identifier}/`, 204, 11],
   ['an apply', 'PUT', '/core/transactional/applications/', 200, 12, example],
 ])('%s: %s %s', async (_operation, method, path, status, most, body) => {
   const before = recorder.sent.length

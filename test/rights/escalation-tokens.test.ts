@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { write } from '../../src/apply/write.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { sha256 } from '../../src/ids.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { actorByToken } from '../../src/rights/actor.ts'
 import { bench } from '../apply/engine.ts'
 import { rows, sql } from '../support/sql.ts'
-import { absent, people, tokenEntry } from './people.ts'
+import { absent, people, roleEntry, tokenEntry } from './people.ts'
 
 const there = await bench()
 const crowd = people(there)
@@ -63,16 +65,25 @@ describe('its user', () => {
     await crowd.allowed(await crowd.user({ permissions: ['delete_token'] }), absent(entry))
   })
 
-  test('a caller cannot create or extend a token of a user with more rights', async () => {
-    const ada = await crowd.user({ permissions: ['add_token', 'change_token'] })
+  test('a caller can neither create, change nor delete a token of a user with more rights', async () => {
+    const ada = await crowd.user({ permissions: ['add_token', 'change_token', 'delete_token'] })
     const root = await crowd.user({ superuser: true })
     const bob = await crowd.user({ permissions: ['view_user'] })
     await crowd.refused(ada, tokenEntry(null, { user: root.pk }), 'its user has superuser rights')
     await crowd.refused(ada, tokenEntry(null, { user: bob.pk }), 'its user has the permission view_user')
     const pk = await createToken(bob.pk, { intent: 'app_password' })
-    for (const change of [{ expires: inDays(99) }, { intent: 'api' }])
+    const changes = [{ expires: inDays(99) }, { expiring: true, expires: inDays(2) }, { description: 'x' }]
+    for (const change of [...changes, { identifier: randomUUID() }, { intent: 'api' }, { user: ada.pk }])
       await crowd.refused(ada, tokenEntry(pk, change), 'its user has the permission view_user')
-    await crowd.allowed(ada, tokenEntry(pk, { description: 'x' }))
+    await crowd.refused(ada, absent(tokenEntry(pk)), 'its user has the permission view_user')
+    await crowd.refused(
+      ada,
+      tokenEntry(await createToken(root.pk), { description: 'x' }),
+      'its user has superuser rights',
+    )
+    const cyd = await crowd.user({ permissions: ['change_token', 'delete_token', 'view_user'] })
+    await crowd.allowed(cyd, tokenEntry(pk, { description: 'x' }))
+    await crowd.allowed(cyd, absent(tokenEntry(pk)))
   })
 
   test('cannot be changed by any caller (CVE-2024-37905: a PATCH moved a token to another user)', async () => {
@@ -113,12 +124,26 @@ describe('its user', () => {
   })
 })
 
+test('the holder of a token with a ceiling is not its user: it creates no token and no device beyond the ceiling', async () => {
+  const held = ['add_totpdevice', 'delete_totpdevice']
+  const bob = await crowd.user({ permissions: [...held, 'view_group'] })
+  const holder: Actor = { ...bob, permissions: new Set(held), ceiling: new Set([...held, 'add_role']) }
+  const why = 'its user has the permission view_group, and the caller has not'
+  const device = { model: 'service_stages_totp.totpdevice', identifiers: { user: bob.pk, name: randomUUID() } }
+  await crowd.refused(holder, tokenEntry(null, { user: bob.pk }), why)
+  await crowd.refused(holder, tokenEntry(await createToken(bob.pk), { description: 'x' }), why)
+  await crowd.refused(holder, absent(tokenEntry(await createToken(bob.pk))), why)
+  await crowd.refused(holder, device, why)
+  await crowd.allowed(bob, device)
+  await crowd.refused(holder, absent(device), why)
+  await crowd.refused(holder, roleEntry(null, {}), 'the permission add_role is missing')
+})
+
 describe('only a superuser may set', () => {
   test.each(['verification', 'recovery'])('the intent %s', async (intent) => {
     const ada = await crowd.user()
     const why = `only a superuser may make it a ${intent} token`
     await crowd.refused(ada, tokenEntry(null, { user: ada.pk, intent }), why)
-    await crowd.refused(ada, tokenEntry(await createToken(ada.pk), { intent }), why)
     await crowd.allowed(await crowd.user({ superuser: true }), tokenEntry(null, { user: ada.pk, intent }))
   })
 
@@ -155,6 +180,82 @@ describe('only a superuser may set', () => {
     await crowd.allowed(ada, tokenEntry(mine, { expires: inDays(364.9) }))
     await crowd.allowed(await crowd.user({ superuser: true }), tokenEntry(mine, { expires: inDays(4_000) }))
     await crowd.allowed(ada, tokenEntry(mine, { description: 'still there' }))
+  })
+})
+
+test('its intent is fixed when it is created, for superusers too', async () => {
+  const [ada, root] = [await crowd.user(), await crowd.user({ superuser: true })]
+  const message = 'Is fixed when a token is created: leave this field out, or create another token.'
+  for (const [was, is] of [
+    ['app_password', 'api'],
+    ['api', 'app_password'],
+    ['api', 'recovery'],
+  ]) {
+    const pk = await createToken(ada.pk, { intent: was })
+    for (const actor of [ada, root]) await crowd.invalid(actor, tokenEntry(pk, { intent: is }), 'intent', message)
+    await crowd.allowed(ada, tokenEntry(pk, { intent: was, description: 'the same' }))
+  }
+})
+
+describe('a user has at most 100 tokens', () => {
+  const message = 'This user has 100 tokens, the most that one may have: delete one first.'
+  const fill = (user: number, count: number) =>
+    rows(
+      there.db,
+      sql`
+      INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash)
+      SELECT gen_random_uuid(), gen_random_uuid()::text, ${user}, false, sha256(gen_random_uuid()::text::bytea)
+      FROM generate_series(1, ${count}::integer)`,
+    )
+
+  test('made by any caller, expired ones and those of any intent included', async () => {
+    const ada = await crowd.user()
+    const root = await crowd.user({ superuser: true })
+    await fill(ada.pk, 99)
+    await crowd.allowed(root, tokenEntry(null, { user: ada.pk, intent: 'recovery' }))
+    for (const actor of [ada, root]) await crowd.invalid(actor, tokenEntry(null, { user: ada.pk }), 'user', message)
+    const last = await there.db.token.findFirstOrThrow({ where: { userPk: ada.pk } })
+    await crowd.allowed(ada, tokenEntry(last.pk, { description: 'can be changed' }))
+    await crowd.allowed(ada, absent(tokenEntry(last.pk)))
+    await crowd.allowed(ada, tokenEntry(null, { user: ada.pk }))
+  })
+
+  test('of one document too', async () => {
+    const ada = await crowd.user()
+    await fill(ada.pk, 99)
+    const entries = [tokenEntry(null, { user: ada.pk }), tokenEntry(null, { user: ada.pk })]
+    expect((await there.refusal(entries, ada)).logs).toEqual([`rolled back: entries.1.user: ${message}`])
+    expect(await there.db.token.count({ where: { userPk: ada.pk } })).toBe(99)
+  })
+
+  test('created at the same time', async () => {
+    const ada = await crowd.user()
+    await fill(ada.pk, 95)
+    const create = () =>
+      write(
+        there.db,
+        there.engine,
+        ada,
+        {
+          model: 'service_core.token',
+          mode: { create: true },
+          fields: { identifier: randomUUID(), user: ada.pk },
+          requestId: 'r',
+        },
+        async () => 'created',
+      )
+    const outcomes = await Promise.allSettled(Array.from({ length: 12 }, create))
+    const refused = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason)
+    expect(refused.map(({ code, fields }) => ({ code, fields }))).toEqual(
+      Array.from({ length: 7 }, () => ({ code: 'invalid', fields: { user: [message] } })),
+    )
+    expect(await there.db.token.count({ where: { userPk: ada.pk } })).toBe(100)
+  })
+
+  test('is kept by the database without the check of the service', async () => {
+    const ada = await crowd.user()
+    await fill(ada.pk, 100)
+    await expect(fill(ada.pk, 1)).rejects.toThrow('more than 100 tokens')
   })
 })
 

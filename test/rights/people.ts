@@ -1,10 +1,11 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { reader } from '../../src/db/engine-tx.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { uuid7 } from '../../src/ids.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { actorOfUser } from '../../src/rights/actor.ts'
+import type { TokenIntent } from '../../src/token-secret.ts'
 import type { Bench } from '../apply/engine.ts'
 import { versions } from '../support/contents.ts'
 import { rows, sql } from '../support/sql.ts'
@@ -18,8 +19,10 @@ export type People = {
     parent?: string
     users?: readonly number[]
   }): Promise<string>
-  /** A user with these permissions, or a superuser, through a group of the user's own. */
+  /** A user with these permissions, or a superuser with a token, through a group of the user's own. */
   user(options?: { permissions?: readonly string[]; superuser?: boolean; active?: boolean }): Promise<Person>
+  /** A token, inserted without the engine. @returns its key */
+  token(user: number, options?: { expires?: Date; intent?: TokenIntent; ceiling?: readonly string[] }): Promise<string>
   /** The check and the apply both deny the entry for this reason, and nothing is written. */
   refused(actor: Actor, entry: Partial<Entry>, why: string): Promise<void>
   /** The check and the apply both allow the entry. */
@@ -51,6 +54,17 @@ export function people(there: Bench): People {
     return pk
   }
 
+  const token: People['token'] = async (userPk, { expires, intent = 'api', ceiling } = {}) => {
+    const pk = uuid7()
+    const expiry = { expiring: expires !== undefined, expires: expires ?? null }
+    const limit = ceiling === undefined ? {} : { ceiling: [...ceiling] }
+    await db.token.create({
+      data: { pk, identifier: pk, userPk, intent, ...expiry, ...limit, keyHash: randomBytes(32) },
+      select: { pk: true },
+    })
+    return pk
+  }
+
   const user: People['user'] = async ({ permissions = [], superuser = false, active = true } = {}) => {
     const [inserted] = await rows<{ pk: number }>(
       db,
@@ -59,13 +73,14 @@ export function people(there: Bench): People {
     )
     const pk = inserted?.pk ?? expect.fail('no user')
     const own = await group({ permissions, superuser, users: [pk] })
+    if (superuser) await token(pk)
     const actor = (await actorOfUser(reader(db), { pk })) ?? expect.fail('no actor')
     if (!active) await rows(db, sql`UPDATE users SET is_active = false WHERE pk = ${pk}`)
     return { ...actor, pk, own }
   }
 
   return {
-    ...{ role, group, user },
+    ...{ role, group, user, token },
     refused: async (actor, entry, why) => {
       const before = await versions(db)
       await expect(there.check([entry], actor)).rejects.toMatchObject({

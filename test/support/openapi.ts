@@ -13,7 +13,8 @@ export type Content = {
 export type Answered = {
   readonly description: string
   readonly headers: Json
-  readonly content: Record<string, Content>
+  /** Absent: the answer has no body. */
+  readonly content?: Record<string, Content>
 }
 export type Parameter = {
   readonly name: string
@@ -93,6 +94,7 @@ export function describe(document: Document): Description {
       const missing = Object.keys(answered.headers).filter((name) => headers[name.toLowerCase()] === undefined)
       const errors = missing.map((name) => `${status} has no header ${name}`)
       const [type = ''] = String(headers['content-type']).split(';')
+      if (answered.content === undefined) return text === '' ? errors : [...errors, `${status} has a body`]
       const content = answered.content[type]
       if (content === undefined) return [...errors, `${status} is not described as ${type}`]
       return [...errors, ...errorsOf(content.schema, JSON.parse(text)).map((error) => `${status}: ${error}`)]

@@ -19,6 +19,9 @@ type SeededApplication = {
   readonly backchannel: number | null
 }
 
+/** The rows are made past the API: by the service itself. */
+const creator = { pk: null, self: null, permissions: null } as const
+
 export type Portfolio = {
   readonly applications: readonly SeededApplication[]
   readonly providers: readonly SeededProvider[]
@@ -62,7 +65,7 @@ export function applicationTables(
       items: providers.length,
       rows: each(providers, (provider, number) => {
         const identity = { pk: keys.providers[number] ?? 0, uuid: provider.uuid }
-        const row = toNewRow(provider.template.model, identity, valuesOf(number, provider), keyring)
+        const row = toNewRow(provider.template.model, identity, valuesOf(number, provider), keyring, creator)
         // COPY writes null, not the default, where a kind has none of these.
         return [{ settings: {}, secrets: {}, ...plainRow(row) }]
       }),
@@ -84,7 +87,7 @@ export function applicationTables(
       items: applications.length,
       rows: each(applications, ({ pk, template, provider }, number) => {
         const values = applicationValues(organisation, model, template, { number, provider: keyOf(provider) })
-        return [plainRow(toNewRow(model, { pk }, values, keyring))]
+        return [plainRow(toNewRow(model, { pk }, values, keyring, creator))]
       }),
     },
     {

@@ -44,10 +44,14 @@ export function castFor({ app, make, engine }: Installation): Cast {
     headers: self === real ? {} : { 'impersonate-user': self.username },
   })
 
+  const secrets = new Map<string, Promise<string | null>>()
+
   /** Their owner is a superuser, so that only the token can be the reason for a refusal. */
   const unauthenticated = async (name: string, tokenOf: (owner: Made) => Promise<string | null>): Promise<Actor> => {
     const owner = await once(name, () => make.user({ superuser: true, isActive: name !== 'inactive owner' }))
-    return actor(name, owner, owner, await tokenOf(owner))
+    const token = secrets.get(name) ?? tokenOf(owner)
+    secrets.set(name, token)
+    return actor(name, owner, owner, await token)
   }
   const expired = { expires: new Date(Date.now() - 1_000) }
   const wrong = tokenIntents.filter((intent) => intent !== 'api')

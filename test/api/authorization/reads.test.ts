@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { uuid7 } from '../../../src/ids.ts'
 import { type Answer, applyPath } from '../../support/asker.ts'
@@ -36,6 +36,16 @@ async function owns({ pk }: Made): Promise<void> {
   const { pk: applicationPk } = await db.application.findFirstOrThrow()
   await db.userConsent.create({ data: { userPk: pk, applicationPk, permissions: name } })
   const about = { title: name, kind: 'radius', requestId: name, blueprint: 'sealed' }
+  await db.token.create({
+    data: {
+      pk: uuid7(),
+      identifier: `of-${pk}`,
+      description: name,
+      userPk: pk,
+      expiring: false,
+      keyHash: randomBytes(32),
+    },
+  })
   await db.run.create({ data: { id: uuid7(), submitterPk: pk, state: 'cancelled', finishedAt: new Date(), ...about } })
 }
 
@@ -56,7 +66,7 @@ const methods = ['GET', 'HEAD']
 const pathOf = ({ operation }: Row) => operation.replace(/^GET /, '')
 
 describe.each(methods)('%s of lists and of oneself', async (method) => {
-  const lists = ['core/user', 'core/groups/', 'authenticators/', 'blueprints/runs/'].map(
+  const lists = ['core/user', 'core/groups/', 'core/tokens/', 'authenticators/', 'blueprints/runs/'].map(
     (path) => `GET /api/v3/${path}`,
   )
   const rows = (await rowsOf(...lists)).filter(([, { operation }]) => !operation.includes(':'))

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { Installation } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
 import type { Row } from './matrix.ts'
-import type { Prepare } from './trial.ts'
+import { type Prepare, prefix } from './trial.ts'
 
-/** Tokens to create, change and view, by whose they are. */
+/** Tokens to create, change, delete and view, by whose they are. */
 
 const path = '/api/v3/core/tokens/'
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
@@ -24,14 +24,17 @@ export const owners = async ({ make }: Installation): Promise<Owners> => ({
   superuser: await make.user({ superuser: true }),
 })
 
-type Sent = { value: unknown; before?: { intent?: 'api' | 'app_password'; managed?: string } }
+type Sent = { value: unknown; before?: { managed?: string } }
 
 function sent({ member, value }: Row, owner: Made, self: Made, { third }: Owners): Sent {
   const values: Record<string, Sent | undefined> = {
     // `any` is the matrix's word for a value that no rule singles out.
-    'identifier: any': { value: randomUUID() },
+    'identifier: any': { value: named() },
     'description: any': { value: 'another' },
-    'intent: api': { value: 'api', before: { intent: 'app_password' } },
+    'intent: api': { value: 'api' },
+    // A changed token is an `api` token before.
+    'intent: the same': { value: 'api' },
+    'intent: another': { value: 'app_password' },
     'intent: app_password': { value: 'app_password' },
     'intent: verification': { value: 'verification' },
     'intent: recovery': { value: 'recovery' },
@@ -71,6 +74,9 @@ function fail(message: string): never {
   throw new Error(message)
 }
 
+/** Rows that `try` deletes: a user has at most 100 tokens. */
+const named = () => `${prefix}-${randomUUID()}`
+
 export const created =
   (crowd: Owners): Prepare =>
   async (row, { self }) => {
@@ -78,7 +84,7 @@ export const created =
     const { value } = sent(row, owner, self, crowd)
     // A body for the caller's own token has no `user`.
     const forWhom = row.whose === 'own' ? {} : { user: owner.pk }
-    return { method: 'POST', url: path, body: { identifier: randomUUID(), ...forWhom, [row.member]: value } }
+    return { method: 'POST', url: path, body: { identifier: named(), ...forWhom, [row.member]: value } }
   }
 
 export const changed =
@@ -86,17 +92,27 @@ export const changed =
   async (row, { self }) => {
     const owner = ownerOf(row, self, crowd)
     const { value, before } = sent(row, owner, self, crowd)
-    const identifier = randomUUID()
+    const identifier = named()
     await make.token(owner.pk, { identifier, expires: inDays(10), ...before })
     const missing = `${path}${randomUUID()}/`
     const url = row.whose === 'not there' ? `${path}${randomUUID()}/` : `${path}${identifier}/`
     return { method: 'PATCH', url, missing, body: { [row.member]: value } }
   }
 
+export const removed =
+  ({ make }: Installation, crowd: Owners): Prepare =>
+  async (row, { self }) => {
+    const identifier = named()
+    await make.token(ownerOf(row, self, crowd).pk, { identifier })
+    const url = (name: string) => `${path}${name}/`
+    const missing = url(randomUUID())
+    return { method: 'DELETE', url: row.whose === 'not there' ? missing : url(identifier), missing }
+  }
+
 export const viewed =
   ({ admin }: Installation, crowd: Owners): Prepare =>
   async (row, { self }) => {
-    const identifier = randomUUID()
+    const identifier = named()
     const { pk: user } = ownerOf(row, self, crowd)
     const headers = { 'content-type': 'application/json' }
     const payload = JSON.stringify({ identifier, user })

@@ -1,7 +1,7 @@
 import { beforeAll, describe, test } from 'vitest'
 import { type Installation, installation } from '../../support/installation.ts'
 import { rowsOf } from './matrix.ts'
-import { changed, created, type Owners, owners, viewed } from './token-cases.ts'
+import { changed, created, type Owners, owners, removed, viewed } from './token-cases.ts'
 import { type Stage, stage } from './trial.ts'
 
 let there: Installation
@@ -21,6 +21,10 @@ describe('who may change tokens', async () => {
   test.each(await rowsOf('PATCH /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, changed(there, crowd)))
 })
 
+describe('who may delete tokens', async () => {
+  test.each(await rowsOf('DELETE /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, removed(there, crowd)))
+})
+
 describe('who may view a key', async () => {
-  test.each(await rowsOf('GET /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, viewed(there, crowd)))
+  test.each(await rowsOf('GET /api/v3/core/tokens/:identifier/'))('%s', (_, row) => on.try(row, viewed(there, crowd)))
 })

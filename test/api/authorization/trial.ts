@@ -14,7 +14,7 @@ export type Stage = {
   try(row: Row, prepare: Prepare): Promise<void>
 }
 
-/** The names of groups that a row may leave members in. */
+/** The names of groups that a row may leave members in, and of tokens that a row leaves. */
 export const prefix = 'matrix'
 
 /** @param isIndependent whether the accepted actors of a row may send their requests at once */
@@ -72,6 +72,7 @@ export function stage(
         sql`
         DELETE FROM memberships m USING groups g WHERE g.pk = m.group_pk AND starts_with(g.name, ${prefix})`,
       )
+      await db.token.deleteMany({ where: { identifier: { startsWith: prefix } } })
     },
   }
 }

@@ -74,6 +74,13 @@ async function tokens(): Promise<void> {
   hold('a key is a text', key.startsWith('gw_a_'))
   const { error } = await client.GET('/api/v3/core/tokens/{identifier}/view_key/', { params })
   hold('it is readable once', error !== undefined && error.code === 'key_gone')
+  const query = { identifier }
+  const listed = await must(client.GET('/api/v3/core/tokens/', { params: { query } }))
+  hold('it is listed', listed.results[0]?.pk === made.pk && listed.pagination.count === 1)
+  const { response } = await client.DELETE('/api/v3/core/tokens/{identifier}/', { params })
+  hold('it is deleted', response.status === 204)
+  const gone = await must(client.GET('/api/v3/core/tokens/', { params: { query } }))
+  hold('it is gone', gone.pagination.count === 0)
 }
 
 async function applications(): Promise<string> {

@@ -1,0 +1,245 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { uuid7 } from '../../src/ids.ts'
+import { permissionNames } from '../../src/models/registry.ts'
+import { type Asker, applyPath } from '../support/asker.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { statementsOf } from '../support/statements.ts'
+import { sender } from './sending.ts'
+
+/**
+ * A token that a user makes for another one never carries more than its creator held then, whatever its owner gains, and
+ * whatever is done with it.
+ */
+
+let there: Installation
+beforeAll(async () => {
+  there = await installation()
+})
+
+const path = '/api/v3/core/tokens/'
+const { post, patch } = sender()
+
+const held = ['add_token', 'view_token_key', 'view_user', 'impersonate', 'view_queue']
+let creator: Made
+let owner: Made
+let identifier: string
+/** A caller with the token that the creator made for the owner. */
+let holder: Asker
+let key: string
+beforeEach(async () => {
+  creator = await there.make.user({ permissions: [...held, 'add_application', 'add_radiusprovider'] })
+  owner = await there.make.user()
+  identifier = randomUUID()
+  key = await made(creator, { identifier, user: owner.pk })
+  holder = there.as(key)
+})
+
+/** @returns the key of a new token */
+async function made(by: Asker, body: { identifier: string; user?: number }, headers = {}): Promise<string> {
+  const { status, text } = await post(by, path, body, headers)
+  expect(status, text).toBe(201)
+  const viewed = await by.get(`${path}${body.identifier}/view_key/`, { headers })
+  expect(viewed.status, viewed.text).toBe(200)
+  return (viewed.json as { key: string }).key
+}
+
+const stored = (name: string) =>
+  there.db.token.findUniqueOrThrow({ where: { identifier: name }, select: { createdBy: true, ceiling: true } })
+const ceilingOf = async (name: string) => (await stored(name)).ceiling
+
+const join = async ({ pk: userPk }: Made, groupPk: string) => there.db.membership.create({ data: { userPk, groupPk } })
+const promote = async (user: Made) => join(user, (await there.make.group({ superuser: true })).pk)
+const grant = async (user: Made, permissions: string[]) =>
+  join(user, (await there.make.group({ roles: [(await there.make.role(permissions)).pk] })).pk)
+
+const permissions = async (who: Asker, headers = {}) =>
+  ((await who.get('/api/v3/core/users/me/', { headers })).json as { user: { system_permissions: string[] } }).user
+    .system_permissions
+const mayList = async (who: Asker, headers = {}) =>
+  Promise.all(
+    ['users', 'groups'].map(async (name) => (await who.get(`/api/v3/core/${name}/`, { headers })).status === 200),
+  )
+
+describe('it is kept with the token', () => {
+  const all = () => permissionNames(there.engine.registry)
+
+  test('the creator, and the creator’s rights', async () => {
+    const ceiling = [...held, 'add_application', 'add_radiusprovider'].sort()
+    expect(await stored(identifier)).toEqual({ createdBy: creator.pk, ceiling })
+    await there.db.user.delete({ where: { pk: creator.pk } })
+    expect(await stored(identifier)).toEqual({ createdBy: null, ceiling })
+  })
+
+  test('but none for an own token, or one that a superuser makes', async () => {
+    const [own, other] = [randomUUID(), randomUUID()]
+    await made(creator, { identifier: own })
+    await made(there.admin, { identifier: other, user: owner.pk })
+    expect(await stored(own)).toEqual({ createdBy: creator.pk, ceiling: null })
+    expect((await stored(other)).ceiling).toBeNull()
+    expect(await permissions(creator)).not.toEqual(all())
+  })
+
+  test('while impersonating: the real user is the creator, and the ceiling is what both hold', async () => {
+    const bob = await there.make.user({ permissions: ['view_user'] })
+    const acting = { 'impersonate-user': bob.username }
+    const [by, bySuperuser] = [randomUUID(), randomUUID()]
+    await made(creator, { identifier: by }, acting)
+    expect(await stored(by)).toEqual({ createdBy: creator.pk, ceiling: ['view_user'] })
+    await made(there.admin, { identifier: bySuperuser }, acting)
+    expect((await stored(bySuperuser)).ceiling).toEqual(['view_user'])
+  })
+
+  test('is not shown, and cannot be sent', async () => {
+    const { text } = await there.admin.get(`${path}?identifier=${identifier}`)
+    expect(text).not.toContain('ceiling')
+    for (const body of [{ ceiling: null }, { created_by: owner.pk }])
+      expect((await patch(there.admin, `${path}${identifier}/`, body)).status).toBe(400)
+    await patch(there.admin, `${path}${identifier}/`, { description: 'changed by a superuser' })
+    expect(await ceilingOf(identifier)).not.toBeNull()
+  })
+})
+
+describe('authentication takes what both have', () => {
+  test('nothing beyond its owner', async () => {
+    expect(await permissions(holder)).toEqual([])
+    expect(await mayList(holder)).toEqual([false, false])
+    await grant(owner, ['view_user', 'view_group'])
+    expect(await permissions(holder)).toEqual(['view_user'])
+    expect(await mayList(holder)).toEqual([true, false])
+    expect(await mayList(owner)).toEqual([true, true])
+  })
+
+  test('no superuser rights when its owner becomes a superuser', async () => {
+    await promote(owner)
+    expect(await permissions(owner)).toEqual(permissionNames(there.engine.registry))
+    expect(await permissions(holder)).toEqual([...held, 'add_application', 'add_radiusprovider'].sort())
+    expect(await mayList(holder)).toEqual([true, false])
+    expect((await post(holder, path, { identifier: randomUUID(), expiring: false })).status).toBe(403)
+  })
+
+  test('nothing that its creator gains later', async () => {
+    await promote(owner)
+    await promote(creator)
+    expect(await mayList(holder)).toEqual([true, false])
+  })
+
+  test('while impersonating', async () => {
+    await promote(owner)
+    const [strong, root] = [
+      await there.make.user({ permissions: ['view_user', 'view_group'] }),
+      await there.make.user({ superuser: true }),
+    ]
+    const as = ({ username }: Made) => ({ 'impersonate-user': username })
+    expect(await permissions(holder, as(strong))).toEqual(['view_user'])
+    expect(await mayList(holder, as(strong))).toEqual([true, false])
+    const refused = await holder.get('/api/v3/core/users/me/', { headers: as(root) })
+    expect(refused).toMatchObject({ status: 403, json: { detail: 'Only a superuser may act as a superuser.' } })
+    // Without `impersonate` in the ceiling, its owner's does not help.
+    const weak = await there.make.user({ permissions: ['add_token', 'view_token_key'] })
+    const own = there.as(await made(weak, { identifier: randomUUID(), user: (await there.make.user()).pk }))
+    expect((await own.get('/api/v3/core/users/me/', { headers: as(strong) })).status).toBe(403)
+  })
+
+  test('at the login of the dashboard, and in its session', async () => {
+    await promote(owner)
+    const host = '127.0.0.1:9000'
+    const logIn = (token: string) =>
+      there.app.inject({
+        method: 'POST',
+        url: '/admin/queues/login/',
+        headers: { host, origin: `http://${host}`, 'content-type': 'application/x-www-form-urlencoded' },
+        payload: new URLSearchParams({ access_token: token }).toString(),
+      })
+    const { statusCode, headers } = await logIn(key)
+    expect(statusCode).toBe(303)
+    const cookie = String(headers['set-cookie']).split(';', 1).join()
+    const ask = (method: 'GET' | 'PUT', url: string) =>
+      there.app.inject({ method, url, headers: { host, origin: `http://${host}`, cookie } })
+    expect((await ask('GET', '/admin/queues/')).statusCode).toBe(200)
+    expect((await ask('PUT', '/admin/queues/api/queues/apply/pause')).statusCode).toBe(403)
+    const weak = await there.make.user({ permissions: ['add_token', 'view_token_key'] })
+    const user = await there.make.user()
+    const other = await made(weak, { identifier: randomUUID(), user: user.pk })
+    await promote(user)
+    expect((await logIn(other)).statusCode).toBe(403)
+  })
+
+  test('in one statement', async () => {
+    const sent = await statementsOf(() => holder.get('/api/v3/core/users/me/'))
+    expect(sent.filter((text) => text.includes('key_hash'))).toHaveLength(1)
+    expect(sent.length, sent.join('\n')).toBeLessThanOrEqual(2)
+  })
+})
+
+describe('its holder is not its owner', () => {
+  test('a token made by it has the same ceiling, and so has each one after it', async () => {
+    const first = randomUUID()
+    const child = there.as(await made(holder, { identifier: first }))
+    const second = randomUUID()
+    await made(child, { identifier: second })
+    expect([await ceilingOf(first), await ceilingOf(second)]).toEqual([[], []])
+    await promote(owner)
+    expect(await permissions(child)).toEqual([])
+  })
+
+  test('other tokens of its owner cannot be viewed, changed or deleted when their user holds more', async () => {
+    const other = randomUUID()
+    await post(owner, path, { identifier: other })
+    await grant(owner, ['view_group'])
+    expect((await holder.get(`${path}${other}/view_key/`)).status).toBe(404)
+    expect((await patch(holder, `${path}${other}/`, { description: 'x' })).status).toBe(403)
+    expect((await holder.send({ method: 'DELETE', url: `${path}${other}/` })).status).toBe(404)
+    expect((await post(holder, path, { identifier: randomUUID() })).status).toBe(403)
+    expect((await owner.get(`${path}${other}/view_key/`)).status).toBe(200)
+  })
+
+  test('the key of a new token is not shown to its creator when its user has gained more', async () => {
+    const late = randomUUID()
+    await post(creator, path, { identifier: late, user: owner.pk })
+    await grant(owner, ['view_group'])
+    expect((await creator.get(`${path}${late}/view_key/`)).status).toBe(404)
+  })
+})
+
+describe('a run that it submitted', () => {
+  const runOf = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) =>
+    there.db.run.findUniqueOrThrow({ where: { id: headers['content-location']?.split('/').at(-2) ?? '' } })
+
+  test('is judged with the ceiling by the worker, too', async () => {
+    await grant(owner, ['add_application', 'add_radiusprovider'])
+    const body = await named('radius', `ceiling-${randomUUID().slice(0, 8)}`)
+    const release = there.hold()
+    const answer = holder.put(applyPath, body)
+    await there.queued(1)
+    // Now it would have to change the application: its owner may, its creator could not.
+    await promote(owner)
+    await there.db.application.create({ data: { pk: uuid7(), name: 'there', slug: String(body.app.slug) } })
+    release()
+    const { status, json } = await answer
+    expect([status, json]).toEqual([
+      200,
+      { applied: false, logs: [expect.stringContaining('the permission change_application is missing')] },
+    ])
+  })
+
+  test('shows generated values to it; those of other runs of its owner are not for it', async () => {
+    await grant(owner, ['add_application', 'add_radiusprovider'])
+    const submit = async (who: Asker) =>
+      runOf(
+        await who.put(
+          applyPath,
+          await named('radius', `generated-${randomUUID().slice(0, 8)}`, { provider: { shared_secret: undefined } }),
+        ),
+      )
+    const generated = async (who: Asker, { id }: { id: string }) =>
+      ((await who.get(`/api/v3/blueprints/runs/${id}/`)).json as { generated: object }).generated
+    const [limited, full] = [await submit(holder), await submit(owner)]
+    const secret = { provider: { shared_secret: expect.any(String) } }
+    expect(await generated(holder, limited)).toMatchObject(secret)
+    expect(await generated(holder, full)).toEqual({})
+    expect(await generated(owner, limited)).toMatchObject(secret)
+    expect(await generated(owner, full)).toMatchObject(secret)
+  })
+})
