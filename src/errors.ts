@@ -16,6 +16,7 @@ export const catalogue = {
   invalid_page: 404,
   method_not_allowed: 405,
   too_slow: 408,
+  conflict: 409,
   key_gone: 410,
   precondition_failed: 412,
   too_large: 413,

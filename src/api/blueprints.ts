@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { parseSent, readDocument } from '../document/yaml.ts'
 import type { Api } from '../http/api.ts'
-import { applyAnswer, applyDocument, applyQuery, isCreateOnly, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, serveApply } from '../http/apply-answer.ts'
+import { readConditions, withOwnerOf } from '../http/apply-conditions.ts'
 import { acceptYaml } from '../http/body.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
@@ -35,9 +36,10 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
       async (request, reply) => {
         const read = () => {
           const { body, headers } = request
+          const asked = readConditions(headers)
           const blueprint = typeof body === 'string' ? parseSent(body) : readDocument(body)
           const title = `apply blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
-          const conditions = { createOnly: isCreateOnly(headers), expectedKeys: {} }
+          const conditions = { ...withOwnerOf(blueprint, asked), expectedKeys: {} }
           const submission = { blueprint, conditions, title, kind: 'blueprint', slug: null }
           return { plan: compile(blueprint, submitter.engine.registry), submission }
         }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { applyAnswer, applyDocument, applyQuery, isCreateOnly, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, serveApply } from '../http/apply-answer.ts'
+import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { submission, submissionExamples } from '../openapi/writable.ts'
 import { kindOf, mayWrite, toBlueprint } from '../plan/submission.ts'
@@ -12,7 +13,9 @@ import type { Submitter } from '../runs/submit.ts'
 const description = `Converts both to a blueprint, validates it, and applies it in one transaction: all of it, or nothing.
 
 The same again answers \`unchanged\` and writes nothing. Fields that are not sent keep their values; for an
-existing object only the slug and the provider's name are required.`
+existing object only the slug and the provider's name are required.
+
+A provider that is there already, in \`backchannel_providers\`, needs the permission to change it.`
 
 export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
   const { registry } = submitter.engine
@@ -49,7 +52,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       const read = () => {
         if (kind !== undefined && !mayWrite(actor, kind))
           throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
-        const { plan, ...submission } = toBlueprint(body, registry, isCreateOnly(headers), textErrors)
+        const { plan, ...submission } = toBlueprint(body, registry, readConditions(headers), textErrors)
         return { plan, submission }
       }
       return serveApply({ submitter, metrics }, request, reply, { kind: kind?.provider.kind, read })

@@ -5,10 +5,13 @@ import type { Conditions, Engine } from '../plan/engine.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import type { Keys } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
+import { setOwner } from '../plan/statements.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
-import { forbidden, hasSuperuser, superuserErrors } from '../rights/policy.ts'
+import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import type { AuditedChange } from './audit.ts'
+import { conflictsOf } from './conflicts.ts'
 import { changeOf, execute, lock } from './execute.ts'
+import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, denied, errorLines, Refusal, rowName } from './refusal.ts'
 
 export type ApplyResult = {
@@ -43,6 +46,7 @@ export async function apply(
   ])
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
   const hadSuperuser = await hasSuperuser(tx, actor, plan.steps)
+  const origin = originOf(actor, conditions.owner)
   const keys: Keys = new Map()
   const logs: string[] = []
   const changes: AuditedChange[] = []
@@ -53,11 +57,20 @@ export async function apply(
     findings.push(finding)
     addKeyError(finding, conditions)
     refuse(finding, actor, await forbidden(tx, engine, actor, finding), conditions)
-    const key = await execute(tx, engine, actor, finding)
+    const ownership = ownershipOf(finding, actor, conditions)
+    const conflicts = await conflictsOf(tx, finding, plan.steps, ownership, conditions)
+    if (conflicts.length > 0)
+      throw new Refusal(
+        'conflict',
+        conflicts.map((conflict) => `rolled back: ${conflict}`),
+      )
+    const key = await execute(tx, engine, finding, origin)
+    const { becomes, note } = ownership
+    if (becomes !== undefined && finding.row !== undefined) tx.send(setOwner(step.model, finding.row.pk, becomes))
     if (step.id !== undefined && key !== undefined) keys.set(step.id, entryKey(finding, key, finding.row === undefined))
     if (step.id !== undefined && Object.keys(finding.generated).length > 0) generated[step.id] = finding.generated
-    logs.push(sentence(finding, key))
-    const change = changeOf(finding, key)
+    logs.push(sentence(finding, key), ...(note === undefined ? [] : [note]))
+    const change = changeOf(finding, key, becomes !== undefined)
     if (change !== undefined) changes.push(change)
   }
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser)

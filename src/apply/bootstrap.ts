@@ -7,7 +7,7 @@ import { parse } from '../document/yaml.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import { system } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
-import type { Engine } from '../plan/engine.ts'
+import { type Engine, unconditional } from '../plan/engine.ts'
 import { apply } from './apply.ts'
 import { audit } from './audit.ts'
 
@@ -32,7 +32,8 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       if (done > 0) return false
       await tx.installation.create({ data: { id: uuid7(), bootstrappedAt: new Date() } })
       await withEngine(tx, async (engineTx) => {
-        const { changes } = await apply(engineTx, engine, plan, system, { createOnly: true, expectedKeys: {} })
+        const conditions = { ...unconditional, createOnly: true }
+        const { changes } = await apply(engineTx, engine, plan, system, conditions)
         audit(engineTx, { actor: system, action: 'bootstrap', changes })
       })
       await storeToken(tx, firstToken())

@@ -7,13 +7,15 @@ import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import { type Keys, pending } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { forbidden } from '../rights/policy.ts'
+import { conflictsOf } from './conflicts.ts'
+import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, denied } from './refusal.ts'
 
 /**
  * What the API does before it enqueues: the reads and decisions of the worker, without writing. It reports all errors
  * that the submitter can fix at once. The worker repeats the checks, because rows may change in between.
  *
- * @throws {Problem} `permission_denied`, `invalid` or `precondition_failed`
+ * @throws {Problem} `permission_denied`, `invalid`, `precondition_failed` or `conflict`
  */
 export async function check(
   reader: EngineReader,
@@ -37,6 +39,7 @@ export async function check(
   // `If-None-Match: *` is checked only for a document without errors of its own.
   if (!plan.errors.any) refuseExisting(findings, conditions)
   errors.throwIfAny()
+  await refuseConflicts(reader, plan, findings, actor, conditions)
   return findings
 }
 
@@ -48,3 +51,25 @@ function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions
   const existing = createOnly ? findings.find(({ row }) => row !== undefined) : undefined
   if (existing !== undefined) throw new Problem('precondition_failed', `${alreadyExists(existing)}.`)
 }
+
+/** What the submitter has to acknowledge, of all entries at once. */
+async function refuseConflicts(
+  reader: EngineReader,
+  { steps }: Plan,
+  findings: readonly Finding[],
+  actor: Actor,
+  conditions: Conditions,
+): Promise<void> {
+  const conflicts: string[] = []
+  for (const finding of findings) {
+    const ownership = ownershipOf(finding, actor, conditions)
+    conflicts.push(...(await conflictsOf(reader, finding, steps, ownership, conditions)))
+  }
+  if (conflicts.length === 0) return
+  const more = conflicts.length - maxConflicts
+  const sentences = conflicts.slice(0, maxConflicts).map((conflict) => `${conflict}.`)
+  throw new Problem('conflict', [...sentences, ...(more > 0 ? [`${more} more are not listed.`] : [])].join(' '))
+}
+
+/** An answer lists at most this many. */
+const maxConflicts = 20

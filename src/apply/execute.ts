@@ -2,13 +2,12 @@ import { z } from 'zod'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
-import type { Actor } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import type { Finding } from '../plan/inspect.ts'
 import { insert, remove, update, updateReferenceRows } from '../plan/statements.ts'
-import { newIdentity, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
-import { creatorOf, decidesRights } from '../rights/policy.ts'
+import { newIdentity, type Origin, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
+import { decidesRights } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
 import type { AuditedChange } from './audit.ts'
 import { Refusal, rowName } from './refusal.ts'
@@ -26,12 +25,17 @@ export function lock(tx: EngineTx, steps: readonly Step[]): void {
   tx.send({ text: 'SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) k', values: [sorted] })
 }
 
-/** Writes the finding. Waits for the database only when the key is not known yet. @returns the key of the row */
+/**
+ * Writes the finding. Waits for the database only when the key is not known yet.
+ *
+ * @param origin of a new row
+ * @returns the key of the row
+ */
 export async function execute(
   tx: EngineTx,
   engine: Engine,
-  actor: Actor,
   finding: Finding,
+  origin: Origin,
 ): Promise<string | number | undefined> {
   const { step, action, row, values, changed } = finding
   const { model } = step
@@ -40,7 +44,7 @@ export async function execute(
   switch (action) {
     case 'create': {
       const identity = newIdentity(model, finding.pk)
-      const newRow = toNewRow(model, identity, values, keyring, creatorOf(actor))
+      const newRow = toNewRow(model, identity, values, origin, keyring)
       const statement = insert(model, registry, newRow, referenceRowsOf(model, values))
       if (identity.pk !== undefined) {
         tx.send(statement, explain)
@@ -74,13 +78,20 @@ export async function execute(
   }
 }
 
-/** @returns the change for the audit row; undefined when nothing was written */
+/**
+ * @param isRelabelled the row got another owner
+ * @returns the change for the audit row; undefined when nothing was written
+ */
 export function changeOf(
-  { step, action, changed }: Finding,
+  { step: { model }, action, changed }: Finding,
   key: string | number | undefined,
+  isRelabelled = false,
 ): AuditedChange | undefined {
-  if (key === undefined || action === 'unchanged' || action === 'leave') return undefined
-  return { model: step.model.name, key, action, fields: action === 'delete' ? [] : changed }
+  if (key === undefined) return undefined
+  if (action === 'unchanged' || action === 'leave')
+    return isRelabelled ? { model: model.name, key, action: 'update', fields: ['owner'] } : undefined
+  const fields = action === 'delete' ? [] : [...changed, ...(isRelabelled ? ['owner'] : [])]
+  return { model: model.name, key, action, fields }
 }
 
 /** Converts a violated constraint: two documents took one value at the same time, or a reference has no row. */

@@ -11,7 +11,7 @@ import type { Engine } from '../plan/engine.ts'
 import { inspect } from '../plan/inspect.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { actorOfUser, currentActor } from '../rights/actor.ts'
-import { forbidden, hasSuperuser, superuserErrors } from '../rights/policy.ts'
+import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { audit } from './audit.ts'
 import { refuseDenied } from './check.ts'
 import { changeOf, execute, lock } from './execute.ts'
@@ -98,7 +98,7 @@ async function attemptOnce(
   refuseDenied(finding, await forbidden(tx, engine, actor, finding))
   new ErrorList().include([textErrors ?? new ErrorList(), plan.errors, finding.errors]).throwIfAny()
   const hadSuperuser = await hasSuperuser(tx, actor, plan.steps)
-  const key = await execute(tx, engine, actor, finding)
+  const key = await execute(tx, engine, finding, originOf(actor, null))
   if (key === undefined) throw new Error(`${finding.action} left no row`)
   const errors = await superuserErrors(tx, engine, actor, [finding], hadSuperuser)
   errors.throwIfAny()

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
+import { ownerLabel } from '../models/fields.ts'
 import { reasonOf, runProgram, StartError } from '../start-error.ts'
 
 /**
@@ -9,11 +11,22 @@ import { reasonOf, runProgram, StartError } from '../start-error.ts'
  * Exit codes: 0 applied, 1 not applied, 2 outcome unknown.
  */
 
-const usage = `npm run apply -- FILE.yaml
+const usage = `npm run apply -- FILE.yaml [--owner LABEL] [--allow-grants] [--allow-takeover]
 
 Sends a blueprint to a running Gatewright, at GATEWRIGHT_URL (http://HOST:PORT). The access token is GATEWRIGHT_TOKEN,
 or the one that the first start wrote to DATA_DIR.
+
+  --owner LABEL     you manage the applications and providers in it under this label, such as team-a
+  --allow-grants    give rights to groups that have members whom the file does not name
+  --allow-takeover  apply to what another owner manages or another user made; it belongs to your owner afterwards
 `
+
+const options = {
+  help: { type: 'boolean', short: 'h' },
+  owner: { type: 'string' },
+  'allow-grants': { type: 'boolean' },
+  'allow-takeover': { type: 'boolean' },
+} as const
 
 /** Longer than the longest APPLY_WAIT_MS of the server. */
 const timeoutMs = 150_000
@@ -21,21 +34,50 @@ const timeoutMs = 150_000
 const answer = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
 
 async function main(): Promise<void> {
-  const [file, ...others] = process.argv.slice(2)
-  if (file === '--help' || file === '-h') {
+  const { values, positionals } = readArguments()
+  if (values.help === true) {
     process.stdout.write(usage)
     return
   }
-  if (file === undefined || file.startsWith('-') || others.length > 0) throw new StartError(`Name one file:\n${usage}`)
+  const [file, ...others] = positionals
+  if (file === undefined || others.length > 0) throw new StartError(`Name one file:\n${usage}`)
   const config = readClientConfig()
   const text = await readFile(file).catch((error: unknown) => {
     throw new StartError(`${file} cannot be read (${reasonOf(error)}).`)
   })
-  process.exitCode = report(await send(config, text, await readToken(config)))
+  process.exitCode = report(
+    await send(config, text, { ...conditionHeaders(values), ...bearer(await readToken(config)) }),
+  )
 }
 
 /** Whether the service is on this machine: what is sent to it crosses no network. */
 const isLocal = (url: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
+
+function readArguments() {
+  try {
+    return parseArgs({ options, allowPositionals: true })
+  } catch (error) {
+    throw new StartError(`${error instanceof Error ? error.message : String(error)}\n${usage}`)
+  }
+}
+
+type Values = ReturnType<typeof readArguments>['values']
+type Headers = Readonly<Record<string, string>>
+
+function conditionHeaders({ owner, ...values }: Values): Headers {
+  const words = [...(values['allow-grants'] ? ['grants'] : []), ...(values['allow-takeover'] ? ['takeover'] : [])]
+  return { ...ownerHeader(owner), ...(words.length > 0 && { 'gatewright-allow': words.join(', ') }) }
+}
+
+function ownerHeader(owner: string | undefined): Headers {
+  if (owner === undefined) return {}
+  const { error } = ownerLabel().safeParse(owner)
+  if (error !== undefined) throw new StartError(`--owner: ${error.issues.map(({ message }) => message).join(' ')}`)
+  // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.
+  return { 'gatewright-owner': Buffer.from(owner).toString('latin1') }
+}
+
+const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
 /** @throws {StartError} where the token could be read on its way, or is not meant for this address */
 async function readToken({ url, token, dataDir }: ClientConfig): Promise<string> {
@@ -54,10 +96,10 @@ async function readToken({ url, token, dataDir }: ClientConfig): Promise<string>
 
 type Answer = { readonly status: number; readonly body: unknown; readonly location: string | null }
 
-async function send({ url }: ClientConfig, body: Buffer<ArrayBuffer>, token: string): Promise<Answer> {
+async function send({ url }: ClientConfig, body: Buffer<ArrayBuffer>, headers: Headers): Promise<Answer> {
   const response = await fetch(new URL('/api/v3/blueprints/', url), {
     method: 'PUT',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/yaml' },
+    headers: { ...headers, 'content-type': 'application/yaml' },
     body,
     redirect: 'error',
     signal: AbortSignal.timeout(timeoutMs),

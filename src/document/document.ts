@@ -42,6 +42,8 @@ export type Entry = {
 export type Blueprint = {
   readonly version: 1
   readonly metadata: { readonly name: string }
+  /** The label under which its objects are managed. */
+  readonly owner?: string
   readonly entries: readonly Entry[]
 }
 

@@ -15,7 +15,7 @@ import {
 } from 'js-yaml'
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
-import { filledLine } from '../models/fields.ts'
+import { filledLine, ownerLabel } from '../models/fields.ts'
 import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
 
 const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
@@ -57,6 +57,10 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
   z.strictObject({
     version: z.literal(1),
     metadata: z.strictObject({ name: filledLine(255) }),
+    owner: ownerLabel().exactOptional().meta({
+      description:
+        'The label under which its applications and providers are managed, as the header `Gatewright-Owner`.',
+    }),
     entries: z
       .array(
         z.strictObject({

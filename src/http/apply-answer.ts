@@ -8,6 +8,7 @@ import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Run } from '../runs/ledger.ts'
 import { type Submission, type Submitter, submit, type Undecided } from '../runs/submit.ts'
+import { conditionHeaders } from './apply-conditions.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
 
@@ -29,10 +30,8 @@ export const applyAnswer = z.object({
 
 /** Headers and error codes of an apply. */
 export const applyDocument = {
-  codes: ['outcome_unknown', 'precondition_failed', 'cancelled'],
-  headers: z.object({
-    'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
-  }),
+  codes: ['outcome_unknown', 'conflict', 'precondition_failed', 'cancelled'],
+  headers: conditionHeaders,
   answerHeaders: ['Content-Location'],
 } satisfies Documented
 
@@ -102,16 +101,6 @@ function throwIfNotOk({ reason, logs }: Run): void {
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
-
-export function isCreateOnly(headers: Headers): boolean {
-  const value = headers['if-none-match']
-  if (value === undefined) return false
-  if (value === '*') return true
-  const errors = new ErrorList()
-  errors.add(['If-None-Match'], 'Only * is taken: create, and refuse what is there already.')
-  errors.throwIfAny()
-  return false
-}
 
 /** Refuses what is not supported yet, instead of ignoring it: an ignored `dry_run` would deploy. */
 function refuseUnbuilt(headers: Headers, { dry_run }: z.infer<typeof applyQuery>): void {

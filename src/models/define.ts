@@ -157,6 +157,10 @@ export type ModelDeclaration = {
   owner?: string
   /** How many rows may refer to the same row by this field. The database has the same limit, for simultaneous writes. */
   limit?: { per: string; rows: number }
+  /** Fields whose rows become part of this one: to name one that is there needs the permission to change it. */
+  claims?: readonly string[]
+  /** The table keeps who made a row, in `created_by`, and the label under which it is managed, in `owner`. */
+  isLabelled?: true
 }
 
 export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links'>> & {

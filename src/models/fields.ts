@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import '../messages.ts'
 import { fieldMeta, type Only } from './define.ts'
-import { regularExpression, type Syntax, storable, storableJson } from './syntax.ts'
+import { regularExpression, type Syntax, storable, storableJson, visibleLabel } from './syntax.ts'
 import { redirectUri } from './urls.ts'
 
 /** Building blocks of model schemas. Messages are sentences for the author of the value. */
@@ -29,6 +29,9 @@ function follow(syntax: Syntax, schema: z.ZodString): z.ZodString {
     if (error !== undefined) context.addIssue({ code: 'custom', message: error })
   })
 }
+
+/** The label under which objects are managed: `team-a`. */
+export const ownerLabel = () => text(visibleLabel, 100).min(1, { error: 'Must have 1 to 100 characters.', abort: true })
 
 /** A human-readable name. */
 export const name = () => filledLine(textLimits.name)

@@ -76,6 +76,7 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
     discriminator: { kind },
     storedInJson: true,
     uuid: true,
+    isLabelled: true,
     referenceRows: {
       table: 'provider_references',
       own: 'provider_pk',

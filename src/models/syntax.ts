@@ -9,6 +9,10 @@ export const blankOr =
   (text) =>
     text === '' ? undefined : syntax(text)
 
+/** A label in a header: without characters that cannot be seen, and without a comma, which joins doubled headers. */
+export const visibleLabel: Syntax = (text) =>
+  /[\p{C},]|^\s|\s$/u.test(text) ? 'May have no comma, no control character, and no space at either end.' : undefined
+
 const unitSeconds: ReadonlyMap<string, number> = new Map([
   ['microseconds', 1e-6],
   ['milliseconds', 1e-3],

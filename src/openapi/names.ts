@@ -167,6 +167,8 @@ export function nameSchemas(): void {
   name('RunSummary', runSummary, runOfBlueprint)
   name('Run', run, {
     ...runOfBlueprint,
+    owner: 'team-a',
+    allowed: [],
     blueprint: 'version: 1\nmetadata:\n  name: organisation\nentries: []\n',
     generated: {},
   })

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Keyring } from '../db/seal.ts'
 import type { Registry } from '../models/registry.ts'
 
@@ -9,10 +10,33 @@ export type Engine = {
   readonly tokenMaxDays: number
 }
 
+/** What a submitter acknowledges beforehand: the words of `Gatewright-Allow`. */
+export const acknowledgements = z.object({
+  takeover: z.boolean().default(false).meta({
+    description: 'apply to what another owner manages or another user made; it belongs to your owner afterwards',
+  }),
+  grants: z.boolean().default(false).meta({
+    description: 'give rights to a group that has members whom the document does not name',
+  }),
+})
+
+export type Acknowledgements = Readonly<z.output<typeof acknowledgements>>
+
+export const nothingAllowed: Acknowledgements = acknowledgements.parse({})
+
 /** Conditions of a request on what it applies. */
 export type Conditions = {
   /** `If-None-Match: *`: no row that the document names may exist yet. */
   readonly createOnly: boolean
   /** The keys that rows must have, by entry id. */
   readonly expectedKeys: Readonly<Record<string, number>>
+  /** `Gatewright-Owner`: the label under which the submitter manages what is applied; null without one. */
+  readonly owner: string | null
+  /** `Gatewright-Allow`. */
+  readonly allow: Acknowledgements
 }
+
+/** Conditions that do not depend on what is applied. */
+export type RequestConditions = Omit<Conditions, 'expectedKeys'>
+
+export const unconditional: Conditions = { createOnly: false, expectedKeys: {}, owner: null, allow: nothingAllowed }

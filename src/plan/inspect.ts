@@ -12,6 +12,7 @@ import { type EntryKey, type Keys, resolveTags } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
 import { columnOf, labelColumn, type Row } from './statements.ts'
+import { keysOf } from './storage.ts'
 
 /** What an entry would do to the database. */
 export type Finding = Diff & {
@@ -24,6 +25,8 @@ export type Finding = Diff & {
   /** The key of a new row, when it is known before the insert. */
   readonly pk: string | number | undefined
   readonly errors: ErrorList
+  /** By field of `model.claims`: keys of rows that are there already, and that the row does not name yet. */
+  readonly claims: ReadonlyMap<string, readonly (string | number)[]>
 }
 
 /**
@@ -51,12 +54,32 @@ export async function inspect(
   checkReferences(engine.registry, step, seen, sent, keys, errors)
   checkUnique(step, seen, row, errors)
   checkLimit(step, seen, errors)
-  const base = { step, row, isForeign, label, errors, pk: keyOfNew(step, identifiers, seen, errors) }
-  if (isAmbiguous) return { ...base, ...noChange }
-  // The entry needs another name, and under it the row would be new: the other fields are checked as for a new row.
+  // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
+  const claims = claimsOf(step, own, sent, keys)
+  const base = { step, row, isForeign, label, errors, claims, pk: keyOfNew(step, identifiers, seen, errors) }
+  if (isAmbiguous) return { ...base, ...noChange }
   const rowDiff = await diff(step, own, sent, engine.keyring, errors)
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
+}
+
+function claimsOf(
+  { model, attrs }: Step,
+  row: Row | undefined,
+  sent: ReadonlyMap<string, unknown>,
+  keys: Keys,
+): Finding['claims'] {
+  const claims = new Map<string, (string | number)[]>()
+  for (const name of model.claims ?? []) {
+    const storage = model.fields.get(name)?.storage
+    const had = new Set(keysOf(row?.[storage?.in === 'link' ? `link:${name}` : columnOf(model, name)]))
+    const tags = [attrs.get(name)].flat()
+    const isNew = (tag: unknown) => tag instanceof KeyOf && keys.get(tag.id)?.isNew === true
+    const named = keysOf([sent.get(name)].flat().filter((_, index) => !isNew(tags[index])))
+    const claimed = named.filter((key) => !had.has(key))
+    if (claimed.length > 0) claims.set(name, claimed)
+  }
+  return claims
 }
 
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */

@@ -178,6 +178,11 @@ export function updateReferenceRows(
   ]
 }
 
+export const setOwner = (model: Model, pk: string | number, owner: string | null): Statement => ({
+  text: `UPDATE ${quoted(model.table)} SET "owner" = $2 WHERE pk = $1`,
+  values: [pk, owner],
+})
+
 export const remove = (model: Model, pk: string | number): Statement => ({
   text: `DELETE FROM ${quoted(model.table)} WHERE pk = $1`,
   values: [pk],

@@ -59,13 +59,21 @@ export function newIdentity(model: Model, pk: string | number | undefined): Iden
   return { ...(typeof pk === 'number' && { pk }), ...(model.uuid && { uuid: randomUUID() }) }
 }
 
+/** Who made a row, and under which label it is managed, in a model that keeps it. */
+export type Origin = {
+  readonly creator: Creator
+  /** The effective user. */
+  readonly createdBy: number | null
+  readonly owner: string | null
+}
+
 /** All columns of a new row. */
 export function toNewRow(
   model: Model,
   identity: Identity,
   values: Values,
+  { creator, createdBy, owner }: Origin,
   keyring: Keyring,
-  creator: Creator,
 ): StoredRow {
   const row = identity.uuid ?? String(identity.pk ?? '')
   const stored = toColumns(model, [...model.fields.values()], row, values, {}, keyring)
@@ -74,6 +82,7 @@ export function toNewRow(
   for (const [column, value] of Object.entries({
     ...identity,
     ...model.discriminator,
+    ...(model.isLabelled && { created_by: createdBy, owner }),
     ...model.setByServer?.({ values, creator, seal }),
   }))
     columns.set(column, { value, json: false })

@@ -6,7 +6,7 @@ import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { compile, type Plan } from './compile.ts'
-import type { Conditions } from './engine.ts'
+import type { Conditions, RequestConditions } from './engine.ts'
 
 /** An application and its provider in one body, as deployment pipelines send them. */
 
@@ -43,13 +43,13 @@ export function kindOf(body: unknown, registry: Registry): ProviderModel | undef
  * refers to the first. All errors of both are in the plan.
  *
  * @param body as parsed from JSON
- * @param createOnly `If-None-Match: *`
+ * @param asked the conditions of the request
  * @param textErrors errors of parsing the body, reported with the others
  */
 export function toBlueprint(
   body: unknown,
   registry: Registry,
-  createOnly: boolean,
+  asked: RequestConditions,
   textErrors: ErrorList = new ErrorList(),
 ): Submission {
   const errors = new ErrorList().include([textErrors])
@@ -78,7 +78,7 @@ export function toBlueprint(
   return {
     blueprint,
     plan: { steps: plan.steps, errors: errors.include([plan.errors]) },
-    conditions: { createOnly, expectedKeys },
+    conditions: { ...asked, expectedKeys },
     title: `apply ${kind?.provider.kind} ${slug}`,
     kind: kind?.provider.kind ?? 'unknown',
     slug,

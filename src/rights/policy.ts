@@ -5,7 +5,8 @@ import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import { type Finding, lacking } from '../plan/inspect.ts'
-import { toValues } from '../plan/storage.ts'
+import { type Origin, toValues } from '../plan/storage.ts'
+import { lackingForClaims } from './claims.ts'
 import { type Change, type Denial, type Holdings, type Policy, policies, type Reporter } from './policies.ts'
 import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rights.ts'
 
@@ -28,6 +29,8 @@ export async function forbidden(
 ): Promise<string | null> {
   const missing = lacking(actor, finding)
   if (missing !== null) return isMissing(missing)
+  const claim = await lackingForClaims(reader, engine.registry, actor, finding)
+  if (claim !== null) return `${isMissing(claim)} for a row that it names`
   const policy = policyOf(finding.step)
   const change = toChange(engine, actor, finding)
   const question = change === undefined ? null : policy?.asks(change)
@@ -105,7 +108,7 @@ const selfOf = ({ pk, impersonator, ceiling }: Actor): number | null =>
   impersonator === undefined && ceiling === undefined ? pk : null
 
 /** Who creates the rows that the actor writes. While impersonating, it holds only what both users hold. */
-export function creatorOf(actor: Actor): Creator {
+function creatorOf(actor: Actor): Creator {
   const { pk, permissions, impersonator } = actor
   const held = impersonator === undefined || impersonator.isSuperuser ? permissions : impersonator.permissions
   return {
@@ -114,6 +117,13 @@ export function creatorOf(actor: Actor): Creator {
     permissions: isSuperuser(actor) ? null : [...permissions.intersection(held)].sort(),
   }
 }
+
+/** The origin of the rows that the actor creates. @param owner their label */
+export const originOf = (actor: Actor, owner: string | null): Origin => ({
+  creator: creatorOf(actor),
+  createdBy: actor.pk,
+  owner,
+})
 
 /** Whether the actor may have the secrets of this user: the actor is the user, or holds all rights of the user. */
 export async function holdsAllOf(reader: EngineReader, actor: Actor, user: number): Promise<boolean> {

@@ -7,7 +7,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { execute, query } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
-import type { Conditions } from '../plan/engine.ts'
+import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 import { live, type RunState, staleAfterS } from './life.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
@@ -134,13 +134,24 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
   return row?.shows === true
 }
 
-const conditionsSchema = z.object({ createOnly: z.boolean(), expectedKeys: z.record(z.string(), z.number()) })
+/** Runs of earlier versions have neither. */
+const ownershipSchema = z.object({
+  owner: z.string().nullable().default(null),
+  allow: acknowledgements.default(nothingAllowed),
+})
+const conditionsSchema = ownershipSchema.extend({
+  createOnly: z.boolean(),
+  expectedKeys: z.record(z.string(), z.number()),
+})
 const submitterSchema = z.object({
   impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
   ceiling: z.array(z.string()).optional(),
 })
 
 export const conditionsOf = ({ options }: Pick<WorkerRun, 'options'>): Conditions => conditionsSchema.parse(options)
+
+/** Under which owner it was submitted, and what the submitter acknowledged. */
+export const ownershipOfRun = ({ options }: { readonly options: unknown }) => ownershipSchema.parse(options)
 
 /** The real user, when the submitter was impersonated. */
 export const impersonatorOf = (run: { readonly options: unknown }): { pk: number; username: string } | undefined =>

@@ -6,7 +6,7 @@ import { mask } from '../document/mask.ts'
 import { parse, print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { ceilingOf, impersonatorOf, lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
+import { ceilingOf, impersonatorOf, lockedRuns, ownershipOfRun, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { inOrder, type View } from './view.ts'
 
 /** A run, as lists show it and, with its document, as it is read by itself. */
@@ -36,6 +36,8 @@ export const runSummary = z.object({
 })
 
 export const run = runSummary.extend({
+  owner: z.string().nullable().meta({ description: 'The label of `Gatewright-Owner`, or of the document.' }),
+  allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.' }),
   blueprint: z.string().meta({ description: 'YAML; secrets are masked. A comment says so when it cannot be opened.' }),
   generated: z
     .record(z.string(), z.record(z.string(), z.string()))
@@ -145,6 +147,7 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean):
   const open = (sealed: string) => keyring.open(sealed, sealedColumn(row.id, 'generated'))
   return {
     ...toRunSummary(row),
+    ...conditionsShown(row),
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
     generated: otherwise({}, () =>
       shows && row.generated !== null ? run.shape.generated.parse(JSON.parse(open(row.generated))) : {},
@@ -165,6 +168,11 @@ function otherwise<Value>(fallback: Value, read: () => Value): Value {
 function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening): string {
   if (blueprint === null) return ''
   return print(mask(parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint'))), registry))
+}
+
+function conditionsShown(row: Stored) {
+  const { owner, allow } = ownershipOfRun(row)
+  return { owner, allowed: Object.entries(allow).flatMap(([word, isAllowed]) => (isAllowed ? [word] : [])) }
 }
 
 /**

@@ -49,6 +49,8 @@ test('a run is shown with every field', async () => {
     created_at: at,
     started_at: at,
     finished_at: at,
+    owner: null,
+    allowed: [],
     queue_ms: expect.any(Number),
     work_ms: expect.any(Number),
   })

@@ -6,6 +6,7 @@ import type { Entry } from '../../src/document/document.ts'
 import { Find, KeyOf } from '../../src/document/document.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
+import { unconditional } from '../../src/plan/engine.ts'
 import { versions } from '../support/contents.ts'
 import { application, bench, oauth2 } from './engine.ts'
 
@@ -82,13 +83,14 @@ function counting(tx: EngineTx, sent: string[]): EngineTx {
   }
 }
 
-async function statements(entries: readonly Partial<Entry>[]): Promise<string[]> {
+async function statements(
+  entries: readonly Partial<Entry>[],
+  { owner }: { owner: string | null } = unconditional,
+): Promise<string[]> {
   const whole = entries.map((entry): Entry => ({ model: '', state: 'present', identifiers: {}, attrs: {}, ...entry }))
   const plan = compile({ version: 1, metadata: { name }, entries: whole }, there.engine.registry)
   const sent: string[] = []
-  await there.transaction((tx) =>
-    apply(counting(tx, sent), there.engine, plan, system, { createOnly: false, expectedKeys: {} }),
-  )
+  await there.transaction((tx) => apply(counting(tx, sent), there.engine, plan, system, { ...unconditional, owner }))
   return sent
 }
 
@@ -97,4 +99,10 @@ test('rights are read only for models with a policy: an application and its prov
   expect(await statements(entries)).toHaveLength(4)
   const asked = await statements([{ model: 'service_core.group', identifiers: { name }, attrs: { users: [] } }])
   expect(asked).toHaveLength(4)
+})
+
+test('an owner costs no statement', async () => {
+  const entries = [{ ...oauth2(name), id: 'provider' }, application(name, { provider: new KeyOf('provider') })]
+  expect(await statements(entries, { owner: 'team-a' })).toHaveLength(4)
+  expect(await statements(entries, { owner: 'team-a' })).toHaveLength(2)
 })

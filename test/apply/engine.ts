@@ -9,7 +9,7 @@ import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { type Actor, system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
-import type { Conditions, Engine } from '../../src/plan/engine.ts'
+import { type Conditions, type Engine, nothingAllowed, unconditional } from '../../src/plan/engine.ts'
 import { freshDatabase } from '../support/database.ts'
 import { adminToken, loadEngine } from '../support/engine.ts'
 
@@ -36,10 +36,9 @@ export async function bench(): Promise<Bench> {
   await bootstrap(db, engine, () => adminToken)
   const planOf = (entries: readonly Partial<Entry>[]) =>
     compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)
-  const all = { createOnly: false, expectedKeys: {} }
 
   const applyEntries: Bench['apply'] = (entries, as = system, conditions = {}) =>
-    transaction((tx) => apply(tx, engine, planOf(entries), as, { ...all, ...conditions }))
+    transaction((tx) => apply(tx, engine, planOf(entries), as, { ...accepting, ...conditions }))
   return {
     ...{ db, url, engine, transaction },
     apply: applyEntries,
@@ -49,9 +48,12 @@ export async function bench(): Promise<Bench> {
       throw new Error(`not refused: ${JSON.stringify(outcome)}`, { cause: outcome })
     },
     check: (entries, as = system, conditions = {}) =>
-      check(reader(db), engine, planOf(entries), as, { ...all, ...conditions }),
+      check(reader(db), engine, planOf(entries), as, { ...accepting, ...conditions }),
   }
 }
+
+/** Tests of rights give them to groups with members: `conflicts.test.ts` is about those who did not expect it. */
+const accepting: Conditions = { ...unconditional, allow: { ...nothingAllowed, grants: true } }
 
 const whole = (entry: Partial<Entry>): Entry => ({
   model: 'service_flows.flow',

@@ -67,6 +67,9 @@ test('reports what is missing: a file, a token, a server, a permission', async (
   for (const [args, env, output] of [
     [[], token, /^Name one file:/],
     [[path, 'another'], token, /^Name one file:/],
+    [[path, '--allow-everything'], token, /^Unknown option '--allow-everything'/],
+    [[path, '--owner'], token, /^Option '--owner <value>' argument missing/],
+    [[path, '--owner', ''], token, /^--owner: Must have 1 to 100 characters\.$/m],
     [[join(folder, 'none.yaml')], token, /cannot be read \(ENOENT\)/],
     [[path], {}, /^No access token: set GATEWRIGHT_TOKEN/],
     [[path], { ...token, GATEWRIGHT_URL: `http://127.0.0.1:${unused}` }, /does not answer \(ECONNREFUSED\)/],
@@ -82,6 +85,30 @@ test('reports what is missing: a file, a token, a server, a permission', async (
     expect(answer.code).toBe(1)
     expect(answer.output).not.toMatch(/^\s+at /m)
   }
+})
+
+test('--owner, --allow-takeover and --allow-grants are sent', async () => {
+  const application = (attrs = '') =>
+    `version: 1\nmetadata: { name: owned }\nentries:\n  - { model: service_core.application, identifiers: { slug: owned }, attrs: { name: Owned${attrs} } }\n`
+  const path = file('owned.yaml', application())
+  expect(await apply([path, '--owner', 'équipe a'], token)).toMatchObject({ code: 0 })
+  const owner = () => on.db.application.findUniqueOrThrow({ where: { slug: 'owned' } }).then((row) => row.owner)
+  expect(await owner()).toBe('équipe a')
+  expect(await apply(['--owner=team-b', path], token)).toEqual({
+    code: 1,
+    output: expect.stringMatching(/belongs to owner "équipe a".*\nnot applied \(409\)\n$/),
+  })
+  expect(await apply([path, '--owner', 'team-b', '--allow-takeover'], token)).toMatchObject({ code: 0 })
+  expect(await owner()).toBe('team-b')
+
+  const { username, group: own } = await on.make.user()
+  const { name } = await on.db.group.findUniqueOrThrow({ where: { pk: own } })
+  const granting = file('granting.yaml', group(JSON.stringify(name), ', attrs: { is_superuser: true }'))
+  expect(await apply([granting, '--allow-takeover'], token)).toEqual({
+    code: 1,
+    output: expect.stringMatching(new RegExp(`: ${username}\\. .*\\nnot applied \\(409\\)\\n$`)),
+  })
+  expect(await apply(['--allow-grants', granting], token)).toMatchObject({ code: 0 })
 })
 
 test('--help prints the usage', async () => {

@@ -6,6 +6,7 @@ import { parseJson } from '../../src/http/body.ts'
 import { validatorCompiler } from '../../src/http/zod.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { compile } from '../../src/plan/compile.ts'
+import { unconditional } from '../../src/plan/engine.ts'
 import { toBlueprint } from '../../src/plan/submission.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
@@ -25,7 +26,7 @@ const entry = (model: string, attrs: string) =>
 
 const apply = (body: unknown) => {
   const { value, errors } = parseJson(Buffer.from(JSON.stringify(body)))
-  toBlueprint(value, registry, false, errors).plan.errors.throwIfAny()
+  toBlueprint(value, registry, unconditional, errors).plan.errors.throwIfAny()
 }
 const blueprint = (text: string) => compile(parseSent(text), registry).errors.throwIfAny()
 
@@ -56,7 +57,7 @@ test.each(Object.entries(bodies))('ten thousand unknown %s cost at most 20 ms', 
 
 test('a hundred are listed, with suggestions, and the others counted', () => {
   const sent = { app, provider_model: oauth2, provider: { name: 'x', authorization_flow: null, ...fields } }
-  const tree = toBlueprint(sent, registry, false).plan.errors.tree()
+  const tree = toBlueprint(sent, registry, unconditional).plan.errors.tree()
   expect(Object.values(tree.provider ?? {}).flat()).toContain('Unknown field. Did you mean client_secret?')
   expect(tree.non_field_errors).toEqual([expect.stringMatching(/^\d{4} more errors are not listed\.$/)])
 })

@@ -104,6 +104,17 @@ test('describes impersonation for every operation', () => {
     expect.soft(taken, operationId).toContainEqual(parameters['Impersonate-User'])
 })
 
+test('describes the owner and the acknowledgements of both applies', () => {
+  for (const id of ['core_transactional_applications_update', 'blueprints_update']) {
+    const { parameters, responses } = find(id)
+    const header = (name: string) => parameters.find((each) => each.in === 'header' && each.name === name)
+    expect(header('Gatewright-Owner')).toMatchObject({ schema: { type: 'string', minLength: 1, maxLength: 100 } })
+    expect(header('Gatewright-Allow')?.description).toMatch(/`takeover` \(.*`grants` \(/)
+    expect(responses['409']?.description).toContain('`conflict`')
+  }
+  expect(JSON.stringify(api.document.components.schemas.Blueprint)).toContain('"owner":')
+})
+
 test('says of each operation how it refuses', () => {
   for (const { operationId, responses, requestBody, parameters } of api.operations) {
     const expected = ['400', '401', '403', '500', '503']

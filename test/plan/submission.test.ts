@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { parse, print } from '../../src/document/yaml.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import type { Actor } from '../../src/permissions.ts'
+import { unconditional } from '../../src/plan/engine.ts'
 import { kindOf, mayWrite, toBlueprint } from '../../src/plan/submission.ts'
 import { example, kinds } from '../support/installation.ts'
 
@@ -11,11 +12,11 @@ test('a submission becomes two entries: the provider, and the application that r
   const { blueprint, conditions, title, plan } = toBlueprint(
     await example('scim', { provider: { property_mappings: [] } }),
     registry,
-    true,
+    { ...unconditional, createOnly: true },
   )
   expect(plan.errors.list).toEqual([])
   expect({ conditions, title }).toEqual({
-    conditions: { createOnly: true, expectedKeys: {} },
+    conditions: { ...unconditional, createOnly: true },
     title: 'apply scim sentry-accounts',
   })
   expect(print(blueprint)).toBe(`version: 1
@@ -50,23 +51,23 @@ entries:
 })
 
 test.each(kinds)('the blueprint of the example of %s survives printing and parsing', async (kind) => {
-  const { blueprint } = toBlueprint(await example(kind), registry, false)
+  const { blueprint } = toBlueprint(await example(kind), registry, unconditional)
   expect(parse(print(blueprint))).toEqual(blueprint)
 })
 
 test('a sent provider key is an expectation, not a field of the document', async () => {
-  const { blueprint, conditions } = toBlueprint(await example('rac', { app: { provider: 7 } }), registry, false)
+  const { blueprint, conditions } = toBlueprint(await example('rac', { app: { provider: 7 } }), registry, unconditional)
   expect(conditions.expectedKeys).toEqual({ provider: 7 })
   expect(blueprint.entries[1]?.attrs.provider).not.toBe(7)
   expect(
-    toBlueprint(await example('rac', { app: { provider: null } }), registry, false).conditions.expectedKeys,
+    toBlueprint(await example('rac', { app: { provider: null } }), registry, unconditional).conditions.expectedKeys,
   ).toEqual({})
 })
 
 test('toBlueprint does not change the body', async () => {
   const body = await example('oauth2')
   const before = structuredClone(body)
-  toBlueprint(body, registry, false)
+  toBlueprint(body, registry, unconditional)
   expect(body).toEqual(before)
 })
 

@@ -2,7 +2,8 @@ import { beforeAll, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { brokenConstraint } from '../../src/db/errors.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { type NewRun, recordCancelled, recordRun } from '../../src/runs/ledger.ts'
+import { unconditional } from '../../src/plan/engine.ts'
+import { conditionsOf, type NewRun, recordCancelled, recordRun } from '../../src/runs/ledger.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 import { type Stand, stand } from './stand.ts'
@@ -22,7 +23,7 @@ const newRun = (): NewRun => ({
   submitterPk: on.adminPk,
   requestId: 'r',
   blueprint: 'version: 1\nentries: []\n',
-  conditions: { createOnly: false, expectedKeys: {} },
+  conditions: unconditional,
 })
 
 test('a run that is cancelled before its record arrives is never queued', async () => {
@@ -53,4 +54,9 @@ test('a run that was applied meanwhile is not cancelled', async () => {
   await on.work(id)
   expect(await cancel({ ...newRun(), id })).toBe(false)
   expect(await on.run(id)).toMatchObject({ state: 'done', applied: true })
+})
+
+test('a run that an earlier version recorded has no owner and acknowledges nothing', () => {
+  const kept = { createOnly: true, expectedKeys: { provider: 7 } }
+  expect(conditionsOf({ options: kept })).toEqual({ ...unconditional, ...kept })
 })

@@ -4,6 +4,7 @@ import { type Tx, transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { print } from '../../src/document/yaml.ts'
 import { uuid7 } from '../../src/ids.ts'
+import { type RequestConditions, unconditional } from '../../src/plan/engine.ts'
 import { toBlueprint } from '../../src/plan/submission.ts'
 import { actorOfUser } from '../../src/rights/actor.ts'
 import { recordRun } from '../../src/runs/ledger.ts'
@@ -18,7 +19,7 @@ export type Stand = Bench & {
   readonly log: readonly string[]
   readonly adminPk: number
   /** Records a run of this submission, or of one under a new name, by this user, or else the admin. */
-  recorded(body?: Body, options?: { by?: number; createOnly?: boolean }): Promise<{ id: string; name: string }>
+  recorded(body?: Body, options?: { by?: number } & Partial<RequestConditions>): Promise<{ id: string; name: string }>
   work(id: string): Promise<Ended | undefined>
   /** Keeps the run's row locked, as a worker does, until the returned function is called. */
   lock(id: string): Promise<() => Promise<void>>
@@ -42,11 +43,14 @@ export async function stand(): Promise<Stand> {
   return {
     ...there,
     ...{ worker, log, adminPk },
-    recorded: async (sent, { by = adminPk, createOnly = false } = {}) => {
+    recorded: async (sent, { by = adminPk, ...asked } = {}) => {
       count += 1
       const body = sent ?? (await named('radius', `run-${count}`))
       const received: unknown = JSON.parse(JSON.stringify(body))
-      const { blueprint, plan, title, kind, slug, conditions } = toBlueprint(received, engine.registry, createOnly)
+      const { blueprint, plan, title, kind, slug, conditions } = toBlueprint(received, engine.registry, {
+        ...unconditional,
+        ...asked,
+      })
       const actor = await actorOfUser(reader(db), { pk: by })
       if (actor === null) throw new Error(`no user has the key ${by}`)
       await check(reader(db), engine, plan, actor, conditions)

@@ -65,7 +65,7 @@ export function applicationTables(
       items: providers.length,
       rows: each(providers, (provider, number) => {
         const identity = { pk: keys.providers[number] ?? 0, uuid: provider.uuid }
-        const row = toNewRow(provider.template.model, identity, valuesOf(number, provider), keyring, creator)
+        const row = toNewRow(provider.template.model, identity, valuesOf(number, provider), unowned, keyring)
         // COPY writes null, not the default, where a kind has none of these.
         return [{ settings: {}, secrets: {}, ...plainRow(row) }]
       }),
@@ -87,7 +87,7 @@ export function applicationTables(
       items: applications.length,
       rows: each(applications, ({ pk, template, provider }, number) => {
         const values = applicationValues(organisation, model, template, { number, provider: keyOf(provider) })
-        return [plainRow(toNewRow(model, { pk }, values, keyring, creator))]
+        return [plainRow(toNewRow(model, { pk }, values, unowned, keyring))]
       }),
     },
     {
@@ -110,6 +110,8 @@ const each =
     const item = items[number]
     return item === undefined ? [] : rowsOf(item, number)
   }
+
+const unowned = { creator, createdBy: null, owner: null }
 
 const plainRow = ({ columns }: ReturnType<typeof toNewRow>): Row =>
   Object.fromEntries([...columns].map(([column, { value }]) => [column, value]))

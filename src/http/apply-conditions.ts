@@ -1,0 +1,101 @@
+import { isUtf8 } from 'node:buffer'
+import { z } from 'zod'
+import { ErrorList } from '../errors.ts'
+import { unknownName } from '../messages.ts'
+import { ownerLabel } from '../models/fields.ts'
+import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
+
+/** The conditions of an apply, as request headers. */
+
+const words = Object.keys(acknowledgements.shape)
+
+const meanings = Object.entries(acknowledgements.shape).map(([word, schema]) => `\`${word}\` (${schema.description})`)
+
+export const conditionHeaders = z.object({
+  'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
+  'Gatewright-Owner': ownerLabel()
+    .optional()
+    .meta({
+      description:
+        'The label under which you manage the application and its provider. What another owner manages, and what another user made without one, is a 409.',
+      examples: ['team-a'],
+    }),
+  'Gatewright-Allow': z
+    .string()
+    .optional()
+    .meta({
+      description: `What would be a 409 otherwise, separated by commas: ${meanings.join(', ')}.`,
+      examples: ['takeover, grants'],
+    }),
+})
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>
+
+/**
+ * @throws {Problem} `invalid`, with the errors of all headers
+ */
+export function readConditions(headers: Headers): RequestConditions {
+  const errors = new ErrorList()
+  refuseUnknown(headers, errors)
+  const conditions = {
+    createOnly: readCreateOnly(headers['if-none-match'], errors),
+    owner: readOwner(headers['gatewright-owner'], errors),
+    allow: readAllowed(headers['gatewright-allow'], errors),
+  }
+  errors.throwIfAny()
+  return conditions
+}
+
+/** @throws {Problem} `invalid` when the header and the document name different owners */
+export function withOwnerOf(
+  { owner: documentOwner }: { readonly owner?: string },
+  conditions: RequestConditions,
+): RequestConditions {
+  const { owner } = conditions
+  if (owner !== null && documentOwner !== undefined && owner !== documentOwner) {
+    const errors = new ErrorList()
+    errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
+    errors.throwIfAny()
+  }
+  return { ...conditions, owner: owner ?? documentOwner ?? null }
+}
+
+/** A mistyped header would apply without its condition. */
+function refuseUnknown(headers: Headers, errors: ErrorList): void {
+  const known = Object.keys(conditionHeaders.shape).map((name) => name.toLowerCase())
+  for (const name of Object.keys(headers))
+    if (name.startsWith('gatewright-') && !known.includes(name)) errors.add([name], unknownName('header', name, known))
+}
+
+function readCreateOnly(value: string | string[] | undefined, errors: ErrorList): boolean {
+  if (value === undefined) return false
+  if (value !== '*') errors.add(['If-None-Match'], 'Only * is taken: create, and refuse what is there already.')
+  return true
+}
+
+function readOwner(value: string | string[] | undefined, errors: ErrorList): string | null {
+  if (value === undefined) return null
+  const parsed = ownerLabel().safeParse(decoded(String(value)))
+  for (const { message } of parsed.error?.issues ?? []) errors.add(['Gatewright-Owner'], message)
+  return parsed.data ?? null
+}
+
+/** Node decodes headers as Latin-1, and clients send other characters as UTF-8. */
+function decoded(value: string): string {
+  const bytes = Buffer.from(value, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : value
+}
+
+function readAllowed(value: string | string[] | undefined, errors: ErrorList): Acknowledgements {
+  const sent = String(value ?? '')
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
+  const isKnown = (word: string) => words.includes(word)
+  for (const word of sent.filter((each) => !isKnown(each)))
+    errors.add(
+      ['Gatewright-Allow'],
+      `${JSON.stringify(word.slice(0, 50))}: ${unknownName('word', word, words)} It takes ${words.join(', ')}.`,
+    )
+  return { ...nothingAllowed, ...Object.fromEntries(sent.filter(isKnown).map((word) => [word, true])) }
+}

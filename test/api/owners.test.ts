@@ -1,0 +1,262 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { counts, versions } from '../support/contents.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+/** `Gatewright-Owner` and `Gatewright-Allow`: whose an application and its provider are. */
+
+let there: Installation
+let amira: Made
+let bo: Made
+let name: string
+beforeAll(async () => {
+  there = await installation()
+  const deployer = ['oauth2', 'scim'].flatMap((kind) => [`add_${kind}provider`, `change_${kind}provider`])
+  const permissions = ['add_application', 'change_application', ...deployer]
+  amira = await there.make.user({ permissions })
+  bo = await there.make.user({ permissions })
+})
+beforeEach(() => {
+  name = `o-${randomUUID().slice(0, 8)}`
+})
+
+type Asked = { owner?: string; allow?: string }
+
+const headersOf = ({ owner, allow }: Asked) => ({
+  ...(owner !== undefined && { 'gatewright-owner': owner }),
+  ...(allow !== undefined && { 'gatewright-allow': allow }),
+})
+
+const put = async (by: Asker, asked: Asked = {}, app: Record<string, unknown> = {}) =>
+  by.put(applyPath, await named('oauth2', name, { app }), { headers: headersOf(asked) })
+
+const logsOf = ({ json }: Answer): string[] => (json as { logs?: string[] }).logs ?? []
+const today = () => new Date().toISOString().slice(0, 10)
+const names = () => [`provider oauth2 "${name}"`, `application "${name}"`]
+
+const held = () =>
+  Promise.all([
+    there.db.provider.findUniqueOrThrow({ where: { name } }),
+    there.db.application.findUniqueOrThrow({ where: { slug: name } }),
+  ]).then((rows) => rows.map(({ owner, createdBy }) => ({ owner, createdBy })))
+
+/** Refused at once: nothing is recorded, and nothing is written. */
+async function refused(by: Asker, asked: Asked, app: Record<string, unknown> = {}): Promise<string> {
+  const before = [await counts(there.db), await versions(there.db)]
+  const answer = await put(by, asked, app)
+  expect(answer).toMatchObject({ status: 409, json: { code: 'conflict' } })
+  expect([await counts(there.db), await versions(there.db)]).toEqual(before)
+  return (answer.json as { detail: string }).detail
+}
+
+describe('an apply under an owner', () => {
+  test('labels what it creates, and converges', async () => {
+    expect((await put(amira, { owner: 'team-a' })).status).toBe(200)
+    expect(await held()).toEqual(Array(2).fill({ owner: 'team-a', createdBy: amira.pk }))
+    expect(logsOf(await put(amira, { owner: 'team-a' }))).toEqual(names().map((what) => `${what} unchanged`))
+    // The label counts, not the user: a team has several.
+    expect(logsOf(await put(bo, { owner: 'team-a' }, { group: 'New' }))).toEqual([
+      `${names()[0]} unchanged`,
+      `${names()[1]} updated: group`,
+    ])
+    expect(await held()).toEqual(Array(2).fill({ owner: 'team-a', createdBy: amira.pk }))
+  })
+
+  test('that finds an object of another owner is a 409 with owner, creator and date', async () => {
+    await put(amira, { owner: 'team-a' })
+    const made = `belongs to owner "team-a" (made by "${amira.username}" on ${today()}), not to owner "team-b". Gatewright-Allow: takeover applies it all the same.`
+    expect(await refused(bo, { owner: 'team-b' })).toBe(
+      names()
+        .map((what) => `${what} ${made}`)
+        .join(' '),
+    )
+    // Its creator is no exception, and neither is a superuser.
+    await refused(amira, { owner: 'team-b' })
+    await refused(there.admin, { owner: 'team-b' })
+  })
+
+  test('that finds an object without an owner that another user made is a 409', async () => {
+    await put(amira)
+    const made = `has no owner, and was made by "${amira.username}" on ${today()}. Gatewright-Allow: takeover`
+    const detail = await refused(bo, { owner: 'team-b' })
+    for (const what of names()) expect(detail).toContain(`${what} ${made}`)
+  })
+
+  test('a slug that was claimed first does not go live with the secret and redirects of another', async () => {
+    await put(bo)
+    // The same values: it would be unchanged.
+    await refused(amira, { owner: 'team-a' })
+  })
+
+  test('adopts an object without an owner that the same user made', async () => {
+    await put(amira)
+    expect(logsOf(await put(amira, { owner: 'team-a' }))).toEqual(
+      names().flatMap((what) => [`${what} unchanged`, `${what} had no owner: it belongs to owner "team-a" now`]),
+    )
+    expect(await held()).toEqual(Array(2).fill({ owner: 'team-a', createdBy: amira.pk }))
+    const [row] = await there.db.auditRow.findMany({ orderBy: { pk: 'desc' }, take: 1 })
+    expect(row?.changes).toMatchObject(Array(2).fill({ action: 'update', fields: ['owner'] }))
+    expect(logsOf(await put(amira, { owner: 'team-a' }))).toHaveLength(2)
+  })
+
+  test('an object of an earlier version has an unknown creator, and needs an acknowledgement', async () => {
+    await put(amira)
+    await there.db.provider.update({ where: { name }, data: { createdBy: null } })
+    expect(await refused(amira, { owner: 'team-a' })).toContain(`made by an unknown user on ${today()}`)
+  })
+
+  test('a creator who is deleted is still named', async () => {
+    const gone = await there.make.user({ superuser: true })
+    await put(gone)
+    await there.db.user.delete({ where: { pk: gone.pk } })
+    expect(await refused(amira, { owner: 'team-a' })).toContain(`made by user ${gone.pk}, deleted since, on ${today()}`)
+  })
+})
+
+describe('Gatewright-Allow: takeover', () => {
+  test('makes an object of another owner the own, and keeps its creator', async () => {
+    await put(amira, { owner: 'team-a' })
+    const answer = await put(bo, { owner: 'team-b', allow: 'takeover' }, { group: 'New' })
+    const was = `belongs to owner "team-a" (made by "${amira.username}" on ${today()}): it belongs to owner "team-b" now`
+    const [provider, app] = names()
+    expect(logsOf(answer)).toEqual([
+      `${provider} unchanged`,
+      `${provider} ${was}`,
+      `${app} updated: group`,
+      `${app} ${was}`,
+    ])
+    expect(await held()).toEqual(Array(2).fill({ owner: 'team-b', createdBy: amira.pk }))
+    await refused(amira, { owner: 'team-a' })
+  })
+
+  test('makes an object without an owner the own', async () => {
+    await put(amira)
+    expect((await put(bo, { owner: 'team-b', allow: ' grants , takeover ' })).status).toBe(200)
+    expect(await held()).toEqual(Array(2).fill({ owner: 'team-b', createdBy: amira.pk }))
+  })
+
+  test('without an owner, releases the object', async () => {
+    await put(amira, { owner: 'team-a' })
+    expect(logsOf(await put(bo, { allow: 'takeover' }))[1]).toMatch(/: it has no owner now$/)
+    expect(await held()).toEqual(Array(2).fill({ owner: null, createdBy: amira.pk }))
+  })
+
+  test('is kept with the run, as the owner is', async () => {
+    const { headers } = await put(amira, { owner: 'team-a', allow: 'takeover' })
+    const run = await amira.get(headers['content-location'] ?? '')
+    expect(run.json).toMatchObject({ owner: 'team-a', allowed: ['takeover'] })
+  })
+})
+
+describe('an apply without an owner', () => {
+  test('that finds an object with one is a 409', async () => {
+    await put(amira, { owner: 'team-a' })
+    const detail = await refused(amira, {})
+    for (const what of names())
+      expect(detail).toContain(
+        `${what} belongs to owner "team-a" (made by "${amira.username}" on ${today()}), and the request names no owner.`,
+      )
+  })
+
+  test('of an object without one works as before, and says when another user made it', async () => {
+    await put(amira)
+    expect(await held()).toEqual(Array(2).fill({ owner: null, createdBy: amira.pk }))
+    const [provider, app] = names()
+    expect(logsOf(await put(amira, {}, { group: 'A' }))).toEqual([`${provider} unchanged`, `${app} updated: group`])
+    expect(logsOf(await put(bo, {}, { group: 'B' }))).toEqual([
+      `${provider} unchanged`,
+      `${provider} was made by "${amira.username}" on ${today()}`,
+      `${app} updated: group`,
+      `${app} was made by "${amira.username}" on ${today()}`,
+    ])
+  })
+
+  test('creates beside objects of owners', async () => {
+    await put(amira, { owner: 'team-a' })
+    name = `${name}-2`
+    expect(logsOf(await put(bo))).toEqual(names().map((what) => expect.stringContaining(`${what} created`)))
+  })
+})
+
+describe('what an owner is', () => {
+  test.each([['x'], ['x'.repeat(100)], ['Team A / platform (EU)'], ['équipe']])('%j is one', async (owner) => {
+    const bytes = Buffer.from(owner).toString('latin1')
+    expect((await put(amira, { owner: bytes })).status).toBe(200)
+    expect((await held())[0]?.owner).toBe(owner)
+  })
+
+  test.each([
+    ['', 'Must have 1 to 100 characters.'],
+    ['x'.repeat(101), 'Must be at most 100 characters.'],
+    ['a, b', expect.stringContaining('no comma')],
+  ])('%j is none: 400', async (owner, message) => {
+    expect(await put(amira, { owner })).toMatchObject({
+      status: 400,
+      json: { code: 'invalid', 'Gatewright-Owner': [message] },
+    })
+  })
+
+  test('an unknown word of Gatewright-Allow and an unknown header are a 400, with the nearest known', async () => {
+    const body = await named('oauth2', name)
+    const headers = { 'gatewright-allow': 'grants, take-over', 'gatewright-ovner': 'team-a', 'if-none-match': 'x' }
+    expect(await amira.put(applyPath, body, { headers })).toMatchObject({
+      status: 400,
+      json: {
+        code: 'invalid',
+        'If-None-Match': [expect.any(String)],
+        'Gatewright-Allow': ['"take-over": Unknown word. Did you mean takeover? It takes takeover, grants.'],
+        'gatewright-ovner': ['Unknown header. Did you mean gatewright-owner?'],
+      },
+    })
+  })
+})
+
+describe('the owner of a blueprint', () => {
+  const document = (owner: string | undefined, slug: string) => ({
+    version: 1,
+    metadata: { name: 'owned' },
+    ...(owner !== undefined && { owner }),
+    entries: [{ model: 'service_core.application', identifiers: { slug }, attrs: { name: slug } }],
+  })
+  const send = (owner: string | undefined, asked: Asked = {}) =>
+    there.admin.put('/api/v3/blueprints/', document(owner, name), { headers: headersOf(asked) })
+  const owner = () => there.db.application.findUniqueOrThrow({ where: { slug: name } }).then((row) => row.owner)
+
+  test('stands in the document, or in the header, or in both', async () => {
+    expect((await send('team-a')).status).toBe(200)
+    expect(await owner()).toBe('team-a')
+    for (const answer of [await send(undefined, { owner: 'team-a' }), await send('team-a', { owner: 'team-a' })])
+      expect(logsOf(answer)).toEqual([`application "${name}" unchanged`])
+    const yaml = `version: 1\nmetadata: { name: y }\nowner: team-b\nentries:\n  - { model: service_core.application, identifiers: { slug: ${name} } }\n`
+    const headers = { 'content-type': 'application/yaml' }
+    expect(await there.admin.put('/api/v3/blueprints/', yaml, { headers })).toMatchObject({ status: 409 })
+  })
+
+  test('that differs from the header is a 400', async () => {
+    expect(await send('team-a', { owner: 'team-b' })).toMatchObject({
+      status: 400,
+      json: { 'Gatewright-Owner': ['The document names the owner "team-a": leave one out.'] },
+    })
+  })
+
+  test.each(['', 'x'.repeat(101), 5])('of %j is a 400', async (wrong) => {
+    expect(await send(wrong as string)).toMatchObject({ status: 400, json: { code: 'invalid' } })
+  })
+
+  test('protects against a delete, and against an entry that only creates', async () => {
+    await send('team-a')
+    const gone = (state: string) => ({
+      ...document(undefined, name),
+      entries: [{ model: 'service_core.application', state, identifiers: { slug: name } }],
+    })
+    for (const state of ['absent', 'created'])
+      expect(await there.admin.put('/api/v3/blueprints/', gone(state))).toMatchObject({ status: 409 })
+    expect(
+      logsOf(
+        await there.admin.put('/api/v3/blueprints/', gone('absent'), { headers: { 'gatewright-allow': 'takeover' } }),
+      ),
+    ).toEqual([expect.stringContaining(`application "${name}" deleted`)])
+  })
+})
