@@ -92,13 +92,13 @@ function rowsPart(model: Model, by: readonly string[], next: Next): string {
     return `ARRAY(${keys}) AS ${quoted(`link:${name}`)}`
   })
   const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
-  const label = model.isLabelled ? [labelColumns] : []
-  const rows = `SELECT ${[...columns, ...label, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' AND ')} LIMIT 2`
+  const origin = model.isLabelled ? [originColumns] : []
+  const rows = `SELECT ${[...columns, ...origin, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' AND ')} LIMIT 2`
   return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
 }
 
 /** Who made the row, when, and the label under which it is managed: `apply/ownership.ts` reads them. */
-const labelColumns = `t."owner", t."created_by", t."created_at",
+const originColumns = `t."owner", t."created_by", t."created_at",
   (SELECT u.username FROM users u WHERE u.pk = t."created_by") AS "created_by_name"`
 
 function unfitPart(registry: Registry, reference: Reference, next: Next): string {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type Answer, applyPath } from '../../support/asker.ts'
 import { example, type Installation, type Kind, kinds } from '../../support/installation.ts'
 import { rows, sql } from '../../support/sql.ts'
@@ -25,7 +26,6 @@ const companions: Readonly<Record<string, readonly string[]>> = {
 }
 
 const appValues: Values = {
-  backchannel_providers: [],
   open_in_new_tab: true,
   meta_launch_url: 'https://example.com/',
   meta_description: 'Described',
@@ -83,7 +83,8 @@ function memberOf(member: string, unique: Values, values: Values): unknown {
 /** @returns how to ask for a row, whose value is a kind */
 export const submitted =
   (there: Installation, known: Present): Prepare =>
-  async ({ whose, member, value: kind }) => {
+  async ({ whose: written, member, value: kind }) => {
+    const whose = written.replace(/ beside$/, '')
     const old = known.get(kind)
     if (old === undefined) throw new Error(`nothing of ${kind} is there`)
     const [part, name = ''] = member.split('.')
@@ -98,12 +99,22 @@ export const submitted =
         UPDATE applications SET provider_pk = CASE WHEN slug = ${old.name} AND NOT ${newApp} THEN ${old.pk}::integer END
         WHERE provider_pk = ${old.pk} OR slug = ${old.name}`,
       )
-    const values: Values = { ...appValues, name: 'Named', slug, provider: newProvider ? null : old.pk }
+    const beside = written === whose ? [] : [await freeBackchannelProvider(there)]
+    const values: Values = {
+      ...{ ...appValues, name: 'Named', slug, provider: newProvider ? null : old.pk },
+      backchannel_providers: beside,
+    }
     const app = { slug, ...(newApp && { name: slug }), ...(part === 'app' && { [name]: values[name] }) }
     const members = part === 'provider' ? [name, ...(companions[name] ?? [])] : []
     const body = bodyOf(there, kind, { name: provider, values: old.values, app, members, isThere: !newProvider })
     return { method: 'PUT', url: applyPath, body }
   }
+
+/** It belongs to no application. */
+async function freeBackchannelProvider({ db }: Installation): Promise<number> {
+  const { pk } = await db.provider.create({ data: { uuid: randomUUID(), kind: 'scim', name: fresh() } })
+  return pk
+}
 
 /** 200 is not enough. */
 export const toldApplied: Describe = (answer, row, ask) =>
