@@ -8,6 +8,7 @@ import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { type Diff, diff, noChange } from './diff.ts'
 import type { Engine } from './engine.ts'
+import { misfitting } from './referrers.ts'
 import { type EntryKey, type Keys, resolveTags } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
@@ -60,6 +61,10 @@ export async function inspect(
   const base = { step, row, isForeign, label, errors, claims, pk: keyOfNew(step, identifiers, seen, errors) }
   if (isAmbiguous) return { ...base, ...noChange }
   const rowDiff = await diff(step, own, sent, engine.keyring, errors)
+  for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
+    const misfit = await misfitting(reader, engine.registry, { model, pk: own?.pk ?? '' }, name, rowDiff.values[name])
+    if (misfit !== null) errors.add([...path, name], misfit)
+  }
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
 }
 

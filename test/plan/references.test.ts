@@ -136,6 +136,30 @@ test('a key that is nowhere is reported as before', async () => {
   )
 })
 
+describe('a row in use may not change so that it no longer fits', () => {
+  const message = (field: string, takes: string, of = 'oauth2') =>
+    `provider ${of} "${name}" refers to it in ${field}, which takes ${takes}.`
+
+  test('a flow keeps its designation', async () => {
+    const entries = [{ ...flow(name), id: 'flow' }, oauth2(name, { authorization_flow: new KeyOf('flow') })]
+    await there.apply(entries)
+    expect(await refused([flow(name, { designation: 'unenrollment' })], 'designation')).toBe(
+      message('authorization_flow', 'authorization'),
+    )
+    expect((await there.apply([flow(name, { title: 'New' })])).logs).toEqual([`flow "${name}" updated: title`])
+    await there.apply([oauth2(name, { authorization_flow: authorize })])
+    await there.apply([flow(name, { designation: 'unenrollment' })])
+  })
+
+  test('a property mapping keeps its kind', async () => {
+    await there.apply([mapping('scim'), scim(name, { property_mappings_group: [new KeyOf('mapping')] })])
+    const { pk } = await there.db.propertyMapping.findFirstOrThrow({ where: { name } })
+    const moved = { ...mapping('oauth2'), identifiers: { pk }, attrs: { kind: 'oauth2' } }
+    expect(await refused([moved], 'kind')).toBe(message('property_mappings_group', 'scim', 'scim'))
+    await there.apply([scim(name, { property_mappings_group: [] }), moved])
+  })
+})
+
 test('every reference of a provider to flows or mappings is restricted', () => {
   const open = [...there.engine.registry.kinds.values()].flatMap(({ displayName, fields }) =>
     [...fields.values()]
