@@ -6,7 +6,7 @@ import type { Finding } from '../plan/inspect.ts'
 import { keysOf } from '../plan/storage.ts'
 
 /**
- * A group that is there may have members whom the author of a document does not know: anybody who may rename groups can
+ * A group that is there may have members whom the author of a document does not know: a user who may rename groups can
  * give the name in the document to a group of their own. So a document does not give rights to such members unawares
  * (docs/adr/0032-owners-are-labels.md).
  */
@@ -49,7 +49,7 @@ export async function unnamedMembers(
   if (!givesRoles && !givesFlag && typeof parent !== 'string') return null
   // What the entry lists replaces the members of the group itself: all of them are named then.
   const replacesMembers = step.attrs.has('users')
-  const named = namedUsers(steps)
+  const named = known.getOrInsertComputed(steps, namedUsers)
   const rows = await reader.query(memberRow, {
     text,
     values: [
@@ -67,8 +67,13 @@ export async function unnamedMembers(
   return `${rows.map(({ username }) => username).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
+type Named = { readonly keys: Set<number>; readonly names: Set<string> }
+
+/** Once for a document: it may have a thousand groups, and a hundred thousand keys. */
+const known = new WeakMap<readonly Step[], Named>()
+
 /** The users that entries write or refer to, as far as the text of the document says. */
-function namedUsers(steps: readonly Step[]): { keys: Set<number>; names: Set<string> } {
+function namedUsers(steps: readonly Step[]): Named {
   const [keys, names] = [new Set<number>(), new Set<string>()]
   const add = (key: unknown, name: unknown) => {
     if (typeof key === 'number') keys.add(key)
