@@ -18,6 +18,7 @@ import { dashboardRoutes } from './dashboard/routes.ts'
 import { guardRoutes } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
+import { refuseWhileFull } from './http/apply-answer.ts'
 import { auditImpersonatedReads } from './http/audited-reads.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
 import { securityHeaders } from './http/headers.ts'
@@ -80,6 +81,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
   })
   refuseMalformed(app)
   endConnectionsWhenClosing(app)
+  refuseWhileFull(app, submitter.backlog)
   const limiter = openLimiter(app, limits, rateStore)
   guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), limiter })
   auditImpersonatedReads(app, db)

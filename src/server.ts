@@ -67,7 +67,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       db,
       engine,
       runs,
-      backlog: openBacklog(db),
+      backlog: openBacklog(db, applyQueue.name),
       log,
       applyWaitMs: config.applyWaitMs,
       enqueue: runQueue(queue).enqueue,

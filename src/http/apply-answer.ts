@@ -1,18 +1,30 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { check } from '../apply/check.ts'
 import { reader } from '../db/engine-tx.ts'
+import { inTime } from '../db/in-time.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
 import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
+import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ledger.ts'
-import { type Submission, type Submitter, submit, type Undecided } from '../runs/submit.ts'
+import { inTurn, type Submission, type Submitter, submit, type Undecided } from '../runs/submit.ts'
 import { conditionHeaders } from './apply-conditions.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
 
 /** What the two routes that apply something share. */
+
+/**
+ * Refuses submissions while too many are waiting, before they cost anything: authentication would wait for a connection to
+ * the database behind those that were admitted.
+ */
+export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
+  app.addHook('onRequest', async ({ routeOptions }) => {
+    if (routeOptions.config.takes === 'run') backlog.refuseIfFull()
+  })
+}
 
 /** Declared although it is not supported yet: its refusal names it, and a mistyped one too. */
 export const applyQuery = z.strictObject({ dry_run: z.unknown().optional() })
@@ -56,13 +68,15 @@ export async function serveApply(
   const { actor, headers, query, id: requestId } = request
   const { id, run } = await countApply(metrics, { kind, reply }, async () => {
     refuseUnbuilt(headers, query)
-    const { plan, submission } = read()
-    const { title } = submission
-    request.submission = { run: null, title }
-    await check(reader(submitter.db), submitter.engine, plan, actor, submission.conditions)
-    const id = uuid7()
-    request.submission = { run: id, title }
-    return submit(submitter, { ...submission, id }, actor, requestId)
+    return inTurn(submitter, reply.elapsedTime, async (turn) => {
+      const { plan, submission } = read()
+      const { title, conditions } = submission
+      request.submission = { run: null, title }
+      await inTime(check(reader(submitter.db), submitter.engine, plan, actor, conditions), turn.leftMs())
+      const id = uuid7()
+      request.submission = { run: id, title }
+      return submit(submitter, { ...submission, id }, actor, requestId, turn)
+    })
   })
   return answerApply(reply, id, run)
 }

@@ -72,13 +72,19 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
 /**
  * Writes the row of a run, before its job is added. Raw SQL, because the commit does not wait for the disk
  * (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
+ *
+ * @param notAfterMs by the clock of the database: a statement that the network delivers later writes nothing
+ *   (docs/adr/0034-a-run-is-recorded-in-time-or-never.md)
+ * @returns false when it was too late
  */
-export async function recordRun(db: Db, keyring: Keyring, run: NewRun): Promise<void> {
-  await execute(db, {
+export async function recordRun(db: Db, keyring: Keyring, run: NewRun, notAfterMs: number): Promise<boolean> {
+  const rows = await execute(db, {
     text: `WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))
-      INSERT INTO runs (${columns}) SELECT ${placeholders} FROM unflushed`,
-    values: valuesOf(keyring, run),
+      INSERT INTO runs (${columns}) SELECT ${placeholders} FROM unflushed
+      WHERE clock_timestamp() < to_timestamp($9::float8 / 1000)`,
+    values: [...valuesOf(keyring, run), notAfterMs],
   })
+  return rows > 0
 }
 
 /** The columns for a worker. */

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../db/client.ts'
 import { didNotHappen, isConnectionLost, refusesWrites, statementProblem } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
@@ -7,7 +8,7 @@ import { Problem } from '../errors.ts'
 import { causeOf, type Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import type { Backlog } from './backlog.ts'
+import type { Admission, Backlog } from './backlog.ts'
 import { type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
 import type { Enqueue } from './reconcile.ts'
 import { awaitEnd, cancelOrRead, type Runs, type WaitResult } from './subscribe.ts'
@@ -36,42 +37,65 @@ export type Undecided = Extract<WaitResult, 'locked' | 'unknown'>
 
 export type Submitted = { readonly id: string; readonly run: Run | Undecided }
 
+/** A submission that was let in, with the rest of the time in which it must be answered. */
+export type Turn = {
+  readonly admission: Admission
+  /** Milliseconds that are left of `applyWaitMs`. */
+  leftMs(): number
+}
+
 /**
- * @throws {Problem} `cancelled` when it certainly was not applied: the queue is away, no worker took it in time, or a
- *   crash of the database lost it; `unavailable` when too many runs wait already
+ * Admits a submission, and limits the time of all that it does before the answer.
+ *
+ * @param elapsedMs since the request arrived
+ * @param work checks the document, and submits it
+ * @throws {Problem} `unavailable` or `cancelled` at once when it would not be applied in time
  */
-export async function submit(
-  submitter: Submitter,
-  submission: Submission,
-  actor: Actor,
-  requestId: string,
-): Promise<Submitted> {
-  const leave = submitter.backlog.enter()
+export async function inTurn<Result>(
+  { backlog, applyWaitMs }: Submitter,
+  elapsedMs: number,
+  work: (turn: Turn) => Promise<Result>,
+): Promise<Result> {
+  const endsAt = performance.now() - elapsedMs + applyWaitMs
+  const admission = await backlog.enter()
+  let isKnown = false
   try {
-    return await recordAndWait(submitter, submission, actor, requestId)
+    const result = await work({ admission, leftMs: () => Math.max(0, endsAt - performance.now()) })
+    isKnown = true
+    return result
   } finally {
-    leave()
+    admission.leave(isKnown)
   }
 }
 
-async function recordAndWait(
+/**
+ * @throws {Problem} `cancelled` when it certainly was not applied: the queue is away, no worker took it in time, or a
+ *   crash of the database lost it
+ */
+export async function submit(
   submitter: Submitter,
   { blueprint, ...submission }: Submission,
   { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,
+  { admission, leftMs }: Turn,
 ): Promise<Submitted> {
   const { db, engine, runs, enqueue, log, applyWaitMs, whyPaused } = submitter
   const { id, title } = submission
   const fields = { request: requestId, run: id, title, user: username, real_user: impersonator?.username ?? null }
+  const cancelMs = Math.min(longestCancelMs, applyWaitMs / 4)
+  if (leftMs() < cancelMs) throw cancelled('its check took too long', { retryAfterS: 1 })
   const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId, blueprint: print(blueprint) }
+  const recordedFrom = performance.now()
   try {
-    await inTime(recordRun(db, engine.keyring, run))
+    const isRecorded = await inTime(recordRun(db, engine.keyring, run, admission.databaseNow() + recordWithinMs))
+    if (!isRecorded) throw cancelled('the database was too slow', { retryAfterS: 1 })
   } catch (error) {
-    return await cancelUnrecorded(submitter, run, fields, statementProblem(error))
+    const finalAt = recordedFrom + recordWithinMs + commitsWithinMs
+    return await cancelUnrecorded(submitter, run, fields, { error: statementProblem(error), finalAt })
   }
   // Subscribes before the job is added: the worker may finish first.
   const stop = new AbortController()
-  const awaited = awaitEnd(db, runs, id, { budgetMs: applyWaitMs, stop: stop.signal })
+  const awaited = awaitEnd(db, runs, id, { budgetMs: Math.max(0, leftMs() - cancelMs), cancelMs, stop: stop.signal })
   let failure: Why | undefined
   await enqueue(run, 1).catch((cause: unknown) => {
     log.debug({ ...fields, code: 'unavailable', cause: causeOf(cause) }, 'the run could not be enqueued')
@@ -80,31 +104,42 @@ async function recordAndWait(
   })
   const end = await awaited
   if (end !== 'cancelled') return outcome(id, end, {})
-  return outcome(
-    id,
-    end,
-    failure ?? { why: (await whyPaused()) ?? `no worker took it within ${applyWaitMs / 1_000} s` },
-  )
+  return outcome(id, end, failure ?? { why: (await whyPaused()) ?? 'no worker took it in time' })
 }
 
 /** Why it was cancelled, for its submitter, and the error behind it, for the log. */
 type Why = { readonly why?: string; readonly cause?: unknown }
 
-/** The row may exist all the same, or arrive later. It is cancelled, so that no worker applies it. */
+/** A cancel waits for a worker that has locked the run. */
+const longestCancelMs = 2_500
+/** By the clock of the database. Longer than the API waits for the statement. */
+const recordWithinMs = 2_000
+/** A statement that began in time may wait for a lock (`apiLockMs`) before it commits. */
+const commitsWithinMs = 1_000
+const tryAgainMs = 200
+
+/**
+ * The row may exist all the same, or arrive later. It is cancelled, so that no worker applies it. Without an answer of
+ * the database the outcome is unknown; it is reported when the record can no longer arrive, so that a 404 is final.
+ */
 async function cancelUnrecorded(
   { db, engine, log }: Submitter,
   run: NewRun,
   fields: object,
-  error: unknown,
+  { error, finalAt }: { readonly error: unknown; readonly finalAt: number },
 ): Promise<Submitted> {
   if (refusesWrites(error)) throw cancelled('the database accepts no changes', { retryAfterS: 5, cause: error })
   if (!isConnectionLost(error) || didNotHappen(error)) throw error
   log.debug({ ...fields, code: 'unavailable', cause: causeOf(error) }, 'the connection was lost while recording')
   const why = 'the database went away'
-  const awaited = await cancelOrRead(db, run.id, (tx) =>
-    recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
-  )
-  return outcome(run.id, awaited, { why, cause: error })
+  for (;;) {
+    const isFinal = performance.now() > finalAt
+    const awaited = await cancelOrRead(db, run.id, (tx) =>
+      recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
+    )
+    if (awaited !== 'unknown' || isFinal) return outcome(run.id, awaited, { why, cause: error })
+    await delay(tryAgainMs)
+  }
 }
 
 function outcome(id: string, run: WaitResult, { why = 'it was cancelled', cause }: Why): Submitted {

@@ -126,21 +126,22 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
  */
 export type WaitResult = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
 
-/** For a cancel, which waits for a worker that has locked the run. */
-const cancelTimeouts = { lockMs: 2_000, statementMs: 2_500 }
+/** A cancel waits for a worker that has locked the run. */
+const longestCancelMs = 2_500
 const noWorker = 'not applied: no worker took it in time'
 
 /**
  * Waits until a run is finished, and cancels it when that takes too long.
  *
  * @param budgetMs the run is cancelled after this time
+ * @param cancelMs how long the cancel may take, which waits for a worker that has locked the run
  * @param stop cancels it at once: it could not be enqueued
  */
 export async function awaitEnd(
   db: Db,
   runs: Runs,
   id: string,
-  { budgetMs, stop }: { readonly budgetMs: number; readonly stop: AbortSignal },
+  { budgetMs, cancelMs, stop }: { readonly budgetMs: number; readonly cancelMs?: number; readonly stop: AbortSignal },
 ): Promise<WaitResult> {
   const { promise, resolve } = Promise.withResolvers<Current | undefined>()
   const end = runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run), {
@@ -151,13 +152,19 @@ export async function awaitEnd(
   const run = await promise
   clearTimeout(timer)
   end()
-  return run ?? cancelOrRead(db, id, (tx) => cancelRun(tx, id, noWorker))
+  return run ?? cancelOrRead(db, id, (tx) => cancelRun(tx, id, noWorker), cancelMs)
 }
 
 /** @param cancel cancels the run in a transaction; returns whether it did */
-export async function cancelOrRead(db: Db, id: string, cancel: (tx: Tx) => Promise<boolean>): Promise<WaitResult> {
+export async function cancelOrRead(
+  db: Db,
+  id: string,
+  cancel: (tx: Tx) => Promise<boolean>,
+  cancelMs = longestCancelMs,
+): Promise<WaitResult> {
+  const timeouts = { lockMs: Math.ceil(cancelMs * 0.8), statementMs: Math.ceil(cancelMs) }
   try {
-    if (await transaction(db, cancel, { timeouts: cancelTimeouts })) return 'cancelled'
+    if (await transaction(db, cancel, { timeouts })) return 'cancelled'
     const run = await inTime(db.run.findUnique({ where: { id }, select: runSelect }))
     if (run === null) return 'vanished'
     return isFinished(run.state) ? run : 'unknown'

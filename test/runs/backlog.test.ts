@@ -1,50 +1,76 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { openBacklog } from '../../src/runs/backlog.ts'
+import { adaptiveLimit, openBacklog } from '../../src/runs/backlog.ts'
 import { startStack } from '../api/stack.ts'
 import { freshDatabase } from '../support/database.ts'
+import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))
 
-test('too many waiting runs are a quick 503, and nothing is recorded', { timeout: 20_000 }, async () => {
+test('without a worker for ten seconds, a submission is refused at once, and nothing is recorded', {
+  timeout: 20_000,
+}, async () => {
   const { url, db } = await freshDatabase()
-  const stack = await startStack({ databaseUrl: url, redisUrl: null, applyWaitMs: 200 })
-  await db.$executeRaw`
-    INSERT INTO runs (id, title, kind, request_id, blueprint, logs)
-    SELECT gen_random_uuid(), 'apply', 'radius', 'r', 'sealed', '{}' FROM generate_series(1, 2000)`
-
-  const full = await until(
-    async () => {
-      const answer = await stack.put(example)
-      return answer.text.includes('2000 submissions are waiting') ? answer : null
-    },
-    { what: 'the backlog to be noticed', withinMs: 5_000 },
-  )
-  expect(full).toMatchObject({
+  const stack = await startStack({ databaseUrl: url, redisUrl: null })
+  const heartbeat = (seconds: number) =>
+    rows(
+      db,
+      sql`INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ('apply', now() - make_interval(secs => ${seconds}))
+        ON CONFLICT (queue) DO UPDATE SET consumed_at = excluded.consumed_at`,
+    )
+  await heartbeat(12)
+  const refused = await stack.put(example)
+  expect(refused).toMatchObject({
     status: 503,
-    json: { code: 'unavailable', detail: expect.stringContaining('Nothing was changed') },
+    json: {
+      code: 'cancelled',
+      detail: expect.stringMatching(/^Not applied: no worker has taken a job for 1\d s\. Nothing/),
+    },
   })
-  expect(full.headers.get('Retry-After')).toBe('5')
-  const recorded = await db.run.count()
-  const again = await stack.put(example)
-  expect(again.status).toBe(503)
-  expect(again.ms).toBeLessThan(300)
-  expect(await db.run.count()).toBe(recorded)
-
-  await db.run.deleteMany()
-  await until(async () => (await stack.put(example)).text.includes('no worker took it'), {
-    what: 'submissions to be let in',
-    withinMs: 5_000,
-  })
+  expect(refused.headers.get('Retry-After')).toBe('2')
+  expect(refused.ms).toBeLessThan(1_000)
+  expect(await db.run.count()).toBe(0)
+  // The next sample notices a worker that is back.
+  await heartbeat(0)
+  const worker = await stack.startWorker()
+  await until(async () => (await stack.put(example)).status === 200, { what: 'submissions to be applied' })
+  await worker.stop()
 })
 
-test('a burst between two samples is limited by the count of this process', async () => {
+test('more submissions than the limit are refused, until one has ended', async () => {
   const { db } = await freshDatabase()
-  const backlog = openBacklog(db, { limit: 2 })
-  const leave = backlog.enter()
-  backlog.enter()
-  expect(() => backlog.enter()).toThrow('2 submissions are waiting')
-  leave()
-  expect(() => backlog.enter()).not.toThrow()
+  const backlog = openBacklog(db)
+  const inside = await Promise.all(Array.from({ length: 128 }, () => backlog.enter()))
+  await expect(backlog.enter()).rejects.toMatchObject({
+    code: 'unavailable',
+    message: expect.stringContaining('128 submissions are waiting'),
+    retryAfterS: 2,
+  })
+  inside[0]?.leave(true)
+  await expect(backlog.enter()).resolves.toBeDefined()
+})
+
+test('the clock of the database is never ahead of the clock of the database', async () => {
+  const { db } = await freshDatabase()
+  const { databaseNow } = await openBacklog(db).enter()
+  const estimated = databaseNow()
+  const [row] = await rows<{ now: number }>(
+    db,
+    sql`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`,
+  )
+  expect(estimated).toBeLessThanOrEqual(row?.now ?? 0)
+  expect(estimated).toBeGreaterThan((row?.now ?? 0) - 2_000)
+})
+
+test('the limit grows while submissions are quick and many, and shrinks while they are slow', () => {
+  const adaptive = adaptiveLimit()
+  adaptive.ended(30, 10)
+  expect(adaptive.limit).toBe(128)
+  for (let times = 0; times < 72; times += 1) adaptive.ended(30, 120)
+  expect(adaptive.limit).toBe(200)
+  adaptive.ended(5_000, 200)
+  // Those that waited together count once.
+  adaptive.ended(5_000, 199)
+  expect(adaptive.limit).toBe(160)
 })

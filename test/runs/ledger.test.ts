@@ -29,7 +29,9 @@ const newRun = (): NewRun => ({
 test('a run that is cancelled before its record arrives is never queued', async () => {
   const run = newRun()
   expect(await cancel(run)).toBe(true)
-  const late = await recordRun(on.db, on.engine.keyring, run).catch((error: unknown) => brokenConstraint(error))
+  const late = await recordRun(on.db, on.engine.keyring, run, Date.now() + 60_000).catch((error: unknown) =>
+    brokenConstraint(error),
+  )
   expect(late).toEqual({ kind: 'unique', constraint: 'runs_pkey' })
   expect(await on.work(run.id)).toMatchObject({ state: 'cancelled', applied: false, logs: [why] })
   expect(await on.run(run.id)).toMatchObject({ state: 'cancelled', applied: null, logs: [why] })
@@ -59,4 +61,11 @@ test('a run that was applied meanwhile is not cancelled', async () => {
 test('a run that an earlier version recorded has no owner and acknowledges nothing', () => {
   const kept = { createOnly: true, expectedKeys: { provider: 7 } }
   expect(conditionsOf({ options: kept })).toEqual({ ...unconditional, ...kept })
+})
+
+test('a record that arrives after its time writes nothing', async () => {
+  const [late, early] = [newRun(), newRun()]
+  expect(await recordRun(on.db, on.engine.keyring, late, Date.now() - 1_000)).toBe(false)
+  expect(await recordRun(on.db, on.engine.keyring, early, Date.now() + 60_000)).toBe(true)
+  expect(await on.db.run.count({ where: { id: { in: [late.id, early.id] } } })).toBe(1)
 })

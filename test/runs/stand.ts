@@ -55,16 +55,8 @@ export async function stand(): Promise<Stand> {
       if (actor === null) throw new Error(`no user has the key ${by}`)
       await check(reader(db), engine, plan, actor, conditions)
       const id = uuid7()
-      await recordRun(db, engine.keyring, {
-        id,
-        title,
-        kind,
-        slug,
-        submitterPk: by,
-        requestId: 'r',
-        blueprint: print(blueprint),
-        conditions,
-      })
+      const written = { submitterPk: by, requestId: 'r', blueprint: print(blueprint), conditions }
+      await recordRun(db, engine.keyring, { id, title, kind, slug, ...written }, Date.now() + 60_000)
       return { id, name: String(body.provider.name) }
     },
     work: (id) => work(worker, id),

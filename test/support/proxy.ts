@@ -15,9 +15,9 @@ export type TcpProxy = {
   /**
    * Stops forwarding data of a client when it contains `text`: the server never gets it, and the client waits.
    *
-   * @returns resolves when the client has sent it
+   * @returns resolves when the client has sent it, with a function that forwards it all the same
    */
-  holdBack(text: string): Promise<void>
+  holdBack(text: string): Promise<() => void>
   /** false: new connections are refused, by being closed at once. */
   accept(yes: boolean): void
   /** true: data is held back and no connection is closed, as if the server had frozen; false: it is forwarded. */
@@ -36,7 +36,7 @@ export async function proxyTo(target: string): Promise<TcpProxy> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   let losing: string | undefined
-  let holding: { text: string; resolve(): void } | undefined
+  let holding: { text: string; resolve(release: () => void): void } | undefined
   let accepting = true
   let frozen = false
   const clients = new Set<Socket>()
@@ -47,6 +47,7 @@ export async function proxyTo(target: string): Promise<TcpProxy> {
     const upstream = connect(Number(port), hostname)
     let lost = false
     let mute = false
+    const held: Buffer[] = []
     const cutBoth = () => {
       client.destroy()
       upstream.destroy()
@@ -67,15 +68,17 @@ export async function proxyTo(target: string): Promise<TcpProxy> {
       clients.delete(client)
       silent.delete(client)
     })
-    client.on('data', (chunk) => {
+    client.on('data', (chunk: Buffer) => {
       if (silent.has(client)) return
       if (losing !== undefined && chunk.includes(losing)) {
         losing = undefined
         lost = true
       }
       if (holding !== undefined) mute ||= chunk.includes(holding.text)
-      if (mute) holding?.resolve()
-      else upstream.write(chunk)
+      if (mute) {
+        held.push(chunk)
+        holding?.resolve(() => void upstream.write(Buffer.concat(held)))
+      } else upstream.write(chunk)
     })
     upstream.on('data', (chunk) => {
       if (lost) cutBoth()
@@ -103,7 +106,7 @@ export async function proxyTo(target: string): Promise<TcpProxy> {
       losing = text
     },
     holdBack: (text) => {
-      const { promise, resolve } = Promise.withResolvers<void>()
+      const { promise, resolve } = Promise.withResolvers<() => void>()
       holding = { text, resolve }
       return promise
     },

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { StartError } from '../../start-error.ts'
+import { reasonOf, StartError } from '../../start-error.ts'
 
 /**
  * Stops the server that a killed start left running on this cluster. Its command line must name the folder, because
@@ -24,13 +24,56 @@ export async function stopOrphanedServer(folder: string): Promise<void> {
   for (const { signal, withinMs } of [
     { signal: 'SIGINT', withinMs: 5_000 },
     { signal: 'SIGQUIT', withinMs: 3_000 },
+    // A frozen process gets no other signal. PostgreSQL recovers from its log at the next start.
+    { signal: 'SIGKILL', withinMs: 3_000 },
   ] as const) {
-    process.kill(pid, signal)
-    if (await hasEnded(pid, withinMs)) return
+    // Without its parent, a frozen child would keep the shared memory, and the next server would not start.
+    const pids = signal === 'SIGKILL' ? [pid, ...childrenOf(pid)] : [pid]
+    for (const each of pids) end(each, signal)
+    if ((await Promise.all(pids.map((each) => hasEnded(each, withinMs)))).every(Boolean)) return
   }
   throw new StartError(
     `A server that an earlier start left behind (process ${pid}) does not stop: end it by hand, then start again.`,
   )
+}
+
+function end(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    // It ended by itself.
+    if (reasonOf(error) !== 'ESRCH') throw error
+  }
+}
+
+/** The processes that this one started; none on a system that cannot say. */
+function childrenOf(pid: number): number[] {
+  const found = process.platform === 'linux' ? linuxProcesses() : otherProcesses()
+  return found.filter(({ parent }) => parent === pid).map((each) => each.pid)
+}
+
+type Process = { readonly pid: number; readonly parent: number }
+
+function otherProcesses(): Process[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+  return (stdout ?? '').split('\n').map((line) => {
+    const [pid = 0, parent = 0] = line.trim().split(/\s+/).map(Number)
+    return { pid, parent }
+  })
+}
+
+/** `/proc/<pid>/stat` is `<pid> (<name>) <state> <parent> ...`. A slim container has no `ps`. */
+function linuxProcesses(): Process[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const status = readFileSync(`/proc/${name}/stat`, 'latin1')
+        return [{ pid: Number(name), parent: Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[1]) }]
+      } catch {
+        return []
+      }
+    })
 }
 
 async function hasEnded(pid: number, withinMs: number): Promise<boolean> {
