@@ -106,7 +106,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     },
     { prefix: apiPrefix },
   )
-  healthRoutes(app, db, queue)
+  healthRoutes(app, db, queue, engine.keyring)
   metricsRoutes(app, db, queue, metrics)
   docsRoutes(app, describe)
   dashboardRoutes(app, { db, keyring: engine.keyring, queue, limiter })

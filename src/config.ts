@@ -44,6 +44,8 @@ const settings = z.object({
   redisUrl: secretUrl('redis', 'rediss').nullable().default(null),
   /** null: generated at the first start and kept in `dataDir`. */
   secretKey: secret(minLengths.secretKey).nullable().default(null),
+  /** Opens what was sealed under the key before this one. */
+  secretKeyPrevious: secret(minLengths.secretKey).nullable().default(null),
   bootstrapToken: secret(minLengths.bootstrapToken).nullable().default(null),
   workerConcurrency: integer(1, 64).default(() => Math.min(16, 8 * availableParallelism())),
   tokenMaxDays: integer(1, 36_500).default(365),
@@ -61,7 +63,7 @@ const settings = z.object({
 })
 
 /** Settings that may also be the contents of a file, which `<NAME>_FILE` names. */
-const secrets: readonly string[] = ['databaseUrl', 'redisUrl', 'secretKey', 'bootstrapToken']
+const secrets: readonly string[] = ['databaseUrl', 'redisUrl', 'secretKey', 'secretKeyPrevious', 'bootstrapToken']
 
 const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).extend({
   gatewrightUrl: z

@@ -5,6 +5,7 @@ import { type Config, minLengths, readServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
+import { requireSecretKey } from './db/sealed-check.ts'
 import { checkPort } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
 import { logger } from './log.ts'
@@ -46,7 +47,12 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   const backend = await openBackend({ redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)
   const { db } = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections, lockMs: apiLockMs })
-  const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
+  const engine = {
+    registry: await loadRegistry(),
+    keyring: keyring(secretKey, config.secretKeyPrevious),
+    tokenMaxDays: config.tokenMaxDays,
+  }
+  await requireSecretKey(db, engine.keyring)
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile))
   const queue = await backend.openQueue(applyQueue)

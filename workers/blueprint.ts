@@ -3,6 +3,7 @@ import { type Connected, connect } from '../src/db/client.ts'
 import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { keyring } from '../src/db/seal.ts'
+import { requireSecretKey } from '../src/db/sealed-check.ts'
 import { logger } from '../src/log.ts'
 import { loadRegistry } from '../src/models/registry.ts'
 import { end, untilStopped } from '../src/process.ts'
@@ -32,8 +33,13 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   })
   const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)
-  const engine = { registry: await loadRegistry(), keyring: keyring(secretKey), tokenMaxDays: config.tokenMaxDays }
+  const engine = {
+    registry: await loadRegistry(),
+    keyring: keyring(secretKey, config.secretKeyPrevious),
+    tokenMaxDays: config.tokenMaxDays,
+  }
   const { db } = connected
+  await requireSecretKey(db, engine.keyring)
   const worker = { db, transaction: transactionsOf(connected), engine, log, runSecretsHours: config.runSecretsHours }
 
   // Before any job is taken: a restored dump brings old runs together with their jobs.

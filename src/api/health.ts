@@ -2,6 +2,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
 import { type Db, ping } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
+import type { Keyring } from '../db/seal.ts'
+import { judgeSecretKey } from '../db/sealed-check.ts'
 import type { Api } from '../http/api.ts'
 import { probe } from '../http/probe.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
@@ -14,7 +16,7 @@ import { describePause, type Pause, readPause } from '../queue/pause.ts'
  */
 
 const check = z.object({ ok: z.boolean(), detail: z.string() })
-const checks = z.object({ database: check, migrations: check, queue: check, worker: check })
+const checks = z.object({ database: check, migrations: check, queue: check, worker: check, secrets: check })
 
 const live = z.object({ status: z.literal('ok') })
 const ready = z.object({ status: z.literal('ready'), checks })
@@ -31,13 +33,13 @@ type Checks = z.infer<typeof checks>
 
 const retryAfterS = 2
 
-export function healthRoutes(app: Api, db: Db, queue: ApplyQueue): void {
+export function healthRoutes(app: Api, db: Db, queue: ApplyQueue, keyring: Keyring): void {
   // Checks nothing: a restart of this process would not bring the database back.
   app.get('/-/health/live/', { config: { permission: 'anyone' }, schema: { response: { 200: live } } }, () => ({
     status: 'ok' as const,
   }))
 
-  const inspect = inspector(db, queue, app.log)
+  const inspect = inspector(db, queue, keyring, app.log)
   app.get(
     '/-/health/ready/',
     { config: { permission: 'anyone' }, schema: { response: { 200: ready, 503: notReady } } },
@@ -58,8 +60,8 @@ const unhealthy = (detail: string): Check => ({ ok: false, detail })
 
 const isUnknown = 'is not known while the database does not answer.'
 
-/** Runs the four checks at once, each with a time limit. */
-function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Promise<Checks> {
+/** Runs the checks at once, each with a time limit. */
+function inspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBaseLogger): () => Promise<Checks> {
   /** Logs a change of a part, with its cause; not every probe. */
   function part<Answer>(
     name: keyof Checks,
@@ -113,14 +115,21 @@ function inspector(db: Db, queue: ApplyQueue, log: FastifyBaseLogger): () => Pro
     `When a worker last took a job ${isUnknown}`,
     consumedWithinS,
   )
+  const checkSecrets = part(
+    'secrets',
+    () => judgeSecretKey(db, keyring),
+    secretsCheck,
+    `Whether SECRET_KEY is the right one ${isUnknown}`,
+  )
   return async () => {
-    const [database, migrations, answering, worker] = await Promise.all([
+    const [database, migrations, answering, worker, secrets] = await Promise.all([
       checkDatabase(),
       checkMigrations(),
       checkQueue(),
       checkWorker(),
+      checkSecrets(),
     ])
-    return { database, migrations, queue: answering, worker }
+    return { database, migrations, queue: answering, worker, secrets }
   }
 }
 
@@ -130,6 +139,12 @@ const migrationsCheck = (all: boolean): Check =>
     : unhealthy('Migrations of this version are missing in the database: start the API again, which applies them.')
 
 const pauseWithinMs = 500
+
+/** The ids of the keys are for the log of the start alone. */
+const secretsCheck = (why: string | null): Check =>
+  why === null
+    ? healthy('SECRET_KEY is the key of this database.')
+    : unhealthy('SECRET_KEY is not the key of this database: start the API with the right one.')
 
 /** A little less than three intervals of the probe job (`probeEveryMs`). */
 const consumedWithinS = 11

@@ -3,6 +3,7 @@ import { type Db, patient, type Tx, transaction } from '../db/client.ts'
 import { withEngine } from '../db/engine-tx.ts'
 import { locks } from '../db/locks.ts'
 import { execute } from '../db/raw.ts'
+import { sealedCheck } from '../db/sealed-check.ts'
 import { parse } from '../document/yaml.ts'
 import { sha256, uuid7 } from '../ids.ts'
 import { system } from '../permissions.ts'
@@ -30,7 +31,9 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       await execute(tx, { text: 'SELECT pg_advisory_xact_lock($1)', values: [locks.bootstrap] })
       const done = await tx.installation.count({ where: { bootstrappedAt: { not: null } } })
       if (done > 0) return false
-      await tx.installation.create({ data: { id: uuid7(), bootstrappedAt: new Date() } })
+      const id = uuid7()
+      const check = sealedCheck(engine.keyring, id)
+      await tx.installation.create({ data: { id, bootstrappedAt: new Date(), sealedCheck: check } })
       await withEngine(tx, async (engineTx) => {
         const conditions = { ...unconditional, createOnly: true }
         const { changes } = await apply(engineTx, engine, plan, system, conditions)

@@ -4,36 +4,58 @@ import { randomBytes } from '../ids.ts'
 /** The place of a sealed value. It cannot be opened in another place. */
 export type SealedPlace = { readonly table: string; readonly row: string; readonly column: string }
 
-/** Seals and opens with AES-256-GCM under a key derived from SECRET_KEY. */
+/** Seals and opens with AES-256-GCM under keys derived from SECRET_KEY. */
 export type Keyring = {
-  /** @returns `v1.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
+  /** @returns `v2.<key id>.<nonce>.<ciphertext and tag>`, base64url parts */
   seal(plaintext: string, place: SealedPlace): string
-  /** @throws when the envelope is of another place or key, or was altered */
+  /**
+   * Opens what was sealed under SECRET_KEY or SECRET_KEY_PREVIOUS, also by earlier versions (`v1`).
+   *
+   * @throws when the envelope is of another place or key, or was altered
+   */
   open(envelope: string, place: SealedPlace): string
+  /** Whether it was sealed as `seal` does it now. */
+  isCurrent(envelope: string): boolean
+  /** Whether it was sealed under SECRET_KEY, by this version or an earlier one. */
+  isOfCurrentKey(envelope: string): boolean
+  /** What the envelopes of `seal` begin with. */
+  readonly prefix: string
   /** A key for another purpose, such as signing sessions: 32 bytes. */
   derive(purpose: string): Buffer
 }
 
 const tagBytes = 16
 
-/** @param secret SECRET_KEY: a text of 32 characters or more */
-export function keyring(secret: string): Keyring {
-  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', secret, 'gatewright', purpose, 32))
-  const key = derive('seal')
-  const keyId = createHash('sha256').update(key).digest('base64url').slice(0, 8)
+/** The keys of one secret. `id`: by which an envelope names it. */
+type Master = { readonly id: string; readonly key: Buffer }
+
+/**
+ * @param secret SECRET_KEY: a text of 32 characters or more
+ * @param previous SECRET_KEY_PREVIOUS, which opens and does not seal
+ */
+export function keyring(secret: string, previous: string | null = null): Keyring {
+  const current = masterOf(secret)
+  const masters = previous === null ? [current] : [current, masterOf(previous)]
+  const prefix = `v2.${current.id}.`
   return {
-    derive,
+    prefix,
+    derive: (purpose) => derive(secret, purpose),
+    isOfCurrentKey: (envelope) => envelope.split('.')[1] === current.id,
+    isCurrent: (envelope) => envelope.startsWith(prefix),
     seal(plaintext, place) {
       const nonce = randomBytes(12)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(associated(place))
+      const cipher = createCipheriv('aes-256-gcm', recordKey(current, place), nonce).setAAD(associated(place))
       const sealed = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final(), cipher.getAuthTag()])
-      return `v1.${keyId}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`
+      return `${prefix}${nonce.toString('base64url')}.${sealed.toString('base64url')}`
     },
     open(envelope, place) {
-      const [version, id, nonce, body] = envelope.split('.')
-      if (version !== 'v1' || nonce === undefined || body === undefined) throw new Error('not a sealed value')
-      if (id !== keyId) throw new Error(`sealed under key ${id}, but SECRET_KEY is ${keyId}`)
+      const [version = '', id, nonce, body] = envelope.split('.')
+      if (!/^v[12]$/.test(version) || nonce === undefined || body === undefined) throw new Error('not a sealed value')
+      const master = masters.find((each) => each.id === id)
+      if (master === undefined)
+        throw new Error(`sealed under key ${id}, but SECRET_KEY is ${masters.map((each) => each.id).join(' or ')}`)
       const sealed = Buffer.from(body, 'base64url')
+      const key = version === 'v1' ? master.key : recordKey(master, place)
       const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'), {
         authTagLength: tagBytes,
       }).setAAD(associated(place))
@@ -42,5 +64,19 @@ export function keyring(secret: string): Keyring {
     },
   }
 }
+
+const derive = (secret: string, purpose: string) => Buffer.from(hkdfSync('sha256', secret, 'gatewright', purpose, 32))
+
+function masterOf(secret: string): Master {
+  const key = derive(secret, 'seal')
+  return { key, id: createHash('sha256').update(key).digest('base64url').slice(0, 8) }
+}
+
+/**
+ * Each record has a key of its own. Random nonces of 96 bits may be used 2^32 times under one key (NIST SP 800-38D, 8.3):
+ * one key for all runs would reach that.
+ */
+const recordKey = ({ key }: Master, { table, row }: SealedPlace): Buffer =>
+  Buffer.from(hkdfSync('sha256', key, 'gatewright record', JSON.stringify([table, row]), 32))
 
 const associated = ({ table, row, column }: SealedPlace) => Buffer.from(JSON.stringify([table, row, column]))

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { keyring } from '../../src/db/seal.ts'
+import { sealedCheck } from '../../src/db/sealed-check.ts'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { freshDatabase } from '../support/database.ts'
 import { installation } from '../support/installation.ts'
@@ -18,7 +20,7 @@ function healthOf({ json }: Answer): Record<string, boolean> {
   return Object.fromEntries(Object.entries(checks).map(([part, { ok }]) => [part, ok]))
 }
 
-const allHealthy = { database: true, migrations: true, queue: true, worker: true }
+const allHealthy = { database: true, migrations: true, queue: true, worker: true, secrets: true }
 
 const untilStatus = (stack: Stack, status: number, withinMs: number) =>
   until(async () => ((await ready(stack)).status === status ? true : null), {
@@ -74,7 +76,10 @@ function claims(queue: () => Promise<string | null>): void {
     const proxy = await proxyTo(url)
     const redisUrl = await queue()
     const stack = await startStack({ databaseUrl: proxy.url, redisUrl })
-    const without = { database: false, migrations: false, queue: redisUrl !== null, worker: false }
+    const without = {
+      ...{ database: false, migrations: false, queue: redisUrl !== null, worker: false },
+      secrets: false,
+    }
 
     proxy.freeze(true)
     // More probes than the pool has connections: a frozen server must not exhaust the pool.
@@ -160,5 +165,18 @@ test('a database without all migrations is not ready', async () => {
   expectNotReady(answer, { ...allHealthy, migrations: false, worker: false })
   expect(answer.json).toMatchObject({
     checks: { migrations: { detail: expect.stringContaining('start the API again') } },
+  })
+})
+
+test('a database whose secrets are sealed under another key is not ready', async () => {
+  const { url, db } = await freshDatabase()
+  const stack = await startStack({ databaseUrl: url, redisUrl: null })
+  const { id } = await db.installation.findFirstOrThrow({ select: { id: true } })
+  const foreign = sealedCheck(keyring('another secret key for tests, 32 or more'), id)
+  await db.installation.updateMany({ data: { sealedCheck: foreign } })
+  const answer = await ready(stack)
+  expectNotReady(answer, { ...allHealthy, worker: false, secrets: false })
+  expect(answer.json).toMatchObject({
+    checks: { secrets: { detail: expect.stringContaining('SECRET_KEY is not the key of this database') } },
   })
 })

@@ -1,3 +1,4 @@
+import { createDecipheriv, hkdfSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { keyring } from '../../src/db/seal.ts'
 
@@ -52,8 +53,33 @@ describe('a sealed value', () => {
     }
   })
 
-  test.each(['', 'hunter2', 'v1', 'v1..', 'v2.a.b.c'])('is not just any text: %j', (text) => {
+  test.each(['', 'hunter2', 'v1', 'v1..', 'v2', 'v3.a.b.c'])('is not just any text: %j', (text) => {
     expect(() => keyring(secret).open(text, place)).toThrow('not a sealed value')
+  })
+
+  test('has a key of its own for each record: no nonce is used up for all', () => {
+    const { seal } = keyring(secret)
+    const [, , nonce = '', body] = seal('hunter2', place).split('.')
+    const master = Buffer.from(hkdfSync('sha256', secret, 'gatewright', 'seal', 32))
+    const keyOf = (row: string) =>
+      Buffer.from(hkdfSync('sha256', master, 'gatewright record', JSON.stringify([place.table, row]), 32))
+    const open = (key: Buffer) => {
+      const sealed = Buffer.from(body ?? '', 'base64url')
+      const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'))
+        .setAAD(Buffer.from(JSON.stringify([place.table, place.row, place.column])))
+        .setAuthTag(sealed.subarray(-16))
+      return Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()]).toString()
+    }
+    expect(open(keyOf('7'))).toBe('hunter2')
+    expect(() => open(keyOf('8'))).toThrow()
+    expect(() => open(master)).toThrow()
+  })
+
+  test('opens under the previous key too, and is sealed under the present one', () => {
+    const [before, both, after] = [keyring(secret), keyring(`${secret}!`, secret), keyring(`${secret}!`)]
+    expect(both.open(before.seal('hunter2', place), place)).toBe('hunter2')
+    expect(after.open(both.seal('hunter2', place), place)).toBe('hunter2')
+    expect([before, both].map(({ seal }) => both.isCurrent(seal('hunter2', place)))).toEqual([false, true])
   })
 
   test('is refused by name when it was sealed under another SECRET_KEY', () => {

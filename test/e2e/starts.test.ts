@@ -1,7 +1,9 @@
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { bootstrap } from '../../src/apply/bootstrap.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
+import { loadEngine } from '../support/engine.ts'
 import { freePort } from '../support/free-port.ts'
 import { needs } from '../support/needs.ts'
 import { run } from '../support/processes.ts'
@@ -47,6 +49,42 @@ describe.each(programs)('%s', (program) => {
     expect(await refusal(program, env)).toBe(
       'The database of DATABASE_URL refuses: database "nowhere" does not exist.\n',
     )
+  })
+})
+
+describe('another SECRET_KEY than that of the database', () => {
+  const other = 'another secret key for tests, 32 or more'
+  const settings = async () => {
+    const { url, db } = await freshDatabase()
+    await bootstrap(db, await loadEngine(), null)
+    return { DATABASE_URL: url, PORT: String(await freePort()) }
+  }
+
+  test.each(programs)('%s refuses it in one sentence', async (program) => {
+    expect(await refusal(program, { ...(await settings()), SECRET_KEY: other })).toMatch(
+      /^SECRET_KEY is not the key of this database \(what it holds was sealed under key .{8}, but SECRET_KEY is .{8}\): .*SECRET_KEY_PREVIOUS\.\n$/,
+    )
+  })
+
+  test('both start with the previous one beside it; after `secrets rotate` they do without', {
+    timeout: 60_000,
+  }, async () => {
+    const env = { ...(await settings()), SECRET_KEY: other }
+    const bothKeys = { ...env, SECRET_KEY_PREVIOUS: SECRET_KEY }
+    const api = run('src/server.ts', { env: bothKeys })
+    await api.line(/"msg":"serving"/)
+    const rotation = run('src/cli/secrets.ts', { env: bothKeys, args: ['rotate'] })
+    expect(await rotation.exited).toEqual({ code: 0, signal: null })
+    expect(rotation.output()).toMatch(
+      /certificate_key_pairs\.sealed_key: 1 sealed anew\n[\s\S]*SECRET_KEY_PREVIOUS is no longer needed/,
+    )
+    await api.stop()
+    for (const program of programs) {
+      const started = run(program, { env })
+      await started.line(/"msg":"(serving|worker ready)"/)
+      await started.stop()
+    }
+    expect(await refusal('src/cli/secrets.ts', { ...env, SECRET_KEY })).toMatch(/^The command is rotate/)
   })
 })
 

@@ -1,4 +1,7 @@
 -- AlterTable
+ALTER TABLE "installation" ADD COLUMN "sealed_check" TEXT;
+
+-- AlterTable
 ALTER TABLE "runs" ADD COLUMN "document" BYTEA;
 ALTER TABLE "runs" ALTER COLUMN "blueprint" DROP NOT NULL;
 
