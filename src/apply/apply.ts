@@ -8,6 +8,7 @@ import { openSnapshot } from '../plan/snapshot.ts'
 import { setOwner } from '../plan/statements.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
 import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
+import { recordSettings } from '../rights/settings.ts'
 import type { AuditedChange } from './audit.ts'
 import { conflictsOf } from './conflicts.ts'
 import { changeOf, execute, lock } from './execute.ts'
@@ -65,6 +66,7 @@ export async function apply(
         conflicts.map((conflict) => `rolled back: ${conflict}`),
       )
     const key = await execute(tx, engine, finding, origin)
+    recordSettings(tx, actor, finding, key)
     const { becomes, note } = ownership
     if (becomes !== undefined && finding.row !== undefined) tx.send(setOwner(step.model, finding.row.pk, becomes))
     if (step.id !== undefined && key !== undefined) keys.set(step.id, entryKey(finding, key, finding.row === undefined))

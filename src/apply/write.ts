@@ -12,6 +12,7 @@ import { inspect } from '../plan/inspect.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { actorOfUser, currentActor } from '../rights/actor.ts'
 import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
+import { recordSettings } from '../rights/settings.ts'
 import { audit } from './audit.ts'
 import { refuseDenied } from './check.ts'
 import { changeOf, execute, lock } from './execute.ts'
@@ -100,6 +101,7 @@ async function attemptOnce(
   const hadSuperuser = await hasSuperuser(tx, actor, plan.steps)
   const key = await execute(tx, engine, finding, originOf(actor, null))
   if (key === undefined) throw new Error(`${finding.action} left no row`)
+  recordSettings(tx, actor, finding, key)
   const errors = await superuserErrors(tx, engine, actor, [finding], hadSuperuser)
   errors.throwIfAny()
   const change = changeOf(finding, key)

@@ -21,7 +21,9 @@ const currentUser = z.object({
   email: z.string(),
   avatar: z.string(),
   uid: z.string(),
-  settings: z.record(z.string(), z.unknown()),
+  settings: z.record(z.string(), z.unknown()).meta({
+    description: 'Of the groups whose settings a caller wrote who held all that the user holds, then its own.',
+  }),
   type: z.enum(userTypes),
   system_permissions: z.array(z.string()),
 })
@@ -30,6 +32,14 @@ export const me = z.object({
   user: currentUser,
   original: currentUser.optional().meta({ description: 'The real user, while impersonating.' }),
 })
+
+const groupOfUserSelect = {
+  pk: true,
+  name: true,
+  attributes: true,
+  settingsBySuperuser: true,
+  settingsByPermissions: true,
+} satisfies Prisma.GroupSelect
 
 export const currentUserSelect = {
   pk: true,
@@ -43,7 +53,7 @@ export const currentUserSelect = {
     select: {
       group: {
         // A group is one of its own ancestors.
-        select: { ancestors: { select: { ancestor: { select: { pk: true, name: true, attributes: true } } } } },
+        select: { ancestors: { select: { ancestor: { select: groupOfUserSelect } } } },
       },
     },
   },
@@ -89,10 +99,24 @@ export function toCurrentUser(
     email: row.email,
     avatar: avatarOf(row.name || row.username, row.attributes),
     uid: uidOf(row.pk),
-    settings: settingsOf([...groups.map(({ attributes }) => attributes), row.attributes]),
+    settings: settingsOf([
+      ...groups.filter((group) => mayInfluence(group, actor)).map(({ attributes }) => attributes),
+      row.attributes,
+    ]),
     type: row.type,
     system_permissions: actor.isSuperuser ? [...all] : [...actor.permissions].sort(),
   }
+}
+
+/**
+ * Whether the settings were written by a caller who held all that this user holds
+ * (docs/adr/0030-settings-keep-what-their-writer-held.md).
+ */
+function mayInfluence(
+  { settingsBySuperuser, settingsByPermissions }: Prisma.GroupGetPayload<{ select: typeof groupOfUserSelect }>,
+  { isSuperuser, permissions }: Actor,
+): boolean {
+  return settingsBySuperuser || (!isSuperuser && permissions.isSubsetOf(new Set(settingsByPermissions)))
 }
 
 /** `settings` of all attributes in order; of two that set the same, the later one wins. */

@@ -1,7 +1,9 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { permissionNames } from '../../src/models/registry.ts'
 import { me as schema } from '../../src/views/me.ts'
+import type { Asker } from '../support/asker.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -40,7 +42,8 @@ test('inherited from groups above: roles, the superuser flag and settings', asyn
   const settings = (pk: string, name: string, value: unknown) =>
     rows(
       on.db,
-      sql`UPDATE groups SET name = ${name}, attributes = ${JSON.stringify({ settings: value, other: 1 })}::jsonb WHERE pk = ${pk}`,
+      sql`UPDATE groups SET name = ${name}, attributes = ${JSON.stringify({ settings: value, other: 1 })}::jsonb,
+        settings_by_superuser = true WHERE pk = ${pk}`,
     )
   await settings(top.pk, 'me b', { theme: { dark: true, size: 1 }, order: 'b' })
   await settings(middle.pk, 'me a', { theme: { size: 2 }, order: 'a', mine: 'group' })
@@ -54,6 +57,93 @@ test('inherited from groups above: roles, the superuser flag and settings', asyn
   expect(user.settings).toEqual({ theme: { dark: true, size: 1 }, order: 'b', mine: 'user' })
   expect(user.system_permissions).toEqual(['view_group', 'view_user'])
   expect(user).toMatchObject({ is_superuser: false, avatar: 'https://example.com/me.png' })
+})
+
+describe('settings of a group', () => {
+  const write = async (asker: Asker, group: string, attributes: object, as?: string) => {
+    const headers = { 'content-type': 'application/json', ...(as !== undefined && { 'impersonate-user': as }) }
+    const payload = JSON.stringify({ attributes })
+    const answer = await asker.send({ method: 'PATCH', url: `/api/v3/core/groups/${group}/`, headers, payload })
+    expect(answer.status, answer.text).toBe(200)
+  }
+  const settingsOf = async (asker: Asker) => (await read(asker)).user.settings
+  const theme = (of: string) => ({ settings: { theme: of } })
+
+  test('reach only users all of whose rights the caller held who wrote them', async () => {
+    const { pk } = await on.make.group()
+    const writer = await on.make.user({ permissions: ['change_group', 'view_user'] })
+    const [plain, weaker, stronger, root] = [
+      await on.make.user({ groups: [pk] }),
+      await on.make.user({ groups: [pk], permissions: ['view_user'] }),
+      await on.make.user({ groups: [pk], permissions: ['view_user', 'view_group'] }),
+      await on.make.user({ groups: [pk], superuser: true }),
+    ]
+    await on.db.user.update({ where: { pk: stronger.pk }, data: { attributes: theme('own') } })
+    await write(writer, pk, theme('of the writer'))
+    for (const user of [plain, weaker]) expect(await settingsOf(user)).toEqual({ theme: 'of the writer' })
+    expect(await settingsOf(stronger)).toEqual({ theme: 'own' })
+    expect(await settingsOf(root)).toEqual({})
+    await write(on.admin, pk, theme('of the admin'))
+    expect(await settingsOf(root)).toEqual({ theme: 'of the admin' })
+    await write(writer, pk, theme('of the writer again'))
+    expect(await settingsOf(root)).toEqual({})
+  })
+
+  test('of a group above, and of a new group, too', async () => {
+    const writer = await on.make.user({ permissions: ['add_group'] })
+    const body = { name: `settings ${randomUUID()}`, attributes: theme('of the writer') }
+    const made = await writer.send({
+      ...{ method: 'POST', url: '/api/v3/core/groups/', headers: { 'content-type': 'application/json' } },
+      payload: JSON.stringify(body),
+    })
+    const { pk } = z.object({ pk: z.string() }).parse(made.json)
+    const low = await on.make.group({ parent: pk })
+    const [plain, stronger] = [
+      await on.make.user({ groups: [low.pk] }),
+      await on.make.user({ groups: [low.pk], permissions: ['view_user'] }),
+    ]
+    expect(await settingsOf(plain)).toEqual({ theme: 'of the writer' })
+    expect(await settingsOf(stronger)).toEqual({})
+  })
+
+  test('keep their writer while others change other attributes, and are confirmed by a caller who holds more', async () => {
+    const { pk } = await on.make.group()
+    const weak = await on.make.user({ permissions: ['change_group'] })
+    const root = await on.make.user({ groups: [pk], superuser: true })
+    await write(weak, pk, theme('dark'))
+    await write(on.admin, pk, { ...theme('dark'), room: 1 })
+    expect(await settingsOf(root)).toEqual({ theme: 'dark' })
+    await write(weak, pk, { ...theme('dark'), room: 2 })
+    await write(weak, pk, { ...theme('dark'), room: 2 })
+    expect(await settingsOf(root)).toEqual({ theme: 'dark' })
+    await write(weak, pk, theme('light'))
+    expect(await settingsOf(root)).toEqual({})
+    // Nothing changes but who stands for it.
+    await write(on.admin, pk, theme('light'))
+    expect(await settingsOf(root)).toEqual({ theme: 'light' })
+  })
+
+  test('written while impersonating have the rights of both users', async () => {
+    const { pk } = await on.make.group()
+    const support = await on.make.user({ permissions: ['impersonate', 'view_group'] })
+    const helped = await on.make.user({ permissions: ['change_group', 'view_user', 'view_group'] })
+    const [one, other] = [
+      await on.make.user({ groups: [pk], permissions: ['view_group'] }),
+      await on.make.user({ groups: [pk], permissions: ['view_user'] }),
+    ]
+    await write(support, pk, theme('by both'), helped.username)
+    expect(await settingsOf(one)).toEqual({ theme: 'by both' })
+    expect(await settingsOf(other)).toEqual({})
+    await write(on.admin, pk, theme('by the admin'), helped.username)
+    expect(await settingsOf(other)).toEqual({ theme: 'by the admin' })
+  })
+
+  test('of an unknown writer, from before an upgrade, reach users without permissions only', async () => {
+    const { pk } = await on.make.group()
+    await on.db.group.update({ where: { pk }, data: { attributes: theme('old') } })
+    expect(await settingsOf(await on.make.user({ groups: [pk] }))).toEqual({ theme: 'old' })
+    expect(await settingsOf(await on.make.user({ groups: [pk], permissions: ['view_user'] }))).toEqual({})
+  })
 })
 
 test.for(['http://example.com/a.png', 'javascript:alert(1)', 'https://', 7])(

@@ -56,7 +56,7 @@ describe('another SECRET_KEY than that of the database', () => {
   const other = 'another secret key for tests, 32 or more'
   const settings = async () => {
     const { url, db } = await freshDatabase()
-    await bootstrap(db, await loadEngine(), null)
+    await bootstrap(db, await loadEngine(), () => 'a first token for tests')
     return { DATABASE_URL: url, PORT: String(await freePort()) }
   }
 

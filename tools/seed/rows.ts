@@ -72,10 +72,10 @@ function groupTables(organisation: Organisation, keys: Keys): Table[] {
     {
       // Parents come first: a trigger reads the ancestors of a new group.
       name: 'groups',
-      columns: ['pk', 'name', 'is_superuser', 'parent', 'attributes'],
+      columns: ['pk', 'name', 'is_superuser', 'parent', 'attributes', 'settings_by_superuser'],
       items: groups.length,
       rows: each(groups, ({ pk, name, isSuperuser, parent, attributes }) => [
-        { pk, name, is_superuser: isSuperuser, parent: groupPk(parent), attributes },
+        { pk, name, is_superuser: isSuperuser, parent: groupPk(parent), attributes, settings_by_superuser: true },
       ]),
     },
     {

@@ -1,0 +1,37 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { EngineTx } from '../db/engine-tx.ts'
+import { isObject } from '../json-object.ts'
+import type { Actor } from '../permissions.ts'
+import type { Finding } from '../plan/inspect.ts'
+import { rightsHeldBy } from './policy.ts'
+
+/**
+ * `settings` of a group's attributes reach its members. They may not reach a user who holds more than the caller who wrote
+ * them, so what that caller held is kept with them (docs/adr/0030-settings-keep-what-their-writer-held.md).
+ */
+
+const settingsOf = (attributes: unknown): unknown => (isObject(attributes) ? attributes.settings : undefined)
+
+/** Settings that are sent again as they are: a caller who holds more than the earlier writer confirms them. */
+const text = `UPDATE groups SET settings_by_superuser = $2, settings_by_permissions = $3
+  WHERE pk = $1::uuid AND attributes->'settings' = $4::jsonb AND ($5 OR (NOT settings_by_superuser
+    AND ($2 OR (settings_by_permissions <@ $3::text[] AND NOT settings_by_permissions @> $3::text[]))))`
+
+/**
+ * Keeps what the actor holds with the settings that an entry sends. Call it after the row is written.
+ *
+ * @param key of the group
+ */
+export function recordSettings(
+  tx: EngineTx,
+  actor: Actor,
+  { step, action, row, values }: Finding,
+  key: string | number | undefined,
+): void {
+  if (step.model.name !== 'service_core.group' || action === 'leave' || action === 'delete') return
+  const settings = settingsOf(values.attributes)
+  if (!step.attrs.has('attributes') || settings === undefined) return
+  const isWritten = action === 'create' || !isDeepStrictEqual(settingsOf(row?.attributes), settings)
+  const { superuser, permissions } = rightsHeldBy(actor)
+  tx.send({ text, values: [key, superuser, permissions, JSON.stringify(settings), isWritten] })
+}
