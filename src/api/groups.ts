@@ -6,7 +6,7 @@ import * as filter from '../lists/filters.ts'
 import { groupName } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
 import { writable } from '../openapi/writable.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, allows } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { type Group, groupView, readGroup } from '../views/group.ts'
 import { readUidOf } from '../views/uid.ts'
@@ -15,19 +15,32 @@ import { readUidOf } from '../views/uid.ts'
 
 const model = 'service_core.group'
 
+/** Others get the keys of members, and `users_obj` is null. */
+const seesMembers = 'view_user'
+
 /** The policies of `rights/policies.ts`, as the API description words them. */
 const toGrant = [
-  { permission: 'add_user_to_group', when: 'to add members; the caller must hold all rights of the group' },
-  { permission: 'assign_role', when: 'to add or remove roles; the caller must hold all permissions of an added role' },
+  { permission: 'add_user_to_group', when: 'to add members' },
+  { permission: 'assign_role', when: 'to give roles, or to set a parent that has roles' },
   { permission: 'enable_group_superuser', when: 'to set `is_superuser`, or to put it below a group that has it' },
 ] as const
 const toChange = [
+  { permission: 'add_user_to_group', when: 'to add or remove members, or to move a branch that has members' },
+  { permission: 'assign_role', when: 'to give or remove roles, or to move from or to a parent that has roles' },
+  { permission: 'enable_group_superuser', when: 'to set `is_superuser`, or to put it below a group that has it' },
   {
     permission: 'disable_group_superuser',
     when: 'to unset `is_superuser`, or to take it from below a group that has it',
   },
-  { permission: 'superuser', when: 'to make superusers of members that it has' },
+  { permission: 'superuser', when: 'to make superusers of members, or to take superuser rights from them' },
 ] as const
+const toSee = { permission: seesMembers, when: 'to get `users_obj`, which else is null' } as const
+
+const grantNote = `The caller must hold everything that the group grants to the members that it adds, inherited rights too, and
+everything that these users hold.`
+const changeNote = `To add, remove or move members, or to remove roles, the flag or the parent, the caller must hold everything
+that the group grants, inherited rights too, and everything that the users hold whom it adds, removes or moves. To rename a
+group that grants anything, it must hold that too: documents find the group by its name.`
 
 /** For the types and the description: answers are not validated. */
 const full: z.ZodType<Group> = groupView.schema
@@ -35,7 +48,8 @@ const full: z.ZodType<Group> = groupView.schema
 export function groupRoutes(app: Api, db: Db, engine: Engine): void {
   const save = async (actor: Actor, request: Omit<Write, 'model'>): Promise<Group> => {
     const uidOf = await readUidOf(db)
-    return write(db, engine, actor, { model, ...request }, (tx, pk) => readGroup(tx, String(pk), uidOf))
+    const reading = { uidOf, related: allows(actor, seesMembers) }
+    return write(db, engine, actor, { model, ...request }, (tx, pk) => readGroup(tx, String(pk), reading))
   }
 
   list(app, db, {
@@ -54,7 +68,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       members_by_username: filter.membersByUsername,
       name: filter.equals('name'),
     },
-    include: 'include_users',
+    include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },
   })
 
   app.post(
@@ -63,9 +77,9 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'add_group',
         reportsTextErrors: true,
-        document: { body: () => writable(engine.registry, model, 'create'), alsoNeeds: toGrant },
+        document: { body: () => writable(engine.registry, model, 'create'), alsoNeeds: [...toGrant, toSee] },
       },
-      schema: { summary: 'Create a group', body: z.unknown(), response: { 201: full } },
+      schema: { summary: 'Create a group', description: grantNote, body: z.unknown(), response: { 201: full } },
     },
     async ({ actor, body: fields, textErrors, id: requestId }, reply) => {
       return reply.code(201).send(await save(actor, { mode: { create: true }, fields, textErrors, requestId }))
@@ -78,10 +92,11 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'change_group',
         reportsTextErrors: true,
-        document: { body: () => writable(engine.registry, model, 'change'), alsoNeeds: [...toGrant, ...toChange] },
+        document: { body: () => writable(engine.registry, model, 'change'), alsoNeeds: [...toChange, toSee] },
       },
       schema: {
         summary: 'Change a group',
+        description: changeNote,
         params: z.object({ group_uuid: z.guid() }),
         body: z.unknown(),
         response: { 200: full },

@@ -41,6 +41,6 @@ export function userRoutes(app: Api, db: Db): void {
       username: filter.equals('username'),
       uuid: filter.hasUuid('uuid'),
     },
-    include: 'include_groups',
+    include: { parameter: 'include_groups' },
   })
 }

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
-import { type Access, type Actor, allows } from '../permissions.ts'
+import type { Need } from '../http/documented.ts'
+import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading, View } from '../views/view.ts'
 import { checkList } from './check.ts'
@@ -22,8 +23,16 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
   /** For the description: which field of a related object an order compares. */
   readonly compared?: Readonly<Record<string, string>>
   readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
-  /** The parameter that leaves related objects out, such as `include_groups`. */
-  readonly include?: string
+  readonly include?: Include
+}
+
+/** Related objects that a caller may leave out. */
+type Include = {
+  /** Such as `include_groups`. */
+  readonly parameter: string
+  /** A caller without this permission does not get `field`. */
+  readonly permission?: Permission
+  readonly field?: string
 }
 
 /**
@@ -44,7 +53,7 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
   app.get(spec.path, { config, schema }, async (request, reply) => {
     const { query, actor } = request
     const asked = askedOf(spec, query, actor)
-    const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query) }
+    const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor) }
     reply.type('application/json; charset=utf-8')
     return pageText(
       (page) => writePage(page, db, spec, asked, reading),
@@ -60,21 +69,28 @@ const fieldsOf = ({ order, filters, own, always }: ListSpec): string[] =>
     ...[own?.field, always],
   ].filter((field) => field !== undefined)
 
-const alsoNeedsOf = ({ own }: ListSpec) =>
-  own?.unless === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]
+const alsoNeedsOf = ({ own, include }: ListSpec): Need[] => [
+  ...(own?.unless === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]),
+  ...(include?.permission === undefined
+    ? []
+    : [{ permission: include.permission, when: `to get \`${include.field}\`, which else is null` }]),
+]
 
 function parametersOf(spec: ListSpec) {
   const { filters, include } = spec
   return z.strictObject({
     ...pageParameters(spec),
     ...Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()])),
-    ...(include !== undefined && { [include]: queryBoolean.default(true) }),
+    ...(include !== undefined && { [include.parameter]: queryBoolean.default(true) }),
   })
 }
 
 type Query = Readonly<Record<string, unknown>> & z.output<ReturnType<typeof parametersOf>>
 
-const isIncluded = ({ include }: ListSpec, query: Query): boolean => include === undefined || query[include] === true
+function isIncluded({ include }: ListSpec, query: Query, actor: Actor): boolean {
+  if (include === undefined) return true
+  return query[include.parameter] === true && (include.permission === undefined || allows(actor, include.permission))
+}
 
 function askedOf({ filters, own, defaultOrder }: ListSpec, query: Query, actor: Actor): Asked {
   const { page, page_size, search: terms, ordering } = query

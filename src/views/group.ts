@@ -22,7 +22,7 @@ const roleReference = z.object({ pk: z.guid(), name: z.string() })
 
 const schema = groupSummary.extend({
   users: z.array(z.int()),
-  users_obj: z.array(userBrief).nullable(),
+  users_obj: z.array(userBrief).nullable().meta({ description: 'null for a caller without `view_user`.' }),
   roles: z.array(z.guid()),
   roles_obj: z.array(roleReference),
 })
@@ -147,8 +147,12 @@ async function* streamBriefs(tx: Tx, pk: string, uidOf: UidOf): AsyncGenerator<U
 export const groupView = { model: 'Group', schema, read } satisfies View<'Group'>
 
 /** One group as its writer sees it, read whole: it is answered after the transaction. */
-export async function readGroup(tx: Tx, pk: string, uidOf: UidOf): Promise<Group> {
+export async function readGroup(tx: Tx, pk: string, { uidOf, related }: Reading): Promise<Group> {
   const row = await tx.group.findUniqueOrThrow({ where: { pk }, select: groupSelect, relationLoadStrategy: 'join' })
+  if (!related) {
+    const users = (await Array.fromAsync(streamKeys(tx, pk, maxMembers.keys))).flat()
+    return toGroup(row, { users, users_obj: null })
+  }
   const members = (await Array.fromAsync(streamBriefs(tx, pk, uidOf))).flat()
   return toGroup(row, { users: members.map((user) => user.pk), users_obj: members })
 }

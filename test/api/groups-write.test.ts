@@ -72,6 +72,34 @@ describe('who may', () => {
     expect((await post(bea, path, { name: `${name} 2`, users: [bea.pk] })).status).toBe(403)
   })
 
+  test('see members in answers: a caller without view_user gets their keys only', async () => {
+    const bob = await make.user()
+    const permissions = ['view_group', 'add_group', 'change_group', 'add_user_to_group']
+    const [ada, bea] = [
+      await make.user({ permissions }),
+      await make.user({ permissions: [...permissions, 'view_user'] }),
+    ]
+    for (const [caller, shown] of [
+      [ada, null],
+      [bea, [expect.objectContaining({ pk: bob.pk, username: bob.username })]],
+    ] as const) {
+      const expected = { users: [bob.pk], users_obj: shown }
+      const made = await post(caller, path, { name: `${name} ${caller.pk}`, users: [bob.pk] })
+      expect(made).toMatchObject({ status: 201, json: expected })
+      const { pk } = made.json as { pk: string }
+      expect(await patch(caller, `${path}${pk}/`, { attributes: { a: 1 } })).toMatchObject({
+        status: 200,
+        json: expected,
+      })
+      const query = `?name=${encodeURIComponent(`${name} ${caller.pk}`)}`
+      for (const include of ['', '&include_users=true'])
+        expect((await caller.get(`${path}${query}${include}`)).json).toMatchObject({ results: [expected] })
+      expect((await caller.get(`${path}${query}&include_users=false`)).json).toMatchObject({
+        results: [{ users: [bob.pk], users_obj: null }],
+      })
+    }
+  })
+
   test('not without a token', async () => {
     expect((await post(there.as('x'), path, { name })).status).toBe(401)
   })

@@ -81,14 +81,16 @@ test('names what some requests of an operation need', () => {
   expect(namesOf('core_tokens_view_key_retrieve')).toEqual(['view_token_key'])
   expect(namesOf('core_user_consent_list')).toEqual(['view_userconsent'])
   expect(find('core_user_consent_list').description).toContain("`view_userconsent`: to see others' rows")
-  expect(namesOf('core_groups_create')).toEqual(['add_user_to_group', 'assign_role', 'enable_group_superuser'])
+  expect(namesOf('core_groups_list')).toEqual(['view_user'])
+  const granting = ['add_user_to_group', 'assign_role', 'enable_group_superuser']
+  expect(namesOf('core_groups_create')).toEqual([...granting, 'view_user'])
   expect(namesOf('core_groups_partial_update')).toEqual([
-    'add_user_to_group',
-    'assign_role',
-    'enable_group_superuser',
+    ...granting,
     'disable_group_superuser',
     'superuser',
+    'view_user',
   ])
+  expect(find('core_groups_partial_update').description).toContain('it must hold that too: documents find the group by its name')
   const kinds = namesOf('core_transactional_applications_update')
   expect(kinds).toHaveLength(18)
   expect(kinds).toEqual(expect.arrayContaining(['add_oauth2provider', 'change_oauth2provider']))
