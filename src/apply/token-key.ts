@@ -6,7 +6,7 @@ import type { Keyring } from '../db/seal.ts'
 import { Problem } from '../errors.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
-import { holdsAllOf } from '../rights/policy.ts'
+import { creatorOf, holdsAllOf } from '../rights/policy.ts'
 import { audit } from './audit.ts'
 
 /** Finding a token by its identifier, and the one view of a new token's secret. */
@@ -65,7 +65,7 @@ export function viewKey(
     refuseImpersonator(actor, 'view_token_key')
     return withEngine(tx, async (engineTx) => {
       if (!(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound()
-      const key = await takeKey(tx, keyring, token.pk)
+      const key = await takeKey(tx, keyring, actor, token)
       const action = 'view_key'
       const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [] }] as const
       audit(engineTx, { actor, action, changes, requestId })
@@ -74,17 +74,24 @@ export function viewKey(
   })
 }
 
-const sealedRow = z.object({ sealed: z.string(), isFresh: z.boolean() })
+const sealedRow = z.object({ sealed: z.string(), isFresh: z.boolean(), ceiling: z.array(z.string()).nullable() })
 
-/** The row lock makes sure that of two callers at the same time only one gets the key. */
-async function takeKey(tx: Tx, keyring: Keyring, pk: string): Promise<string> {
+/**
+ * The row lock makes sure that of two callers at the same time only one gets the key. In the hands of another user than
+ * its owner, the token carries no more than that user's rights of this moment (docs/adr/0031-tokens-carry-a-ceiling.md).
+ */
+async function takeKey(tx: Tx, keyring: Keyring, actor: Actor, { pk, userPk }: Found): Promise<string> {
   const [row] = await query(tx, sealedRow, {
-    text: `SELECT sealed_key AS sealed, created_at > now() - interval '24 hours' AS "isFresh"
+    text: `SELECT sealed_key AS sealed, created_at > now() - interval '24 hours' AS "isFresh", ceiling
       FROM tokens WHERE pk = $1::uuid AND sealed_key IS NOT NULL FOR UPDATE`,
     values: [pk],
   })
   if (row === undefined || !row.isFresh)
     throw new Problem('key_gone', 'The key was shown once, or is older than a day: create another token.')
-  await tx.token.update({ where: { pk }, data: { sealedKey: null }, select: { pk: true } })
+  const { self, permissions } = creatorOf(actor)
+  const isLimited = permissions !== null && userPk !== self
+  const ceiling = isLimited && permissions.filter((each) => row.ceiling?.includes(each) ?? true)
+  const data = { sealedKey: null, ...(ceiling && { ceiling }) }
+  await tx.token.update({ where: { pk }, data, select: { pk: true } })
   return keyring.open(row.sealed, { table: 'tokens', row: pk, column: 'sealed_key' })
 }

@@ -195,6 +195,28 @@ describe('its holder is not its owner', () => {
     expect((await owner.get(`${path}${other}/view_key/`)).status).toBe(200)
   })
 
+  test('a token whose key another user views carries no more than that user held then', async () => {
+    const [byOther, byOwner, bySuperuser] = [randomUUID(), randomUUID(), randomUUID()]
+    for (const name of [byOther, byOwner, bySuperuser]) await post(owner, path, { identifier: name })
+    const view = async (who: Asker, name: string) =>
+      ((await who.get(`${path}${name}/view_key/`)).json as { key: string }).key
+    const other = there.as(await view(await there.make.user({ permissions: ['view_token_key', 'view_user'] }), byOther))
+    await view(owner, byOwner)
+    await view(there.admin, bySuperuser)
+    expect([await ceilingOf(byOther), await ceilingOf(byOwner), await ceilingOf(bySuperuser)]).toEqual([
+      ['view_token_key', 'view_user'],
+      null,
+      null,
+    ])
+    await promote(owner)
+    expect(await permissions(other)).toEqual(['view_token_key', 'view_user'])
+    const twice = randomUUID()
+    const cyd = await there.make.user()
+    await post(creator, path, { identifier: twice, user: cyd.pk })
+    await view(await there.make.user({ permissions: ['view_token_key', 'view_user', 'view_group'] }), twice)
+    expect(await ceilingOf(twice)).toEqual(['view_token_key', 'view_user'])
+  })
+
   test('the key of a new token is not shown to its creator when its user has gained more', async () => {
     const late = randomUUID()
     await post(creator, path, { identifier: late, user: owner.pk })
