@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { parseSent, readDocument } from '../document/yaml.ts'
+import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { applyAnswer, applyDocument, applyQuery, serveApply } from '../http/apply-answer.ts'
-import { readConditions, withOwnerOf } from '../http/apply-conditions.ts'
+import { readConditions } from '../http/apply-conditions.ts'
 import { acceptYaml } from '../http/body.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
@@ -36,12 +37,13 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
       async (request, reply) => {
         const read = () => {
           const { body, headers } = request
-          const asked = readConditions(headers)
           const blueprint = typeof body === 'string' ? parseSent(body) : readDocument(body)
+          const errors = new ErrorList()
+          const conditions = { ...readConditions(headers, errors, blueprint), expectedKeys: {} }
+          const { steps, errors: found } = compile(blueprint, submitter.engine.registry)
           const title = `apply blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
-          const conditions = { ...withOwnerOf(blueprint, asked), expectedKeys: {} }
           const submission = { blueprint, conditions, title, kind: 'blueprint', slug: null }
-          return { plan: compile(blueprint, submitter.engine.registry), submission }
+          return { plan: { steps, errors: errors.include([found]) }, submission }
         }
         return serveApply({ submitter, metrics }, request, reply, { kind: 'blueprint', read })
       },

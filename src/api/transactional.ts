@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ErrorList } from '../errors.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { applyAnswer, applyDocument, applyQuery, serveApply } from '../http/apply-answer.ts'
@@ -52,7 +53,8 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       const read = () => {
         if (kind !== undefined && !mayWrite(actor, kind))
           throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
-        const { plan, ...submission } = toBlueprint(body, registry, readConditions(headers), textErrors)
+        const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
+        const { plan, ...submission } = toBlueprint(body, registry, readConditions(headers, errors), errors)
         return { plan, submission }
       }
       return serveApply({ submitter, metrics }, request, reply, { kind: kind?.provider.kind, read })

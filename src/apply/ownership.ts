@@ -39,18 +39,23 @@ export function ownershipOf(finding: Finding, { pk }: Pick<Actor, 'pk'>, conditi
     const isNoted = owner === null && createdBy !== null && !isMaker && action !== 'leave'
     return isNoted ? { conflict: null, note: `${what} was made by ${made}` } : mine
   }
-  const belongs = label === null ? 'it has no owner now' : `it belongs to owner ${JSON.stringify(label)} now`
-  if (owner === null && isMaker) return changed(finding, label, `${what} had no owner: ${belongs}`)
-  const held = owner === null ? `has no owner, and was made by ${made}` : `belongs to owner ${JSON.stringify(owner)}`
+  const now = label === null ? 'it has no owner now' : `it belongs to owner ${JSON.stringify(label)} now`
+  if (owner === null && isMaker)
+    return action === 'delete' ? mine : { conflict: null, becomes: label, note: `${what} had no owner: ${now}` }
+  const had = whose({ owner, made }, false)
   if (conditions.allow.takeover)
-    return changed(finding, label, `${what} ${owner === null ? held : `${held} (made by ${made})`}: ${belongs}`)
-  const asked = label === null ? 'and the request names no owner' : `not to owner ${JSON.stringify(label)}`
-  return { conflict: `${what} ${owner === null ? held : `${held} (made by ${made}), ${asked}`}` }
+    return action === 'delete'
+      ? { conflict: null, note: `${what} ${had}` }
+      : { conflict: null, becomes: label, note: `${what} ${had}: ${now}` }
+  const asked = label === null ? 'the request names no owner' : `the request names owner ${JSON.stringify(label)}`
+  const has = whose({ owner, made }, true)
+  return { conflict: owner === null ? `${what} ${has}` : `${what} ${has}, and ${asked}` }
 }
 
-/** A deleted row gets no label. */
-function changed({ action }: Finding, becomes: string | null, note: string): Ownership {
-  return action === 'delete' ? mine : { conflict: null, becomes, note }
+function whose({ owner, made }: Pick<Origin, 'owner' | 'made'>, isNow: boolean): string {
+  return owner === null
+    ? `${isNow ? 'has' : 'had'} no owner, and was made by ${made}`
+    : `${isNow ? 'belongs' : 'belonged'} to owner ${JSON.stringify(owner)} (made by ${made})`
 }
 
 function originOf({ owner, created_by, created_by_name, created_at }: Row): Origin {

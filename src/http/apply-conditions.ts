@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import { ErrorList } from '../errors.ts'
+import type { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
 import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
@@ -32,32 +32,23 @@ export const conditionHeaders = z.object({
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /**
- * @throws {Problem} `invalid`, with the errors of all headers
+ * @param document its own owner, when it names one
+ * @param errors those of the headers are added, to be reported with those of the body
  */
-export function readConditions(headers: Headers): RequestConditions {
-  const errors = new ErrorList()
+export function readConditions(
+  headers: Headers,
+  errors: ErrorList,
+  { owner: documentOwner }: { readonly owner?: string } = {},
+): RequestConditions {
   refuseUnknown(headers, errors)
-  const conditions = {
+  const owner = readOwner(headers['gatewright-owner'], errors)
+  if (owner !== null && documentOwner !== undefined && owner !== documentOwner)
+    errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
+  return {
     createOnly: readCreateOnly(headers['if-none-match'], errors),
-    owner: readOwner(headers['gatewright-owner'], errors),
+    owner: owner ?? documentOwner ?? null,
     allow: readAllowed(headers['gatewright-allow'], errors),
   }
-  errors.throwIfAny()
-  return conditions
-}
-
-/** @throws {Problem} `invalid` when the header and the document name different owners */
-export function withOwnerOf(
-  { owner: documentOwner }: { readonly owner?: string },
-  conditions: RequestConditions,
-): RequestConditions {
-  const { owner } = conditions
-  if (owner !== null && documentOwner !== undefined && owner !== documentOwner) {
-    const errors = new ErrorList()
-    errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
-    errors.throwIfAny()
-  }
-  return { ...conditions, owner: owner ?? documentOwner ?? null }
 }
 
 /** A mistyped header would apply without its condition. */

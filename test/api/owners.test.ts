@@ -66,7 +66,7 @@ describe('an apply under an owner', () => {
 
   test('that finds an object of another owner is a 409 with owner, creator and date', async () => {
     await put(amira, { owner: 'team-a' })
-    const made = `belongs to owner "team-a" (made by "${amira.username}" on ${today()}), not to owner "team-b". Gatewright-Allow: takeover applies it all the same.`
+    const made = `belongs to owner "team-a" (made by "${amira.username}" on ${today()}), and the request names owner "team-b". Gatewright-Allow: takeover applies it all the same.`
     expect(await refused(bo, { owner: 'team-b' })).toBe(
       names()
         .map((what) => `${what} ${made}`)
@@ -119,7 +119,7 @@ describe('Gatewright-Allow: takeover', () => {
   test('makes an object of another owner the own, and keeps its creator', async () => {
     await put(amira, { owner: 'team-a' })
     const answer = await put(bo, { owner: 'team-b', allow: 'takeover' }, { group: 'New' })
-    const was = `belongs to owner "team-a" (made by "${amira.username}" on ${today()}): it belongs to owner "team-b" now`
+    const was = `belonged to owner "team-a" (made by "${amira.username}" on ${today()}): it belongs to owner "team-b" now`
     const [provider, app] = names()
     expect(logsOf(answer)).toEqual([
       `${provider} unchanged`,
@@ -198,8 +198,8 @@ describe('what an owner is', () => {
     })
   })
 
-  test('an unknown word of Gatewright-Allow and an unknown header are a 400, with the nearest known', async () => {
-    const body = await named('oauth2', name)
+  test('an unknown word of Gatewright-Allow and an unknown header are a 400, with all other errors', async () => {
+    const body = await named('oauth2', name, { app: { nme: 'x' } })
     const headers = { 'gatewright-allow': 'grants, take-over', 'gatewright-ovner': 'team-a', 'if-none-match': 'x' }
     expect(await amira.put(applyPath, body, { headers })).toMatchObject({
       status: 400,
@@ -207,6 +207,7 @@ describe('what an owner is', () => {
         code: 'invalid',
         'If-None-Match': [expect.any(String)],
         'Gatewright-Allow': ['"take-over": Unknown word. Did you mean takeover? It takes takeover, grants.'],
+        app: { nme: ['Unknown field. Did you mean name?'] },
         'gatewright-ovner': ['Unknown header. Did you mean gatewright-owner?'],
       },
     })
@@ -257,6 +258,9 @@ describe('the owner of a blueprint', () => {
       logsOf(
         await there.admin.put('/api/v3/blueprints/', gone('absent'), { headers: { 'gatewright-allow': 'takeover' } }),
       ),
-    ).toEqual([expect.stringContaining(`application "${name}" deleted`)])
+    ).toEqual([
+      expect.stringContaining(`application "${name}" deleted`),
+      `application "${name}" belonged to owner "team-a" (made by "admin" on ${today()})`,
+    ])
   })
 })

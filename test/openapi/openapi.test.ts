@@ -90,7 +90,9 @@ test('names what some requests of an operation need', () => {
     'superuser',
     'view_user',
   ])
-  expect(find('core_groups_partial_update').description).toContain('it must hold that too: documents find the group by its name')
+  expect(find('core_groups_partial_update').description).toContain(
+    'it must hold that too: documents find the group by its name',
+  )
   const kinds = namesOf('core_transactional_applications_update')
   expect(kinds).toHaveLength(18)
   expect(kinds).toEqual(expect.arrayContaining(['add_oauth2provider', 'change_oauth2provider']))
