@@ -6,12 +6,12 @@ import { inTime } from '../db/in-time.ts'
 const pathOf = (url: string): string => url.split('?', 1).join('').slice(0, 500)
 
 /**
- * Writes an audit row for each read while impersonating, before anything is read: who looks through another user's eyes
- * leaves a trace. Writes have their own audit rows.
+ * Writes an audit row for each read while impersonating, before the answer is sent: who looks through another user's
+ * eyes leaves a trace. Writes have their own audit rows, and so has the view of a token's key.
  */
 export function auditImpersonatedReads(app: FastifyInstance, db: Db): void {
-  app.addHook('onRequest', async ({ method, url, actor, id }) => {
-    if (actor?.impersonator === undefined || (method !== 'GET' && method !== 'HEAD')) return
+  app.addHook('onSend', async ({ method, url, actor, id }, { statusCode }) => {
+    if (actor?.impersonator === undefined || statusCode >= 400 || (method !== 'GET' && method !== 'HEAD')) return
     const { pk, username, impersonator } = actor
     await inTime(
       db.auditRow.create({

@@ -108,7 +108,7 @@ const selfOf = ({ pk, impersonator, ceiling }: Actor): number | null =>
   impersonator === undefined && ceiling === undefined ? pk : null
 
 /** Who creates the rows that the actor writes. While impersonating, it holds only what both users hold. */
-function creatorOf(actor: Actor): Creator {
+export function creatorOf(actor: Actor): Creator {
   const { pk, permissions, impersonator } = actor
   const held = impersonator === undefined || impersonator.isSuperuser ? permissions : impersonator.permissions
   return {

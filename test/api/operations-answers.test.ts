@@ -1,0 +1,215 @@
+import { beforeAll, describe, expect } from 'vitest'
+import { transaction } from '../../src/db/client.ts'
+import { jobId } from '../../src/queue/define.ts'
+import { enqueue } from '../../src/queue/enqueue.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { lockedOut } from '../support/locked-out.ts'
+import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
+import { run, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+
+/** docs/operations.md on answers and on jobs, held against the running system. */
+
+let there: Installation
+let make: ReturnType<typeof statesOf>
+beforeAll(async () => {
+  there = await installation({ applyWaitMs: 4_000 })
+  make = statesOf(there)
+})
+
+const shows = claimsOf(
+  [
+    'A pipeline got 503 `cancelled`',
+    'A pipeline got 202 `outcome_unknown`',
+    "The dashboard's failed list is not empty",
+  ],
+  // Advice.
+  ['Send it again.'],
+)
+
+describe('A pipeline got 503 `cancelled`', () => {
+  shows(
+    [
+      'It certainly was not applied.',
+      'Either the queue was away or paused, no worker took the run within `APPLY_WAIT_MS`, or the database crashed and lost it.',
+    ],
+    async () => {
+      const away = await installation({ workers: 'none' })
+      await away.queue.close()
+      const late = await installation({ workers: 'none', applyWaitMs: 100 })
+      for (const [service, why] of [
+        [away, 'the queue is away'],
+        [late, 'no worker took it within 0.1 s'],
+      ] as const) {
+        const detail = expect.stringContaining(why)
+        expect(await put(service, 'not-applied')).toMatchObject({ status: 503, json: { code: 'cancelled', detail } })
+        expect(await runOf(service, 'not-applied')).toMatchObject({ state: 'cancelled' })
+        expect(await isThere(service, 'not-applied')).toBe(false)
+      }
+      const { id, answer } = await make.vanished('lost')
+      const detail = expect.stringContaining('the database crashed and lost it')
+      expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail } })
+      expect(await endedJob(there, id)).toMatchObject({ state: 'failed' })
+      expect(await isThere(there, 'lost')).toBe(false)
+    },
+  )
+
+  shows(
+    ['A PUT that got 503 `unavailable` was not applied either: the database was away, or too many runs were waiting.'],
+    async () => {
+      const service = await installation({ workers: 'none', applyWaitMs: 100 })
+      await transaction(service.db, async (tx) => {
+        await run(tx, sql`LOCK TABLE providers IN ACCESS EXCLUSIVE MODE`)
+        expect(await put(service, 'no-database')).toMatchObject({ status: 503, json: { code: 'unavailable' } })
+      })
+      await run(
+        service.db,
+        sql`INSERT INTO runs (id, title, kind, request_id, blueprint)
+          SELECT gen_random_uuid(), 'apply radius many', 'radius', 'many', '' FROM generate_series(1, 2000)`,
+      )
+      const crowded = await until(
+        async () => {
+          const answer = await put(service, 'crowded')
+          return (answer.json as { code: string }).code === 'unavailable' ? answer : null
+        },
+        { what: 'too many runs to be noticed' },
+      )
+      expect(crowded).toMatchObject({ status: 503, json: { detail: expect.stringContaining('are waiting') } })
+      expect([await isThere(service, 'no-database'), await isThere(service, 'crowded')]).toEqual([false, false])
+    },
+  )
+})
+
+describe('A pipeline got 202 `outcome_unknown`', () => {
+  shows(
+    [
+      'A worker had the run and did not finish in time, or the database went away in the middle.',
+      '`Location` names the run.',
+      'Read it until its state is `done`, `failed` or `cancelled`.',
+      'Sending the same body again is always safe.',
+    ],
+    async () => {
+      const release = there.hold()
+      const sending = put(there, 'locked')
+      await there.queued(1)
+      const answer = await transaction(there.db, async (tx) => {
+        await lockRunOf(tx, 'locked')
+        release()
+        return sending
+      })
+      const { id } = await runOf(there, 'locked')
+      const location = `/api/v3/blueprints/runs/${id}/`
+      expect(answer).toMatchObject({ status: 202, headers: { location }, json: { code: 'outcome_unknown' } })
+      const state = async () => ((await there.admin.get(location)).json as { state: string }).state
+      await until(async () => (await state()) === 'done', { what: 'the run to be done', withinMs: 15_000 })
+      expect(await isThere(there, 'locked')).toBe(true)
+      expect(await put(there, 'locked')).toMatchObject({ status: 200, json: { applied: true } })
+      expect(await there.db.application.count({ where: { slug: 'locked' } })).toBe(1)
+    },
+  )
+
+  shows(['If it is a 404 once the database is back, the crash lost the run, and nothing was applied.'], async () => {
+    const { id } = await make.vanished('lost-later')
+    expect(await there.admin.get(`/api/v3/blueprints/runs/${id}/`)).toMatchObject({ status: 404 })
+    await endedJob(there, id)
+    expect(await isThere(there, 'lost-later')).toBe(false)
+  })
+})
+
+describe("The dashboard's failed list is not empty", () => {
+  shows(
+    [
+      'A job ends when its run has ended, and shows the outcome of the run.',
+      'A run that is `done` completes its job, a refusal (a taken name, a missing permission) too.',
+      'completed | `run`, `state`, `applied`, `reason` and `logs` of its run, as its result',
+      "The job's log has the address of the run in the API.",
+    ],
+    async () => {
+      await put(there, 'completed')
+      await make.refused('completed-refused')
+      for (const slug of ['completed', 'completed-refused']) {
+        const { id, state, applied, reason, logs } = await runOf(there, slug)
+        const address = `/api/v3/blueprints/runs/${id}/`
+        expect(await endedJob(there, id)).toMatchObject({
+          ...{ state: 'completed', result: { run: address, state, applied, reason, logs } },
+          log: expect.stringContaining(address),
+        })
+      }
+    },
+  )
+
+  shows(
+    [
+      'A job fails when its run is `failed`, `cancelled` or vanished.',
+      'failed | the state, the reason and the sentences of its run',
+      'Nothing of such a run was applied.',
+    ],
+    async () => {
+      const { broken: bug, exhausted, cancelled: late, vanished: lost } = make
+      const jobs = { bug, exhausted, late, lost }
+      const shown = {
+        bug: /^failed, server_error: rolled back: /,
+        exhausted: /^failed, unavailable: not applied: enqueued 5 times/,
+        late: /^cancelled: not applied: no worker took it in time/,
+        lost: /^vanished: there is no such run/,
+      }
+      for (const [name, end] of Object.entries(jobs)) {
+        const { id } = await end(`red-${name}`)
+        const failure = expect.stringMatching(shown[name as keyof typeof shown])
+        expect(await endedJob(there, id)).toMatchObject({ state: 'failed', failure })
+        expect([name, await isThere(there, `red-${name}`)]).toEqual([name, false])
+      }
+    },
+  )
+
+  shows(
+    [
+      'delayed | an attempt came to nothing, because of a lock or a lost connection. It is taken again every 5 s until its run has ended',
+      'A run with several attempts has several jobs, and all of them show the same outcome.',
+    ],
+    async () => {
+      const letIn = await lockedOut(there.db)
+      void put(there, 'locked-out').catch(() => {})
+      await until(async () => (await there.db.run.count({ where: { slug: 'locked-out' } })) > 0, { what: 'the run' })
+      const { id } = await runOf(there, 'locked-out')
+      const delayed = async () => (await there.queue.getJobState(jobId(id, 1))) === 'delayed'
+      await until(delayed, { what: 'the job to be delayed' })
+      await until(async () => (await runOf(there, 'locked-out')).state === 'cancelled', {
+        what: 'the run to be cancelled',
+      })
+      await letIn()
+      await there.db.run.update({ where: { id }, data: { attempts: 2 } })
+      await enqueue(there.queue, { id, title: 'again' }, 3)
+      const [first, third] = [await endedJob(there, id), await endedJob(there, id, 3)]
+      expect(first).toMatchObject({ state: 'failed', failure: 'cancelled: not applied: no worker took it in time' })
+      expect(third).toMatchObject({ state: first.state, failure: first.failure })
+    },
+  )
+
+  shows(
+    [
+      'Each job has a link "Run" to the page of its run, for users with `view_run` and for its submitter.',
+      'The board itself has no actions.',
+      'Users with `manage_queue` pause the queue, resume it and clear the failed list at `/admin/queues/manage/`.',
+      'Clearing removes the jobs, and their runs stay as they are.',
+      'Each of these acts has an audit row.',
+    ],
+    async () => {
+      await make.cancelled('to-clear')
+      await endedJob(there, (await runOf(there, 'to-clear')).id)
+      const { username, act, get } = await operatorOf(there)
+      const [queue] = (await get('/admin/queues/api/queues?activeQueue=apply&status=failed')).json().queues
+      expect(queue.readOnlyMode).toBe(true)
+      for (const { externalUrl } of queue.jobs) expect(externalUrl).toMatchObject({ displayText: 'Run' })
+      const { id } = await runOf(there, 'to-clear')
+      expect((await get(`/admin/queues/runs/${id}/`)).statusCode).toBe(200)
+
+      const before = await there.db.run.findMany({ orderBy: { id: 'asc' } })
+      for (const name of ['pause', 'resume', 'clear']) await act(name)
+      expect(await there.queue.getJobCounts('failed')).toEqual({ failed: 0 })
+      expect(await there.db.run.findMany({ orderBy: { id: 'asc' } })).toEqual(before)
+      const audited = await there.db.auditRow.findMany({ where: { actorName: username }, orderBy: { pk: 'asc' } })
+      expect(audited.map(({ action }) => action)).toEqual(['pause_queue', 'resume_queue', 'clear_failed_jobs'])
+    },
+  )
+})

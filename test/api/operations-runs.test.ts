@@ -1,0 +1,163 @@
+import { beforeAll, describe, expect } from 'vitest'
+import { transaction } from '../../src/db/client.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { lockedOut } from '../support/locked-out.ts'
+import { claimsOf, endedJob, isThere, lockRunOf, operatorOf, put, runOf, statesOf } from '../support/operations.ts'
+import { until } from '../support/until.ts'
+
+/** docs/operations.md on a paused queue and on runs, held against the running system. */
+
+let there: Installation
+let make: ReturnType<typeof statesOf>
+beforeAll(async () => {
+  there = await installation({ applyWaitMs: 4_000 })
+  make = statesOf(there)
+})
+
+const shows = claimsOf(
+  ['The queue is paused', 'A run failed: whose was it?'],
+  [
+    // Advice.
+    'To keep them private, block `/-/` at the proxy.',
+    'List the runs, the newest first, with a token that has `view_run`:',
+  ],
+)
+
+const listed = async (slug: string) => {
+  const { json } = await there.admin.get(`/api/v3/blueprints/runs/?slug=${slug}`)
+  return (json as { results: Record<string, unknown>[] }).results[0]
+}
+
+describe('The queue is paused', () => {
+  const ready = async () => (await there.app.inject('/-/health/ready/')).json()
+
+  shows(
+    [
+      "`GET /-/health/ready/` is 503 and says so at once, with the operator's name and the time of the pause.",
+      'So do the dashboard and the 503 of each apply.',
+      'While the queue is paused, no worker takes a job, and PUTs get 503 `cancelled` after `APPLY_WAIT_MS`.',
+      'Resume it on the dashboard, at `/admin/queues/manage/`.',
+      'Runs that still wait are applied then.',
+      'Runs that were cancelled meanwhile are not applied.',
+      'The names are shown to anyone who can reach `/-/`.',
+    ],
+    async () => {
+      const { username, act, get } = await operatorOf(there)
+      await act('pause')
+      const { body: page } = await get('/admin/queues/manage/')
+      const { pausedAt } = await there.db.queuePause.findFirstOrThrow()
+      const said = `by ${username} since ${pausedAt.toISOString()}`
+      expect(page).toContain(said)
+      expect((await ready()).checks.worker).toMatchObject({ ok: false, detail: expect.stringContaining(said) })
+      const from = performance.now()
+      const answer = await put(there, 'paused-too-long')
+      expect(performance.now() - from).toBeGreaterThan(3_900)
+      expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail: expect.stringContaining(said) } })
+      const waiting = put(there, 'paused-a-moment')
+      await there.queued(1)
+      await act('resume')
+      expect(await waiting).toMatchObject({ status: 200 })
+      expect([await isThere(there, 'paused-too-long'), await isThere(there, 'paused-a-moment')]).toEqual([false, true])
+      expect(await endedJob(there, (await runOf(there, 'paused-too-long')).id)).toMatchObject({ state: 'failed' })
+      expect(await isThere(there, 'paused-too-long')).toBe(false)
+    },
+  )
+
+  shows(['A queue that was paused by other means than the dashboard says that instead of a name.'], async () => {
+    await there.queue.pause()
+    expect((await ready()).checks.worker.detail).toContain('by other means than the dashboard')
+    await there.queue.resume()
+  })
+})
+
+describe('A run failed: whose was it?', () => {
+  shows(
+    [
+      '`submitter_name`, `kind`, `slug`, `request_id` | who sent what, and in which request',
+      '`applied`, `reason`, `logs` | whether it was applied; if not, one word and the sentences',
+      '`queue_ms`, `work_ms` | milliseconds before a worker began, and in the worker',
+      '`done`, `applied: false` | refused; `logs` say why (a taken name, a missing permission) | The submitter fixes it.',
+      'Only `done` with `applied: true` changed anything.',
+    ],
+    async () => {
+      await put(there, 'listed')
+      const common = {
+        kind: 'radius',
+        request_id: expect.any(String),
+        queue_ms: expect.any(Number),
+        work_ms: expect.any(Number),
+      }
+      expect(await listed('listed')).toMatchObject({
+        ...{ ...common, submitter_name: 'admin', slug: 'listed', state: 'done', applied: true, reason: null },
+        logs: [expect.stringContaining('created'), expect.stringContaining('created')],
+      })
+      await make.refused('listed-refused')
+      expect(await listed('listed-refused')).toMatchObject({
+        ...{ ...common, state: 'done', applied: false, reason: 'permission_denied' },
+        logs: ['rolled back: the submitter is gone or no longer active'],
+      })
+      expect([await isThere(there, 'listed'), await isThere(there, 'listed-refused')]).toEqual([true, false])
+    },
+  )
+
+  shows(
+    [
+      '`state` | `queued`, `running` (a worker has it), `done`, `failed`, `cancelled`. The filter takes the stored ones: a running run is `queued` there',
+    ],
+    async () => {
+      const release = there.hold()
+      const sending = put(there, 'in-states')
+      await there.queued(1)
+      expect(await listed('in-states')).toMatchObject({ state: 'queued' })
+      await transaction(there.db, async (tx) => {
+        await lockRunOf(tx, 'in-states')
+        expect(await listed('in-states')).toMatchObject({ state: 'running' })
+        expect((await there.admin.get('/api/v3/blueprints/runs/?state=queued&slug=in-states')).json).toMatchObject({
+          results: [{ state: 'running' }],
+        })
+        expect((await there.admin.get('/api/v3/blueprints/runs/?state=running')).status).toBe(400)
+      })
+      release()
+      expect(await sending).toMatchObject({ status: 200 })
+      expect(await listed('in-states')).toMatchObject({ state: 'done' })
+    },
+  )
+
+  shows(
+    [
+      "`failed`, `server_error` | a bug or a broken database | Search the worker's log for the run's id.",
+      '`failed`, `unavailable` | enqueued five times, and no worker finished it | Find out why workers die. Then send it again.',
+      '`cancelled` | no worker took it in time, or the queue was away | Check workers and queue. Then send it again.',
+    ],
+    async () => {
+      const bug = await make.broken('bug')
+      expect(bug.answer.status).toBe(500)
+      expect(await listed('bug')).toMatchObject({ state: 'failed', reason: 'server_error', applied: false })
+      const lines = there.log.map((line) => JSON.parse(line)).filter((line) => line.run === bug.id)
+      expect(lines.some(({ err }) => err?.stack?.includes('sealed'))).toBe(true)
+      expect((await make.exhausted('exhausted')).answer.status).toBe(503)
+      expect(await listed('exhausted')).toMatchObject({ state: 'failed', reason: 'unavailable', attempts: 5 })
+      expect((await make.cancelled('too-late')).answer.status).toBe(503)
+      expect(await listed('too-late')).toMatchObject({ state: 'cancelled', reason: 'cancelled' })
+      for (const name of ['bug', 'exhausted', 'too-late'])
+        expect([name, await isThere(there, name)]).toEqual([name, false])
+      expect(await put(there, 'too-late')).toMatchObject({ status: 200, json: { applied: true } })
+    },
+  )
+
+  shows(
+    [
+      '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt came to nothing, or the queue lost the job',
+    ],
+    async () => {
+      const letIn = await lockedOut(there.db)
+      const sending = put(there, 'enqueued-again')
+      await until(async () => (await there.db.run.count({ where: { slug: 'enqueued-again', attempts: 2 } })) > 0, {
+        what: 'a second attempt',
+      })
+      await letIn()
+      expect(await sending).toMatchObject({ status: 200 })
+      expect(await listed('enqueued-again')).toMatchObject({ state: 'done', applied: true })
+    },
+  )
+})
