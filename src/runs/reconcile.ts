@@ -100,7 +100,8 @@ function overdue(db: Db): Promise<Overdue[]> {
       text: `SELECT id, title, attempts, request_id AS request,
           (SELECT username FROM users WHERE pk = submitter_pk) AS "user",
           options -> 'impersonator' ->> 'username' AS "realUser" FROM runs
-        WHERE state = 'queued' AND enqueued_at < now() - make_interval(secs => ($1::float8[])[least(attempts, cardinality($1::float8[]) - 1) + 1])
+        WHERE state = 'queued' AND enqueued_at < now() - make_interval(
+          secs => ($1::float8[])[greatest(0, least(attempts, cardinality($1::float8[]) - 1)) + 1])
         ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
       values: [patience, batch],
     })

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { keyring } from '../../src/db/seal.ts'
 import { parse } from '../../src/document/yaml.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { example, type Installation, installation, kinds, named } from '../support/installation.ts'
@@ -197,4 +198,17 @@ test('a run that a worker has locked is running, and one that no worker took is 
   release()
   expect((await answering).status).toBe(200)
   expect(await state()).toBe('done')
+})
+
+test('a run that was sealed under another SECRET_KEY is shown without its documents', async () => {
+  const path = await submitted(await withoutSecrets('resealed'))
+  const { id } = await there.db.run.findFirstOrThrow({ where: { slug: 'resealed' } })
+  const other = keyring('another secret key, of 32 characters or more')
+  const sealed = (column: 'blueprint' | 'generated') => other.seal('{}', { table: 'runs', row: id, column })
+  const data = { blueprint: sealed('blueprint'), generated: sealed('generated') }
+  await there.db.run.update({ where: { id }, data })
+  const run = await submitter.get(path)
+  expect(run.status).toBe(200)
+  expect(run.json).toMatchObject({ id, state: 'done', applied: true, slug: 'resealed', generated: {} })
+  expect(seen(run).blueprint).toMatch(/^# This document cannot be opened: /)
 })

@@ -82,6 +82,12 @@ describe('a queued run that no worker has', () => {
     expect(await added()).toEqual([`${late}/${count + 1}`])
   })
 
+  test.each([6, 99])('with %i attempts, more than there can be, fails too', async (count) => {
+    const id = await queued(count, 3_600)
+    expect(await added()).toEqual([])
+    expect(await there.run(id)).toMatchObject({ state: 'failed', reason: 'unavailable', attempts: count })
+  })
+
   test('after five attempts, fails with its reason, and those that wait are notified', async () => {
     const heard = await listen(there.url, runChannel)
     const early = await queued(maxAttempts, patienceS(maxAttempts) - 1)

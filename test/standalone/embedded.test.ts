@@ -120,6 +120,22 @@ test('a wrong password file is reported, and the server does not stay', async ()
   writeFileSync(file, own)
 })
 
+test('a frozen server of a killed start is ended, and its data is found', { timeout: 60_000 }, async () => {
+  const frozen = await start(dataDir)
+  const pids = await within(frozen.url, async (client) => {
+    await client.query('CREATE TABLE thawed AS SELECT 2 AS a')
+    const { rows } = await client.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')
+    return rows.map(({ pid }) => pid)
+  })
+  const postmaster = Number.parseInt(readFileSync(join(cluster, 'postmaster.pid'), 'utf8'), 10)
+  for (const pid of [postmaster, ...pids]) process.kill(pid, 'SIGSTOP')
+  const next = await start(dataDir)
+  const { rows } = await within(next.url, (client) => client.query('SELECT a FROM thawed'))
+  expect(rows).toEqual([{ a: 2 }])
+  await frozen.ended
+  await next.stop()
+})
+
 test('another program that has the process id of a dead server is not killed', async () => {
   const file = join(cluster, 'postmaster.pid')
   writeFileSync(file, `${process.ppid}\n${cluster}\n1\n1\n\n127.0.0.1\n`)
