@@ -54,9 +54,9 @@ const each = (keys: string, rights: string) =>
 const hasRoles =
   'EXISTS (SELECT FROM group_ancestors a JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE a.group_pk = k)'
 
-const concerned = `(SELECT to_jsonb(rights) FROM (SELECT ${rightsOfUsers(`
-    SELECT unnest($6::integer[]) UNION SELECT m.user_pk FROM group_ancestors b
-    JOIN memberships m ON m.group_pk = b.group_pk WHERE b.ancestor_pk = $7::uuid`)}) rights)`
+const concerned = `(${rightsOfUsers(`
+    SELECT unnest($6::integer[]) AS pk UNION SELECT m.user_pk FROM group_ancestors b
+    JOIN memberships m ON m.group_pk = b.group_pk WHERE b.ancestor_pk = $7::uuid`)})`
 
 const textOf = (concerned: string) => `SELECT now(),
   ${each('$1::uuid[]', `SELECT ${rightsOfGroup('k')}, ${hasRoles} AS "hasRoles"`)} AS groups,
