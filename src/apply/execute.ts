@@ -20,9 +20,15 @@ const keyRow = z.object({ pk: z.int() })
  */
 export function lock(tx: EngineTx, steps: readonly Step[]): void {
   if (steps.some(decidesRights)) lockRights(tx)
-  const keys = new Set(steps.map((step) => nameLock(step.model.table, [...step.identifiers.values()])))
+  const keys = new Set(steps.flatMap(locksOf))
   const sorted = [...keys].sort()
   tx.send({ text: 'SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) k', values: [sorted] })
+}
+
+/** The lock of the identifiers, and of each name that is unique in all cases: no index of the database guards that. */
+function locksOf({ model, identifiers, attrs }: Step): string[] {
+  const names = [...identifiers, ...attrs].filter(([name]) => model.fields.get(name)?.folded === true)
+  return [[...identifiers.values()], ...names.map(([, value]) => [value])].map((each) => nameLock(model.table, each))
 }
 
 /**

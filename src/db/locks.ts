@@ -18,8 +18,8 @@ export const rightsLock = `'"groups"'::regclass::oid::bigint`
 /** For adding up the row counts of lists. A trigger of the first migration takes it too. */
 export const rowCountsLock = `'"row_counts"'::regclass::oid::bigint`
 
-/** The lock of one name, which serialises applies of the same row. @returns a 64-bit number as text */
+/** The lock of one name, in every case of its letters, which serialises applies of the same row. @returns a 64-bit number as text */
 export const nameLock = (table: string, identifiers: readonly unknown[]): string =>
-  sha256(JSON.stringify([table, identifiers]))
+  sha256(JSON.stringify([table, identifiers]).toLowerCase())
     .readBigInt64BE()
     .toString()

@@ -19,6 +19,8 @@ export type FieldMeta = {
   secret?: true
   /** Generates the value of a new row that is sent without one. The answer shows it once, as `generated`. */
   generate?: () => string
+  /** A name: unique ones are unique in every case of their letters. */
+  name?: true
   /** A date and time: stored as a timestamp, read as ISO 8601 in UTC. */
   time?: true
 }
@@ -57,6 +59,8 @@ export type Field = {
   readonly secret: boolean
   readonly generate: (() => string) | undefined
   readonly time: boolean
+  /** No other row may have this value in another case of its letters: `Admins` and `admins`. */
+  readonly folded: boolean
   readonly storage: FieldStorage
 }
 
@@ -192,6 +196,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
       secret: meta.secret === true,
       generate: meta.generate,
       time: meta.time === true,
+      folded: meta.name === true && isUnique(declaration, name),
       storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
     })
   }
@@ -219,6 +224,9 @@ function referenceOf({ reference, only }: FieldMeta, many: boolean): Reference |
   if (reference === undefined) return undefined
   return { target: reference, many, ...(only !== undefined && { only }) }
 }
+
+const isUnique = ({ unique = [], identifiers }: ModelDeclaration, name: string): boolean =>
+  unique.includes(name) || identifiers.some((set) => set.length === 1 && set[0] === name)
 
 function storageOf(
   name: string,

@@ -1,7 +1,15 @@
 import { z } from 'zod'
 import '../messages.ts'
 import { fieldMeta, type Only } from './define.ts'
-import { regularExpression, type Syntax, storable, storableJson, visibleLabel } from './syntax.ts'
+import { wholePattern } from './patterns.ts'
+import {
+  type Syntax,
+  storable,
+  storableJson,
+  storedLength,
+  username as usernameSyntax,
+  visibleLabel,
+} from './syntax.ts'
 import { redirectUri } from './urls.ts'
 
 /** Building blocks of model schemas. Messages are sentences for the author of the value. */
@@ -33,11 +41,37 @@ function follow(syntax: Syntax, schema: z.ZodString): z.ZodString {
 /** The label under which objects are managed: `team-a`. */
 export const ownerLabel = () => text(visibleLabel, 100).min(1, { error: 'Must have 1 to 100 characters.', abort: true })
 
-/** A human-readable name. */
-export const name = () => filledLine(textLimits.name)
+/**
+ * A human-readable name, without white space around it. Two names that look alike are stored as the same text: composed
+ * letters (NFC), and no characters that are not shown.
+ */
+export const name = (max: number = textLimits.name) => asName(follow(shownOnly, shortened(max)).min(1, { abort: true }))
+
+/** A name that may be empty. */
+export const optionalName = (max: number = textLimits.name) => follow(shownOnly, shortened(max))
+
+const shortened = (max: number) =>
+  follow(
+    storable,
+    z
+      .string()
+      .overwrite((text) => text.normalize('NFC').trim())
+      .max(max, { error: `Must be at most ${max} characters.`, abort: true }),
+  )
+
+const shownOnly: Syntax = (text) =>
+  /[\p{Cc}\p{Cf}]/u.test(text) ? 'May not hold control or format characters.' : undefined
 
 export const slug = () =>
-  filledLine(50).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.')
+  asName(filledLine(50).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'))
+
+/** A user name: composed letters, as `name` has them. */
+export const username = (max: number) => asName(follow(usernameSyntax, shortened(max)))
+
+function asName<Schema extends z.ZodType>(schema: Schema): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), name: true })
+  return schema
+}
 
 /** The column's range: PostgreSQL's `integer`. */
 export const int32 = (min = -2_147_483_648) =>
@@ -98,8 +132,10 @@ export function generated<Schema extends z.ZodType>(schema: Schema, generate: ()
 /** A free-form JSON object. */
 export const jsonObject = (max: number = textLimits.text) =>
   z.record(z.string(), z.unknown()).superRefine((value, context) => {
-    const isLong = () => JSON.stringify(value).length > max
-    const error = storableJson(value) ?? (isLong() ? `Must be at most ${max} characters as JSON.` : undefined)
+    const isLong = () => storedLength(value) > max
+    const error =
+      storableJson(value) ??
+      (isLong() ? `Must be at most ${max} characters as JSON, with numbers written out.` : undefined)
     if (error !== undefined) context.addIssue({ code: 'custom', message: error })
   })
 
@@ -123,7 +159,7 @@ export const oneOf = <const Choices extends readonly [string, ...string[]]>(choi
 const redirectUriEntry = z
   .strictObject({ matching_mode: z.enum(['strict', 'regex']), url: filledLine() })
   .superRefine(({ matching_mode, url }, context) => {
-    const error = matching_mode === 'regex' ? regularExpression(url) : redirectUri(url)
+    const error = matching_mode === 'regex' ? wholePattern(url) : redirectUri(url)
     if (error !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: error })
   })
 

@@ -139,6 +139,25 @@ export function storableJson(value: unknown, depth = 1): string | undefined {
   return first(Object.entries(value), ([key, item]) => storable(key) ?? storableJson(item, depth + 1))
 }
 
+/** Characters of a JSON value as PostgreSQL stores it: it writes numbers out, 1e308 with 309 digits. */
+export function storedLength(value: unknown): number {
+  let more = 0
+  const text = JSON.stringify(value, (_, each: unknown) => {
+    if (typeof each === 'number') more += writtenOut(each) - String(each).length
+    return each
+  })
+  return text.length + more
+}
+
+/** The length of a number without an exponent. */
+function writtenOut(number: number): number {
+  const [, sign = '', fraction = '', exponent] = /^(-?)\d(?:\.(\d+))?e([+-]\d+)$/.exec(String(number)) ?? []
+  if (exponent === undefined) return String(number).length
+  const places = Number(exponent)
+  // Digits before the point, or `0.`, zeros and the digits.
+  return sign.length + (places > 0 ? 1 + Math.max(places, fraction.length) : 2 - places + fraction.length)
+}
+
 function first<Item>(items: readonly Item[], errorOf: (item: Item) => string | undefined): string | undefined {
   for (const item of items) {
     const error = errorOf(item)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { randomBytes } from '../ids.ts'
 import { defineModel } from './define.ts'
-import { filledLine, generated, int32, integerReference, secret, text } from './fields.ts'
+import { generated, int32, integerReference, name, secret, text } from './fields.ts'
 
 const base32Letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
@@ -20,7 +20,7 @@ export default defineModel({
   key: 'integer',
   identifiers: [['name', 'user']],
   attrs: z.object({
-    name: filledLine(64),
+    name: name(64),
     user: integerReference('user'),
     key: generated(secret(text(base32, 128)), newKey),
     digits: z.literal([6, 8], 'Must be 6 or 8.').default(6),

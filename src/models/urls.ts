@@ -36,7 +36,7 @@ export const redirectUri: Syntax = (text) =>
 /** The fields of the caller's own user that a launch URL may hold, as `%(username)s`. */
 export const launchUrlFields: readonly string[] = ['pk', 'username', 'name', 'email', 'uid', 'uuid', 'path', 'type']
 
-/** `anyUrl` with placeholders. The scheme may not be one: users choose their names, and must not choose a scheme. */
+/** A URL with placeholders that a browser opens from a list of applications. The scheme may not be one: users choose their names, and must not choose a scheme. */
 export const launchUrl: Syntax = (text) => {
   let error: string | undefined
   const filled = text.replace(/%\(([^)]*)\)s/g, (_, field: string) => {
@@ -47,7 +47,20 @@ export const launchUrl: Syntax = (text) => {
   })
   if (error !== undefined) return error
   if (filled.includes('%(')) return 'Holds a placeholder that does not end: write %(username)s.'
-  return text.startsWith('%(') ? 'May not start with a placeholder: write the scheme out.' : anyUrl(filled)
+  if (text.startsWith('%(')) return 'May not start with a placeholder: write the scheme out.'
+  return anyUrl(filled) ?? launchScheme(filled)
+}
+
+/** Schemes of apps that people start from a list of applications. */
+export const launchSchemes: readonly string[] = [
+  ...['http', 'https', 'ftp', 'sftp', 'ssh', 'rdp', 'vnc', 'mailto', 'tel', 'sip', 'xmpp', 'irc', 'ircs', 'steam'],
+  ...['slack', 'msteams', 'zoommtg', 'vscode', 'obsidian', 'notion', 'spotify', 'ms-word', 'ms-excel', 'ms-powerpoint'],
+]
+
+function launchScheme(url: string): string | undefined {
+  const { protocol, username, password } = new URL(url)
+  if (!launchSchemes.includes(protocol.slice(0, -1))) return `Must start with one of: ${launchSchemes.join(', ')}.`
+  return username === '' && password === '' ? undefined : 'May not hold a user name or password.'
 }
 
 /** @returns scheme and host of a URL that has both, else null */

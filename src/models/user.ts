@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { jsonObject, line, oneOf, references, text, textLimits } from './fields.ts'
-import { blankOr, email, path, username } from './syntax.ts'
+import { jsonObject, oneOf, optionalName, references, text, textLimits, username } from './fields.ts'
+import { blankOr, email, path } from './syntax.ts'
 
 export const userTypes = ['external', 'internal', 'internal_service_account', 'service_account'] as const
 export type UserType = (typeof userTypes)[number]
@@ -14,8 +14,8 @@ export default defineModel({
   key: 'integer',
   identifiers: [['username']],
   attrs: z.object({
-    username: text(username, 150),
-    name: line(255).default(''),
+    username: username(150),
+    name: optionalName().default(''),
     email: text(blankOr(email), 254).default(''),
     is_active: z.boolean().default(true),
     attributes: jsonObject(textLimits.attributes).default({}),

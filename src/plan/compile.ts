@@ -37,6 +37,7 @@ function keyField(schema: z.ZodType): Field {
     secret: false,
     generate: undefined,
     time: false,
+    folded: false,
     storage,
   }
 }

@@ -173,7 +173,8 @@ export const entryKey = (
   columnValue: (column) => model.discriminator[column] ?? values[column] ?? (isForeign ? undefined : row?.[column]),
 })
 
-function checkUnique({ model, path }: Step, seen: Seen, row: Row | undefined, errors: ErrorList): void {
+function checkUnique({ model, path, state }: Step, seen: Seen, row: Row | undefined, errors: ErrorList): void {
+  if (state === 'absent') return
   for (const [name, holders] of Object.entries(seen.taken)) {
     for (const { pk, label, value } of holders) {
       if (pk === row?.pk) continue

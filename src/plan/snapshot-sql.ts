@@ -130,6 +130,12 @@ function takenPart(model: Model, registry: Registry, name: string, next: Next): 
     link === undefined
       ? [`t.${quoted(columnOf(model, name))}`, from]
       : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
-  const found = `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${value} = k LIMIT 1`
+  const holder = (condition: string) =>
+    `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${condition} LIMIT 1`
+  // The row with this very name comes first: an earlier version may have stored the name in another case, too.
+  const isFolded = model.fields.get(name)?.folded === true
+  const found = isFolded
+    ? `(${holder(`${value} = k`)}) UNION ALL (${holder(`lower(${value}) = lower(k)`)}) LIMIT 1`
+    : holder(`${value} = k`)
   return `'${name}', ARRAY(SELECT to_jsonb(u) FROM unnest(${next()}::${target?.key ?? 'text'}[]) k, LATERAL (${found}) u)`
 }

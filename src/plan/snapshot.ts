@@ -102,8 +102,12 @@ function questionOf(
   const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
   const claimed = new Map<string, (string | number)[]>()
   for (const [name, value] of sent) {
-    const reference = model.fields.get(name)?.reference
-    const isClaim = model.unique.includes(name) || exclusiveLinks(model).some(([field]) => field.name === name)
+    const field = model.fields.get(name)
+    const reference = field?.reference
+    const isClaim =
+      field?.folded === true ||
+      model.unique.includes(name) ||
+      exclusiveLinks(model).some(([field]) => field.name === name)
     if (reference === undefined && !isClaim) continue
     const keys = keysOf(value)
     if (keys.length === 0) continue

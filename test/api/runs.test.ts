@@ -156,7 +156,7 @@ describe('generated values', () => {
     const run = await there.db.run.findFirstOrThrow({ where: { title: 'apply oauth2 kept' } })
     const hours = ((run.generatedUntil?.getTime() ?? 0) - run.createdAt.getTime()) / 3_600_000
     expect(hours).toBeCloseTo(24, 1)
-    expect(run.generated).toMatch(/^v1\./)
+    expect(run.generated).toMatch(/^v2\./)
   })
 
   test('are not generated again by the same PUT', async () => {

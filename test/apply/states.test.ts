@@ -66,10 +66,8 @@ describe('state present', () => {
     const pk = (await stored(name))?.pk
     const refusal = await there.refusal([{ ...flow(name), identifiers: { pk, slug: `${name}-b` } }])
     expect(refusal).toMatchObject({
-      reason: 'conflict',
-      logs: [
-        expect.stringMatching(/^rolled back: flow ".*" could not be written: a value that must be unique is taken/),
-      ],
+      reason: 'invalid',
+      logs: [expect.stringMatching(/^rolled back: entries\.0\.slug: ".*" is taken by flow ".*"\.$/)],
     })
   })
 

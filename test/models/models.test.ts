@@ -231,5 +231,8 @@ test.each([group, user])('attributes of a $displayName are limited, because list
   const attributes = z.record(z.string(), z.unknown()).pipe(attrs.shape.attributes)
   const sized = (length: number) => attributes.safeParse({ a: 'x'.repeat(length - '{"a":""}'.length) })
   expect(sized(16_384).success).toBe(true)
-  expect(sized(16_385).error?.issues).toMatchObject([{ message: 'Must be at most 16384 characters as JSON.' }])
+  expect(sized(16_385).error?.issues).toMatchObject([
+    { message: 'Must be at most 16384 characters as JSON, with numbers written out.' },
+  ])
+  expect(attributes.safeParse({ a: Array.from({ length: 60 }, () => 1e308) }).success).toBe(false)
 })

@@ -251,3 +251,15 @@ test.each([
   if (message === undefined) expect(error).toBeUndefined()
   else expect(error).toContain(message)
 })
+
+test.each([
+  [{ a: 1e308 }, 315],
+  [{ a: -1.5e300 }, 308],
+  [{ a: 1e-300 }, 308],
+  [{ a: -2.25e-7 }, 18],
+  [{ a: 1e21 }, 28],
+  [{ a: [0, -0, 1.5, 123456789] }, 25],
+  [{ a: 'é' }, 9],
+])('storedLength of %o is that of its text without exponents: %i', (value, length) => {
+  expect(syntax.storedLength(value)).toBe(length)
+})

@@ -81,6 +81,8 @@ testSyntaxes({
       'https://app.example.com/%(username)s',
       'https://%(username)s.example.com/?mail=%(email)s',
       'slack://open?user=%(uid)s',
+      'ssh://host.example.com/',
+      'mailto:help@example.com',
       'https://app.example.com/100%25',
     ],
     bad: [
@@ -91,6 +93,11 @@ testSyntaxes({
       ['https://app.example.com/%(username', 'Holds a placeholder that does not end'],
       ['https://app.example.com/%(username)d', 'Holds a placeholder that does not end'],
       ['app', 'Must be an absolute URL'],
+      ['myapp://open', 'Must start with one of: http, https,'],
+      ['blob:https://x.example/1', 'Must start with one of: http, https,'],
+      ['view-source:https://x.example/', 'Must start with one of'],
+      ['https://ada@x.example/', 'May not hold a user name or password.'],
+      ['ssh://root:secret@x.example/', 'May not hold a user name or password.'],
     ],
   },
 })

@@ -139,7 +139,7 @@ describe('secrets', () => {
       SELECT p::text AS row, uuid, secrets->>'client_secret' AS secret FROM providers p WHERE name = ${name}`,
     )
     expect(raw?.row).not.toContain('hunter2')
-    expect(raw?.secret).toMatch(/^v1\.[\w-]{8}\.[\w-]+\.[\w-]+$/)
+    expect(raw?.secret).toMatch(/^v2\.[\w-]{8}\.[\w-]+\.[\w-]+$/)
     const sealedPlace = { table: 'providers', row: raw?.uuid ?? '', column: 'secrets.client_secret' }
     const { keyring } = there.engine
     expect(keyring.open(raw?.secret ?? '', sealedPlace)).toBe('"hunter2-of-the-client"')
@@ -163,7 +163,7 @@ describe('secrets', () => {
       there.db,
       sql`SELECT sealed_key AS sealed FROM certificate_key_pairs WHERE pk = ${shipped.keyPair}`,
     )
-    expect(raw?.sealed).toMatch(/^v1\./)
+    expect(raw?.sealed).toMatch(/^v2\./)
     const sealedPlace = { table: 'certificate_key_pairs', row: shipped.keyPair, column: 'sealed_key' }
     expect(there.engine.keyring.open(raw?.sealed ?? '', sealedPlace)).toContain('PRIVATE KEY')
   })

@@ -211,7 +211,7 @@ test('generated values are sealed with the run, for as long as they may be read'
   )
   await there.work(id)
   const run = await there.run(id)
-  expect(run.generated).toMatch(/^v1\./)
+  expect(run.generated).toMatch(/^v2\./)
   const opened = JSON.parse(
     there.engine.keyring.open(run.generated ?? '', { table: 'runs', row: id, column: 'generated' }),
   )

@@ -11,9 +11,12 @@ const key = () => reference('certificatekeypair').nullable().default(null)
 
 const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
 
+/** Without the rules of today: an earlier version may have stored other patterns. */
+const storedUris = z.array(z.object({ matching_mode: z.string(), url: z.string() }))
+
 /** The scheme and host of the first redirect URI: the application is there. */
 function launchUrl(values: Values): string | null {
-  const [first] = redirectUris().safeParse(values.redirect_uris).data ?? []
+  const [first] = storedUris.safeParse(values.redirect_uris).data ?? []
   if (first === undefined) return null
   return first.matching_mode === 'strict' ? originOf(first.url) : originOfPattern(first.url)
 }

@@ -21,7 +21,7 @@ testFields(rac, [
       ['x', 'Must be an object.'],
       [null, 'Must be an object.'],
       [{ a: 'x\0' }, 'NUL'],
-      [{ a: 'x'.repeat(100_000) }, 'Must be at most 100000 characters as JSON.'],
+      [{ a: 'x'.repeat(100_000) }, 'Must be at most 100000 characters as JSON'],
     ],
   ],
   durationRow('connection_expiry'),

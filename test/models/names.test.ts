@@ -1,0 +1,150 @@
+import { readFile } from 'node:fs/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { uuid7 } from '../../src/ids.ts'
+import { loadRegistry } from '../../src/models/registry.ts'
+import { applyPath } from '../support/asker.ts'
+import { freshDatabase } from '../support/database.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** Names that look alike are one name, wherever one is written. */
+
+let on: Installation
+beforeAll(async () => {
+  on = await installation()
+})
+
+const create = (name: unknown) =>
+  on.admin.send({ method: 'POST', url: '/api/v3/core/groups/', payload: { name } as object })
+const blueprint = (model: string, identifiers: object, attrs: object = {}) =>
+  on.admin.put('/api/v3/blueprints/', {
+    version: 1,
+    metadata: { name: 'a' },
+    entries: [{ model, identifiers, attrs }],
+  })
+
+test.each([
+  ['  padded\u00a0', 'padded'],
+  ['Cafe\u0301', 'Café'],
+  ['\ufeffmarked', 'marked'],
+  ['two words', 'two words'],
+])('%j is stored as %j', async (sent, stored) => {
+  expect(await create(sent)).toMatchObject({ status: 201, json: { name: stored } })
+  expect((await create(sent)).json).toMatchObject({ name: [expect.stringContaining('taken')] })
+})
+
+test.each([
+  ['ad\u200bmins', 'May not hold control or format characters.'],
+  ['ad\u202emins', 'May not hold control or format characters.'],
+  ['ad\nmins', 'May not hold control or format characters.'],
+  ['\u00ad', 'May not hold control or format characters.'],
+  [' \t\u3000', 'May not be empty.'],
+  // Composed letters that NFC takes apart: three for one.
+  ['\u{1d160}'.repeat(100), 'Must be at most 255 characters.'],
+])('%j is refused', async (sent, message) => {
+  expect(await create(sent)).toMatchObject({ status: 400, json: { name: [message] } })
+})
+
+describe('a name in another case is taken', () => {
+  test('for a group, also when it is renamed, and not for the group itself', async () => {
+    await create('Straße')
+    const { json } = await create('Operators')
+    const { pk } = json as { pk: string }
+    const rename = (name: string) =>
+      on.admin.send({ method: 'PATCH', url: `/api/v3/core/groups/${pk}/`, payload: { name } })
+    expect(await create('OPERATORS')).toMatchObject({
+      status: 400,
+      json: { name: ['"Operators" is taken by group "Operators".'] },
+    })
+    expect(await rename('STRASSE')).toMatchObject({ status: 200 })
+    expect(await rename('strassE')).toMatchObject({ status: 200, json: { name: 'strassE' } })
+    expect(await rename('STRAßE')).toMatchObject({ status: 400 })
+  })
+
+  test('for a user, a role, a flow and a key pair', async () => {
+    const documents: [string, string, Record<string, unknown>][] = [
+      ['service_core.user', 'username', {}],
+      ['service_rbac.role', 'name', {}],
+      ['service_flows.flow', 'slug', { name: 'F', designation: 'authorization' }],
+      ['service_crypto.certificatekeypair', 'name', {}],
+    ]
+    for (const [model, field, attrs] of documents) {
+      expect(await blueprint(model, { [field]: 'Someone' }, attrs)).toMatchObject({ status: 200 })
+      expect(await blueprint(model, { [field]: 'someone' }, attrs), model).toMatchObject({ status: 400 })
+      expect(await blueprint(model, { [field]: 'Someone' }, attrs)).toMatchObject({ status: 200 })
+    }
+  })
+
+  test('for an application and its provider', async () => {
+    const body = await named('radius', 'Wiki')
+    expect(await on.admin.put(applyPath, body)).toMatchObject({ status: 200 })
+    expect(await on.admin.put(applyPath, body)).toMatchObject({ status: 200, json: { applied: true } })
+    const app = { ...body.app, slug: String(body.app.slug).toUpperCase() }
+    const provider = { ...body.provider, name: String(body.provider.name).toUpperCase() }
+    const answer = await on.admin.put(applyPath, { ...body, app, provider })
+    expect(answer).toMatchObject({
+      status: 400,
+      json: {
+        app: { slug: [expect.stringContaining('taken')] },
+        provider: { name: [expect.stringContaining('taken')] },
+      },
+    })
+  })
+
+  test('of two at the same time, one is created', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const names = [`Race ${round}`, `RACE ${round}`, `race ${round}`]
+      const answers = await Promise.all(names.map(create))
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, 400, 400])
+    }
+  })
+
+  test('but rows of an earlier version that differ in case alone are still changed and deleted', async () => {
+    await on.db.group.createMany({ data: ['Twin', 'TWIN'].map((name) => ({ pk: uuid7(), name })) })
+    for (const name of ['Twin', 'TWIN'])
+      expect(await blueprint('service_core.group', { name }, { attributes: { name } })).toMatchObject({ status: 200 })
+    expect(await on.db.group.count({ where: { attributes: { path: ['name'], equals: 'TWIN' } } })).toBe(1)
+    const absent = { version: 1, metadata: { name: 'a' }, entries: [{ model: 'service_core.group', state: 'absent' }] }
+    const remove = (name: string) =>
+      on.admin.put('/api/v3/blueprints/', { ...absent, entries: [{ ...absent.entries[0], identifiers: { name } }] })
+    expect(await remove('twin')).toMatchObject({ status: 200 })
+    expect(await remove('TWIN')).toMatchObject({ status: 200 })
+    expect((await on.db.group.findMany({ where: { name: { mode: 'insensitive', equals: 'twin' } } })).length).toBe(1)
+  })
+})
+
+test('the migration tidies the names of earlier versions, and leaves what would be a duplicate', async () => {
+  const { db, pool } = await freshDatabase()
+  const sql = await readFile(
+    new URL('../../prisma/migrations/20261123050000_limits/migration.sql', import.meta.url),
+    'utf8',
+  )
+  const tidy = sql.slice(sql.indexOf('DO $$'))
+  const names = [' a ', 'a\u200b', 'b\u200b', 'b', 'Cafe\u0301', '\u200b', 'fine', 'Fine']
+  const pk = (index: number) => `6f7e0000-0000-4000-9000-00000000000${index}`
+  await db.group.createMany({ data: names.map((name, index) => ({ pk: pk(index), name })) })
+  await pool.query(tidy)
+  const after = (await db.group.findMany({ orderBy: { pk: 'asc' } })).map(({ name }) => name)
+  expect(after).toEqual(['a', 'a\u200b', 'b\u200b', 'b', 'Café', '\u200b', 'fine', 'Fine'])
+  await pool.query(tidy)
+  expect((await db.group.findMany({ orderBy: { pk: 'asc' } })).map(({ name }) => name)).toEqual(after)
+})
+
+test('every unique name is compared in all cases, and has an index for it', async () => {
+  const { models } = await loadRegistry()
+  const folded = new Set(
+    models.flatMap(({ table, fields }) =>
+      [...fields.values()].flatMap((field) =>
+        field.folded && field.storage.in === 'column' ? [`${table}.${field.storage.column}`] : [],
+      ),
+    ),
+  )
+  expect([...folded].sort()).toEqual([
+    ...['applications.slug', 'certificate_key_pairs.name', 'flows.slug', 'groups.name', 'providers.name'],
+    ...['roles.name', 'users.username'],
+  ])
+  const indexes = await on.db.$queryRaw<{ name: string }[]>`
+    SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE '%_folded'`
+  expect(indexes.map(({ name }) => name).sort()).toEqual(
+    [...folded].map((each) => `${each.replace('.', '_')}_folded`).sort(),
+  )
+})
