@@ -7,6 +7,7 @@ import { Problem } from '../errors.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { creatorOf, holdsAllOf } from '../rights/policy.ts'
+import { lockRights } from '../rights/rights.ts'
 import { audit } from './audit.ts'
 
 /** Finding a token by its identifier, and the one view of a new token's secret. */
@@ -64,8 +65,11 @@ export function viewKey(
     const token = await findToken(tx, actor, identifier, 'view_token_key')
     refuseImpersonator(actor, 'view_token_key')
     return withEngine(tx, async (engineTx) => {
+      const limit = limitOf(actor, token)
+      // Its owner may not become the last superuser while the token gets a ceiling.
+      if (limit !== null) lockRights(engineTx)
       if (!(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound()
-      const key = await takeKey(tx, keyring, actor, token)
+      const key = await takeKey(tx, keyring, token.pk, limit)
       const action = 'view_key'
       const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [] }] as const
       audit(engineTx, { actor, action, changes, requestId })
@@ -77,10 +81,16 @@ export function viewKey(
 const sealedRow = z.object({ sealed: z.string(), isFresh: z.boolean(), ceiling: z.array(z.string()).nullable() })
 
 /**
- * The row lock makes sure that of two callers at the same time only one gets the key. In the hands of another user than
- * its owner, the token carries no more than that user's rights of this moment (docs/adr/0031-tokens-carry-a-ceiling.md).
+ * In the hands of another user than its owner, the token carries no more than that user's rights of this moment
+ * (docs/adr/0031-tokens-carry-a-ceiling.md). null: no limit.
  */
-async function takeKey(tx: Tx, keyring: Keyring, actor: Actor, { pk, userPk }: Found): Promise<string> {
+function limitOf(actor: Actor, { userPk }: Found): readonly string[] | null {
+  const { self, permissions } = creatorOf(actor)
+  return userPk === self ? null : permissions
+}
+
+/** The row lock makes sure that of two callers at the same time only one gets the key. */
+async function takeKey(tx: Tx, keyring: Keyring, pk: string, limit: readonly string[] | null): Promise<string> {
   const [row] = await query(tx, sealedRow, {
     text: `SELECT sealed_key AS sealed, created_at > now() - interval '24 hours' AS "isFresh", ceiling
       FROM tokens WHERE pk = $1::uuid AND sealed_key IS NOT NULL FOR UPDATE`,
@@ -88,9 +98,7 @@ async function takeKey(tx: Tx, keyring: Keyring, actor: Actor, { pk, userPk }: F
   })
   if (row === undefined || !row.isFresh)
     throw new Problem('key_gone', 'The key was shown once, or is older than a day: create another token.')
-  const { self, permissions } = creatorOf(actor)
-  const isLimited = permissions !== null && userPk !== self
-  const ceiling = isLimited && permissions.filter((each) => row.ceiling?.includes(each) ?? true)
+  const ceiling = limit?.filter((each) => row.ceiling?.includes(each) ?? true)
   const data = { sealedKey: null, ...(ceiling && { ceiling }) }
   await tx.token.update({ where: { pk }, data, select: { pk: true } })
   return keyring.open(row.sealed, { table: 'tokens', row: pk, column: 'sealed_key' })

@@ -78,6 +78,8 @@ test('names what some requests of an operation need', () => {
   const namesOf = (id: string) => find(id)['x-also-needs']?.flatMap(({ permission }) => permission)
   expect(namesOf('core_tokens_create')).toEqual(['add_token', 'superuser'])
   expect(namesOf('core_tokens_partial_update')).toEqual(['change_token', 'superuser'])
+  expect(namesOf('core_tokens_list')).toEqual(['view_token'])
+  expect(namesOf('core_tokens_destroy')).toEqual(['delete_token'])
   expect(namesOf('core_tokens_view_key_retrieve')).toEqual(['view_token_key'])
   expect(namesOf('core_user_consent_list')).toEqual(['view_userconsent'])
   expect(find('core_user_consent_list').description).toContain("`view_userconsent`: to see others' rows")
