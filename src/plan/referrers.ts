@@ -65,5 +65,5 @@ function referrerText({ model, field }: Referrer, index: number, { key, target }
   const column = columns?.[target]
   if (table === undefined || ownKey === undefined || column === undefined)
     throw new Error(`${model.name}: ${name} has no reference rows`)
-  return `${select} JOIN ${quoted(table)} r ON r.${quoted(ownKey)} = t.pk AND r.member = '${name}' WHERE r.${quoted(column.name)} ${is}`
+  return `${select} JOIN ${quoted(table)} r ON r.${quoted(ownKey)} = t.pk AND r.field = '${name}' WHERE r.${quoted(column.name)} ${is}`
 }

@@ -16,7 +16,7 @@ import { until } from '../support/until.ts'
 /** An installation of version 0.1.0 (`0.1.0.sql`) is started by this version: API and worker as processes. */
 
 const token = 'gw_a_upgradeupgradeupgradeupgrade000000'
-const queued = '01a20331-ffac-7149-9a4d-cab50d92fa07'
+const queued = '01a2035e-4bc5-77e0-a80c-4b141300ef8e'
 const renamed: Readonly<Record<string, string>> = { rings: 'attempts', rung_at: 'enqueued_at', member: 'field' }
 
 let databaseUrl: string
@@ -103,7 +103,10 @@ test('a queued run is applied, and sealed secrets are opened: what is sent again
   })
   const examples = new URL('../../examples/', import.meta.url)
   for (const name of readdirSync(examples).filter((each) => each.endsWith('.json'))) {
-    const { json } = await ask(applyPath, { method: 'PUT', body: readFileSync(new URL(name, examples), 'utf8') })
+    const body = JSON.parse(readFileSync(new URL(name, examples), 'utf8'))
+    // The example of this version has another pattern.
+    delete body.provider.redirect_uris
+    const { json } = await ask(applyPath, { method: 'PUT', body: JSON.stringify(body) })
     expect(json, name).toEqual({
       applied: true,
       logs: [expect.stringMatching(/unchanged$/), expect.stringMatching(/unchanged$/)],
