@@ -12,7 +12,7 @@ import { describePause, type Pause, readPause } from '../queue/pause.ts'
 
 /**
  * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers. They need no token, so the
- * answers hold nothing that helps an attacker.
+ * answers hold nothing that helps an attacker. They name the operator who has paused the queue (docs/operations.md).
  */
 
 const check = z.object({ ok: z.boolean(), detail: z.string() })

@@ -7,7 +7,7 @@ const pathOf = (url: string): string => url.split('?', 1).join('').slice(0, 500)
 
 /**
  * Writes an audit row for each read while impersonating, before the answer is sent: who looks through another user's
- * eyes leaves a trace. Writes have their own audit rows, and so has the view of a token's key.
+ * eyes leaves a trace. Writes have their own audit rows.
  */
 export function auditImpersonatedReads(app: FastifyInstance, db: Db): void {
   app.addHook('onSend', async ({ method, url, actor, id }, { statusCode }) => {

@@ -185,16 +185,20 @@ describe('the line about an answer', () => {
   })
 
   test('of a read while impersonating names both users, and the audit has the read', async () => {
-    const { username, pk } = await there.make.user()
-    const headers = { 'impersonate-user': username, 'x-request-id': 'looked-through' }
-    expect(await there.admin.get('/api/v3/core/users/me/?', { headers })).toMatchObject({ status: 200 })
-    expect(await linesOf(there, 'looked-through')).toMatchObject([{ user: username, real_user: 'admin', code: null }])
-    expect(await there.db.auditRow.findMany({ where: { requestId: 'looked-through' } })).toMatchObject([
-      {
-        ...{ actorPk: pk, actorName: username, realName: 'admin', action: 'read' },
-        changes: [{ model: 'path', key: '/api/v3/core/users/me/', action: 'read', fields: [] }],
-      },
-    ])
+    const { username, pk } = await there.make.user({ permissions: ['view_user'] })
+    for (const key of ['/api/v3/core/users/me/', '/api/v3/core/users/']) {
+      const requestId = `looked-through:${key}`
+      const headers = { 'impersonate-user': username, 'x-request-id': requestId }
+      const query = key.endsWith('me/') ? '' : '?search=a&page_size=1000'
+      expect(await there.admin.get(`${key}${query}`, { headers })).toMatchObject({ status: 200 })
+      expect(await linesOf(there, requestId)).toMatchObject([{ user: username, real_user: 'admin', code: null }])
+      expect(await there.db.auditRow.findMany({ where: { requestId } })).toMatchObject([
+        {
+          ...{ actorPk: pk, actorName: username, realName: 'admin', action: 'read' },
+          changes: [{ model: 'path', key, action: 'read', fields: [] }],
+        },
+      ])
+    }
   })
 
   test('reads are not audited otherwise, and refused ones never', async () => {

@@ -51,7 +51,7 @@ onBothQueues((kind) => {
     timeout: 30_000,
   }, async () => {
     // The job's return value is what the worker sends to the queue when it acknowledges; jobs of the test before have others.
-    const acknowledgement = String.raw`"applied":true,"logs":["provider oauth2 \"acknowledged-never\"`
+    const acknowledgement = String.raw`"applied":true,"reason":null,"logs":["provider oauth2 \"acknowledged-never\"`
     const target = stand.redis?.url ?? stand.databaseUrl
     const proxy = await proxyTo(target)
     const heldBack = proxy.holdBack(acknowledgement)
@@ -68,7 +68,7 @@ onBothQueues((kind) => {
       withinMs: 15_000,
     })
     expect(job.attemptsStarted).toBe(2)
-    expect(job.returnvalue).toEqual(JSON.parse(sent.text))
+    expect(job.returnvalue).toMatchObject({ state: 'done', ...JSON.parse(sent.text) })
     expect(await audit(stand.db, log)).toEqual([])
     await second.stop()
   })
