@@ -43,7 +43,7 @@ export type Admission = {
 }
 
 /** Submissions that take longer lower the limit. Milliseconds. */
-const slowMs = 1_000
+const slowMs = 2_500
 /** Submissions of this process at the same time. */
 const limits = { first: 128, least: 16, most: 2_000 } as const
 const lowered = 0.8

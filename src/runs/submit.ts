@@ -91,7 +91,8 @@ export async function submit(
     if (!isRecorded) throw cancelled('the database was too slow', { retryAfterS: 1 })
   } catch (error) {
     const finalAt = recordedFrom + recordWithinMs + commitsWithinMs
-    return await cancelUnrecorded(submitter, run, fields, { error: statementProblem(error), finalAt })
+    const lastTryAt = Math.max(finalAt, performance.now() + leftMs() - cancelMs)
+    return await cancelUnrecorded(submitter, run, fields, { error: statementProblem(error), lastTryAt })
   }
   // Subscribes before the job is added: the worker may finish first.
   const stop = new AbortController()
@@ -126,18 +127,18 @@ async function cancelUnrecorded(
   { db, engine, log }: Submitter,
   run: NewRun,
   fields: object,
-  { error, finalAt }: { readonly error: unknown; readonly finalAt: number },
+  { error, lastTryAt }: { readonly error: unknown; readonly lastTryAt: number },
 ): Promise<Submitted> {
   if (refusesWrites(error)) throw cancelled('the database accepts no changes', { retryAfterS: 5, cause: error })
   if (!isConnectionLost(error) || didNotHappen(error)) throw error
   log.debug({ ...fields, code: 'unavailable', cause: causeOf(error) }, 'the connection was lost while recording')
   const why = 'the database went away'
   for (;;) {
-    const isFinal = performance.now() > finalAt
+    const isLast = performance.now() > lastTryAt
     const awaited = await cancelOrRead(db, run.id, (tx) =>
       recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
     )
-    if (awaited !== 'unknown' || isFinal) return outcome(run.id, awaited, { why, cause: error })
+    if (awaited !== 'unknown' || isLast) return outcome(run.id, awaited, { why, cause: error })
     await delay(tryAgainMs)
   }
 }

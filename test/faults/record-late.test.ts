@@ -6,7 +6,7 @@ import { openStand } from './stand.ts'
 test('a record that the network delivers after the 202 writes nothing: a 404 of its Location is final', {
   timeout: 30_000,
 }, async () => {
-  const stand = await openStand('postgres', { proxied: 'postgres' })
+  const stand = await openStand('postgres', { applyWaitMs: 5_000, proxied: 'postgres' })
   const { proxy } = stand
   if (proxy === null) throw new Error('the stand has no proxy')
   // The prepared statements exist from here on.
