@@ -53,9 +53,9 @@ function gauges(db: Db, queue: ApplyQueue, metrics: Metrics): () => Promise<void
     up.set({ part: 'database' }, found === undefined ? 0 : 1)
     for (const each of [waitingRuns, oldestWaitingRunSeconds, lastConsumption]) each.remove()
     if (found === undefined) return
-    const [{ waiting, oldest }, sinceS] = found
+    const [{ waiting, oldestS }, sinceS] = found
     waitingRuns.set(waiting)
-    oldestWaitingRunSeconds.set(oldest === null ? 0 : Math.max(0, (Date.now() - oldest.getTime()) / 1_000))
+    oldestWaitingRunSeconds.set(Math.max(0, oldestS ?? 0))
     if (sinceS !== null) lastConsumption.set(Date.now() / 1_000 - sinceS)
   }
 

@@ -8,7 +8,7 @@ import { sinceConsumptionS } from './heartbeat.ts'
 
 /** Two probes were missed. */
 const silentS = 8
-const everyMs = 2_500
+const everyMs = 4_000
 
 /**
  * Opens the consumer's connections anew when no worker has taken a job for `silentS` seconds, though this one is free and

@@ -6,18 +6,19 @@ import { Problem } from '../errors.ts'
 
 /** The number of runs that wait for a worker, and the admission of further submissions. */
 
-const backlogRow = z.object({ waiting: z.int(), oldest: z.date().nullable() })
+const backlogRow = z.object({ waiting: z.int(), oldestS: z.number().nullable() })
 
 /**
- * The number of queued runs, and when the oldest was recorded. Raw SQL: the state must stand in the text, or PostgreSQL
+ * The number of queued runs, and the age of the oldest in seconds. Raw SQL: the state must stand in the text, or PostgreSQL
  * reads all runs instead of the index of those that are queued.
  */
 export async function readBacklog(db: Db): Promise<z.output<typeof backlogRow>> {
   const [row] = await query(db, backlogRow, {
-    text: `SELECT count(*)::integer AS waiting, min(created_at) AS oldest FROM runs WHERE state = 'queued'`,
+    text: `SELECT count(*)::integer AS waiting, extract(epoch FROM now() - min(created_at))::float8 AS "oldestS"
+      FROM runs WHERE state = 'queued'`,
     values: [],
   })
-  return row ?? { waiting: 0, oldest: null }
+  return row ?? { waiting: 0, oldestS: null }
 }
 
 export type Backlog = {
