@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { groupSummary, groupSummarySelect, toAttributes, toGroupSummary } from './group-summary.ts'
+import { limitRepeated, usersOfGroups } from './repeated.ts'
 import type { UidOf } from './uid.ts'
 import { inBatches, inOrder, type Reading, StreamedList, type View } from './view.ts'
 
@@ -79,6 +80,8 @@ async function* read(tx: Tx, keys: readonly string[], { uidOf, related }: Readin
   })
   const most = related ? maxMembers.full : maxMembers.keys
   const groups = inOrder(keys, rows, ({ pk }) => pk)
+  const times = groups.reduce((sum, { _count }) => sum + _count.memberships, 0)
+  if (related) await limitRepeated(times, () => usersOfGroups(tx, keys))
   for (const batch of inBatches(groups, most, ({ _count }) => _count.memberships)) {
     const size = batch.reduce((sum, { _count }) => sum + _count.memberships, 0)
     if (size > most) {

@@ -3,6 +3,7 @@ import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import type { Registry } from '../models/registry.ts'
 import { type ApplicationRow, application, applicationSelect, toApplication } from './application.ts'
+import { limitRepeated } from './repeated.ts'
 import { readUsers, type User, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
@@ -53,6 +54,7 @@ export const userConsentView = (kinds: Registry['kinds']) =>
         consents.map(({ userPk }) => userPk),
         uidOf,
       )
+      await limitRepeatedUsers(consents.flatMap(({ userPk }) => users.get(userPk) ?? []))
       const apps = await tx.application.findMany({
         where: { pk: { in: [...new Set(consents.map(({ applicationPk }) => applicationPk))] } },
         select: applicationSelect,
@@ -65,3 +67,15 @@ export const userConsentView = (kinds: Registry['kinds']) =>
       })
     },
   }) satisfies View<'UserConsent'>
+
+/** @param users of the consents, each as often as it is repeated */
+function limitRepeatedUsers(users: readonly User[]): Promise<void> {
+  const lengths = new Map<object, number>()
+  const lengthOf = ({ attributes }: { attributes: object }) =>
+    lengths.getOrInsertComputed(attributes, () => JSON.stringify(attributes).length)
+  const objectsOf = (user: User) => [user, ...(user.groups_obj ?? [])]
+  const times = users.reduce((sum, { groups }) => sum + 1 + groups.length, 0)
+  return limitRepeated(times, () =>
+    users.reduce((sum, user) => objectsOf(user).reduce((total, each) => total + lengthOf(each), sum), 0),
+  )
+}

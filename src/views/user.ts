@@ -10,6 +10,7 @@ import {
   readSuperuserGroups,
   toAttributes,
 } from './group-summary.ts'
+import { groupsOfUsers, limitRepeated } from './repeated.ts'
 import type { UidOf } from './uid.ts'
 import { inBatches, inOrder, type Reading, type View } from './view.ts'
 
@@ -91,6 +92,8 @@ async function* read(tx: Tx, keys: readonly number[], { uidOf, related }: Readin
     relationLoadStrategy: 'join',
   })
   const users = inOrder(keys, rows, ({ pk }) => pk)
+  const times = users.reduce((sum, { memberships }) => sum + memberships.length, 0)
+  if (related) await limitRepeated(times, () => groupsOfUsers(tx, keys))
   for (const batch of inBatches(users, maxMemberships, ({ memberships }) => memberships.length)) {
     const groups = new Set(batch.flatMap(({ memberships }) => memberships.map(({ groupPk }) => groupPk)))
     const superuserGroups = await readSuperuserGroups(tx, groups)
