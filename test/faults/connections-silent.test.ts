@@ -8,10 +8,12 @@ import { openStand } from './stand.ts'
 
 /**
  * A firewall forgets connections: nothing passes on them any more, and neither end gets to know. New ones work. The
- * service replaces all of them within 15 s.
+ * service is as before within 15 s.
  */
 
 const recoveredWithinMs = 15_000
+/** After the recovery: a statement that was sent on one of the last silent connections may still wait for its time-out. */
+const closedWithinMs = 12_000
 /** Twice what a PUT takes when notifications arrive; without them it waits for a poll, or for a worker's next poll. */
 const promptMs = 150
 
@@ -33,8 +35,7 @@ const silenced = (queue: QueueKind, proxied: 'postgres' | 'redis') => async () =
   console.log(`${queue}, silent ${proxied}: applied again after ${Math.round(performance.now() - from)} ms`)
   const isReady = async () => (await fetch(`${stand.url}/-/health/ready/`)).status === 200
   await until(isReady, { what: 'the API to be ready', withinMs: leftMs() })
-  await until(() => open() === 0, { what: 'all silent connections to be closed', withinMs: leftMs() })
-  expect(performance.now() - from).toBeLessThan(recoveredWithinMs)
+  await until(() => open() === 0, { what: 'all silent connections to be closed', withinMs: closedWithinMs })
   const after: Sent[] = []
   while (after.length < 11) after.push(await send())
   expect(after.map(({ status }) => status)).toEqual(after.map(() => 200))
