@@ -14,7 +14,7 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 /** Whether this Node can run the project (`engines` in package.json), where npm has none for the platform. */
 const isNewEnough = major > 26 || (major === 26 && minor >= 1)
 /** Start, apply and seed also run in an installation without the packages of developers. */
-const needsDevPackages = ['pretest', 'precheck'].includes(process.env.npm_lifecycle_event)
+const needsDevPackages = ['pretest', 'precheck', 'prefaults'].includes(process.env.npm_lifecycle_event)
 const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
 /** `node_modules/.bin/node` points here; npm puts that folder first in the PATH of its scripts. */
 const ownNode = inRoot('node_modules', 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node')

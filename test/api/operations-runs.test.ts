@@ -35,7 +35,7 @@ describe('The queue is paused', () => {
     [
       "`GET /-/health/ready/` is 503 and says so at once, with the operator's name and the time of the pause.",
       'So do the dashboard and the 503 of each apply.',
-      'While the queue is paused, no worker takes a job, and PUTs get 503 `cancelled` after `APPLY_WAIT_MS`.',
+      'While the queue is paused, no worker takes a job, and PUTs get 503 `cancelled` within `APPLY_WAIT_MS`.',
       'Resume it on the dashboard, at `/admin/queues/manage/`.',
       'Runs that still wait are applied then.',
       'Runs that were cancelled meanwhile are not applied.',
@@ -51,7 +51,7 @@ describe('The queue is paused', () => {
       expect((await ready()).checks.worker).toMatchObject({ ok: false, detail: expect.stringContaining(said) })
       const from = performance.now()
       const answer = await put(there, 'paused-too-long')
-      expect(performance.now() - from).toBeGreaterThan(3_900)
+      expect(performance.now() - from).toBeGreaterThan(2_900)
       expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail: expect.stringContaining(said) } })
       const waiting = put(there, 'paused-a-moment')
       await there.queued(1)
@@ -127,7 +127,7 @@ describe('A run failed: whose was it?', () => {
     [
       "`failed`, `server_error` | a bug or a broken database | Search the worker's log for the run's id.",
       '`failed`, `unavailable` | enqueued five times, and no worker finished it | Find out why workers die. Then send it again.',
-      '`cancelled` | no worker took it in time, or the queue was away | Check workers and queue. Then send it again.',
+      '`cancelled` | no worker took it in time, it was queued for more than an hour, or the queue was away | Check workers and queue. Then send it again.',
     ],
     async () => {
       const bug = await make.broken('bug')

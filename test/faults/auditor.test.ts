@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { freshDatabase } from '../support/database.ts'
 import { rows, sql } from '../support/sql.ts'
-import { audit } from './auditor.ts'
+import { examine } from './auditor.ts'
 import type { Outcome, Sent } from './clients.ts'
 
 /** An auditor that never complains proves nothing. */
@@ -57,7 +57,7 @@ test('every broken promise is a complaint', async () => {
   await write('kept')
   await write('open')
   expect(
-    await audit(db, [sentPut('kept', 'applied'), sentPut('open', 'unknown'), sentPut('refused', 'nothing')]),
+    await examine(db, [sentPut('kept', 'applied'), sentPut('open', 'unknown'), sentPut('refused', 'nothing')]),
   ).toEqual([])
 
   await write('denied')
@@ -76,7 +76,7 @@ test('every broken promise is a complaint', async () => {
     sentPut('torn', 'applied'),
     sentPut('half', 'unknown'),
   ]
-  const complaints = await audit(db, sent)
+  const complaints = await examine(db, sent)
   const expected = [
     'lost was answered with 200 and is lost',
     'denied exists, though its client got',

@@ -4,6 +4,7 @@ import { needs } from '../support/needs.ts'
 import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
 import { put, quantile, type Sent } from './clients.ts'
+import { recordRecovery } from './record.ts'
 import { openStand } from './stand.ts'
 
 /**
@@ -32,6 +33,7 @@ const silenced = (queue: QueueKind, proxied: 'postgres' | 'redis') => async () =
   expect(open()).toBeGreaterThan(3)
   const leftMs = () => recoveredWithinMs - (performance.now() - from)
   await until(async () => (await send()).status === 200, { what: 'a PUT to be applied', withinMs: leftMs() })
+  recordRecovery(performance.now() - from)
   console.log(`${queue}, silent ${proxied}: applied again after ${Math.round(performance.now() - from)} ms`)
   const isReady = async () => (await fetch(`${stand.url}/-/health/ready/`)).status === 200
   await until(isReady, { what: 'the API to be ready', withinMs: leftMs() })

@@ -4,6 +4,7 @@ import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, quantile } from './clients.ts'
+import { recordRecovery } from './record.ts'
 import { onBothQueues, openStand } from './stand.ts'
 
 /** PostgreSQL crashes and comes back: answered submissions are stored, and the service goes on without a restart. */
@@ -38,6 +39,7 @@ onBothQueues((kind) => {
       .filter(({ sentAt, outcome }) => outcome === 'applied' && sentAt > stoppedAt)
       .map(({ sentAt, ms }) => sentAt + ms - backAt)
     console.log(`${kind}: first success ${Math.round(Math.min(...firstSuccess))} ms after PostgreSQL answered again`)
+    recordRecovery(Math.min(...firstSuccess))
     expect(Math.min(...firstSuccess)).toBeLessThan(2_000)
     expect(log.map(({ status }) => status)).not.toContain(null)
     // Without the quick refusals during the outage.

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { needs } from '../support/needs.ts'
 import { audit } from './auditor.ts'
 import { crowd, describeTimes, put, quantile } from './clients.ts'
+import { recordRecovery } from './record.ts'
 import { openStand } from './stand.ts'
 
 /** Redis only wakes workers: without it no run is applied, and runs whose jobs it lost are enqueued again. */
@@ -36,6 +37,7 @@ describe.runIf(needs('redis-server'))('queue on Redis', () => {
       .filter(({ sentAt, outcome }) => outcome === 'applied' && sentAt > killedAt)
       .map(({ sentAt, ms }) => sentAt + ms - backAt)
     console.log(`first success ${Math.round(Math.min(...firstSuccess))} ms after Redis was started again`)
+    recordRecovery(Math.min(...firstSuccess))
     expect(Math.min(...firstSuccess)).toBeLessThan(2_000)
     expect(log.map(({ status }) => status)).not.toContain(null)
     const afterwards = await put(stand, 'afterwards')

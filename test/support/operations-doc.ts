@@ -19,6 +19,7 @@ const rowsOf = (table: string): string[] =>
 
 const inSentences = (paragraph: string): string[] =>
   paragraph
+    .replace(/^- /gm, '')
     .replace(/\s+/g, ' ')
     .trim()
     .split(/(?<=[.:]) (?=[A-Z`])/)

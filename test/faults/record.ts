@@ -1,0 +1,50 @@
+import { TestRunner } from 'vitest'
+import type { Sent } from './clients.ts'
+
+/** What one test of a fault has found, for the table of `npm run faults`. */
+export type Fault = {
+  readonly requests: number
+  /** Answers by status; `lost` without one. */
+  readonly answers: Readonly<Record<string, number>>
+  readonly lost: number
+  readonly doubled: number
+  readonly half: number
+  /** Other broken promises. */
+  readonly others: number
+}
+
+declare module 'vitest' {
+  interface TaskMeta {
+    fault?: Fault
+    recoveryMs?: number
+  }
+}
+
+const kinds = {
+  lost: / is lost$/,
+  doubled: /exists \d+ times$|was applied \d+ times/,
+  half: /is half there|is not what/,
+}
+
+/** Keeps the result of an audit with the running test. @param complaints of the auditor */
+export function recordAudit(log: readonly Sent[], complaints: readonly string[]): void {
+  const counts = Map.groupBy(log, ({ status }) => String(status ?? 'lost'))
+  const count = (pattern: RegExp) => complaints.filter((complaint) => pattern.test(complaint)).length
+  const [lost, doubled, half] = [count(kinds.lost), count(kinds.doubled), count(kinds.half)]
+  meta().fault = {
+    requests: log.length,
+    answers: Object.fromEntries([...counts].map(([status, sent]) => [status, sent.length])),
+    ...{ lost, doubled, half, others: complaints.length - lost - doubled - half },
+  }
+}
+
+/** Keeps how long it took until the first success after the fault. */
+export function recordRecovery(ms: number): void {
+  meta().recoveryMs = Math.round(ms)
+}
+
+function meta() {
+  const test = TestRunner.getCurrentTest()
+  if (test === undefined) throw new Error('only a running test keeps what it found')
+  return test.meta
+}
