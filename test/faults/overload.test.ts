@@ -19,11 +19,8 @@ function refusals({ api }: Stand): number[] {
     .split('\n')
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line))
-  const refused = new Set(
-    lines.filter(({ msg }) => /submissions are waiting already/.test(msg)).map(({ request }) => request),
-  )
   return lines
-    .filter(({ msg, request }) => msg === 'answered' && refused.has(request))
+    .filter(({ msg, detail }) => msg === 'answered' && /submissions are waiting already/.test(detail))
     .map(({ ms }) => Number(ms))
     .sort((one, other) => one - other)
 }

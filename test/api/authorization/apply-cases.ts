@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Answer, applyPath } from '../../support/asker.ts'
 import { example, type Installation, type Kind, kinds } from '../../support/installation.ts'
-import { rows, sql } from '../../support/sql.ts'
 import { outcomeOf } from './answers.ts'
 import type { Describe, Prepare } from './trial.ts'
 
@@ -92,13 +91,13 @@ export const submitted =
     const provider = newProvider ? fresh() : old.name
     const slug = newApp ? fresh() : old.name
     // A provider belongs to one application: it is made free for a new one.
-    if (whose !== 'new')
-      await rows(
-        there.db,
-        sql`
-        UPDATE applications SET provider_pk = CASE WHEN slug = ${old.name} AND NOT ${newApp} THEN ${old.pk}::integer END
-        WHERE provider_pk = ${old.pk} OR slug = ${old.name}`,
-      )
+    if (whose !== 'new') {
+      await there.db.application.updateMany({
+        where: { OR: [{ providerPk: old.pk }, { slug: old.name }] },
+        data: { providerPk: null },
+      })
+      if (!newApp) await there.db.application.updateMany({ where: { slug: old.name }, data: { providerPk: old.pk } })
+    }
     const beside = written === whose ? [] : [await freeBackchannelProvider(there)]
     const values: Values = {
       ...{ ...appValues, name: 'Named', slug, provider: newProvider ? null : old.pk },
