@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/client.ts'
@@ -8,6 +7,7 @@ import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
 import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
 import { actAs, actorByToken, actorOfUser } from '../rights/actor.ts'
+import { headerText } from './headers.ts'
 import type { Limiter } from './rate-limit.ts'
 
 declare module 'fastify' {
@@ -114,7 +114,7 @@ const maxUsernameLength = 150
 async function impersonate(db: Db, real: Actor, username: string | string[] | undefined): Promise<Actor> {
   if (username === undefined) return real
   if (!allows(real, 'impersonate')) throw denied(['impersonate'])
-  const name = decodeHeader(username)
+  const name = headerText(username).trim()
   const effective = name.length > maxUsernameLength ? null : await actorOfUser(reader(db), { username: name })
   if (effective === null) {
     const errors = new ErrorList()
@@ -124,10 +124,4 @@ async function impersonate(db: Db, real: Actor, username: string | string[] | un
   const actor = actAs(real, effective)
   if (actor === null) throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')
   return actor
-}
-
-/** Node decodes headers as Latin-1. Clients send other names as UTF-8. */
-function decodeHeader(value: string | string[]): string {
-  const bytes = Buffer.from(String(value).trim(), 'latin1')
-  return isUtf8(bytes) ? bytes.toString('utf8') : String(value).trim()
 }

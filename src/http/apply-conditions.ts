@@ -1,9 +1,9 @@
-import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import type { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
 import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
+import { headerText } from './headers.ts'
 
 /** The conditions of an apply, as request headers. */
 
@@ -66,15 +66,9 @@ function readCreateOnly(value: string | string[] | undefined, errors: ErrorList)
 
 function readOwner(value: string | string[] | undefined, errors: ErrorList): string | null {
   if (value === undefined) return null
-  const parsed = ownerLabel().safeParse(decoded(String(value)))
+  const parsed = ownerLabel().safeParse(headerText(value))
   for (const { message } of parsed.error?.issues ?? []) errors.add(['Gatewright-Owner'], message)
   return parsed.data ?? null
-}
-
-/** Node decodes headers as Latin-1, and clients send other characters as UTF-8. */
-function decoded(value: string): string {
-  const bytes = Buffer.from(value, 'latin1')
-  return isUtf8(bytes) ? bytes.toString('utf8') : value
 }
 
 function readAllowed(value: string | string[] | undefined, errors: ErrorList): Acknowledgements {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { FastifyHelmetOptions } from '@fastify/helmet'
 
 type Directives = Readonly<Record<string, readonly string[]>>
@@ -32,4 +33,11 @@ export const securityHeaders: FastifyHelmetOptions = {
   referrerPolicy: { policy: 'same-origin' },
   // The proxy that terminates TLS decides this: the header binds every port of the host.
   strictTransportSecurity: false,
+}
+
+/** The text of a request's header: Node decodes headers as Latin-1, and clients send other characters as UTF-8. */
+export function headerText(value: string | string[]): string {
+  const text = String(value)
+  const bytes = Buffer.from(text, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : text
 }
