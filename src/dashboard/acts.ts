@@ -1,3 +1,4 @@
+import { auditRow } from '../apply/audit.ts'
 import type { Db } from '../db/client.ts'
 import type { Actor } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
@@ -49,13 +50,7 @@ async function clear(db: Db, queue: ApplyQueue, operator: Operator): Promise<voi
 
 type Change = { readonly action: string; readonly field: string; readonly value: boolean | number }
 
-const record = (db: Db, { actor, requestId }: Operator, { action, field, value }: Change) =>
-  db.auditRow.create({
-    data: {
-      actorPk: actor.pk,
-      actorName: actor.username,
-      action,
-      changes: [{ model: 'queue', key: applyQueue.name, action: 'update', fields: [field], value }],
-      requestId,
-    },
-  })
+function record(db: Db, operator: Operator, { action, field, value }: Change) {
+  const changes = [{ model: 'queue', key: applyQueue.name, action: 'update', fields: [field], value }] as const
+  return db.auditRow.create({ data: auditRow({ ...operator, action, changes }) })
+}

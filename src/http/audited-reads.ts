@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { auditRow } from '../apply/audit.ts'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 
@@ -12,20 +13,8 @@ const pathOf = (url: string): string => url.split('?', 1).join('').slice(0, 500)
 export function auditImpersonatedReads(app: FastifyInstance, db: Db): void {
   app.addHook('onSend', async ({ method, url, actor, id }, { statusCode }) => {
     if (actor?.impersonator === undefined || statusCode >= 400 || (method !== 'GET' && method !== 'HEAD')) return
-    const { pk, username, impersonator } = actor
-    await inTime(
-      db.auditRow.create({
-        data: {
-          actorPk: pk,
-          actorName: username,
-          realPk: impersonator.pk,
-          realName: impersonator.username,
-          action: 'read',
-          changes: [{ model: 'path', key: pathOf(url), action: 'read', fields: [] }],
-          requestId: id,
-        },
-        select: { pk: true },
-      }),
-    )
+    const changes = [{ model: 'path', key: pathOf(url), action: 'read', fields: [] }] as const
+    const data = auditRow({ actor, action: 'read', changes, requestId: id })
+    await inTime(db.auditRow.create({ data, select: { pk: true } }))
   })
 }
