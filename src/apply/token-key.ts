@@ -78,6 +78,9 @@ export function viewKey(
   })
 }
 
+/** How long a new token's secret is kept for its one view. */
+export const keyViewHours = 24
+
 const sealedRow = z.object({ sealed: z.string(), isFresh: z.boolean(), ceiling: z.array(z.string()).nullable() })
 
 /**
@@ -92,9 +95,9 @@ function limitOf(actor: Actor, { userPk }: Found): readonly string[] | null {
 /** The row lock makes sure that of two callers at the same time only one gets the key. */
 async function takeKey(tx: Tx, keyring: Keyring, pk: string, limit: readonly string[] | null): Promise<string> {
   const [row] = await query(tx, sealedRow, {
-    text: `SELECT sealed_key AS sealed, created_at > now() - interval '24 hours' AS "isFresh", ceiling
+    text: `SELECT sealed_key AS sealed, created_at > now() - make_interval(hours => $2::integer) AS "isFresh", ceiling
       FROM tokens WHERE pk = $1::uuid AND sealed_key IS NOT NULL FOR UPDATE`,
-    values: [pk],
+    values: [pk, keyViewHours],
   })
   if (row === undefined || !row.isFresh)
     throw new Problem('key_gone', 'The key was shown once, or is older than a day: create another token.')

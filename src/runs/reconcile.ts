@@ -1,15 +1,15 @@
-import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
 import { locks } from '../db/locks.ts'
-import { execute, query } from '../db/raw.ts'
+import { query } from '../db/raw.ts'
 import { addUp } from '../db/row-counts.ts'
 import type { Logger, SubmissionFields } from '../log.ts'
 import { readBacklog } from './backlog.ts'
 import { notifyEnded } from './ledger.ts'
 import { type Life, live, maxAttempts, patienceS, type RunEvent } from './life.ts'
-import { cancelStale } from './retention.ts'
+import { cancelStale, eraseExpired } from './retention.ts'
+import { repeat } from './rounds.ts'
 
 /** Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen. */
 export type Enqueue = (run: { readonly id: string; readonly title: string }, attempt: number) => Promise<void>
@@ -26,7 +26,6 @@ const everyMs = { busy: 500, idle: 2_000 } as const
 /** Between two rounds of maintenance: expired secrets and row counts. */
 const maintenanceEveryMs = 10_000
 const batch = 100
-const erasedAtOnce = 1_000
 
 /** Seconds by the number of attempts. SQL compares them, so that runs that must wait longer do not fill the batch. */
 const patience = Array.from({ length: maxAttempts + 1 }, (_, attempts) => patienceS(attempts))
@@ -117,27 +116,6 @@ async function isElected(tx: Tx): Promise<boolean> {
 }
 
 /**
- * Erases expired secrets, the oldest first and a limited number at once. PostgreSQL uses the index for this order even
- * without statistics about the table.
- */
-export async function eraseExpired(db: Db): Promise<void> {
-  await execute(db, {
-    text: `WITH old AS (
-        SELECT id FROM runs WHERE generated IS NOT NULL AND generated_until < now()
-        ORDER BY generated_until LIMIT $1 FOR UPDATE SKIP LOCKED
-      ) UPDATE runs SET generated = NULL, generated_until = NULL FROM old WHERE runs.id = old.id`,
-    values: [erasedAtOnce],
-  })
-  await execute(db, {
-    text: `WITH old AS (
-        SELECT pk FROM tokens WHERE sealed_key IS NOT NULL AND created_at < now() - interval '24 hours'
-        ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
-      ) UPDATE tokens SET sealed_key = NULL FROM old WHERE tokens.pk = old.pk`,
-    values: [erasedAtOnce],
-  })
-}
-
-/**
  * Writes what was decided. A run that a worker has locked or finished by now, or that another reconciler has changed,
  * stays as it is.
  *
@@ -195,7 +173,6 @@ async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]>
 
 /** Reconciles at once and then at intervals, until it is stopped: often while runs are queued, rarely while none is. */
 export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop(): Promise<void> } {
-  const stopping = new AbortController()
   let maintainedAt = Number.NEGATIVE_INFINITY
   let isFailing = false
 
@@ -214,28 +191,19 @@ export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop():
     return waiting > 0 ? everyMs.busy : everyMs.idle
   }
 
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
-      const waitMs = await round().then(
-        (nextMs) => {
-          isFailing = false
-          return nextMs
-        },
-        (error: unknown) => {
-          // An outage is logged once.
-          if (!isFailing || !isTransient(error))
-            log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
-          isFailing = true
-          return everyMs.busy
-        },
-      )
-      await setTimeout(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
-    }
-  })()
-  return {
-    stop: async () => {
-      stopping.abort()
-      await loop
-    },
-  }
+  return repeat(() =>
+    round().then(
+      (nextMs) => {
+        isFailing = false
+        return nextMs
+      },
+      (error: unknown) => {
+        // An outage is logged once.
+        if (!isFailing || !isTransient(error))
+          log[isTransient(error) ? 'warn' : 'error']({ err: error }, 'reconciling failed; trying again shortly')
+        isFailing = true
+        return everyMs.busy
+      },
+    ),
+  )
 }

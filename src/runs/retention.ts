@@ -1,10 +1,11 @@
-import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
+import { keyViewHours } from '../apply/token-key.ts'
 import type { Db } from '../db/client.ts'
-import { query } from '../db/raw.ts'
+import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
 import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
+import { repeat } from './rounds.ts'
 
 /** How many days runs and audit rows are kept. */
 export type Retention = { readonly runDays: number; readonly auditDays: number }
@@ -56,6 +57,27 @@ async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
 }
 
 /**
+ * Erases expired secrets, the oldest first and a limited number at once. PostgreSQL uses the index for this order even
+ * without statistics about the table.
+ */
+export async function eraseExpired(db: Db): Promise<void> {
+  await execute(db, {
+    text: `WITH old AS (
+        SELECT id FROM runs WHERE generated IS NOT NULL AND generated_until < now()
+        ORDER BY generated_until LIMIT $1 FOR UPDATE SKIP LOCKED
+      ) UPDATE runs SET generated = NULL, generated_until = NULL FROM old WHERE runs.id = old.id`,
+    values: [portion],
+  })
+  await execute(db, {
+    text: `WITH old AS (
+        SELECT pk FROM tokens WHERE sealed_key IS NOT NULL AND created_at < now() - make_interval(hours => $2::integer)
+        ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
+      ) UPDATE tokens SET sealed_key = NULL FROM old WHERE tokens.pk = old.pk`,
+    values: [portion, keyViewHours],
+  })
+}
+
+/**
  * Cancels runs that have been queued for too long: nothing waits for them, and the world has moved on. A restored dump
  * holds such runs. A run that a worker has locked stays as it is.
  */
@@ -81,23 +103,13 @@ export async function cancelStale(db: Db, log: Logger): Promise<void> {
 export const staleLog = 'not applied: it was queued for more than an hour'
 
 /** Deletes what is too old, at once and then every minute, until it is stopped. */
-export function startRetention(db: Db, retention: Retention, log: Logger): { stop(): Promise<void> } {
-  const stopping = new AbortController()
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
-      try {
-        const deleted = await deleteOld(db, retention)
-        if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
-      } catch (error) {
-        log.warn({ err: error }, 'old runs and audit rows could not be deleted; trying again in a minute')
-      }
-      await setTimeout(everyMs, undefined, { signal: stopping.signal }).catch(() => {})
+export const startRetention = (db: Db, retention: Retention, log: Logger): { stop(): Promise<void> } =>
+  repeat(async () => {
+    try {
+      const deleted = await deleteOld(db, retention)
+      if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
+    } catch (error) {
+      log.warn({ err: error }, 'old runs and audit rows could not be deleted; trying again in a minute')
     }
-  })()
-  return {
-    stop: async () => {
-      stopping.abort()
-      await loop
-    },
-  }
-}
+    return everyMs
+  })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { eraseExpired } from '../../src/runs/reconcile.ts'
+import { eraseExpired } from '../../src/runs/retention.ts'
 import { everything } from '../support/contents.ts'
 import { type Installation, installation } from '../support/installation.ts'
 import type { Made, Make } from '../support/make.ts'

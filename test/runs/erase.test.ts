@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256, uuid7 } from '../../src/ids.ts'
-import { eraseExpired, startReconciler } from '../../src/runs/reconcile.ts'
+import { startReconciler } from '../../src/runs/reconcile.ts'
+import { eraseExpired } from '../../src/runs/retention.ts'
 import { run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 import { type Stand, stand } from './stand.ts'
