@@ -4,7 +4,7 @@ import { type AuditedChange, audit } from '../apply/audit.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { execute, query } from '../db/raw.ts'
+import { execute, query, type Statement } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
@@ -159,14 +159,10 @@ export const conditionsOf = ({ options }: Pick<WorkerRun, 'options'>): Condition
 /** Under which owner it was submitted, and what the submitter acknowledged. */
 export const ownershipOfRun = ({ options }: { readonly options: unknown }) => ownershipSchema.parse(options)
 
-/** The real user, when the submitter was impersonated. */
-export const impersonatorOf = (run: { readonly options: unknown }): { pk: number; username: string } | undefined =>
-  submitterSchema.parse(run.options).impersonator
-
-/** The only permissions that the submitter's token carries, when it has a ceiling. */
-export function ceilingOf(run: { readonly options: unknown }): ReadonlySet<string> | undefined {
-  const { ceiling } = submitterSchema.parse(run.options)
-  return ceiling && new Set(ceiling)
+/** The real user, if the submitter was impersonated. The only permissions that its token carries, if it has a ceiling. */
+export function submitterOf(run: { readonly options: unknown }) {
+  const { impersonator, ceiling } = submitterSchema.parse(run.options)
+  return { impersonator, ceiling: ceiling && new Set(ceiling) }
 }
 
 /** The end of a run: applied, refused or failed. */
@@ -186,8 +182,17 @@ export type RunResult = {
 
 type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 
-/** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
-export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, run: WorkerRun, result: RunResult): void {
+/**
+ * Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied.
+ *
+ * @returns its state
+ */
+export function finishRun(
+  tx: EngineTx,
+  { keyring, runSecretsHours }: Ledger,
+  run: WorkerRun,
+  result: RunResult,
+): RunState {
   const { event, document = null, applied, reason, logs, changes, generated, actorName } = result
   const { state } = live(live(run, 'lock'), event)
   const sealed =
@@ -200,10 +205,11 @@ export function finishRun(tx: EngineTx, { keyring, runSecretsHours }: Ledger, ru
       started_at = now(), finished_at = clock_timestamp(), document = $8::bytea WHERE id = $1::uuid`,
     values: [run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
   })
-  if (!applied) return
+  if (!applied) return state
   if (document !== null && changes.length === 0) dropEarlierCopies(tx, run.id, document)
-  const actor = { pk: run.submitterPk, username: actorName, ...realOf(run) }
+  const actor = { pk: run.submitterPk, username: actorName, impersonator: submitterOf(run).impersonator }
   audit(tx, { actor, action: 'apply', changes, requestId: run.requestId, runId: run.id })
+  return state
 }
 
 /**
@@ -219,26 +225,18 @@ function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
   })
 }
 
-/** Cancels a run that the transaction has locked. */
-export function cancelLocked(tx: EngineTx, id: string, why: string): void {
-  tx.send({
-    text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text], finished_at = clock_timestamp()
-      WHERE id = $1::uuid`,
-    values: [id, cancelled, why],
-  })
-}
-
 /** A digest under SECRET_KEY, because a document may hold secrets that could be guessed. */
 export const digestOf = (keyring: Keyring, document: string): Buffer =>
   createHmac('sha256', keyring.derive('document')).update(document).digest()
 
-function realOf(run: WorkerRun): Pick<Actor, 'impersonator'> {
-  const real = impersonatorOf(run)
-  return real === undefined ? {} : { impersonator: { ...real, isSuperuser: false, permissions: new Set() } }
-}
-
 const cancelled: RunState = live({ state: 'queued', attempts: 1 }, 'cancel').state
 const cancelledRow = z.object({ id: z.guid() })
+
+const cancellation = (id: string, why: string): Statement => ({
+  text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text],
+    finished_at = clock_timestamp() WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
+  values: [id, cancelled, why],
+})
 
 /**
  * Cancels a queued run. Waits for the row's lock: a run that a worker has locked is not cancelled.
@@ -246,12 +244,13 @@ const cancelledRow = z.object({ id: z.guid() })
  * @returns true: it was cancelled, and certainly not applied
  */
 export async function cancelRun(tx: Tx, id: string, why: string): Promise<boolean> {
-  const rows = await query(tx, cancelledRow, {
-    text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text], finished_at = clock_timestamp()
-      WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
-    values: [id, cancelled, why],
-  })
-  return rows.length > 0
+  return (await query(tx, cancelledRow, cancellation(id, why))).length > 0
+}
+
+/** Cancels a run that the transaction has locked. @returns its state */
+export function cancelLocked(tx: EngineTx, id: string, why: string): RunState {
+  tx.send(cancellation(id, why))
+  return cancelled
 }
 
 /**

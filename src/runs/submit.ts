@@ -11,7 +11,7 @@ import type { Conditions, Engine } from '../plan/engine.ts'
 import type { Admission, Backlog } from './backlog.ts'
 import { type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
 import type { Enqueue } from './reconcile.ts'
-import { awaitEnd, cancelOrRead, type Runs, type WaitResult } from './subscribe.ts'
+import { awaitEnd, cancelOrRead, longestCancelMs, type Runs, type WaitResult } from './subscribe.ts'
 
 /** The part of the API in a run: record it, enqueue it, wait for its end. */
 export type Submitter = {
@@ -111,8 +111,6 @@ export async function submit(
 /** Why it was cancelled, for its submitter, and the error behind it, for the log. */
 type Why = { readonly why?: string; readonly cause?: unknown }
 
-/** A cancel waits for a worker that has locked the run. */
-const longestCancelMs = 2_500
 /** By the clock of the database. Longer than the API waits for the statement. */
 const recordWithinMs = 2_000
 /** A statement that began in time may wait for a lock (`apiLockMs`) before it commits. */

@@ -127,7 +127,7 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
 export type WaitResult = Run | 'cancelled' | 'vanished' | 'locked' | 'unknown'
 
 /** A cancel waits for a worker that has locked the run. */
-const longestCancelMs = 2_500
+export const longestCancelMs = 2_500
 const noWorker = 'not applied: no worker took it in time'
 
 /**

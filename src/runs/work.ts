@@ -11,19 +11,18 @@ import { compile, type Plan } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import {
   cancelLocked,
-  ceilingOf,
   conditionsOf,
   digestOf,
   finishRun,
-  impersonatorOf,
   lockRun,
   notifyEnded,
   type RunResult,
   runSelect,
   sealedColumn,
+  submitterOf,
   type WorkerRun,
 } from './ledger.ts'
-import { isFinished, live, type RunState } from './life.ts'
+import { isFinished, type RunState } from './life.ts'
 import { staleLog } from './retention.ts'
 
 /** The part of the worker in a run: one transaction with the effect and its record. */
@@ -123,19 +122,17 @@ async function finishing(
     const run = await lockRun(tx, task.id)
     if (run === undefined) return undefined
     task.fields = fieldsOf(run)
-    const running = live(run, 'lock')
-    if (running === run) return endOf(run)
+    if (isFinished(run.state)) return endOf(run)
     if (run.isStale) {
-      cancelLocked(tx, run.id, staleLog)
       task.locked = run
-      const { state } = live({ ...run, state: 'queued' }, 'cancel')
+      const state = cancelLocked(tx, run.id, staleLog)
       return { state, applied: false, reason: 'cancelled', logs: [staleLog] }
     }
     const result = await decide(tx, run)
-    finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, result)
+    const state = finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, result)
     task.locked = run
     const { applied, reason, logs } = result
-    return { state: live(running, result.event).state, applied, reason, logs }
+    return { state, applied, reason, logs }
   })
   if (ended === undefined) return undefined
   logEnd(worker, task, ended, bug)
@@ -156,7 +153,7 @@ const fieldsOf = (run: WorkerRun): SubmissionFields => ({
   run: run.id,
   title: run.title,
   user: run.submitterName,
-  real_user: impersonatorOf(run)?.username ?? null,
+  real_user: submitterOf(run).impersonator?.username ?? null,
   code: null,
 })
 
@@ -174,7 +171,7 @@ function logEnd({ log }: Worker, task: Task, { state, applied, reason }: Ended, 
 }
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
-  const submitter = { pk: run.submitterPk, impersonator: impersonatorOf(run), ceiling: ceilingOf(run) }
+  const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const { actor, ...applied } = await apply(tx, engine, planOf(engine, text), submitter, conditionsOf(run))
   const document = digestOf(engine.keyring, text)

@@ -6,7 +6,7 @@ import { mask } from '../document/mask.ts'
 import { parse, print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { ceilingOf, impersonatorOf, lockedRuns, ownershipOfRun, sealedColumn, showsGenerated } from '../runs/ledger.ts'
+import { lockedRuns, ownershipOfRun, sealedColumn, showsGenerated, submitterOf } from '../runs/ledger.ts'
 import { inOrder, type View } from './view.ts'
 
 /** A run, as lists show it and, with its document, as it is read by itself. */
@@ -181,6 +181,7 @@ function conditionsShown(row: Stored) {
  */
 function isForSubmitter(row: Stored, { pk, impersonator, ceiling }: Actor): boolean {
   if (row.submitterPk !== pk) return false
-  if (ceiling !== undefined && ceilingOf(row)?.isSubsetOf(ceiling) !== true) return false
-  return impersonator === undefined || impersonator.pk === impersonatorOf(row)?.pk
+  const submitter = submitterOf(row)
+  if (ceiling !== undefined && submitter.ceiling?.isSubsetOf(ceiling) !== true) return false
+  return impersonator === undefined || impersonator.pk === submitter.impersonator?.pk
 }
