@@ -38,8 +38,8 @@ const tries = { max: 5, stepMs: 5 }
 const canRetry = (error: unknown) => error instanceof Refusal || isCollision(error)
 
 /**
- * Writes or deletes one row, and writes its audit row, in a transaction of its own, by the same steps as a blueprint's entry, so that the
- * same rules apply.
+ * Writes or deletes one row, and writes its audit row, in a transaction of its own. The steps are those of a blueprint's
+ * entry, so that the same rules apply.
  *
  * @param read reads the answer before the commit, so that a failed read rolls the write back
  * @throws {Problem} `permission_denied`, `invalid` with all fields that have errors, `not_found` for a row to change

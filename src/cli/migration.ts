@@ -2,9 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
 import { migrationsFolder, migrationsList, noFilter, readSchema } from '../db/migrations.ts'
-import { loadSchemaEngine } from '../db/schema-engine.ts'
+import { loadComparingEngine } from '../db/schema-engine.ts'
 import { startEmbedded } from '../standalone/embedded.ts'
 import { runProgram, StartError } from '../start-error.ts'
 
@@ -42,10 +41,7 @@ async function difference(): Promise<string | null> {
   chmodSync(dataDir, 0o711)
   try {
     const postgres = await startEmbedded(dataDir, (_, work) => work())
-    const { hostname, port, username, password, pathname } = new URL(postgres.url)
-    // Not as a URL: its database name would replace that of the shadow database.
-    const server = { host: hostname, port: Number(port), user: username, password, database: pathname.slice(1) }
-    const engine = await loadSchemaEngine(new pg.Pool(server))
+    const engine = await loadComparingEngine(postgres.url)
     const schema = { files: [{ path: 'schema.prisma', content: await readSchema() }] }
     const { stdout } = await engine
       .diff({

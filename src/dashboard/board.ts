@@ -10,13 +10,11 @@ import type {
   UIConfig,
 } from '@bull-board/api/typings/app'
 import type { Queue } from 'bullmq'
-import { z } from 'zod'
 import type { ApplyQueue } from '../queue/backend.ts'
+import { runJob } from '../queue/define.ts'
 import { describePause, type Pause } from '../queue/pause.ts'
 import { basePath, iconPath, logoutPath, managePath, runPagePath, sentence } from './pages.ts'
 import { hashSource, pagePolicy } from './policy.ts'
-
-const jobData = z.object({ run: z.guid() })
 
 const dist = new URL('dist/', import.meta.resolve('@bull-board/ui/package.json'))
 
@@ -47,7 +45,7 @@ export function queuesOf(queue: ApplyQueue, pause: Pause | null): BullBoardQueue
       ? 'One job per attempt of a submission. It shows the outcome of its run.'
       : sentence(describePause(pause))
   const externalJobUrl = ({ data }: { data: unknown }) => {
-    const { success, data: job } = jobData.safeParse(data)
+    const { success, data: job } = runJob.safeParse(data)
     return { displayText: 'Run', href: success ? runPagePath(job.run) : managePath }
   }
   // The adapter works with either store, but its type knows queues on Redis only.

@@ -37,6 +37,18 @@ export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
 }
 
 /**
+ * The engine for a comparison, which makes a shadow database.
+ *
+ * @param url of a server, with a user that may create databases
+ */
+export function loadComparingEngine(url: string): Promise<SchemaEngine> {
+  const { hostname, port, username, password, pathname } = new URL(url)
+  // Not as a URL: its database name would replace that of the shadow database.
+  const server = { host: hostname, port: Number(port), user: username, password, database: pathname.slice(1) }
+  return loadSchemaEngine(new pg.Pool(server))
+}
+
+/**
  * Fixes errors of the adapter. Its `executeScript` splits a script at each semicolon, even in texts, comments and
  * functions; Prisma's native engine sends the whole script. And its shadow database has no password, and cannot be
  * dropped, because its own connection is still open.

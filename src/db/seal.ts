@@ -37,9 +37,10 @@ export function keyring(secret: string, previous: string | null = null): Keyring
   const current = masterOf(secret)
   const masters = previous === null ? [current] : [current, masterOf(previous)]
   const prefix = `v2.${current.id}.`
+  const derived = new Map<string, Buffer>()
   return {
     prefix,
-    derive: (purpose) => derive(secret, purpose),
+    derive: (purpose) => derived.getOrInsertComputed(purpose, () => derive(secret, purpose)),
     isOfCurrentKey: (envelope) => envelope.split('.')[1] === current.id,
     isCurrent: (envelope) => envelope.startsWith(prefix),
     seal(plaintext, place) {

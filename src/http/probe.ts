@@ -6,9 +6,10 @@ const quickMs = 700
 const openAtMostMs = 5_000
 
 /**
- * Asks a part that may hang. Callers wait at most 700 ms, unless told otherwise, and join a question that is already pending. Anyone may send
- * probes, and still a part that is away gets at most one question in five seconds.
+ * Asks a part that may hang. Callers join a question that is already pending. Anyone may send probes, and still a part
+ * that is away gets at most one question in five seconds.
  *
+ * @param answerWithinMs how long a caller waits
  * @throws what `ask` throws, or an error when no answer came in time
  */
 export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quickMs): () => Promise<Answer> {

@@ -1,21 +1,26 @@
+import { z } from 'zod'
 import type { Statement } from '../db/raw.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted, type Row } from './statements.ts'
+import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
+
+const key = z.union([z.string(), z.int()])
 
 /** What the database holds about an entry. */
-export type Seen = {
+export const seen = z.object({
   /** Rows that the identifiers match, two at most: more than one is an error. */
-  rows: Row[]
+  rows: z.array(z.looseObject({ pk: key })),
   /** The key for a new row; null when the row exists, or no key was requested. */
-  newKey: number | null
+  newKey: z.int().nullable(),
   /** Keys of references that do not fit, by `referenceName`. `found` is what the row has instead; null without a row. */
-  unfit: Record<string, { key: string | number; found: string | null }[]>
+  unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
   /** Rows that already have a value that must be unique, by field. */
-  taken: Record<string, { pk: string | number; label: string; value: string | number }[]>
+  taken: z.record(z.string(), z.array(z.object({ pk: key, label: z.string(), value: key }))),
   /** How many rows refer to the same row by the field that is limited; 0 for a model without a limit. */
-  count: number
-}
+  count: z.int(),
+})
+
+export type Seen = z.output<typeof seen>
 
 /** What to read for one entry: only what the entry names. */
 export type Question = {

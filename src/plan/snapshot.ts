@@ -5,7 +5,7 @@ import type { Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import { hasTag, type Keys, pending } from './resolve.ts'
-import { type EntryQuestion, type Question, referenceName, type Seen, snapshotStatement } from './snapshot-sql.ts'
+import { type EntryQuestion, type Question, referenceName, type Seen, seen, snapshotStatement } from './snapshot-sql.ts'
 import { exclusiveLinks } from './statements.ts'
 import { keysOf } from './storage.ts'
 
@@ -28,15 +28,7 @@ type Use = {
   readonly takesKeys: boolean
 }
 
-const key = z.union([z.string(), z.int()])
-const seenEntry = z.object({
-  rows: z.array(z.looseObject({ pk: key })),
-  newKey: z.int().nullable(),
-  unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
-  taken: z.record(z.string(), z.array(z.object({ pk: key, label: z.string(), value: key }))),
-  count: z.int(),
-}) satisfies z.ZodType<Seen>
-const answerRow = z.object({ seen: z.array(seenEntry) })
+const answerRow = z.object({ seen: z.array(seen) })
 
 /**
  * Prefetches, in one statement, what the first two entries need: nearly every document is an application and its

@@ -71,8 +71,8 @@ const silence = { redisMs: 2_000, blockingRedisMs: blocksS * 1_000 + 2_000, quer
 
 /**
  * The reconciler enqueues the runs of a killed worker again within two seconds. BullMQ's check for stalled jobs only
- * takes up the old jobs, after their lock has expired. It may stall a job often: a worker that takes it finds its run locked or
- * finished. `runRetryDelay`: with the default, one lost connection stopped a worker for 15 s.
+ * takes up the old jobs, after their lock has expired. It may stall a job often: a worker that takes it finds its run
+ * locked or finished. `runRetryDelay`: with the default, one lost connection stopped a worker for 15 s.
  */
 const workerDefaults = {
   drainDelay: blocksS,

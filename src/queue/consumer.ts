@@ -1,10 +1,9 @@
 import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
-import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { runPath } from '../paths.ts'
 import { type Backend, closeInTime, closeWithinMs } from './backend.ts'
-import { type ApplyJob, applyQueue, type JobResult, probeName } from './define.ts'
+import { type ApplyJob, applyQueue, type JobResult, probeName, runJob } from './define.ts'
 import { beat, beatNowAndThen } from './heartbeat.ts'
 
 /** How a run ended. */
@@ -20,8 +19,6 @@ export type Consumer = {
   reopen(): Promise<void>
   close(): Promise<void>
 }
-
-const runJob = z.object({ run: z.guid() })
 
 /**
  * Takes jobs from the queue, several at once. A probe leaves a heartbeat; any other job works on its run. A job ends when

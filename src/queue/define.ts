@@ -1,4 +1,5 @@
 import type { JobsOptions } from 'bullmq'
+import { z } from 'zod'
 
 /** The name of a queue, and how its jobs are kept. */
 export type QueueSpec = {
@@ -10,6 +11,9 @@ export type QueueSpec = {
 
 /** A job names its run and nothing else, so that it holds no secret. */
 export type ApplyJob = { readonly run: string }
+
+/** The data of a job that names a run. A job made by hand may hold anything. */
+export const runJob = z.object({ run: z.guid() })
 
 /** The result of a job: the outcome of its run, and the run's address. The dashboard shows it. */
 export type JobResult = {

@@ -109,12 +109,11 @@ const selfOf = ({ pk, impersonator, ceiling }: Actor): number | null =>
 
 /** Who creates the rows that the actor writes. While impersonating, it holds only what both users hold. */
 export function creatorOf(actor: Actor): Creator {
-  const { pk, permissions, impersonator } = actor
-  const held = impersonator === undefined || impersonator.isSuperuser ? permissions : impersonator.permissions
+  const { superuser, permissions } = rightsHeldBy(actor)
   return {
-    pk: impersonator === undefined ? pk : impersonator.pk,
+    pk: (actor.impersonator ?? actor).pk,
     self: selfOf(actor),
-    permissions: isSuperuser(actor) ? null : [...permissions.intersection(held)].sort(),
+    permissions: superuser ? null : permissions.sort(),
   }
 }
 

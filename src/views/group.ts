@@ -4,6 +4,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { groupSummary, groupSummarySelect, toAttributes, toGroupSummary } from './group-summary.ts'
 import { limitRepeated, usersOfGroups } from './repeated.ts'
 import type { UidOf } from './uid.ts'
+import { userBriefSelect } from './user.ts'
 import { inBatches, inOrder, type Reading, StreamedList, type View } from './view.ts'
 
 /** A group in full, with its direct members and roles. */
@@ -37,16 +38,6 @@ export const groupSelect = {
 } satisfies Prisma.GroupSelect
 
 type Row = Prisma.GroupGetPayload<{ select: typeof groupSelect }>
-
-export const userBriefSelect = {
-  pk: true,
-  username: true,
-  name: true,
-  isActive: true,
-  lastLogin: true,
-  email: true,
-  attributes: true,
-} satisfies Prisma.UserSelect
 
 type UserBrief = z.output<typeof userBrief>
 

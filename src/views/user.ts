@@ -36,7 +36,8 @@ const schema = z.object({
 
 export type User = z.output<typeof schema>
 
-export const userSelect = {
+/** What a group shows of its members. */
+export const userBriefSelect = {
   pk: true,
   username: true,
   name: true,
@@ -44,6 +45,10 @@ export const userSelect = {
   lastLogin: true,
   email: true,
   attributes: true,
+} satisfies Prisma.UserSelect
+
+export const userSelect = {
+  ...userBriefSelect,
   path: true,
   type: true,
   uuid: true,

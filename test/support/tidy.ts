@@ -126,12 +126,11 @@ const pgPlaces: Readonly<Record<string, string>> = {
   'src/db/pipeline.ts': 'the second implementation of EngineTx, on the same pool',
   'src/db/migrate-process.ts': 'the lock of a session, during migrations',
   'src/db/migrate.ts': 'the lock of a session, during migrations',
-  'src/db/schema-engine.ts': "the connection of Prisma's schema engine",
+  'src/db/schema-engine.ts': "the connections of Prisma's schema engine",
   'src/queue/backend.ts': "BullMQ's migrations and pools",
   'src/runs/subscribe.ts': 'LISTEN',
   'src/standalone/embedded.ts': 'CREATE DATABASE',
   'src/standalone/embedded/server.ts': 'whether a server accepts connections',
-  'src/cli/migration.ts': 'CREATE DATABASE, for a comparison with the schema',
   'tools/seed/copy.ts': 'COPY',
   'tools/seed/seed.ts': 'the transaction of a COPY',
 }
