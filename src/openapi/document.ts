@@ -56,7 +56,7 @@ and consents around it.
 - Rates are limited by access token, and failed authentications by address. Answers to an access token have \`RateLimit\`
   and \`RateLimit-Policy\`; a 429 has \`Retry-After\`.
 - A path answers 405 to a method that it does not take. \`Allow\` lists the methods that it takes.
-- \`x-permission\` lists what an operation needs: any one of these permissions, or \`authenticated\`, or \`superuser\`.
+- \`x-permission\` lists what an operation needs: at least one of these permissions, or \`authenticated\`, or \`superuser\`.
   \`x-also-needs\` lists what some of its requests need as well.`
 
 const tags = [
