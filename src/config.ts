@@ -50,9 +50,9 @@ const settings = z.object({
   workerConcurrency: integer(1, 64).default(() => Math.min(16, 8 * availableParallelism())),
   tokenMaxDays: integer(1, 36_500).default(365),
   runSecretsHours: integer(1, 8_760).default(24),
-  /** How long finished runs and audit rows are kept. */
+  /** How long finished runs and audit rows are kept. `delete_old_audit_rows` in PostgreSQL has the same minimum. */
   runDays: integer(1, 36_500).default(90),
-  auditDays: integer(1, 36_500).default(400),
+  auditDays: integer(30, 36_500).default(400),
   rateLimitFailuresPerMinute: integer(1, 1_000_000).default(30),
   rateLimitRequestsPerSecond: integer(1, 1_000_000).default(2_000),
   /** The other three are of what is under way at the same time for one token, in one process. */
@@ -62,8 +62,22 @@ const settings = z.object({
   applyWaitMs: integer(100, 120_000).default(10_000),
 })
 
+const databaseUrl = secretUrl('postgresql', 'postgres')
+const required = { error: 'is required.' }
+
+/** For preparing a database. */
+const databaseSettings = z.object({
+  databaseUrl: z.string(required).pipe(databaseUrl),
+  migrationDatabaseUrl: z.string(required).pipe(databaseUrl),
+  adminDatabaseUrl: databaseUrl.nullable().default(null),
+  redisUrl: settings.shape.redisUrl,
+})
+
 /** Settings that may also be the contents of a file, which `<NAME>_FILE` names. */
-const secrets: readonly string[] = ['databaseUrl', 'redisUrl', 'secretKey', 'secretKeyPrevious', 'bootstrapToken']
+const secrets: readonly string[] = [
+  ...['databaseUrl', 'migrationDatabaseUrl', 'adminDatabaseUrl', 'redisUrl'],
+  ...['secretKey', 'secretKeyPrevious', 'bootstrapToken'],
+]
 
 const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).extend({
   gatewrightUrl: z
@@ -127,6 +141,9 @@ export function readClientConfig(env: Environment = process.env): ClientConfig {
   const url = gatewrightUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   return { url, token: gatewrightToken, dataDir }
 }
+
+/** @throws {ConfigError} with all errors at once */
+export const readDatabaseConfig = (env: Environment = process.env) => parse(databaseSettings, env)
 
 /** The environment of a child process with these settings. A setting from `<NAME>_FILE` is passed on as a value. */
 export function environmentFor(config: Config, env: Environment = process.env): Record<string, string | undefined> {

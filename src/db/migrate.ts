@@ -42,7 +42,10 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
       )
     })
     const missing = missingMigrations(known, await readHistory(client))
-    if (missing.length > 0) await applyAll(url, folder, missing)
+    if (missing.length > 0) {
+      await checkRights(client, missing)
+      await applyAll(url, folder, missing)
+    }
     return missing
   } catch (error) {
     throw databaseProblem(error)
@@ -116,6 +119,14 @@ async function checkVersion(client: pg.Client): Promise<void> {
   const version = rows[0]?.server_version ?? ''
   if (Number.parseInt(version, 10) >= oldestPostgres) return
   throw new MigrationError(`The database is PostgreSQL ${version}: Gatewright needs ${oldestPostgres} or newer.`)
+}
+
+async function checkRights(client: pg.Client, [first]: string[]): Promise<void> {
+  const { rows } = await client.query<{ may: boolean }>("SELECT has_schema_privilege('public', 'CREATE') AS may")
+  if (rows[0]?.may) return
+  throw new MigrationError(
+    `The database lacks the migration ${first}, and ${client.user} may not change tables: run npm run database first (docs/operations.md).`,
+  )
 }
 
 async function readHistory(client: pg.Client): Promise<Recorded[]> {

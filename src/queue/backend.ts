@@ -10,17 +10,16 @@ import {
   Queue,
   QueueEvents,
   type RedisQueueBackend,
-  runMigrations,
   Worker,
   type WorkerOptions,
 } from 'bullmq'
 import { Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
-import pg from 'pg'
-import { databaseProblem, isConnectionLost } from '../db/errors.ts'
+import { isConnectionLost } from '../db/errors.ts'
 import { ImpatientSocket } from '../db/socket.ts'
 import { Problem } from '../errors.ts'
 import type { ApplyJob, JobResult, QueueSpec } from './define.ts'
+import { migrateQueue } from './migrate.ts'
 
 /** BullMQ's classes over either store. */
 export type ApplyQueue =
@@ -167,15 +166,7 @@ async function reach(redis: Redis): Promise<string> {
 }
 
 async function openPostgres(url: string): Promise<Backend> {
-  const client = new pg.Client({ connectionString: url, application_name: 'gatewright-queue-migrations' })
-  await client.connect().catch((error: unknown) => {
-    throw databaseProblem(error)
-  })
-  try {
-    await runMigrations(client)
-  } finally {
-    await client.end()
-  }
+  await migrateQueue(url)
   const connection = (name: string, max: number): PostgresConnectionOptions => ({
     connectionString: url,
     schema: 'bullmq',

@@ -32,13 +32,8 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
     return row?.count ?? 0
   })
   const audit = await inPortions(async () => {
-    // In the order of their keys, which is that of their times: the table needs no index for this.
     const [row] = await query(db, countRow, {
-      text: `WITH oldest AS (SELECT pk, at FROM audit_rows ORDER BY pk LIMIT $2),
-        deleted AS (
-          DELETE FROM audit_rows USING oldest
-          WHERE audit_rows.pk = oldest.pk AND oldest.at < now() - make_interval(days => $1::integer) RETURNING 1
-        ) SELECT count(*)::integer AS count FROM deleted`,
+      text: 'SELECT delete_old_audit_rows($1::integer, $2::integer) AS count',
       values: [auditDays, portion],
     })
     return row?.count ?? 0

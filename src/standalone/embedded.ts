@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import type { Login } from '../db/roles.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { type Report, StartError } from '../start-error.ts'
 import { type Account, canEnter, clusterFolder, clusterLocation, serverAccount } from './embedded/account.ts'
@@ -12,8 +13,10 @@ import { type RunningServer, startPostgres } from './embedded/server.ts'
 
 /** A PostgreSQL of this installation's own, with the programs that npm brings. */
 export type Embedded = {
-  /** The URL of the database `gatewright`. */
+  /** The URL of the database `gatewright`, with the superuser's login. */
   readonly url: string
+  /** The same with another login. */
+  urlOf(login: Login): string
   /** Where the data is: in `DATA_DIR`, or where a link in it points. */
   readonly folder: string
   /** Resolves when the server has ended, for whatever reason. */
@@ -49,7 +52,9 @@ export async function startEmbedded(dataDir: string, report: Report): Promise<Em
     await makeDatabase(started)
     return started
   })
-  return { url: server.url(database), folder, ended: server.ended, stop: server.stop }
+  const url = server.url(database)
+  const urlOf = ({ user, password }: Login) => Object.assign(new URL(url), { username: user, password }).href
+  return { url, urlOf, folder, ended: server.ended, stop: server.stop }
 }
 
 function readPassword(dataDir: string, clusterExists: boolean): string {

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import pTimeout from 'p-timeout'
 import { type Config, environmentFor, minLengths, readConfig } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
+import { type Logins, prepareLogins } from '../db/roles.ts'
 import { checkPort, portError } from '../http/port.ts'
+import { prepareDatabase } from '../prepare.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartError, sentence } from '../start-error.ts'
 import { banner, report } from './banner.ts'
@@ -58,7 +60,6 @@ async function start(config: Config): Promise<void> {
   loading.catch(() => {})
 
   const { databaseUrl, secretKey, location } = await openDatabase(config)
-  await report('Applying migrations', () => migrate(databaseUrl))
   const isEmbedded = config.databaseUrl === null
   const tokenFile = join(config.dataDir, 'admin-token')
   const settings = { ...config, databaseUrl, secretKey }
@@ -90,9 +91,11 @@ async function start(config: Config): Promise<void> {
 
 type Database = { readonly databaseUrl: string; readonly secretKey: string; readonly location: string }
 
-async function openDatabase({ dataDir, databaseUrl, secretKey }: Config): Promise<Database> {
-  if (databaseUrl !== null && secretKey !== null)
+async function openDatabase({ dataDir, databaseUrl, secretKey, redisUrl }: Config): Promise<Database> {
+  if (databaseUrl !== null && secretKey !== null) {
+    await report('Applying migrations', () => migrate(databaseUrl))
     return { databaseUrl, secretKey, location: 'your PostgreSQL (DATABASE_URL)' }
+  }
   const file = join(dataDir, 'secret-key')
   const hasData = hasEmbedded(dataDir)
   if (secretKey === null && hasData && !existsSync(file)) throw new StartError(`${file} is missing, and ${putBack}.`)
@@ -103,7 +106,18 @@ async function openDatabase({ dataDir, databaseUrl, secretKey }: Config): Promis
   void postgres.ended.then(() =>
     fail(new StartError(`PostgreSQL has ended; ${join(dataDir, 'postgres.log')} says why.`)),
   )
-  return { databaseUrl: postgres.url, secretKey: key, location: postgres.folder }
+  const { owner, service } = newLogins()
+  await report('Applying migrations', async () => {
+    await prepareLogins(postgres.url, { owner, service })
+    await prepareDatabase({ ownerUrl: postgres.urlOf(owner), service, withQueue: redisUrl === null })
+  })
+  return { databaseUrl: postgres.urlOf(service), secretKey: key, location: postgres.folder }
+}
+
+/** Their passwords live as long as this process: no file holds them. */
+function newLogins(): Logins {
+  const login = (user: string) => ({ user, password: randomBytes(24).toString('base64url') })
+  return { owner: login('gatewright_owner'), service: login('gatewright_service') }
 }
 
 /** After the first start the file is a note for the operator, who may have emptied it. */

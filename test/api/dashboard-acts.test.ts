@@ -75,7 +75,7 @@ describe('an operator', () => {
   test('clears the failed jobs and leaves their runs, and is audited with their number', async () => {
     const { token, username } = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const headers = { origin, cookie: await session(token), 'content-type': form }
-    for (const name of ['one', 'other']) await service.queue.add(name, { run: uuid7() })
+    for (const name of ['one', 'other']) await service.queue.add(name, { run: uuid7() }, { jobId: name })
     await until(async () => (await service.queue.getJobCounts('failed')).failed === 2, { what: 'two failed jobs' })
     const runs = await service.db.run.count()
     expect((await send({ method: 'POST', url: act('clear'), headers, payload: '' })).statusCode).toBe(303)

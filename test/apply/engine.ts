@@ -29,11 +29,12 @@ export type Bench = {
 }
 
 export async function bench(): Promise<Bench> {
-  const { db, url, pool } = await freshDatabase()
+  const { db, url, service } = await freshDatabase()
   // Both implementations of the engine's transactions: vitest.config.ts has a project for each.
-  const transaction = inject('transactions') === 'pipelined' ? pipelinedTransaction(pool) : prismaTransaction(db)
+  const transaction =
+    inject('transactions') === 'pipelined' ? pipelinedTransaction(service.pool) : prismaTransaction(service.db)
   const engine = await loadEngine()
-  await bootstrap(db, engine, () => adminToken)
+  await bootstrap(service.db, engine, () => adminToken)
   const planOf = (entries: readonly Partial<Entry>[]) =>
     compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)
 
@@ -48,7 +49,7 @@ export async function bench(): Promise<Bench> {
       throw new Error(`not refused: ${JSON.stringify(outcome)}`, { cause: outcome })
     },
     check: (entries, as = system, conditions = {}) =>
-      check(reader(db), engine, planOf(entries), as, { ...accepting, ...conditions }),
+      check(reader(service.db), engine, planOf(entries), as, { ...accepting, ...conditions }),
   }
 }
 

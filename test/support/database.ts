@@ -4,25 +4,32 @@ import pg from 'pg'
 import { expect, inject } from 'vitest'
 import { connect, type Db } from '../../src/db/client.ts'
 import { atEnd } from './at-end.ts'
-import { within } from './template.ts'
+import { asLogin, logins, within } from './template.ts'
+
+type Connection = { readonly url: string; readonly db: Db; readonly pool: pg.Pool }
 
 /**
  * A migrated database of the test file's own, dropped after it. Call it once, in `beforeAll` or at the top.
  *
- * @param max connections of `db` at most
+ * @param max connections of each login at most
+ * @returns with the superuser's login, for tests; `service` has that of API and worker, for the product
  */
 export async function freshDatabase({
   max = 10,
 }: {
   max?: number
-} = {}): Promise<{ url: string; db: Db; pool: pg.Pool }> {
+} = {}): Promise<Connection & { readonly service: Connection }> {
   const { url, drop } = await createDatabase(inject('servers').template)
-  const { db, pool } = connect(url, { applicationName: 'gatewright-test', max })
+  const connectTo = (each: string) => ({
+    url: each,
+    ...connect(each, { applicationName: 'gatewright-test', max }),
+  })
+  const [own, service] = [connectTo(url), connectTo(asLogin(url, logins.service))]
   atEnd(async () => {
-    await db.$disconnect()
+    await Promise.all([own.db.$disconnect(), service.db.$disconnect()])
     await drop()
   })
-  return { url, db, pool }
+  return { ...own, service }
 }
 
 /** The URL of a database with nothing in it, dropped after the test file. */

@@ -72,17 +72,18 @@ export async function installation({
   limits = {},
   rateStore = null,
 }: Options = {}): Promise<Installation> {
-  const { url, db, pool } = await freshDatabase()
+  const { url, db: testDb, service } = await freshDatabase()
+  const { db } = service
   const redisUrl = kind === 'redis' ? await freshRedis() : null
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
   const engine = await loadEngine()
   await bootstrap(db, engine, () => adminToken)
 
-  const { backend, queue } = await queueOn({ redisUrl, databaseUrl: url })
+  const { backend, queue } = await queueOn({ redisUrl, databaseUrl: service.url })
   const events = await backend.openEvents(applyQueue)
   atEnd(() => events.close())
-  const runs = followRuns(db, url, logger)
+  const runs = followRuns(db, service.url, logger)
   atEnd(() => runs.close())
   const ended = ({ jobId }: { jobId: string }) => runs.wake(runOfJob(jobId) ?? '')
   events.on('completed', ended)
@@ -103,7 +104,7 @@ export async function installation({
   atEnd(() => app.close())
   await app.ready()
 
-  const worker: Worker = { db, transaction: pipelinedTransaction(pool), engine, log: logger, runSecretsHours }
+  const worker: Worker = { db, transaction: pipelinedTransaction(service.pool), engine, log: logger, runSecretsHours }
   const gate = openGate()
   if (workers === 'one') {
     const takeUp = (run: string) => gate.passed().then(() => work(worker, run))
@@ -115,9 +116,10 @@ export async function installation({
 
   const as = (token: string) => askAs(app, token)
   return {
-    ...{ app, url, redisUrl, db, engine, queue, worker, log, as, enqueue },
+    ...{ app, url, redisUrl, engine, queue, worker, log, as, enqueue },
+    db: testDb,
     admin: as(adminToken),
-    make: makers(db, as),
+    make: makers(testDb, as),
     hold: gate.hold,
     queued: async (count) => {
       const reached = async () => (await db.run.count({ where: { state: 'queued' } })) === count

@@ -1,12 +1,24 @@
 import pg from 'pg'
-import { migrate } from '../../src/db/migrate.ts'
+import { type Login, type Logins, prepareLogins } from '../../src/db/roles.ts'
+import { prepareDatabase } from '../../src/prepare.ts'
 import type { PostgresServer } from './postgres.ts'
 
-/** Makes the database that test files copy: migrated once. */
+/** The logins of a test server, as `npm start` makes them. */
+export const logins: Logins = {
+  owner: { user: 'gatewright_owner', password: 'owner' },
+  service: { user: 'gatewright_service', password: 'service' },
+}
+
+/** Makes the database that test files copy: migrated once, with the queue's tables. */
 export async function fillTemplate(server: PostgresServer, name: string): Promise<void> {
   await within(server.url(), (client) => client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`))
-  await migrate(server.url(name))
+  await prepareLogins(server.url(name), logins)
+  await prepareDatabase({ ownerUrl: asLogin(server.url(name), logins.owner), service: logins.service, withQueue: true })
 }
+
+/** The same database, with another login. */
+export const asLogin = (url: string, { user, password }: Login): string =>
+  Object.assign(new URL(url), { username: user, password }).href
 
 /** Runs `work` on a connection of its own. */
 export async function within<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {

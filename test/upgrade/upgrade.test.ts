@@ -10,7 +10,7 @@ import { emptyDatabase } from '../support/database.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { run } from '../support/processes.ts'
-import { within } from '../support/template.ts'
+import { asLogin, within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
 /** An installation of version 0.1.0 (`0.1.0.sql`) is started by this version: API and worker as processes. */
@@ -24,6 +24,8 @@ let origin: string
 
 const query = async <Row extends object>(text: string): Promise<Row[]> =>
   (await within(databaseUrl, (client) => client.query<Row>(text))).rows
+
+const serviceUrl = () => asLogin(databaseUrl, { user: 'upgrade_service', password: 'service' })
 
 type Stored = { table: string; row: Record<string, unknown> }
 
@@ -66,7 +68,16 @@ beforeAll(async () => {
   before = await storedRows()
   expect(before.length).toBeGreaterThan(100)
 
-  const env = { DATABASE_URL: databaseUrl, SECRET_KEY: 'the secret key of the kept installation' }
+  // All of it belongs to the superuser, whom API and worker of 0.1.0 used.
+  const command = run('src/cli/database.ts', {
+    env: {
+      ADMIN_DATABASE_URL: databaseUrl,
+      MIGRATION_DATABASE_URL: asLogin(databaseUrl, { user: 'upgrade_owner', password: 'owner' }),
+      DATABASE_URL: serviceUrl(),
+    },
+  })
+  expect(await command.exited, command.output()).toEqual({ code: 0, signal: null })
+  const env = { DATABASE_URL: serviceUrl(), SECRET_KEY: 'the secret key of the kept installation' }
   const port = await freePort()
   origin = `http://127.0.0.1:${port}`
   const api = run('src/server.ts', { env: { ...env, PORT: String(port), LOG_LEVEL: 'info' } })
@@ -92,7 +103,7 @@ test('tokens authenticate, and a key that was not viewed can be viewed', async (
 
 test('a queued run is applied, and sealed secrets are opened: what is sent again is unchanged', async () => {
   const worker = run('workers/blueprint.ts', {
-    env: { DATABASE_URL: databaseUrl, SECRET_KEY: 'the secret key of the kept installation' },
+    env: { DATABASE_URL: serviceUrl(), SECRET_KEY: 'the secret key of the kept installation' },
   })
   atEnd(async () => void (await worker.stop()))
   const path = `/api/v3/blueprints/runs/${queued}/`
