@@ -38,6 +38,8 @@ function explained<Result>(failure: string, work: () => Result): Result {
   try {
     return work()
   } catch (error) {
-    throw new StartError(`${failure} (${reasonOf(error)}).`, { cause: error })
+    const why =
+      reasonOf(error) === 'EACCES' ? `user ${process.getuid?.()} may not; give it to that user` : reasonOf(error)
+    throw new StartError(`${failure} (${why}).`, { cause: error })
   }
 }

@@ -28,10 +28,12 @@ export type Ready = {
   readonly tokenFile: string | null
   /** Whether this start wrote that file. */
   readonly isFirst: boolean
+  /** Why everything runs as root; null: it does not. */
+  readonly whyRoot: string | null
 }
 
 /** What `npm start` prints when everything runs. */
-export function banner({ url, startMs, database, queue, tokenFile, isFirst }: Ready): string {
+export function banner({ url, startMs, database, queue, tokenFile, isFirst, whyRoot }: Ready): string {
   const token = tokenFile ?? 'the one that you chose (BOOTSTRAP_TOKEN), or any other of yours'
   const bearer = tokenFile === null ? '<token>' : `$(cat ${quoted(tokenFile)})`
   const example = resolve(import.meta.dirname, '../../examples/oauth2.json')
@@ -45,7 +47,7 @@ export function banner({ url, startMs, database, queue, tokenFile, isFirst }: Re
   Database   ${database}
   Queue      on ${queue}
   Token      ${token}${isFirst ? ' (made at this start; it is in the file only)' : ''}
-
+${whyRoot === null ? '' : `  User       root, because ${whyRoot}\n`}
   A first application with its provider; paste this into another terminal:
 
   curl -X PUT ${url}/api/v3/core/transactional/applications/ \\

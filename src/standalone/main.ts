@@ -13,6 +13,7 @@ import { banner, report } from './banner.ts'
 import { openDataDir } from './data-dir.ts'
 import { hasEmbedded, startEmbedded } from './embedded.ts'
 import { lock } from './lock.ts'
+import { leaveRoot } from './ordinary-user.ts'
 import { superviseWorker } from './worker.ts'
 
 /** `npm start`: PostgreSQL and a worker as child processes, the migrations, and the API in this process. */
@@ -52,6 +53,7 @@ async function main(): Promise<void> {
 async function start(config: Config): Promise<void> {
   const startMs = performance.now()
   process.stdout.write('\n')
+  const whyRoot = leaveRoot(config)
   openDataDir(config.dataDir)
   cleanup.defer(lock(config.dataDir))
   await checkPort(config.port, config.host)
@@ -85,6 +87,7 @@ async function start(config: Config): Promise<void> {
       queue: config.redisUrl === null ? 'PostgreSQL' : 'your Redis',
       tokenFile: server.firstTokenFile ?? (isEmbedded && holdsText(tokenFile) ? tokenFile : null),
       isFirst: server.firstTokenFile !== null,
+      whyRoot,
     }),
   )
 }

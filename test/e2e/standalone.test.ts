@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { atEnd } from '../support/at-end.ts'
@@ -176,6 +186,10 @@ test('a lost secret key is not replaced by another', async () => {
   expect(await refusal()).toContain(`${file} is missing`)
   expect(existsSync(file)).toBe(false)
   writeFileSync(file, key, { mode: 0o600 })
+  // Put back by root, but started as root it runs as the owner of its folder.
+  const { uid, gid } = statSync(dataDir)
+  if (uid !== process.getuid?.()) expect(await refusal()).toContain(`user ${uid} may not; give it to that user`)
+  chownSync(file, uid, gid)
 })
 
 test.each([

@@ -2,16 +2,17 @@ import { appendFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { expect, inject } from 'vitest'
 
-/** Programs that tests need and that a developer's machine may lack; CI has them all. */
-export type Needed = 'redis-server' | 'chromium'
+/** What tests need and a developer's machine may lack; CI has it all. */
+export type Needed = 'redis-server' | 'chromium' | 'root'
 
 /**
- * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when the program is not installed, which the
+ * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when the program is missing, which the
  * last lines of the run then say.
  */
 export function needs(program: Needed): boolean {
   const { redisUrl, chromium, skipped } = inject('servers')
-  const there = { 'redis-server': redisUrl, chromium }[program] !== null
+  const root = process.getuid?.() === 0 ? 'root' : null
+  const there = { 'redis-server': redisUrl, chromium, root }[program] !== null
   if (!there) appendFileSync(skipped, `${program}\t${relative('.', expect.getState().testPath ?? 'a test file')}\n`)
   return there
 }

@@ -63,6 +63,6 @@ function report(skips: string[][]): void {
   const programs = new Set(skips.map(([program = '']) => program))
   for (const program of programs) {
     const files = [...new Set(skips.filter(([needed]) => needed === program).map(([, file = '']) => file))].sort()
-    process.stdout.write(`SKIPPED: ${program} is not installed: ${files.length} files: ${files.join(', ')}\n`)
+    process.stdout.write(`SKIPPED: ${program} is missing: ${files.length} files: ${files.join(', ')}\n`)
   }
 }

@@ -23,25 +23,32 @@ export function serverAccount(folder: string): Account {
 }
 
 function postgresAccount(): { uid: number; gid: number } {
-  const id = (flag: string) => spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' })
-  if (id('-u').status !== 0) makePostgresAccount()
-  return { uid: Number(id('-u').stdout), gid: Number(id('-g').stdout) }
-}
-
-/** Most systems have useradd; small ones have BusyBox's adduser. */
-function makePostgresAccount(): void {
-  const commands = [
-    ['useradd', '--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres'],
-    ['adduser', '-S', '-D', '-H', 'postgres'],
-  ]
-  if (commands.some(([command = '', ...args]) => spawnSync(command, args).status === 0)) return
+  const account = findOrMakeAccount('postgres')
+  if (account !== null) return account
   throw new StartError(
     'PostgreSQL does not run as root, and a user "postgres" could not be made: make one, or start as an ordinary user.',
   )
 }
 
-export const canEnter = (account: Account, folder: string): boolean =>
-  account === null || spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', folder], { ...account, cwd: '/' }).status === 0
+/** Most systems have useradd; small ones have BusyBox's adduser. @returns null when it could not be made */
+export function findOrMakeAccount(name: string): Account {
+  const commands = [
+    ['useradd', '--system', '--user-group', '--no-create-home', '--shell', '/bin/false', name],
+    ['adduser', '-S', '-D', '-H', name],
+  ]
+  const id = (flag: string) => spawnSync('id', [flag, name], { encoding: 'utf8' })
+  const exists = () => id('-u').status === 0
+  if (!exists() && !commands.some(([command = '', ...args]) => spawnSync(command, args).status === 0)) return null
+  return { uid: Number(id('-u').stdout), gid: Number(id('-g').stdout) }
+}
+
+/** Whether this account has a right to each path, from the top of the file system: `r`, `w` or `x`. */
+export function may(account: Account, right: 'r' | 'w' | 'x', ...paths: string[]): boolean {
+  const script = `for path; do test -${right} "$path" || exit 1; done`
+  return account === null || spawnSync('/bin/sh', ['-c', script, 'sh', ...paths], { ...account, cwd: '/' }).status === 0
+}
+
+export const canEnter = (account: Account, folder: string): boolean => may(account, 'x', folder)
 
 /** Where the cluster of a `DATA_DIR` is: `DATA_DIR/postgres`, or where that points when it is a link. */
 export function clusterFolder(dataDir: string): string {
