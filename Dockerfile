@@ -5,7 +5,7 @@
 FROM node:26-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --omit=optional --no-audit --no-fund
+RUN npm ci --omit=optional --ignore-scripts --no-audit --no-fund
 COPY prisma ./prisma
 COPY prisma.config.ts ./
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx prisma generate \

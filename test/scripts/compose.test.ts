@@ -1,0 +1,118 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
+import { CORE_SCHEMA, load, mergeTag } from 'js-yaml'
+import { describe, expect, test } from 'vitest'
+import { atEnd } from '../support/at-end.ts'
+import { emptyDatabase } from '../support/database.ts'
+import { findProgram } from '../support/environment.ts'
+import { freshFolder } from '../support/folder.ts'
+import { freePort } from '../support/free-port.ts'
+import { needs } from '../support/needs.ts'
+import { run } from '../support/processes.ts'
+import { until } from '../support/until.ts'
+
+/** `docker-compose.yml` and the secrets of `scripts/make-secrets.sh`. No container is run. */
+
+type Service = {
+  image: string
+  user?: string
+  command: string[]
+  environment?: Record<string, string>
+  secrets?: string[]
+  cap_drop: string[]
+  security_opt: string[]
+  read_only: boolean
+}
+type Compose = { services: Record<string, Service>; secrets: Record<string, { file: string }> }
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const composeFile = readFileSync(join(root, 'docker-compose.yml'), 'utf8')
+const { services, secrets } = load(composeFile, { schema: CORE_SCHEMA.withTags(mergeTag) }) as Compose
+
+const folder = freshFolder()
+const make = () => execFileSync('/bin/sh', [join(root, 'scripts/make-secrets.sh'), folder])
+const read = (name: string) => readFileSync(join(folder, '.secrets', name), 'utf8').trim()
+make()
+
+test('every container is without capabilities and without a way to new rights, on a read-only file system', () => {
+  expect(Object.keys(services)).toEqual(['postgres', 'redis', 'database', 'api', 'worker'])
+  for (const [name, service] of Object.entries(services))
+    expect({ name, ...service }).toMatchObject({
+      name,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      read_only: true,
+    })
+  expect([services.postgres?.user, services.redis?.user]).toEqual(['postgres', 'redis'])
+  expect(readFileSync(join(root, 'Dockerfile'), 'utf8')).toMatch(/^USER node$/m)
+})
+
+test('each secret is a file that the script makes, and none is in the environment or in a command', () => {
+  expect(Object.values(secrets).map(({ file }) => file)).toEqual(Object.keys(secrets).map((name) => `.secrets/${name}`))
+  for (const name of Object.keys(secrets)) expect(read(name).length).toBeGreaterThan(40)
+  for (const { environment = {}, secrets: used = [] } of Object.values(services)) {
+    for (const [name, value] of Object.entries(environment)) {
+      if (/SECRET|PASSWORD|TOKEN|URL/.test(name))
+        expect([name, value]).toEqual([expect.stringMatching(/_FILE$/), value])
+      if (name.endsWith('_FILE')) expect(used).toContain(value.replace('/run/secrets/', ''))
+    }
+  }
+  expect(services.api?.secrets).toEqual(['database-url', 'redis-url', 'secret-key'])
+  expect(services.worker?.secrets).toEqual(services.api?.secrets)
+})
+
+test('the secrets are closed to other users, and a second run leaves them as they are', () => {
+  expect(statSync(join(folder, '.secrets')).mode & 0o777).toBe(0o700)
+  const names = readdirSync(join(folder, '.secrets')).sort()
+  expect(names).toEqual(Object.keys(secrets).sort())
+  const before = names.map(read)
+  expect(new Set(before).size).toBe(names.length)
+  rmSync(join(folder, '.secrets', 'database-url'))
+  make()
+  expect(names.map(read).filter((text, index) => text !== before[index])).toEqual([read('database-url')])
+})
+
+/** The URL of a secret file, on a server of this machine. */
+const locally = (name: string, host: string) => read(name).replace(/@(postgres|redis):\d+/, `@${host}`)
+
+test('the command of `database` prepares PostgreSQL with them', async () => {
+  const database = new URL(await emptyDatabase())
+  const url = (name: string) => Object.assign(new URL(locally(name, database.host)), { pathname: database.pathname })
+  const admin = Object.assign(url('admin-database-url'), { username: database.username, password: '' })
+  // Logins of this server's own: other tests use the usual names at the same time.
+  const own = (name: string) =>
+    Object.assign(url(name), { username: url(name).username.replace('gatewright', 'compose') })
+  const command = run(services.database?.command[1] ?? '', {
+    env: {
+      ADMIN_DATABASE_URL: admin.href,
+      MIGRATION_DATABASE_URL: own('migration-database-url').href,
+      DATABASE_URL: own('database-url').href,
+      REDIS_URL: read('redis-url'),
+    },
+  })
+  expect(await command.exited, command.output()).toEqual({ code: 0, signal: null })
+  expect(command.output()).toMatch(/compose_owner and compose_service are ready\.\n\d+ migrations/)
+})
+
+describe.runIf(needs('redis-server'))('Redis', () => {
+  test('takes the password of redis-url, and no connection without it', async () => {
+    const port = await freePort()
+    const [, config = '', ...flags] = services.redis?.command ?? []
+    const path = config.replace('/run/secrets', join(folder, '.secrets'))
+    expect(existsSync(path)).toBe(true)
+    const server = spawn(findProgram('redis-server') ?? '', [path, ...flags, '--port', String(port)], { cwd: folder })
+    atEnd(() => void server.kill('SIGKILL'))
+    const client = (url: string) => {
+      const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 1 })
+      redis.on('error', () => {})
+      atEnd(() => redis.disconnect())
+      return redis
+    }
+    const withPassword = client(locally('redis-url', `127.0.0.1:${port}`))
+    await until(async () => (await withPassword.ping().catch(() => null)) === 'PONG', { what: 'Redis to answer' })
+    await expect(client(`redis://127.0.0.1:${port}`).get('a')).rejects.toThrow(/NOAUTH/)
+  })
+})
