@@ -4,6 +4,7 @@ import { applyQueue, jobId } from '../../src/queue/define.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { maxAttempts } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
+import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
 import { applyPath } from '../support/asker.ts'
 import { installation, named, type QueueKind } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
@@ -72,7 +73,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
   ])('a run whose job %s is not enqueued again', async (_, arrange) => {
     const run = await overdue(there)
     await arrange(run)
-    await reconcile(there.db, runQueue(queue), there.worker.log)
+    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
     const { state, attempts, enqueuedAt } = await there.run(run.id)
     expect({ state, attempts }).toEqual({ state: 'queued', attempts: 1 })
     expect(Date.now() - enqueuedAt.getTime()).toBeLessThan(10_000)
@@ -89,7 +90,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
   ])('a queued run whose job %s is enqueued again', async (_, arrange) => {
     const run = await overdue(there)
     await arrange(run)
-    await reconcile(there.db, runQueue(queue), there.worker.log)
+    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
     expect(await there.run(run.id)).toMatchObject({ state: 'queued', attempts: 2 })
     expect(await queue.getJob(jobId(run.id, 2))).toMatchObject({ name: run.title, data: { run: run.id } })
   })
@@ -98,7 +99,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
     const runs: Run[] = []
     while (runs.length < 100) runs.push(await overdue(there, maxAttempts))
     await Promise.all(runs.map((run) => queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, maxAttempts) })))
-    await reconcile(there.db, runQueue(queue), there.worker.log)
+    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
     const fresh = await there.db.run.count({
       where: { state: 'queued', attempts: maxAttempts, enqueuedAt: { gt: new Date(Date.now() - 10_000) } },
     })
@@ -140,13 +141,15 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     const [fresh, last] = [await overdue(there), await overdue(there, maxAttempts - 1)]
     await redis.kill()
     for (let times = 0; times < maxAttempts; times += 1) {
-      const asking = reconcile(there.db, runQueue(queue), there.worker.log)
+      const asking = reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
       await expect(asking).rejects.toMatchObject({ code: 'unavailable' })
     }
     expect(await there.run(fresh.id)).toMatchObject({ state: 'queued', attempts: 1 })
     expect(await there.run(last.id)).toMatchObject({ state: 'queued', attempts: maxAttempts - 1 })
     await redis.start()
-    await until(() => reconcile(there.db, runQueue(queue), there.worker.log).then(() => true), { what: 'Redis' })
+    await until(() => reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log).then(() => true), {
+      what: 'Redis',
+    })
     expect(await queue.getJobState(jobId(fresh.id, 2))).toBe('waiting')
     expect(await queue.getJobState(jobId(last.id, maxAttempts))).toBe('waiting')
   })
@@ -155,7 +158,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     const [there, redis] = [await stand(), await ownRedis({ flags: ['--maxmemory', '1'] })]
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: there.url })
     const run = await overdue(there)
-    const asking = reconcile(there.db, runQueue(queue), there.worker.log)
+    const asking = reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
     await expect(asking).rejects.toMatchObject({ code: 'unavailable' })
     expect(await there.run(run.id)).toMatchObject({ state: 'queued', attempts: 1 })
   })

@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { runChannel } from '../../src/runs/ledger.ts'
 import { maxAttempts, patienceS } from '../../src/runs/life.ts'
 import { type RunQueue, reconcile, startReconciler } from '../../src/runs/reconcile.ts'
+import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
 import { listen } from '../support/listen.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
@@ -58,7 +59,7 @@ async function round({
       return isQueued(id)
     },
   }
-  await reconcile(there.db, queue, there.worker.log).catch(() => {})
+  await reconcile(reconcilerLedger(there.db), queue, there.worker.log).catch(() => {})
   return heard
 }
 

@@ -175,7 +175,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/reseal.ts': 'columns are named by the models; values are compared and replaced in one statement',
   'src/runs/retention.ts': 'portions: LIMIT, SKIP LOCKED and DELETE of the same rows in one statement',
   'src/runs/subscribe.ts': 'LISTEN, and a question that shows that the connection lives',
-  'src/runs/reconcile.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
+  'src/runs/reconciler-ledger.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
   'src/http/apply-answer.ts': 'the engine checks a document before it is queued',
   'src/http/access.ts': 'authentication and rights are one statement of the engine',
   'src/lists/filters.ts': 'conditions on relations, for find.ts',

@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { type Db, type Tx, transaction } from '../db/client.ts'
+import { locks } from '../db/locks.ts'
+import { query } from '../db/raw.ts'
+import { notifyEnded } from './ledger.ts'
+import { type Life, maxAttempts, patienceS } from './life.ts'
+
+/** The ledger as the reconciler uses it. The simulation of runs has a second one, in memory (test/simulation/). */
+export type ReconcilerLedger = {
+  /**
+   * Queued runs that have waited for longer than `patienceS`, the oldest first; none that a worker has locked. None at all
+   * while another worker reads them.
+   */
+  overdue(): Promise<Overdue[]>
+  /**
+   * Writes what was decided, and starts the waiting time again. A run that a worker has locked or finished by now, or
+   * that another reconciler has changed, stays as it is.
+   *
+   * @returns the ids of the runs that were written
+   */
+  save(runs: readonly Decided[]): Promise<ReadonlySet<string>>
+  /** Notifies the subscribers of a run, in the background. */
+  notifyEnded(id: string): void
+}
+
+const overdueRow = z.object({
+  id: z.guid(),
+  title: z.string(),
+  attempts: z.int(),
+  request: z.string(),
+  user: z.string().nullable(),
+  realUser: z.string().nullable(),
+})
+const idRow = z.object({ id: z.guid() })
+
+export type Overdue = z.output<typeof overdueRow>
+/** A run as it was read, and its life after the answer of the queue. */
+export type Decided = Overdue & { readonly next: Life }
+
+const batch = 100
+
+/** Seconds by the number of attempts. SQL compares them, so that runs that must wait longer do not fill the batch. */
+const patience = Array.from({ length: maxAttempts + 1 }, (_, attempts) => patienceS(attempts))
+
+export const reconcilerLedger = (db: Db): ReconcilerLedger => ({
+  overdue: () => transaction(db, overdue),
+  save: (runs) =>
+    transaction(db, async (tx) => {
+      const counted = await count(
+        tx,
+        runs.filter(({ next }) => next.state === 'queued'),
+      )
+      const failed = await fail(
+        tx,
+        runs.filter(({ next }) => next.state === 'failed'),
+      )
+      return new Set([...counted, ...failed].map(({ id }) => id))
+    }),
+  notifyEnded: (id) => notifyEnded(db, id),
+})
+
+async function overdue(tx: Tx): Promise<Overdue[]> {
+  if (!(await isElected(tx))) return []
+  // SKIP LOCKED: a worker works on a locked run.
+  return query(tx, overdueRow, {
+    text: `SELECT id, title, attempts, request_id AS request,
+        (SELECT username FROM users WHERE pk = submitter_pk) AS "user",
+        options -> 'impersonator' ->> 'username' AS "realUser" FROM runs
+      WHERE state = 'queued' AND enqueued_at < now() - make_interval(
+        secs => ($1::float8[])[greatest(0, least(attempts, cardinality($1::float8[]) - 1)) + 1])
+      ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    values: [patience, batch],
+  })
+}
+
+/** One worker at a time reconciles. */
+async function isElected(tx: Tx): Promise<boolean> {
+  const [election] = await query(tx, z.object({ elected: z.boolean() }), {
+    text: 'SELECT pg_try_advisory_xact_lock($1) AS elected',
+    values: [locks.reconciler],
+  })
+  return election?.elected === true
+}
+
+async function count(tx: Tx, runs: readonly Decided[]): Promise<{ id: string }[]> {
+  if (runs.length === 0) return []
+  return query(tx, idRow, {
+    text: `WITH still AS (
+        SELECT r.id, decided.next FROM runs r
+        JOIN unnest($1::uuid[], $2::integer[], $3::integer[]) AS decided(id, attempts, next) USING (id)
+        WHERE r.state = 'queued' AND r.attempts = decided.attempts FOR UPDATE OF r SKIP LOCKED
+      ) UPDATE runs SET attempts = still.next, enqueued_at = now() FROM still WHERE runs.id = still.id
+      RETURNING runs.id`,
+    values: [runs.map(({ id }) => id), runs.map(({ attempts }) => attempts), runs.map(({ next }) => next.attempts)],
+  })
+}
+
+async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]> {
+  if (runs.length === 0) return []
+  return query(tx, idRow, {
+    text: `WITH still AS (
+        SELECT id FROM runs WHERE id = ANY($1::uuid[]) AND state = 'queued' FOR UPDATE SKIP LOCKED
+      )
+      UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
+        logs = ARRAY['not applied: enqueued ' || attempts || ' times, and no worker finished it']
+      FROM still WHERE runs.id = still.id RETURNING runs.id`,
+    values: [runs.map(({ id }) => id)],
+  })
+}
