@@ -16,6 +16,7 @@ import { startWatchdog } from '../src/queue/watchdog.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
 import { cancelStale, startRetention } from '../src/runs/retention.ts'
 import { work } from '../src/runs/work.ts'
+import { workerLedger } from '../src/runs/worker-ledger.ts'
 import { runProgram } from '../src/start-error.ts'
 
 /** The worker process: takes jobs from the queue and works on their runs, several at once. */
@@ -40,11 +41,18 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   }
   const { db } = connected
   await requireSecretKey(db, engine.keyring)
-  const worker = { db, transaction: transactionsOf(connected), engine, log, runSecretsHours: config.runSecretsHours }
+  const { runSecretsHours } = config
+  const ledger = workerLedger({ db, transaction: transactionsOf(connected), engine, runSecretsHours })
 
   // Before any job is taken: a restored dump brings old runs together with their jobs.
   await cancelStale(db, log)
-  const consumer = await startConsumer(backend, db, config.workerConcurrency, (run) => work(worker, run), reportTaken())
+  const consumer = await startConsumer(
+    backend,
+    db,
+    config.workerConcurrency,
+    (run) => work({ ledger, log }, run),
+    reportTaken(),
+  )
   const queue = await backend.openQueue(applyQueue)
   // First, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), log)

@@ -7,17 +7,26 @@ type Tries = {
   readonly canRetry: (error: unknown) => boolean
   /** @param attempt that failed, from 1 */
   readonly onRetry?: (error: unknown, attempt: number) => void
+  readonly pause?: Pause | undefined
 }
 
+/** Waits for at least this time. */
+export type Pause = (leastMs: number) => Promise<void>
+
+const pauseAtRandom: Pause = (leastMs) => setTimeout(leastMs * (1 + Math.random()))
+
 /** @throws the error of the last try, or one that `canRetry` rejects */
-export async function retrying<Result>(work: () => Promise<Result>, tries: Tries): Promise<Result> {
+export async function retrying<Result>(
+  work: () => Promise<Result>,
+  { max, stepMs, canRetry, onRetry, pause = pauseAtRandom }: Tries,
+): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work()
     } catch (error) {
-      if (attempt === tries.max || !tries.canRetry(error)) throw error
-      tries.onRetry?.(error, attempt)
-      await setTimeout(tries.stepMs * attempt ** 2 * (1 + Math.random()))
+      if (attempt === max || !canRetry(error)) throw error
+      onRetry?.(error, attempt)
+      await pause(stepMs * attempt ** 2)
     }
   }
 }

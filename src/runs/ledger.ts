@@ -182,19 +182,15 @@ export type RunResult = {
 
 type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
 
-/**
- * Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied.
- *
- * @returns its state
- */
+/** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
 export function finishRun(
   tx: EngineTx,
   { keyring, runSecretsHours }: Ledger,
   run: WorkerRun,
+  state: RunState,
   result: RunResult,
-): RunState {
-  const { event, document = null, applied, reason, logs, changes, generated, actorName } = result
-  const { state } = live(live(run, 'lock'), event)
+): void {
+  const { document = null, applied, reason, logs, changes, generated, actorName } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
@@ -205,11 +201,10 @@ export function finishRun(
       started_at = now(), finished_at = clock_timestamp(), document = $8::bytea WHERE id = $1::uuid`,
     values: [run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
   })
-  if (!applied) return state
+  if (!applied) return
   if (document !== null && changes.length === 0) dropEarlierCopies(tx, run.id, document)
   const actor = { pk: run.submitterPk, username: actorName, impersonator: submitterOf(run).impersonator }
   audit(tx, { actor, action: 'apply', changes, requestId: run.requestId, runId: run.id })
-  return state
 }
 
 /**
@@ -247,11 +242,8 @@ export async function cancelRun(tx: Tx, id: string, why: string): Promise<boolea
   return (await query(tx, cancelledRow, cancellation(id, why))).length > 0
 }
 
-/** Cancels a run that the transaction has locked. @returns its state */
-export function cancelLocked(tx: EngineTx, id: string, why: string): RunState {
-  tx.send(cancellation(id, why))
-  return cancelled
-}
+/** Cancels a run that the transaction has locked. */
+export const cancelLocked = (tx: EngineTx, id: string, why: string): void => tx.send(cancellation(id, why))
 
 /**
  * Cancels a run that may or may not be recorded. Its row is written as cancelled, so that a record that arrives later

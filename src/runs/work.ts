@@ -1,38 +1,21 @@
-import { apply } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
-import { retrying } from '../db/backoff.ts'
-import { CommitUnknown, type Db } from '../db/client.ts'
-import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
+import { type Pause, retrying } from '../db/backoff.ts'
+import { CommitUnknown } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
-import { parse } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
-import { compile, type Plan } from '../plan/compile.ts'
-import type { Engine } from '../plan/engine.ts'
-import {
-  cancelLocked,
-  conditionsOf,
-  digestOf,
-  finishRun,
-  lockRun,
-  notifyEnded,
-  type RunResult,
-  runSelect,
-  sealedColumn,
-  submitterOf,
-  type WorkerRun,
-} from './ledger.ts'
-import { isFinished, type RunState } from './life.ts'
+import { type Run, type RunResult, submitterOf, type WorkerRun } from './ledger.ts'
+import { isFinished, live, type RunState } from './life.ts'
 import { staleLog } from './retention.ts'
+import type { RunTx, WorkerLedger } from './worker-ledger.ts'
 
 /** The part of the worker in a run: one transaction with the effect and its record. */
 
 export type Worker = {
-  readonly db: Db
-  readonly transaction: EngineTransaction
-  readonly engine: Engine
+  readonly ledger: WorkerLedger
   readonly log: Logger
-  readonly runSecretsHours: number
+  /** Waits between two tries; in real time by default. */
+  readonly pause?: Pause
 }
 
 /** The end of a run, by this job or by an earlier one. */
@@ -65,14 +48,15 @@ const tries = { max: 4, stepMs: 20 }
 export async function work(worker: Worker, id: string): Promise<Ended | undefined> {
   const fields = { request: null, run: id, title: null, user: null, real_user: null, code: null }
   const task: Task = { id, since: performance.now(), fields, locked: undefined }
+  const { log, pause } = worker
   const canRetry = (error: unknown) => error instanceof CommitUnknown || isTransient(error)
   const onRetry = (error: unknown, attempt: number) =>
-    worker.log.warn({ ...task.fields, code: 'unavailable', attempt, cause: causeOf(error) }, 'trying the run again')
+    log.warn({ ...task.fields, code: 'unavailable', attempt, cause: causeOf(error) }, 'trying the run again')
   try {
-    return await retrying(() => attemptOnce(worker, task), { ...tries, canRetry, onRetry })
+    return await retrying(() => attemptOnce(worker, task), { ...tries, canRetry, onRetry, pause })
   } catch (error) {
     if (canRetry(error)) {
-      worker.log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt came to nothing')
+      log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt came to nothing')
       throw error
     }
     return await recordFailure(worker, task, error)
@@ -84,10 +68,10 @@ async function attemptOnce(worker: Worker, task: Task): Promise<Ended | undefine
   try {
     return await applyOrRefuse(worker, task)
   } catch (error) {
-    const known = error instanceof CommitUnknown ? await readEnd(worker.db, task.id) : undefined
+    const known = error instanceof CommitUnknown ? await readEnd(worker, task.id) : undefined
     if (known === undefined) throw error
     logEnd(worker, task, known)
-    notifyEnded(worker.db, task.id)
+    worker.ledger.notifyEnded(task.id)
     return known
   }
 }
@@ -95,7 +79,7 @@ async function attemptOnce(worker: Worker, task: Task): Promise<Ended | undefine
 /** Applies the run, or records why it was refused. */
 async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefined> {
   try {
-    return await finishing(worker, task, (tx, run) => resultOf(tx, worker.engine, run))
+    return await finishing(worker, task, (tx, run) => tx.apply(run))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { reason, logs } = error
@@ -113,23 +97,24 @@ const nothingApplied = { applied: false, changes: [], generated: {}, actorName: 
 async function finishing(
   worker: Worker,
   task: Task,
-  decide: (tx: EngineTx, run: WorkerRun) => Promise<RunResult>,
+  decide: (tx: RunTx, run: WorkerRun) => Promise<RunResult>,
   bug?: unknown,
 ): Promise<Ended | undefined> {
-  const { db, engine, transaction, runSecretsHours } = worker
-  const ended = await transaction(async (tx): Promise<Ended | undefined> => {
+  const { ledger } = worker
+  const ended = await ledger.transaction(async (tx): Promise<Ended | undefined> => {
     task.locked = undefined
-    const run = await lockRun(tx, task.id)
+    const run = await tx.lock(task.id)
     if (run === undefined) return undefined
     task.fields = fieldsOf(run)
     if (isFinished(run.state)) return endOf(run)
     if (run.isStale) {
       task.locked = run
-      const state = cancelLocked(tx, run.id, staleLog)
-      return { state, applied: false, reason: 'cancelled', logs: [staleLog] }
+      tx.cancel(run, staleLog)
+      return { state: live(run, 'cancel').state, applied: false, reason: 'cancelled', logs: [staleLog] }
     }
     const result = await decide(tx, run)
-    const state = finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, result)
+    const { state } = live(live(run, 'lock'), result.event)
+    tx.finish(run, state, result)
     task.locked = run
     const { applied, reason, logs } = result
     return { state, applied, reason, logs }
@@ -137,11 +122,11 @@ async function finishing(
   if (ended === undefined) return undefined
   logEnd(worker, task, ended, bug)
   // Also when an earlier job finished the run: its worker may have died before it notified.
-  notifyEnded(db, task.id)
+  ledger.notifyEnded(task.id)
   return ended
 }
 
-const endOf = ({ state, applied, reason, logs }: Pick<WorkerRun, 'state' | 'applied' | 'reason' | 'logs'>): Ended => ({
+const endOf = ({ state, applied, reason, logs }: WorkerRun | Run): Ended => ({
   state,
   applied: applied === true,
   reason,
@@ -170,21 +155,9 @@ function logEnd({ log }: Worker, task: Task, { state, applied, reason }: Ended, 
   else log.error({ ...facts, ...times, err: bug }, 'run ended: it failed unexpectedly')
 }
 
-async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
-  const submitter = { pk: run.submitterPk, ...submitterOf(run) }
-  const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
-  const { actor, ...applied } = await apply(tx, engine, planOf(engine, text), submitter, conditionsOf(run))
-  const document = digestOf(engine.keyring, text)
-  return { ...applied, event: 'finish', applied: true, reason: null, actorName: actor.username, document }
-}
-
-function planOf({ registry }: Engine, text: string): Plan {
-  return compile(parse(text), registry, (entry, index) => (entry.id === undefined ? ['entries', index] : [entry.id]))
-}
-
 /** @returns undefined while the run is queued, and when its row cannot be read */
-async function readEnd(db: Db, id: string): Promise<Ended | undefined> {
-  const run = await db.run.findUnique({ where: { id }, select: runSelect }).catch(() => null)
+async function readEnd({ ledger }: Worker, id: string): Promise<Ended | undefined> {
+  const run = await ledger.read(id).catch(() => null)
   return run === null || !isFinished(run.state) ? undefined : endOf(run)
 }
 

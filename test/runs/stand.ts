@@ -9,6 +9,7 @@ import { toBlueprint } from '../../src/plan/submission.ts'
 import { actorOfUser } from '../../src/rights/actor.ts'
 import { recordRun } from '../../src/runs/ledger.ts'
 import { type Ended, type Worker, work } from '../../src/runs/work.ts'
+import { workerLedger } from '../../src/runs/worker-ledger.ts'
 import { type Bench, bench } from '../apply/engine.ts'
 import { type Body, named } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
@@ -33,11 +34,8 @@ export async function stand(): Promise<Stand> {
   const { db, engine } = there
   const log: string[] = []
   const worker: Worker = {
-    db,
-    transaction: there.transaction,
-    engine,
+    ledger: workerLedger({ db, transaction: there.transaction, engine, runSecretsHours: 24 }),
     log: pino({ level: 'trace' }, { write: (line: string) => void log.push(line) }),
-    runSecretsHours: 24,
   }
   const { pk: adminPk } = await db.user.findUniqueOrThrow({ where: { username: 'admin' } })
   return {

@@ -17,6 +17,7 @@ import { openBacklog } from '../../src/runs/backlog.ts'
 import { type Enqueue, startReconciler } from '../../src/runs/reconcile.ts'
 import { followRuns } from '../../src/runs/subscribe.ts'
 import { type Worker, work } from '../../src/runs/work.ts'
+import { workerLedger } from '../../src/runs/worker-ledger.ts'
 import { type Asker, askAs } from './asker.ts'
 import { atEnd } from './at-end.ts'
 import { freshDatabase } from './database.ts'
@@ -104,7 +105,8 @@ export async function installation({
   atEnd(() => app.close())
   await app.ready()
 
-  const worker: Worker = { db, transaction: pipelinedTransaction(service.pool), engine, log: logger, runSecretsHours }
+  const ledger = workerLedger({ db, transaction: pipelinedTransaction(service.pool), engine, runSecretsHours })
+  const worker: Worker = { ledger, log: logger }
   const gate = openGate()
   if (workers === 'one') {
     const takeUp = (run: string) => gate.passed().then(() => work(worker, run))
