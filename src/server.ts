@@ -16,6 +16,7 @@ import { applyQueue, runOfJob } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
 import { whyPaused } from './queue/pause.ts'
 import { openBacklog } from './runs/backlog.ts'
+import { sealOpenSecrets } from './runs/seal-open.ts'
 import { followRuns } from './runs/subscribe.ts'
 import { readOrCreateSecret } from './secret-file.ts'
 import { runProgram } from './start-error.ts'
@@ -53,6 +54,8 @@ export async function startServer(config: ServerConfig): Promise<Server> {
     tokenMaxDays: config.tokenMaxDays,
   }
   await requireSecretKey(db, engine.keyring)
+  const sealed = await sealOpenSecrets(db, engine.registry, engine.keyring)
+  if (sealed > 0) log.warn({ sealed }, 'sealed secrets that an earlier version had stored in the open')
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile))
   const queue = await backend.openQueue(applyQueue)

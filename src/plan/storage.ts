@@ -31,7 +31,8 @@ export function toValues(model: Model, row: Row, keyring: Keyring): Values {
         values[name] = settings[name] ?? null
         break
       case 'secrets':
-        values[name] = open(secrets[name], `secrets.${name}`)
+        // In the open only if a version for which it was no secret wrote it last: each write of today removes it there.
+        values[name] = settings[name] ?? open(secrets[name], `secrets.${name}`)
         break
       case 'link':
         values[name] = row[`link:${name}`] ?? []
@@ -89,6 +90,14 @@ export function toNewRow(
   return { columns, links: stored.links }
 }
 
+/** Secret fields that an earlier version stored in `settings`, for which they were no secrets: any write seals them. */
+function secretsInOpen(model: Model, { settings }: Row): string[] {
+  const stored = object(settings)
+  return [...model.fields.values()].flatMap(({ name, storage }) =>
+    storage.in === 'secrets' && stored[name] !== undefined ? [name] : [],
+  )
+}
+
 /** The columns of the changed fields; the other values in `settings` and `secrets` are kept. */
 export function toChangedRow(
   model: Model,
@@ -97,7 +106,8 @@ export function toChangedRow(
   values: Values,
   keyring: Keyring,
 ): StoredRow {
-  const fields = [...model.fields.values()].filter(({ name }) => changed.includes(name))
+  const inOpen = secretsInOpen(model, row)
+  const fields = [...model.fields.values()].filter(({ name }) => changed.includes(name) || inOpen.includes(name))
   return toColumns(model, fields, rowId(model, row), values, row, keyring)
 }
 
@@ -131,6 +141,9 @@ function toColumns(
       case 'secrets':
         secrets[name] = seal(value, `secrets.${name}`)
         columns.set('secrets', { value: secrets, json: true })
+        if (settings[name] === undefined) break
+        delete settings[name]
+        columns.set('settings', { value: settings, json: true })
         break
       case 'link':
         links.set(name, Array.isArray(value) ? value : [])

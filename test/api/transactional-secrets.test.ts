@@ -24,10 +24,11 @@ function withMarker({ app, provider_model, provider }: Body, there: Installation
     name,
     schema.safeParse(marker).success ? marker : { deep: [{ inside: marker }] },
   ])
+  expect(secrets).not.toEqual([])
   return { marker, body: { app, provider_model, provider: { ...provider, ...Object.fromEntries(secrets) } } }
 }
 
-const secretive: readonly Kind[] = kinds.filter((kind) => !['ldap', 'proxy', 'rac', 'saml'].includes(kind))
+const secretive: readonly Kind[] = kinds.filter((kind) => !['ldap', 'proxy', 'saml'].includes(kind))
 
 async function redisContents(url: string | null): Promise<string> {
   if (url === null) return ''

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { jsonObject, text } from '../fields.ts'
+import { jsonObject, secret, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { duration } from '../syntax.ts'
 
@@ -10,7 +10,8 @@ export default defineProvider({
   backchannel: false,
   flows: 'all',
   settings: z.object({
-    settings: jsonObject().default({}),
+    // Settings of connections, which may hold credentials such as a password.
+    settings: secret(jsonObject()).default({}),
     connection_expiry: text(duration, 255).default('hours=8'),
     delete_token_on_disconnect: z.boolean().default(false),
   }),

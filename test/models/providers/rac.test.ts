@@ -8,7 +8,7 @@ testKind(rac, {
   backchannel: false,
   flows: true,
   required: [],
-  secrets: [],
+  secrets: ['settings'],
   defaults: { settings: {}, connection_expiry: 'hours=8', delete_token_on_disconnect: false },
 })
 

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { retrying } from '../db/backoff.ts'
+import type { Db } from '../db/client.ts'
+import { isTransient } from '../db/errors.ts'
+import { execute, query } from '../db/raw.ts'
+import type { Keyring } from '../db/seal.ts'
+import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { toChangedRow } from '../plan/storage.ts'
+
+/** Rows at a time: each may hold 100 000 characters. */
+const portion = 50
+const tries = { max: 8, stepMs: 50, canRetry: isTransient }
+
+/**
+ * Seals secrets that an earlier version stored in `settings`, because its models did not declare them as secrets. A
+ * migration cannot: it has no key. Runs at each start of the API, because a worker of that version may have written more.
+ * A row that is written meanwhile is left: what this version writes is sealed.
+ *
+ * @returns how many rows were sealed
+ */
+export async function sealOpenSecrets(db: Db, { models }: Registry, keyring: Keyring): Promise<number> {
+  let sealed = 0
+  for (const model of models) {
+    const names = [...model.fields.values()].flatMap(({ name, storage }) => (storage.in === 'secrets' ? [name] : []))
+    for (let after: number | null = null; names.length > 0; ) {
+      const rows = await retrying(() => readPortion(db, model, names, after), tries)
+      sealed += await retrying(() => replace(db, model, rows, keyring), tries)
+      if (rows.length < portion) break
+      after = rows.at(-1)?.pk ?? null
+    }
+  }
+  return sealed
+}
+
+const openRow = z.object({
+  pk: z.int(),
+  uuid: z.guid(),
+  settings: z.record(z.string(), z.unknown()),
+  secrets: z.record(z.string(), z.string().nullable()),
+})
+type OpenRow = z.output<typeof openRow>
+
+function readPortion(
+  db: Db,
+  { table, discriminator }: Model,
+  names: readonly string[],
+  after: number | null,
+): Promise<OpenRow[]> {
+  const values: unknown[] = [names, after, portion]
+  const conditions = Object.entries(discriminator).map(([column, value]) => `"${column}" = $${values.push(value)}`)
+  return query(db, openRow, {
+    text: `SELECT pk, uuid::text AS uuid, settings, secrets FROM "${table}"
+      WHERE ${['jsonb_exists_any(settings, $1::text[])', ...conditions].join(' AND ')}
+        AND ($2::integer IS NULL OR pk > $2::integer)
+      ORDER BY pk LIMIT $3`,
+    values,
+  })
+}
+
+async function replace(db: Db, model: Model, rows: readonly OpenRow[], keyring: Keyring): Promise<number> {
+  if (rows.length === 0) return 0
+  const anew = rows.map((row) => {
+    const { columns } = toChangedRow(model, row, [], row.settings, keyring)
+    return {
+      pk: row.pk,
+      before: { settings: row.settings, secrets: row.secrets },
+      after: { settings: columns.get('settings')?.value, secrets: columns.get('secrets')?.value },
+    }
+  })
+  return execute(db, {
+    text: `UPDATE "${model.table}" SET settings = anew.after->'settings', secrets = anew.after->'secrets'
+      FROM jsonb_to_recordset($1::jsonb) AS anew(pk integer, before jsonb, after jsonb)
+      WHERE "${model.table}".pk = anew.pk AND "${model.table}".settings = anew.before->'settings'
+        AND "${model.table}".secrets = anew.before->'secrets'`,
+    values: [JSON.stringify(anew)],
+  })
+}
