@@ -84,10 +84,11 @@ function toChange(engine: Engine, actor: Actor, finding: Finding): Change | unde
 function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
   const all = isSuperuser(actor)
   // The actor was read at login or authentication: the rights may have been revoked since then.
-  const now = new Set(facts.user(actor.pk).permissions)
+  const current = facts.user(actor.pk)
+  const now = new Set(current.permissions)
   const holds = (permission: string): boolean =>
     [actor, actor.impersonator ?? actor].every((each) => each.isSuperuser || each.permissions.has(permission)) &&
-    (actor.isSuperuser || now.has(permission))
+    (actor.isSuperuser || current.superuser || now.has(permission))
   const holdsAll = ({ superuser, permissions }: Rights, who: string): Denial => {
     if (all) return null
     if (superuser) return `${who} has superuser rights, and the caller has not`

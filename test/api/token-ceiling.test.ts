@@ -119,6 +119,17 @@ describe('authentication takes what both have', () => {
     expect((await post(holder, path, { identifier: randomUUID(), expiring: false })).status).toBe(403)
   })
 
+  test('all of its ceiling when its owner becomes a superuser, to delegate it too', async () => {
+    await promote(owner)
+    const [strong, stronger] = [
+      await there.make.user({ permissions: ['view_user'] }),
+      await there.make.user({ permissions: ['view_group'] }),
+    ]
+    const child = await made(holder, { identifier: randomUUID(), user: strong.pk })
+    expect(await permissions(there.as(child))).toEqual(['view_user'])
+    expect((await post(holder, path, { identifier: randomUUID(), user: stronger.pk })).status).toBe(403)
+  })
+
   test('nothing that its creator gains later', async () => {
     await promote(owner)
     await promote(creator)
