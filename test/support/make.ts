@@ -19,7 +19,13 @@ export type Make = {
   /** @returns the secret to send */
   token(
     userPk: number,
-    options?: { identifier?: string; intent?: TokenIntent; expires?: Date; managed?: string },
+    options?: {
+      identifier?: string
+      intent?: TokenIntent
+      expires?: Date
+      managed?: string
+      ceiling?: readonly string[]
+    },
   ): Promise<string>
 }
 
@@ -52,7 +58,8 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
       },
     })
 
-  const token: Make['token'] = async (userPk, { identifier = randomUUID(), intent = 'api', expires, managed } = {}) => {
+  const token: Make['token'] = async (userPk, options = {}) => {
+    const { identifier = randomUUID(), intent = 'api', expires, managed, ceiling } = options
     const secret = newSecret(intent)
     const expiry = { expiring: expires !== undefined, expires: expires ?? null }
     await db.token.create({
@@ -63,6 +70,7 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
         userPk,
         keyHash: new Uint8Array(sha256(secret)),
         managed: managed ?? null,
+        ...(ceiling && { ceiling: [...ceiling] }),
         ...expiry,
       },
     })

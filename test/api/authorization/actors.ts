@@ -53,6 +53,18 @@ export function castFor({ app, make, engine }: Installation): Cast {
     secrets.set(name, token)
     return actor(name, owner, owner, await token)
   }
+  /** A token that another user made: it carries what both its owner and its ceiling have. */
+  const limited = async (
+    name: string,
+    owner: Promise<Made>,
+    ceiling: readonly string[],
+    as: Promise<Made> = owner,
+  ): Promise<Actor> => {
+    const key = `${name} ${[...ceiling].sort()}`
+    const token = secrets.get(key) ?? owner.then(({ pk }) => make.token(pk, { ceiling }))
+    secrets.set(key, token)
+    return actor(name, await owner, await as, await token)
+  }
   const expired = { expires: new Date(Date.now() - 1_000) }
   const wrong = tokenIntents.filter((intent) => intent !== 'api')
   const tokens: Record<string, (owner: Made) => Promise<string | null>> = {
@@ -97,6 +109,12 @@ export function castFor({ app, make, engine }: Installation): Cast {
     'support as super': async () => [actor('support as super', await support(), await superuser())],
     'plain as exact': async (needs) => [
       actor('plain as exact', await holder('plain', []), await holder('exact', needs)),
+    ],
+    'ceiling none': async () => [await limited('ceiling none', superuser(), [])],
+    'ceiling exact': async (needs) => [await limited('ceiling exact', superuser(), needs)],
+    'plain ceiling every': async () => [await limited('plain ceiling every', holder('plain', []), all)],
+    'ceiling as exact': async (needs) => [
+      await limited('ceiling as exact', superuser(), ['impersonate'], holder('exact', needs)),
     ],
   }
   const alone = async (name: string, made: Promise<Made>) => actor(name, await made, await made)
