@@ -76,7 +76,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       db,
       engine,
       runs,
-      backlog: openBacklog(db, applyQueue.name),
+      backlog: openBacklog(db, { needsWorkers: true }),
       log,
       applyWaitMs: config.applyWaitMs,
       enqueue: runQueue(queue).enqueue,

@@ -23,7 +23,7 @@ function appThatWaits(applyWaitMs: string) {
     rateStore: null,
     submitter: {
       ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyPaused: async () => null },
-      backlog: openBacklog(db),
+      backlog: openBacklog(db, { needsWorkers: false }),
     },
   })
 }

@@ -12,6 +12,7 @@ import { startConsumer } from '../src/queue/consumer.ts'
 import { applyQueue } from '../src/queue/define.ts'
 import { runQueue } from '../src/queue/enqueue.ts'
 import { startMaintenance } from '../src/queue/maintenance.ts'
+import { untilMigrated } from '../src/queue/migrated.ts'
 import { startWatchdog } from '../src/queue/watchdog.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
 import { cancelStale, startRetention } from '../src/runs/retention.ts'
@@ -32,6 +33,8 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
     applicationName: 'gatewright-worker',
     max: config.workerConcurrency + 3,
   })
+  const { db } = connected
+  await untilMigrated(db, log)
   const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)
   const engine = {
@@ -39,7 +42,6 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
     keyring: keyring(secretKey, config.secretKeyPrevious),
     tokenMaxDays: config.tokenMaxDays,
   }
-  const { db } = connected
   await requireSecretKey(db, engine.keyring)
   const { runSecretsHours } = config
   const ledger = workerLedger({ db, transaction: transactionsOf(connected), engine, runSecretsHours })

@@ -7,7 +7,8 @@ import { judgeSecretKey } from '../db/sealed-check.ts'
 import type { Api } from '../http/api.ts'
 import { probe } from '../http/probe.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
-import { sinceConsumptionS } from '../queue/heartbeat.ts'
+import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
+import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
 import { describePause, type Pause, readPause } from '../queue/pause.ts'
 
 /**
@@ -110,10 +111,10 @@ function inspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBase
   const pause = probe(() => readPause(queue, db), pauseWithinMs)
   const checkWorker = part(
     'worker',
-    () => Promise.all([sinceConsumptionS(db), pause().catch(() => null)]),
+    () => Promise.all([seenFormats(db), pause().catch(() => null)]),
     workerCheck,
     `When a worker last took a job ${isUnknown}`,
-    consumedWithinS,
+    workersStartWithinS,
   )
   const checkSecrets = part(
     'secrets',
@@ -146,17 +147,10 @@ const secretsCheck = (why: string | null): Check =>
     ? healthy('SECRET_KEY is the key of this database.')
     : unhealthy('SECRET_KEY is not the key of this database: start the API with the right one.')
 
-/** A little less than three intervals of the probe job (`probeEveryMs`). */
-const consumedWithinS = 11
-
-function workerCheck([sinceS, pause]: [number | null, Pause | null]): Check {
+function workerCheck([seen, pause]: [SeenFormat[], Pause | null]): Check {
   if (pause !== null)
     return unhealthy(
       `No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, /admin/queues/manage/.`,
     )
-  if (sinceS === null) return unhealthy('No worker has ever taken a job: start one.')
-  if (sinceS <= consumedWithinS) return healthy('A worker takes jobs.')
-  return unhealthy(
-    `No worker has taken a job for ${Math.round(sinceS)} s, though each worker adds one every four seconds: it is stopped, stuck or cut off from the queue.`,
-  )
+  return judgeWorkers(seen)
 }

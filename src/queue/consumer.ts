@@ -2,15 +2,13 @@ import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { runPath } from '../paths.ts'
+import { comesBackAfterMs } from '../runs/life.ts'
 import { type Backend, closeInTime, closeWithinMs } from './backend.ts'
 import { type ApplyJob, applyQueue, type JobResult, probeName, runJob } from './define.ts'
 import { beat, beatNowAndThen } from './heartbeat.ts'
 
 /** How a run ended. */
 type Ended = Omit<JobResult, 'run'>
-
-/** A job whose attempt came to nothing comes back after this time, to report what became of its run. */
-export const comesBackAfterMs = 5_000
 
 export type Consumer = {
   /** Whether it could take another job. */

@@ -1,17 +1,31 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
+import { runFormat } from '../runs/format.ts'
 import { applyQueue } from './define.ts'
 
 /**
- * Records that a worker consumed a job just now. Readiness depends on it, because a connected worker may still be stuck.
- * Raw SQL, for the clock of the database.
+ * Records that a worker consumed a job just now, and which format it knows. Readiness depends on it, because a connected
+ * worker may still be stuck. Raw SQL, for the clock of the database. `marked_at` tells this from the heartbeat of version
+ * 0.1.0, which a trigger records as format 1.
  */
 export async function beat(db: Db): Promise<void> {
   await execute(db, {
-    text: `INSERT INTO queue_heartbeats (queue, consumed_at) VALUES ($1, now())
-      ON CONFLICT (queue) DO UPDATE SET consumed_at = excluded.consumed_at`,
-    values: [applyQueue.name],
+    text: `WITH known AS (
+        INSERT INTO worker_formats (format, consumed_at) VALUES ($2::smallint, now())
+        ON CONFLICT (format) DO UPDATE SET consumed_at = excluded.consumed_at
+      ) INSERT INTO queue_heartbeats (queue, consumed_at, marked_at) VALUES ($1, now(), now())
+      ON CONFLICT (queue) DO UPDATE SET consumed_at = excluded.consumed_at, marked_at = excluded.marked_at`,
+    values: [applyQueue.name, runFormat],
+  })
+}
+
+/** Records that a worker of this format waits for the migrations of its version. */
+export async function reportWaiting(db: Db): Promise<void> {
+  await execute(db, {
+    text: `INSERT INTO worker_formats (format, waiting_at) VALUES ($1::smallint, now())
+      ON CONFLICT (format) DO UPDATE SET waiting_at = excluded.waiting_at`,
+    values: [runFormat],
   })
 }
 
@@ -36,3 +50,16 @@ export async function sinceConsumptionS(db: Db): Promise<number | null> {
   })
   return row?.seconds ?? null
 }
+
+const seenRow = z.object({ format: z.int(), consumedS: z.number().nullable(), waitingS: z.number().nullable() })
+
+/** Seconds since workers of a format last took a job, and since one last waited for migrations; null: never. */
+export type SeenFormat = z.output<typeof seenRow>
+
+/** One for each format that workers of this installation ever had. */
+export const seenFormats = (db: Db): Promise<SeenFormat[]> =>
+  query(db, seenRow, {
+    text: `SELECT format::integer AS format, extract(epoch FROM now() - consumed_at)::float8 AS "consumedS",
+      extract(epoch FROM now() - waiting_at)::float8 AS "waitingS" FROM worker_formats ORDER BY format`,
+    values: [],
+  })

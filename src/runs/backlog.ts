@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
+import { runFormat } from './format.ts'
 
 /** The number of runs that wait for a worker, and the admission of further submissions. */
 
@@ -75,7 +76,8 @@ export function adaptiveLimit(): { readonly limit: number; ended(ms: number, ins
   }
 }
 
-const sampleRow = z.object({ nowMs: z.number(), silentS: z.number().nullable() })
+/** `silentS`, `olderS`: since a worker that knows the format of new runs took a job, and one that does not. */
+const sampleRow = z.object({ nowMs: z.number(), silentS: z.number().nullable(), olderS: z.number().nullable() })
 
 /** Between two samples, while there are submissions. */
 const sampleEveryMs = 1_000
@@ -85,22 +87,21 @@ const outdatedMs = 5_000
 const silentMostS = 10
 const silentEveryMs = 250
 
-/**
- * @param heartbeat the queue whose workers must take jobs, as `queue_heartbeats` names it; undefined: submissions wait
- *   whether workers do or not
- */
-export function openBacklog(db: Db, heartbeat?: string): Backlog {
+/** @param needsWorkers false: submissions wait whether workers take jobs or not */
+export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean }): Backlog {
   const adaptive = adaptiveLimit()
   let inside = 0
-  let sample: { readonly at: number; readonly nowMs: number; readonly silentS: number | null } | undefined
+  let sample: (z.output<typeof sampleRow> & { readonly at: number }) | undefined
   let sampling: Promise<void> | undefined
 
   async function read(): Promise<void> {
     const [row] = await inTime(
       query(db, sampleRow, {
         text: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs",
-          (SELECT extract(epoch FROM now() - consumed_at)::float8 FROM queue_heartbeats WHERE queue = $1) AS "silentS"`,
-        values: [heartbeat ?? ''],
+          extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format >= $1))::float8 AS "silentS",
+          extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS"
+          FROM worker_formats`,
+        values: [runFormat],
       }),
     )
     if (row !== undefined) sample = { at: performance.now(), ...row }
@@ -113,11 +114,19 @@ export function openBacklog(db: Db, heartbeat?: string): Backlog {
     return sampling
   }
 
-  const isSilent = () => (sample?.silentS ?? 0) > silentMostS
+  /** Nothing is refused before the first worker. */
+  function whySilent(): string | null {
+    if (sample === undefined || !needsWorkers) return null
+    const { silentS, olderS } = sample
+    if (silentS === null ? olderS === null : silentS <= silentMostS) return null
+    if (olderS !== null && olderS <= silentMostS)
+      return 'only workers of an older version take jobs, and they must be replaced first'
+    return `no worker has taken a job for ${Math.round(Math.min(silentS ?? Infinity, olderS ?? Infinity))} s`
+  }
 
   async function refreshed(): Promise<void> {
     const ageMs = sample === undefined ? Number.POSITIVE_INFINITY : performance.now() - sample.at
-    if (ageMs > outdatedMs || (isSilent() && ageMs > silentEveryMs)) return refresh()
+    if (ageMs > outdatedMs || (whySilent() !== null && ageMs > silentEveryMs)) return refresh()
     if (ageMs > sampleEveryMs) refresh().catch(() => {})
   }
 
@@ -144,12 +153,11 @@ export function openBacklog(db: Db, heartbeat?: string): Backlog {
       }
       try {
         await refreshed()
-        if (isSilent())
-          throw new Problem(
-            'cancelled',
-            `Not applied: no worker has taken a job for ${Math.round(sample?.silentS ?? 0)} s. Nothing was changed; try again shortly.`,
-            { retryAfterS },
-          )
+        const why = whySilent()
+        if (why !== null)
+          throw new Problem('cancelled', `Not applied: ${why}. Nothing was changed; try again shortly.`, {
+            retryAfterS,
+          })
       } catch (error) {
         inside -= 1
         throw error

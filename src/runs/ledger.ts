@@ -8,7 +8,8 @@ import { execute, query, type Statement } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
-import { live, type RunState, staleAfterS } from './life.ts'
+import { runFormat } from './format.ts'
+import { comesBackAfterMs, live, type RunState, staleAfterS } from './life.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -50,8 +51,8 @@ export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): Sea
   column,
 })
 
-const columns = 'id, title, kind, slug, submitter_pk, request_id, blueprint, options'
-const placeholders = '$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::jsonb'
+const columns = 'id, title, kind, slug, submitter_pk, request_id, blueprint, options, format'
+const placeholders = `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::jsonb, ${runFormat}`
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
@@ -99,6 +100,7 @@ const workerRow = z.object({
   /** Null in a finished run whose document a later one holds. */
   blueprint: z.string().nullable(),
   isStale: z.boolean(),
+  format: z.int(),
   options: z.record(z.string(), z.unknown()),
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
@@ -114,8 +116,8 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
   const [run] = await tx.query(workerRow, {
     text: `SELECT id, title, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
-      blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", options, applied, reason,
-      coalesce(logs, '{}') AS logs, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
+      blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
+      reason, coalesce(logs, '{}') AS logs, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
       FROM runs WHERE id = $1::uuid FOR UPDATE`,
     values: [id, staleAfterS],
   })
@@ -244,6 +246,17 @@ export async function cancelRun(tx: Tx, id: string, why: string): Promise<boolea
 
 /** Cancels a run that the transaction has locked. */
 export const cancelLocked = (tx: EngineTx, id: string, why: string): void => tx.send(cancellation(id, why))
+
+/**
+ * Leaves a locked run to another worker. The reconciler does not ask about it before its job has come back, so that no
+ * attempt is counted.
+ */
+export function leaveQueued(tx: EngineTx, id: string): void {
+  tx.send({
+    text: 'UPDATE runs SET enqueued_at = now() + make_interval(secs => $2::float8 / 1000) WHERE id = $1::uuid',
+    values: [id, comesBackAfterMs],
+  })
+}
 
 /**
  * Cancels a run that may or may not be recorded. Its row is written as cancelled, so that a record that arrives later

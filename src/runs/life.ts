@@ -35,6 +35,9 @@ export const maxAttempts = 5
 /** A run that has been queued for longer is never applied. */
 export const staleAfterS = 3_600
 
+/** A job whose attempt came to nothing comes back after this time, to report what became of its run. */
+export const comesBackAfterMs = 5_000
+
 export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
 
 /** @returns the life after the event; the same object when the event changes nothing */

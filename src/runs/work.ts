@@ -4,6 +4,7 @@ import { CommitUnknown } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
+import { NewerRun, runFormat } from './format.ts'
 import { type Run, type RunResult, submitterOf, type WorkerRun } from './ledger.ts'
 import { isFinished, live, type RunState } from './life.ts'
 import { staleLog } from './retention.ts'
@@ -43,7 +44,7 @@ const tries = { max: 4, stepMs: 20 }
  * Works on one run. A second job for it reports its end and changes nothing. A bug ends the run as failed.
  *
  * @returns undefined when there is no such run
- * @throws when the run has not ended: the database is away, a lock was not given in time
+ * @throws when the run has not ended: the database is away, a lock was not given in time, a newer version recorded it
  */
 export async function work(worker: Worker, id: string): Promise<Ended | undefined> {
   const fields = { request: null, run: id, title: null, user: null, real_user: null, code: null }
@@ -55,6 +56,10 @@ export async function work(worker: Worker, id: string): Promise<Ended | undefine
   try {
     return await retrying(() => attemptOnce(worker, task), { ...tries, canRetry, onRetry, pause })
   } catch (error) {
+    if (error instanceof NewerRun) {
+      log.warn({ ...task.fields, code: 'unavailable' }, error.message)
+      throw error
+    }
     if (canRetry(error)) {
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt came to nothing')
       throw error
@@ -101,7 +106,7 @@ async function finishing(
   bug?: unknown,
 ): Promise<Ended | undefined> {
   const { ledger } = worker
-  const ended = await ledger.transaction(async (tx): Promise<Ended | undefined> => {
+  const ended = await ledger.transaction(async (tx): Promise<Ended | NewerRun | undefined> => {
     task.locked = undefined
     const run = await tx.lock(task.id)
     if (run === undefined) return undefined
@@ -112,6 +117,10 @@ async function finishing(
       tx.cancel(run, staleLog)
       return { state: live(run, 'cancel').state, applied: false, reason: 'cancelled', logs: [staleLog] }
     }
+    if (run.format > runFormat) {
+      tx.leaveQueued(run)
+      return new NewerRun(run.format)
+    }
     const result = await decide(tx, run)
     const { state } = live(live(run, 'lock'), result.event)
     tx.finish(run, state, result)
@@ -120,6 +129,7 @@ async function finishing(
     return { state, applied, reason, logs }
   })
   if (ended === undefined) return undefined
+  if (ended instanceof NewerRun) throw ended
   logEnd(worker, task, ended, bug)
   // Also when an earlier job finished the run: its worker may have died before it notified.
   ledger.notifyEnded(task.id)

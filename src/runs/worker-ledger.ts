@@ -9,6 +9,7 @@ import {
   conditionsOf,
   digestOf,
   finishRun,
+  leaveQueued,
   lockRun,
   notifyEnded,
   type Run,
@@ -29,6 +30,8 @@ export type RunTx = {
   /** Writes the result of a locked run, and the audit row when it was applied. */
   finish(run: WorkerRun, state: RunState, result: RunResult): void
   cancel(run: WorkerRun, why: string): void
+  /** Leaves the run to another worker, and gives that one time. */
+  leaveQueued(run: WorkerRun): void
 }
 
 /** The ledger as a worker uses it. The simulation of runs has a second one, in memory (test/simulation/). */
@@ -60,6 +63,7 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
         apply: (run) => resultOf(tx, engine, run),
         finish: (run, state, result) => finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, result),
         cancel: (run, why) => cancelLocked(tx, run.id, why),
+        leaveQueued: (run) => leaveQueued(tx, run.id),
       }),
     ),
   read: (id) => db.run.findUnique({ where: { id }, select: runSelect }),

@@ -117,7 +117,7 @@ test('a worker that takes no jobs is logged once, and not while it may be starti
   expect(await status()).toBe(200)
   expect(logged()).toEqual([])
 
-  await rows(db, sql`UPDATE queue_heartbeats SET consumed_at = now() - interval '1 minute'`)
+  await rows(db, sql`UPDATE worker_formats SET consumed_at = now() - interval '1 minute'`)
   await until(async () => (await status()) === 503 && logged().length > 0, {
     what: 'it to be logged',
     withinMs: 15_000,

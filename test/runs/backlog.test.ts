@@ -40,7 +40,7 @@ test('without a worker for ten seconds, a submission is refused at once, and not
 
 test('more submissions than the limit are refused, until one has ended', async () => {
   const { db } = await freshDatabase()
-  const backlog = openBacklog(db)
+  const backlog = openBacklog(db, { needsWorkers: false })
   const inside = await Promise.all(Array.from({ length: 128 }, () => backlog.enter()))
   await expect(backlog.enter()).rejects.toMatchObject({
     code: 'unavailable',
@@ -53,7 +53,7 @@ test('more submissions than the limit are refused, until one has ended', async (
 
 test('the clock of the database is never ahead of the clock of the database', async () => {
   const { db } = await freshDatabase()
-  const { databaseNow } = await openBacklog(db).enter()
+  const { databaseNow } = await openBacklog(db, { needsWorkers: false }).enter()
   const estimated = databaseNow()
   const [row] = await rows<{ now: number }>(
     db,

@@ -95,7 +95,7 @@ export async function installation({
     db,
     engine,
     runs,
-    backlog: openBacklog(db),
+    backlog: openBacklog(db, { needsWorkers: false }),
     log: logger,
     applyWaitMs,
     enqueue,

@@ -1,0 +1,36 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Db } from '../db/client.ts'
+import { databaseProblem } from '../db/errors.ts'
+import { isMigrated } from '../db/migrate.ts'
+import type { Logger } from '../log.ts'
+import { StartError } from '../start-error.ts'
+import { reportWaiting } from './heartbeat.ts'
+
+const everyMs = 1_000
+/** A supervisor that starts the worker again goes on waiting. */
+const waitsMs = 60_000
+
+/**
+ * Waits until an API of this version has migrated the database. Meanwhile, an API of an earlier version reports that it
+ * must be replaced first.
+ *
+ * @throws {StartError} after a minute; {Problem} `unavailable` when the database is away
+ */
+export async function untilMigrated(db: Db, log: Logger, withinMs = waitsMs): Promise<void> {
+  const deadline = performance.now() + withinMs
+  for (let isLogged = false; !(await isMigrated(db).catch(rethrow)); isLogged = true) {
+    if (performance.now() > deadline)
+      throw new StartError(
+        'The database lacks migrations of this version: start an API of this version first, which applies them.',
+      )
+    if (!isLogged)
+      log.warn('waiting for the migrations of this version: start an API of this version, which applies them')
+    // In a database of version 0.1.0, the table is missing too.
+    await reportWaiting(db).catch(() => {})
+    await delay(everyMs)
+  }
+}
+
+function rethrow(error: unknown): never {
+  throw databaseProblem(error)
+}

@@ -1,0 +1,21 @@
+/**
+ * What a worker must know to execute a run rightly. A new field of a run that an older worker would ignore, or a text that
+ * it cannot read, takes the next number here. Each run has the format of the API that recorded it.
+ *
+ * 1: version 0.1.0.
+ * 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds.
+ */
+export const runFormat = 2
+
+/** Workers of earlier formats do not look at the format of a run. */
+export const firstCheckedFormat = 2
+
+/** A newer version recorded the run: it stays queued for a worker of that version. */
+export class NewerRun extends Error {
+  override readonly name = 'NewerRun'
+  constructor(format: number) {
+    super(
+      `left in the queue for a worker of a newer version: the run is of format ${format}, and this worker knows ${runFormat}. Replace this worker.`,
+    )
+  }
+}
