@@ -1,12 +1,13 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { z } from 'zod'
 import type { Db } from './client.ts'
 import { databaseProblem, failureCode } from './errors.ts'
 import { locks } from './locks.ts'
 import type { Migrated, Migrations } from './migrate-process.ts'
-import { migrationNames, migrationsFolder } from './migrations.ts'
+import { isOutside, migrationNames, migrationScript, migrationsFolder } from './migrations.ts'
 import { query } from './raw.ts'
 
 /** The database cannot be migrated to this version. The message says why, and what to do. */
@@ -16,12 +17,13 @@ export class MigrationError extends Error {
 
 /** How long to wait for another process that migrates. */
 const lockMs = 120_000
+const lockEveryMs = 200
 const oldestPostgres = 14
 
 /**
  * Applies the missing migrations, as `prisma migrate deploy` does and with the same table `_prisma_migrations`. But each
- * migration and its record are one transaction: when it is killed or fails, it leaves nothing behind. Processes that
- * start at once wait for each other.
+ * migration and its record are one transaction: when it is killed or fails, it leaves nothing behind. Those of large tables
+ * run outside of a transaction, and are repeated after they were killed. Processes that start at once wait for each other.
  *
  * @returns the names of the migrations that were applied now
  * @throws {MigrationError} for a database of a newer version, one that a migration failed in, or a foreign one
@@ -34,13 +36,8 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
   try {
     await checkVersion(client)
     const known = await migrationNames(folder)
-    await client.query(`SET lock_timeout = ${lockMs}`)
-    await client.query('SELECT pg_advisory_lock($1)', [locks.migration]).catch((error: unknown) => {
-      if (failureCode(error) !== '55P03') throw error
-      throw new MigrationError(
-        'Another process has been migrating this database for two minutes: wait for it, or stop it.',
-      )
-    })
+    await lock(client)
+    await forgetUnfinished(client, await outsideMigrations(known, folder))
     const missing = missingMigrations(known, await readHistory(client))
     if (missing.length > 0) {
       await checkRights(client, missing)
@@ -55,6 +52,26 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
   }
 }
 
+/**
+ * Asks again and again. A statement that waits for the lock would have a snapshot, and `CREATE INDEX CONCURRENTLY` of the
+ * process that has the lock would wait for it.
+ *
+ * @throws {MigrationError} when another process keeps the lock
+ */
+async function lock(client: pg.Client): Promise<void> {
+  const deadline = performance.now() + lockMs
+  for (;;) {
+    const text = 'SELECT pg_try_advisory_lock($1) AS locked'
+    const { rows } = await client.query<{ locked: boolean }>(text, [locks.migration])
+    if (rows[0]?.locked === true) return
+    if (performance.now() > deadline)
+      throw new MigrationError(
+        'Another process has been migrating this database for two minutes: wait for it, or stop it.',
+      )
+    await delay(lockEveryMs)
+  }
+}
+
 /** @throws as pg does */
 async function open(url: string): Promise<pg.Client> {
   const limits = { connectionTimeoutMillis: 5_000, statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
@@ -63,6 +80,20 @@ async function open(url: string): Promise<pg.Client> {
   client.on('error', () => {})
   await client.connect()
   return client
+}
+
+async function outsideMigrations(names: readonly string[], folder: URL): Promise<string[]> {
+  const scripts = await Promise.all(names.map((name) => migrationScript(name, folder)))
+  return names.filter((_, index) => isOutside(scripts[index] ?? ''))
+}
+
+/** Migrations outside of a transaction can be repeated: an unfinished one is as good as missing. */
+async function forgetUnfinished(client: pg.Client, names: string[]): Promise<void> {
+  const text = `UPDATE _prisma_migrations SET rolled_back_at = now()
+    WHERE migration_name = ANY($1) AND finished_at IS NULL AND rolled_back_at IS NULL`
+  await client.query(text, [names]).catch((error: unknown) => {
+    if (failureCode(error) !== undefinedTable) throw error
+  })
 }
 
 /** One migration of `_prisma_migrations`. */
@@ -154,6 +185,7 @@ async function applyAll(url: string, folder: URL, missing: string[]): Promise<vo
   const failure = await Promise.race([answered, ended])
   if (child.connected) child.disconnect()
   await ended
-  if (failure !== null)
-    throw new MigrationError(`The migration ${failure.migration} failed, and nothing of it was kept: ${failure.reason}`)
+  if (failure === null) return
+  const rest = 'isKept' in failure && failure.isKept ? 'the next start goes on with it' : 'nothing of it was kept'
+  throw new MigrationError(`The migration ${failure.migration} failed, and ${rest}: ${failure.reason}`)
 }

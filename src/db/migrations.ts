@@ -18,10 +18,21 @@ export async function migrationNames(folder: URL = migrationsFolder): Promise<st
     .sort()
 }
 
+const outsideMark = '-- Outside of a transaction'
+
+/**
+ * Whether a migration runs outside of a transaction, because its first line says so: an index that is built while writes go
+ * on, or a change in portions (docs/adr/0039-large-tables-migrate-outside-of-a-transaction.md).
+ */
+export const isOutside = (script: string): boolean => script.startsWith(outsideMark)
+
+/** The text of a migration. */
+export const migrationScript = (name: string, folder: URL = migrationsFolder): Promise<string> =>
+  readFile(new URL(`${name}/migration.sql`, folder), 'utf8')
+
 /** A folder of migrations as Prisma's schema engine takes it. */
 export async function migrationsList(folder: URL = migrationsFolder): Promise<MigrationList> {
   const names = await migrationNames(folder)
-  const read = (name: string) => readFile(new URL(`${name}/migration.sql`, folder), 'utf8')
   return {
     baseDir: fileURLToPath(folder),
     lockfile: { path: './migration_lock.toml', content: 'provider = "postgresql"\n' },
@@ -29,7 +40,10 @@ export async function migrationsList(folder: URL = migrationsFolder): Promise<Mi
     migrationDirectories: await Promise.all(
       names.map(async (name) => ({
         path: name,
-        migrationFile: { path: 'migration.sql', content: { tag: 'ok' as const, value: await read(name) } },
+        migrationFile: {
+          path: 'migration.sql',
+          content: { tag: 'ok' as const, value: await migrationScript(name, folder) },
+        },
       })),
     ),
   }

@@ -5,6 +5,7 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from '@prisma/driver-adapter-utils'
 import type { SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
+import { failureCode } from './errors.ts'
 import { readSchema } from './migrations.ts'
 
 /** The used part of the global, whose types are in the DOM library, which a server does not load. */
@@ -21,8 +22,12 @@ type Glue = { __wbg_set_wasm(exports: object): void; SchemaEngine: typeof Schema
  *
  * @param pool the caller closes it. For a shadow database, it must have no `connectionString`, which would override the
  *   database's name
+ * @param onScriptFailure called with the SQLSTATE of a script that fails: the engine's own error does not have it
  */
-export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
+export async function loadSchemaEngine(
+  pool: pg.Pool,
+  onScriptFailure: (code: string | undefined) => void = () => {},
+): Promise<SchemaEngine> {
   // Not by the package's entry: it imports the .wasm file as a module, and Node prints a warning.
   const glue = await import('@prisma/schema-engine-wasm/schema_engine_bg')
   const { __wbg_set_wasm, SchemaEngine: Engine } = glue as unknown as Glue
@@ -32,7 +37,7 @@ export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
   const { instance } = await WebAssembly.instantiate(await readFile(binary), { './schema_engine_bg.js': glue })
   __wbg_set_wasm(instance.exports)
   ;(instance.exports as { __wbindgen_start(): void }).__wbindgen_start()
-  const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool))
+  const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool, onScriptFailure))
   return Engine.new({ datamodels: [['schema.prisma', await readSchema()]] }, () => {}, adapter)
 }
 
@@ -55,14 +60,16 @@ export function loadComparingEngine(url: string): Promise<SchemaEngine> {
  */
 class WholeScripts extends PrismaPg {
   readonly #pool: pg.Pool
+  readonly #onFailure: (code: string | undefined) => void
 
-  constructor(pool: pg.Pool) {
+  constructor(pool: pg.Pool, onFailure: (code: string | undefined) => void) {
     super(pool)
     this.#pool = pool
+    this.#onFailure = onFailure
   }
 
   override async connect() {
-    return whole(await super.connect())
+    return whole(await super.connect(), this.#onFailure)
   }
 
   override async connectToShadowDb() {
@@ -82,9 +89,14 @@ class WholeScripts extends PrismaPg {
 
 type Adapter = Awaited<ReturnType<PrismaPg['connect']>>
 
-function whole(adapter: Adapter): Adapter {
+function whole(adapter: Adapter, onFailure: (code: string | undefined) => void = () => {}): Adapter {
   adapter.executeScript = async (script) => {
-    await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
+    try {
+      await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
+    } catch (error) {
+      onFailure(failureCode(error))
+      throw error
+    }
   }
   return adapter
 }

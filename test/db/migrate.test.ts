@@ -1,6 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { connect } from '../../src/db/client.ts'
@@ -9,22 +6,9 @@ import { migrationNames, migrationsList, noFilter } from '../../src/db/migration
 import { loadSchemaEngine } from '../../src/db/schema-engine.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
-import { freshFolder } from '../support/folder.ts'
+import { folderOf } from '../support/migrations-folder.ts'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
-
-/** A folder with these migrations; write it again to change them. */
-function folderOf(migrations: Record<string, string>): { url: URL; write(migrations: Record<string, string>): void } {
-  const folder = freshFolder()
-  const write = (given: Record<string, string>) => {
-    for (const [name, text] of Object.entries(given)) {
-      mkdirSync(join(folder, name), { recursive: true })
-      writeFileSync(join(folder, name, 'migration.sql'), text)
-    }
-  }
-  write(migrations)
-  return { url: pathToFileURL(`${folder}/`), write }
-}
 
 const rows = async (url: string, text: string) => (await within(url, (client) => client.query(text))).rows
 const books = (url: string) =>

@@ -115,7 +115,7 @@ describe('a name in another case is taken', () => {
 test('the migration tidies the names of earlier versions, and leaves what would be a duplicate', async () => {
   const { db, pool } = await freshDatabase()
   const sql = await readFile(
-    new URL('../../prisma/migrations/20261123050000_limits/migration.sql', import.meta.url),
+    new URL('../../prisma/migrations/20261124011100_names_are_tidy/migration.sql', import.meta.url),
     'utf8',
   )
   const tidy = sql.slice(sql.indexOf('DO $$'))

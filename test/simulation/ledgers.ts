@@ -1,6 +1,7 @@
 import { Refusal } from '../../src/apply/refusal.ts'
 import { CommitUnknown } from '../../src/db/client.ts'
 import { databaseProblem, isConnectionLost } from '../../src/db/errors.ts'
+import { runFormat } from '../../src/runs/format.ts'
 import type { WorkerRun } from '../../src/runs/ledger.ts'
 import { maxAttempts, patienceS, staleAfterS } from '../../src/runs/life.ts'
 import type { Decided, ReconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
@@ -148,6 +149,9 @@ function inTx(stage: Stage, tx: Open): RunTx {
     cancel: ({ id }, why) => {
       tx.writes.push(() => database.write(id, cancelled(why)))
     },
+    leaveQueued: () => {
+      throw new Error('all runs are of the format that the worker knows')
+    },
   }
 }
 
@@ -159,6 +163,7 @@ function asWorkerRun({ flaw, world }: Stage, row: Row): WorkerRun {
   return {
     ...{ id: row.id, title: row.id, attempts: row.attempts, applied: row.applied, reason: row.reason, queueMs, state },
     ...{ logs: [...row.logs], submitterPk: null, submitterName: null, requestId: row.id, blueprint: null, options: {} },
+    format: runFormat,
     isStale: flaw !== 'no age check' && queueMs > staleAfterS * 1_000,
   }
 }

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { comesBackAfterMs } from '../../src/queue/consumer.ts'
+import { comesBackAfterMs } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { work } from '../../src/runs/work.ts'
 import { reconcilerLedger, type Stage, workerLedger } from './ledgers.ts'

@@ -1,25 +1,9 @@
--- Runs can be listed: by kind, slug, submitter, request and time, the newest first.
+-- Runs can be listed: by kind, slug, submitter, request and time, the newest first. Later migrations fill the columns and
+-- build the indexes. `kind` keeps its default: an API of version 0.1.0 that still runs does not write it.
 ALTER TABLE "runs" RENAME COLUMN "rings" TO "attempts";
 ALTER TABLE "runs" RENAME COLUMN "rung_at" TO "enqueued_at";
 ALTER TABLE "runs" ADD COLUMN "kind" TEXT NOT NULL DEFAULT 'blueprint';
-ALTER TABLE "runs" ALTER COLUMN "kind" DROP DEFAULT;
 ALTER TABLE "runs" ADD COLUMN "slug" TEXT;
-UPDATE "runs" SET "kind" = split_part("title", ' ', 2), "slug" = split_part("title", ' ', 3)
-  WHERE "title" NOT LIKE 'apply blueprint %' AND "title" LIKE 'apply % %';
-UPDATE "runs" SET "reason" = 'cancelled' WHERE "reason" = 'not_applied';
-
-DROP INDEX "runs_submitter_pk_created_at_idx";
--- CreateIndex
-CREATE INDEX "runs_submitter_pk_created_at_id_idx" ON "runs"("submitter_pk", "created_at", "id");
-
--- CreateIndex
-CREATE INDEX "runs_created_at_id_idx" ON "runs"("created_at", "id");
-
--- CreateIndex
-CREATE INDEX "runs_slug_created_at_idx" ON "runs"("slug", "created_at");
-
--- CreateIndex
-CREATE INDEX "runs_request_id_idx" ON "runs"("request_id");
 
 ALTER TABLE "provider_references" RENAME COLUMN "member" TO "field";
 
