@@ -37,10 +37,15 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
     await checkVersion(client)
     const known = await migrationNames(folder)
     await lock(client)
-    await forgetUnfinished(client, await outsideMigrations(known, folder))
-    const missing = missingMigrations(known, await readHistory(client))
+    const history = await readHistory(client)
+    const unfinished = await unfinishedOutside(history, known, folder)
+    const missing = missingMigrations(
+      known,
+      history.filter((row) => !unfinished.includes(row)),
+    )
     if (missing.length > 0) {
       await checkRights(client, missing)
+      await forget(client, unfinished)
       await applyAll(url, folder, missing)
     }
     return missing
@@ -82,18 +87,25 @@ async function open(url: string): Promise<pg.Client> {
   return client
 }
 
-async function outsideMigrations(names: readonly string[], folder: URL): Promise<string[]> {
-  const scripts = await Promise.all(names.map((name) => migrationScript(name, folder)))
-  return names.filter((_, index) => isOutside(scripts[index] ?? ''))
+/** Migrations outside of a transaction can be repeated: an unfinished one is as good as missing. */
+async function unfinishedOutside(
+  history: readonly Recorded[],
+  known: readonly string[],
+  folder: URL,
+): Promise<readonly Recorded[]> {
+  const unfinished = history.filter(
+    ({ migration_name: name, finished_at, rolled_back_at }) =>
+      finished_at === null && rolled_back_at === null && known.includes(name),
+  )
+  const scripts = await Promise.all(unfinished.map(({ migration_name: name }) => migrationScript(name, folder)))
+  return unfinished.filter((_, index) => isOutside(scripts[index] ?? ''))
 }
 
-/** Migrations outside of a transaction can be repeated: an unfinished one is as good as missing. */
-async function forgetUnfinished(client: pg.Client, names: string[]): Promise<void> {
+async function forget(client: pg.Client, unfinished: readonly Recorded[]): Promise<void> {
+  if (unfinished.length === 0) return
   const text = `UPDATE _prisma_migrations SET rolled_back_at = now()
     WHERE migration_name = ANY($1) AND finished_at IS NULL AND rolled_back_at IS NULL`
-  await client.query(text, [names]).catch((error: unknown) => {
-    if (failureCode(error) !== undefinedTable) throw error
-  })
+  await client.query(text, [unfinished.map(({ migration_name: name }) => name)])
 }
 
 /** One migration of `_prisma_migrations`. */
