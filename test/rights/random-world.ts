@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto'
+import type { Db } from '../../src/db/client.ts'
+import { sha256, uuid7 } from '../../src/ids.ts'
+import { newSecret } from '../../src/token-secret.ts'
+import { rows, run, sql } from '../support/sql.ts'
+
+/** The users, groups, roles and tokens that random calls start from, inserted without the engine. */
+
+/** A delegate, with the keys of tokens that it has: its own, and those that it viewed. */
+export type Hands = {
+  readonly pk: number
+  readonly group: string
+  readonly role: string
+  readonly own: Key
+  readonly viewed: Key[]
+}
+export type Key = { readonly secret: string; readonly token: string }
+
+export type World = {
+  readonly delegates: readonly Hands[]
+  /** Groups whose members the operator promotes and demotes. */
+  readonly promoted: readonly { readonly group: string; readonly role: string }[]
+}
+
+const structure = ['add_group', 'change_group', 'delete_group', 'add_user', 'change_user', 'delete_user', 'add_role']
+const links = ['assign_role', 'add_user_to_group', 'enable_group_superuser', 'disable_group_superuser']
+const powers = [...structure, 'change_role', 'delete_role', ...links]
+const tokens = ['add_token', 'change_token', 'delete_token', 'view_token_key']
+const objects = ['add_application', 'change_application', 'add_scimprovider', 'change_scimprovider']
+
+const all = [...powers, ...tokens, ...objects, 'impersonate']
+const but = (...lacked: readonly string[]) => all.filter((power) => !lacked.includes(power))
+
+/** What each delegate holds. Each lacks something that another one has. */
+const mandates = [
+  [...but(...objects, 'enable_group_superuser', 'view_token_key'), 'view_user'],
+  [...but('impersonate', 'change_token', 'delete_token'), 'view_group'],
+  but('impersonate', 'add_user_to_group', 'disable_group_superuser'),
+  but('add_token', 'change_token', 'assign_role', 'add_application', 'change_scimprovider'),
+] as const
+
+/** Permissions that some delegates lack, or all. */
+export const treasures = ['view_user', 'view_group', 'view_role', 'view_token', 'impersonate']
+
+type Start = { readonly permissions: readonly string[]; readonly superuser?: true; readonly inactive?: true }
+const others: readonly Start[] = [
+  ...[{ permissions: [] }, { permissions: [] }, { permissions: ['view_user'] }, { permissions: ['view_token'] }],
+  ...[{ permissions: [], superuser: true } as const, { permissions: [], superuser: true, inactive: true } as const],
+]
+
+export async function world(db: Db): Promise<World> {
+  await run(
+    db,
+    sql`DO $$ BEGIN
+    DELETE FROM applications; DELETE FROM providers; DELETE FROM tokens; DELETE FROM memberships;
+    DELETE FROM group_roles; UPDATE groups SET parent = NULL WHERE parent IS NOT NULL;
+    DELETE FROM groups; DELETE FROM roles; DELETE FROM users; END $$`,
+  )
+  const people: readonly Start[] = [...mandates.map((permissions) => ({ permissions })), ...others]
+  const users = await rows<{ pk: number }>(
+    db,
+    sql`INSERT INTO users (uuid, username, is_active) SELECT gen_random_uuid(), gen_random_uuid()::text, active
+      FROM unnest(${people.map(({ inactive }) => inactive !== true)}::boolean[]) active RETURNING pk`,
+  )
+  const own = people.map((start, index) => ({ ...start, pk: users[index]?.pk ?? 0, group: uuid7(), role: uuid7() }))
+  const [flagged, rich, middle] = [uuid7(), uuid7(), uuid7()]
+  const [weak = 0, second = 0, viewer = 0] = own.slice(mandates.length).map(({ pk }) => pk)
+  const groups = [
+    ...own.map(({ group, superuser = false }) => ({ pk: group, superuser })),
+    ...[
+      { pk: flagged, superuser: true },
+      { pk: rich, permissions: ['view_user'], users: [weak, viewer] },
+    ],
+    ...[{ pk: uuid7(), parent: flagged }, { pk: uuid7(), parent: rich, users: [second] }, { pk: uuid7() }],
+    ...[
+      { pk: middle, permissions: ['view_group'] },
+      { pk: uuid7(), parent: middle, users: [weak] },
+    ],
+    ...[
+      { pk: uuid7(), users: [weak, second] },
+      { pk: uuid7(), superuser: true },
+      { pk: uuid7(), parent: rich },
+    ],
+  ].map((group) => ({ superuser: false, parent: null, permissions: [] as string[], users: [] as number[], ...group }))
+  const shared = groups.flatMap(({ pk, permissions }) => (permissions.length > 0 ? [{ pk, permissions }] : []))
+  const roles = [
+    ...own.map(({ role, group, permissions }) => ({ pk: role, group, permissions })),
+    ...shared.map(({ pk, permissions }) => ({ pk: uuid7(), group: pk, permissions })),
+    ...[[], ['view_user'], ['assign_role'], ['view_role']].map((permissions) => ({
+      pk: uuid7(),
+      group: null,
+      permissions,
+    })),
+  ]
+  const members = [
+    ...own.map(({ group, pk }) => ({ group, user: pk })),
+    ...groups.flatMap(({ pk, users: joined }) => joined.map((user) => ({ group: pk, user }))),
+  ]
+  const keys = own.map(({ pk }) => ({ secret: newSecret('api'), token: uuid7(), user: pk }))
+  // Each delegate has made and viewed tokens for users who hold nothing yet, or little.
+  const limited = mandates.flatMap((ceiling, by) =>
+    [weak, second, viewer].map((user) => ({ secret: newSecret('api'), token: uuid7(), user, by, ceiling })),
+  )
+  await insert(db, { groups, roles, members, keys: [...keys.map((key) => ({ ...key, ceiling: null })), ...limited] })
+  return {
+    delegates: keys.slice(0, mandates.length).map(({ secret, token, user: pk }, index) => {
+      const { group, role } = own[index] ?? { group: '', role: '' }
+      return { pk, group, role, own: { secret, token }, viewed: limited.filter(({ by }) => by === index) }
+    }),
+    promoted: own.slice(mandates.length, mandates.length + 3).map(({ group, role }) => ({ group, role })),
+  }
+}
+
+type Inserted = {
+  groups: readonly { pk: string; superuser: boolean; parent: string | null }[]
+  roles: readonly { pk: string; group: string | null; permissions: readonly string[] }[]
+  members: readonly { group: string; user: number }[]
+  keys: readonly { secret: string; token: string; user: number; ceiling: readonly string[] | null }[]
+}
+
+async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promise<void> {
+  const json = (items: readonly object[]) => JSON.stringify(items)
+  // Parents first: a group knows its ancestors from its insert.
+  await run(
+    db,
+    sql`INSERT INTO groups (pk, name, is_superuser, parent) SELECT pk, pk::text, superuser, parent
+      FROM jsonb_to_recordset(${json(groups)}::jsonb) AS g(pk uuid, superuser boolean, parent uuid)`,
+  )
+  await run(
+    db,
+    sql`WITH made AS (INSERT INTO roles (pk, name, permissions) SELECT pk, pk::text, permissions
+        FROM jsonb_to_recordset(${json(roles)}::jsonb) AS r(pk uuid, permissions text[]))
+      INSERT INTO memberships (group_pk, user_pk) SELECT "group", "user"
+        FROM jsonb_to_recordset(${json(members)}::jsonb) AS m("group" uuid, "user" integer)`,
+  )
+  await run(
+    db,
+    sql`INSERT INTO group_roles (group_pk, role_pk) SELECT "group", pk
+      FROM jsonb_to_recordset(${json(roles.filter(({ group }) => group !== null))}::jsonb) AS r("group" uuid, pk uuid)`,
+  )
+  const made = keys.map(({ token, user, secret, ceiling }) => ({
+    ...{ token, user, ceiling, identifier: randomUUID(), hash: sha256(secret).toString('hex') },
+  }))
+  await run(
+    db,
+    sql`INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash, ceiling)
+      SELECT token, identifier, "user", false, decode(hash, 'hex'), ceiling
+      FROM jsonb_to_recordset(${json(made)}::jsonb)
+        AS t(token uuid, identifier text, "user" integer, hash text, ceiling jsonb)`,
+  )
+}
+
+/** The operator promotes or demotes users, or gives the delegates back what they took from each other. */
+export async function operate(db: Db, { delegates, promoted }: World, pick: Pick): Promise<void> {
+  if (pick([true, false])) {
+    const { group, role } = pick(promoted)
+    const permissions = pick([[], [pick(treasures)], [...treasures], [...pick(mandates)]])
+    const own = delegates.map(({ pk }) => pk)
+    await run(db, sql`DELETE FROM memberships WHERE group_pk = ${group}::uuid AND user_pk = ANY(${own}::integer[])`)
+    await run(db, sql`UPDATE roles SET permissions = ${permissions} WHERE pk = ${role}`)
+    await run(db, sql`UPDATE groups SET is_superuser = ${pick([true, false, false])} WHERE pk = ${group}`)
+    return
+  }
+  for (const [index, delegate] of delegates.entries()) await restore(db, delegate, [...(mandates[index] ?? [])])
+}
+
+/** A delegate who was deleted stays so. */
+async function restore(db: Db, { pk, group, role, own }: Hands, permissions: readonly string[]): Promise<void> {
+  const hash = sha256(own.secret).toString('hex')
+  await run(
+    db,
+    sql`WITH alive AS (UPDATE users SET is_active = true WHERE pk = ${pk} RETURNING pk),
+      filled AS (INSERT INTO roles (pk, name, permissions) SELECT ${role}::uuid, ${randomUUID()}, ${permissions} FROM alive
+        ON CONFLICT (pk) DO UPDATE SET permissions = excluded.permissions),
+      made AS (INSERT INTO groups (pk, name, is_superuser) SELECT ${group}::uuid, ${randomUUID()}, false FROM alive
+        ON CONFLICT (pk) DO UPDATE SET is_superuser = false, parent = NULL)
+      INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash)
+        SELECT ${own.token}::uuid, ${randomUUID()}, pk, false, decode(${hash}, 'hex') FROM alive
+        ON CONFLICT (pk) DO UPDATE SET expiring = false, expires = NULL`,
+  )
+  await run(
+    db,
+    sql`WITH joined AS (INSERT INTO memberships (group_pk, user_pk) SELECT ${group}::uuid, pk FROM users
+        WHERE pk = ${pk} ON CONFLICT DO NOTHING)
+      INSERT INTO group_roles (group_pk, role_pk) SELECT ${group}::uuid, ${role}::uuid FROM users
+        WHERE pk = ${pk} ON CONFLICT DO NOTHING`,
+  )
+}
+
+export type Pick = <Item>(from: readonly Item[]) => Item

@@ -1,0 +1,226 @@
+import fc from 'fast-check'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { reader } from '../../src/db/engine-tx.ts'
+import { actAs, actorByToken, actorOfUser } from '../../src/rights/actor.ts'
+import { type Policy, policies } from '../../src/rights/policies.ts'
+import { bench } from '../apply/engine.ts'
+import { onCi } from '../support/environment.ts'
+import { run, sql } from '../support/sql.ts'
+import { callerOf, everything, look, type Seen } from './oracle.ts'
+import { call, drawn, type Kind, kinds } from './random-calls.ts'
+import { type Key, operate, type Pick, type World, world } from './random-world.ts'
+import { violations } from './violations.ts'
+
+/**
+ * Delegates call at random, with their own tokens or any in their hands, some while impersonating: they build, shrink,
+ * move, rename and delete, make tokens and view keys. In between, the operator promotes users. An oracle judges each call.
+ */
+
+const there = await bench()
+const { db } = there
+
+type Count = Record<Kind | 'calls' | 'by key' | 'below a ceiling' | 'impersonating' | 'beyond', number>
+const names = [...kinds, 'calls', 'by key', 'below a ceiling', 'impersonating', 'beyond'] as const
+const zero = () => Object.fromEntries(names.map((name) => [name, 0])) as Count
+
+const perWorld = 100
+
+type Options = {
+  count?: Count
+  seed?: number
+  /** Happens before each call. */
+  plant?: () => Promise<unknown>
+}
+
+/** @throws at the first call that did what its caller may not do */
+async function play(worlds: number, { count = zero(), seed, plant }: Options = {}): Promise<void> {
+  const dice = fc.array(fc.array(fc.nat(9_999), { minLength: 24, maxLength: 24 }), {
+    minLength: perWorld,
+    maxLength: perWorld,
+  })
+  await fc.assert(
+    fc.asyncProperty(dice, async (throws) => {
+      const made = await world(db)
+      const held = new Map(made.delegates.map(({ pk }) => [pk, new Set<string>()]))
+      let seen = await look(db)
+      for (const thrown of throws) {
+        let die = 0
+        const pick: Pick = (from) => {
+          die += 1
+          const [picked] = from.slice((thrown[die % thrown.length] ?? 0) % from.length)
+          if (from.length === 0) expect.fail('nothing to pick from')
+          return picked as (typeof from)[number]
+        }
+        if (pick([true, ...Array.from({ length: 11 }, () => false)])) {
+          await operate(db, made, pick)
+          seen = await look(db)
+        }
+        if (plant !== undefined) {
+          await plant()
+          seen = await look(db)
+        }
+        seen = await step(made, seen, pick, count, held)
+      }
+    }),
+    { numRuns: worlds, endOnFailure: true, ...(seed !== undefined && { seed }) },
+  )
+}
+
+type Held = ReadonlyMap<number, Set<string>>
+
+/** One call. @returns what the tables hold after it */
+async function step(made: World, before: Seen, pick: Pick, count: Count, held: Held): Promise<Seen> {
+  judgeHands(made, before, held, count)
+  const able = made.delegates.filter(
+    ({ own: { token } }) => callerOf(before, { token, as: undefined })?.held.has(everything) === false,
+  )
+  // They deactivated or deleted each other, or joined what became a group of superusers: the operator comes soon.
+  if (able.length === 0) return before
+  const hands = pick(able)
+  const key = pick([hands.own, pick([hands.own, ...hands.viewed.slice(-4)])])
+  const as = pick([undefined, undefined, pick([...before.users.keys()]), pick(made.delegates).pk])
+  const tried = await callers(before, key, as)
+  const { actor, caller } = tried ?? (await callers(before, hands.own, undefined)) ?? expect.fail('unable')
+  const kind = pick(drawn)
+  const { outcome, what } = await call(kind, { there, actor, seen: before, pick })
+  count.calls += 1
+  if (outcome === 'refused') return before
+  const after = await look(db)
+  // It was so already.
+  if (after.text === before.text) return before
+  const found = violations(before, after, caller, typeof outcome === 'object' ? outcome.token : undefined)
+  if (found.length > 0) expect.fail(`${found} after ${kind} by ${hands.pk} as ${actor.pk}: ${JSON.stringify(what)}`)
+  if (typeof outcome === 'object') hands.viewed.push({ secret: outcome.key, token: outcome.token })
+  count[kind] += 1
+  if (tried !== null && key !== hands.own) count['by key'] += 1
+  if (actor.ceiling !== undefined) count['below a ceiling'] += 1
+  if (caller.isImpersonating) count.impersonating += 1
+  return after
+}
+
+/** The caller as the product knows it, and as the oracle does: they must agree. null: it is not authenticated. */
+async function callers(seen: Seen, { secret, token }: Key, as: number | undefined) {
+  const [caller, actor] = [callerOf(seen, { token, as }), await authenticate(secret, as)]
+  expect(actor === null, `whether ${token} is authenticated as ${as}`).toBe(caller === null)
+  if (actor === null || caller === null) return null
+  expect(actor.isSuperuser).toBe(caller.acting.has(everything))
+  expect(new Set(actor.permissions)).toEqual(caller.acting.difference(new Set([everything])))
+  return { actor, caller }
+}
+
+async function authenticate(secret: string, as: number | undefined) {
+  const real = await actorByToken(reader(db), secret)
+  if (real === null || as === undefined) return real
+  const effective = await actorOfUser(reader(db), { pk: as })
+  return effective && actAs(real, effective)
+}
+
+/** No key in the hands of a delegate ever carries more than that delegate has held. */
+function judgeHands({ delegates }: World, { users, tokens }: Seen, held: Held, count: Count): void {
+  for (const { pk, own, viewed } of delegates) {
+    const ever = held.get(pk) ?? expect.fail('no delegate')
+    for (const right of users.get(pk)?.rights ?? []) ever.add(right)
+    for (const { token } of [own, ...viewed]) {
+      const { carries, user } = tokens.get(token) ?? {}
+      const more = [...(carries ?? [])].filter((right) => !ever.has(right) && !ever.has(everything))
+      expect(more, `token ${token} in the hands of ${pk}`).toEqual([])
+      if ([...(users.get(user ?? 0)?.rights ?? [])].some((right) => !ever.has(right))) count.beyond += 1
+    }
+  }
+}
+
+/** 20 000 calls on CI: 10 000 with each kind of transactions. */
+const worlds = onCi ? 100 : 20
+
+test(
+  'no caller gains, gives or takes what the caller does not hold, and no superuser is lost',
+  async () => {
+    const count = zero()
+    await play(worlds, { count })
+    console.info(`accepted of ${count.calls} random calls: ${JSON.stringify(count)}`)
+    // Without what was accepted, nothing would have been shown.
+    expect(count.calls).toBeGreaterThan(worlds * perWorld * 0.5)
+    const least = Math.ceil(worlds / 20)
+    for (const name of names) expect(count[name], name).toBeGreaterThanOrEqual(least)
+  },
+  onCi ? 600_000 : 120_000,
+)
+
+describe('what is planted is found', () => {
+  const seed = 7
+  const failure = (played: Promise<void>) =>
+    played.then(
+      () => expect.fail('nothing was found'),
+      (error: unknown) => String(error instanceof Error ? (error.cause ?? error) : error),
+    )
+  /** The policy without denials of this text. */
+  const without = (whole: Policy, denied: RegExp): Policy => ({
+    ...whole,
+    *denials(change, holdings, reporter) {
+      for (const denial of whole.denials(change, holdings, reporter)) if (!denied.test(denial ?? '')) yield denial
+    },
+  })
+
+  test.each([
+    ['service_core.group', /^the group has/, 'lost'],
+    ['service_core.group', /^its new parent has/, 'gained'],
+    ['service_core.group', /^the role has/, 'gained'],
+    ['service_core.group', /^one of the users has/, 'was moved'],
+    ['service_core.group', /add_user_to_group is missing/, 'without add_user_to_group'],
+    ['service_core.group', /assign_role is missing/, 'without assign_role'],
+    ['service_core.group', /able_group_superuser is missing/, 'flagged without'],
+    ['service_core.group', /only a superuser/, 'the superusers are others'],
+    ['service_core.user', /^that user has/, 'who has more'],
+    ['service_core.user', /^the group has/, 'gained'],
+    ['service_core.user', /add_user_to_group is missing/, 'without add_user_to_group'],
+    ['service_rbac.role', /^the role has/, 'lost'],
+    ['service_rbac.role', /assign_role is missing/, 'without assign_role'],
+    ['service_core.token', /^its user has/, 'has more'],
+    ['service_core.token', /does not expire/, 'no longer expires'],
+  ] as const)(
+    'where the policy of %s denies nothing by %s',
+    async (model, denied, what) => {
+      const whole = policies[model] ?? expect.fail('no policy')
+      Object.assign(policies, { [model]: without(whole, denied) })
+      onTestFinished(() => {
+        Object.assign(policies, { [model]: whole })
+      })
+      expect(await failure(play(60, { seed }))).toContain(what)
+    },
+    120_000,
+  )
+
+  test('where a ceiling is lifted', async () => {
+    const plant = () => run(db, sql`UPDATE tokens SET ceiling = NULL WHERE ceiling IS NOT NULL`)
+    expect(await failure(play(10, { seed, plant }))).toContain('in the hands of')
+  })
+
+  test.each([
+    ['the superusers are others', sql`UPDATE groups SET is_superuser = false`],
+    ['the superusers are others', sql`UPDATE tokens SET expiring = true, expires = now() - interval '1 s'`],
+    ['the superusers are others', sql`UPDATE tokens SET ceiling = '["view_user"]' WHERE ceiling IS NULL`],
+    ['gained or lost', sql`UPDATE users SET is_active = NOT is_active`],
+    ['gained or lost', sql`DELETE FROM memberships`],
+    ['was changed', sql`UPDATE users SET email = 'x@example.com'`],
+    ['lost its name', sql`UPDATE groups SET name = 'other ' || name`],
+    ['lost its name', sql`UPDATE roles SET name = 'other ' || name`],
+    ['has another user or intent', sql`UPDATE tokens SET user_pk = (SELECT max(pk) FROM users)`],
+    ['has another user or intent', sql`UPDATE tokens SET intent = 'recovery'`],
+    ['was raised', sql`UPDATE tokens SET ceiling = ceiling || '["view_role"]' WHERE ceiling IS NOT NULL`],
+    ['the user of token', sql`DELETE FROM tokens WHERE ceiling IS NULL`],
+    [
+      'has no ceiling',
+      sql`INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash)
+      SELECT gen_random_uuid(), 'planted', min(pk), false, 'x' FROM users WHERE pk > (SELECT min(pk) FROM users)`,
+    ],
+    ['application', sql`INSERT INTO applications (pk, name, slug) VALUES (gen_random_uuid(), 'planted', 'planted')`],
+  ])('as %s, by a statement between two calls', async (what, statement) => {
+    const { delegates } = await world(db)
+    const [{ own } = expect.fail('no delegate')] = delegates
+    const before = await look(db)
+    const caller = callerOf(before, { token: own.token, as: undefined }) ?? expect.fail('no caller')
+    expect(violations(before, await look(db), caller)).toEqual([])
+    await run(db, statement)
+    expect(violations(before, await look(db), caller).join('\n')).toContain(what)
+  })
+})
