@@ -6,6 +6,7 @@ import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
+import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPort } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
 import { logger } from './log.ts'
@@ -83,8 +84,10 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       whyPaused: () => whyPaused(queue, db),
     },
   })
+  const openOtherSockets = acceptOften(app)
   await app.ready()
-  const url = await app.listen({ port: config.port, host: config.host })
+  const url = await app.listen({ port: config.port, host: config.host, ...listenOptions })
+  await openOtherSockets()
   return {
     url,
     firstTokenFile: isFirst && config.bootstrapToken === null ? tokenFile : null,

@@ -21,10 +21,18 @@ import { countApply, type Metrics } from './metrics.ts'
  * the database behind those that were admitted.
  */
 export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
-  app.addHook('onRequest', async ({ routeOptions }) => {
-    if (routeOptions.config.takes === 'run') backlog.refuseIfFull()
+  app.addHook('onRequest', async (request: Arriving) => {
+    if (request.routeOptions.config.takes === 'run') request[arrived] = backlog.arrive()
   })
+  const hasArrived = async (request: Arriving) => request[arrived]?.()
+  // The first is after authentication. The others are for requests that are refused or cut off before.
+  app.addHook('preParsing', hasArrived)
+  app.addHook('onResponse', hasArrived)
+  app.addHook('onRequestAbort', hasArrived)
 }
+
+const arrived = Symbol('arrived')
+type Arriving = FastifyRequest & { [arrived]?: () => void }
 
 /** Declared although it is not supported yet: its refusal names it, and a mistyped one too. */
 export const applyQuery = z.strictObject({ dry_run: z.unknown().optional() })

@@ -23,8 +23,14 @@ export async function readBacklog(db: Db): Promise<z.output<typeof backlogRow>> 
 }
 
 export type Backlog = {
-  /** @throws {Problem} `unavailable` when too many submissions are inside */
-  refuseIfFull(): void
+  /**
+   * Counts a submission that has arrived and is not admitted yet. Many that arrive at once would all be authenticated before
+   * the first of them is inside, and be refused late.
+   *
+   * @returns call it when it was authenticated, or refused; more often does no harm
+   * @throws {Problem} `unavailable` when too many submissions are inside or arriving
+   */
+  arrive(): () => void
   /**
    * Admits a submission.
    *
@@ -91,6 +97,7 @@ const silentEveryMs = 250
 export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean }): Backlog {
   const adaptive = adaptiveLimit()
   let inside = 0
+  let arriving = 0
   let sample: (z.output<typeof sampleRow> & { readonly at: number }) | undefined
   let sampling: Promise<void> | undefined
 
@@ -130,19 +137,27 @@ export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean })
     if (ageMs > sampleEveryMs) refresh().catch(() => {})
   }
 
-  function refuseIfFull(): void {
-    if (inside < adaptive.limit) return
+  function refuseIfFull(count: number): void {
+    if (count < adaptive.limit) return
     throw new Problem(
       'unavailable',
-      `Not applied: ${inside} submissions are waiting already, and more would take too long. Nothing was changed; try again shortly.`,
+      `Not applied: ${count} submissions are waiting already, and more would take too long. Nothing was changed; try again shortly.`,
       { retryAfterS },
     )
   }
 
   return {
-    refuseIfFull,
+    arrive: () => {
+      refuseIfFull(inside + arriving)
+      arriving += 1
+      let isCounted = true
+      return () => {
+        if (isCounted) arriving -= 1
+        isCounted = false
+      }
+    },
     enter: async () => {
-      refuseIfFull()
+      refuseIfFull(inside)
       const from = performance.now()
       inside += 1
       const leave = (known: boolean) => {

@@ -39,7 +39,7 @@ export function submission(slug: string, content: string): unknown {
 }
 
 /** Longer than any answer may take. */
-const unansweredMs = 25_000
+export const unansweredMs = 25_000
 
 export async function put(
   { url, token }: Target,
@@ -74,7 +74,7 @@ export async function put(
   }
 }
 
-function outcomeOf(status: number | null, text: string): Outcome {
+export function outcomeOf(status: number | null, text: string): Outcome {
   if (status === 200) return text.startsWith('{"applied":true') ? 'applied' : 'nothing'
   if (status === 503 || (status !== null && status >= 400 && status < 500)) return 'nothing'
   return 'unknown'

@@ -51,6 +51,49 @@ test('more submissions than the limit are refused, until one has ended', async (
   await expect(backlog.enter()).resolves.toBeDefined()
 })
 
+test('submissions that have arrived count too, until each is authenticated', async () => {
+  const { db } = await freshDatabase()
+  const backlog = openBacklog(db, { needsWorkers: false })
+  const arrived = Array.from({ length: 127 }, () => backlog.arrive())
+  const { leave } = await backlog.enter()
+  expect(() => backlog.arrive()).toThrow(/128 submissions are waiting/)
+  arrived[0]?.()
+  arrived[0]?.()
+  arrived.push(backlog.arrive())
+  expect(() => backlog.arrive()).toThrow(/128 submissions are waiting/)
+  for (const each of arrived) each()
+  leave(true)
+  expect(Array.from({ length: 128 }, () => backlog.arrive())).toHaveLength(128)
+})
+
+test('requests that are refused, slow or cut off before their submission is admitted do not count', async () => {
+  const { url } = await freshDatabase()
+  const stack = await startStack({ databaseUrl: url, redisUrl: null })
+  const body = JSON.stringify(example)
+  const path = '/api/v3/core/transactional/applications/'
+  const refuse = () => stack.get(path, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body })
+  // More than the limit, 128.
+  for (const refused of await Promise.all(Array.from({ length: 100 }, refuse))) expect(refused.status).toBe(401)
+  for (const refused of await Promise.all(Array.from({ length: 100 }, refuse))) expect(refused.status).toBe(401)
+  const worker = await stack.startWorker()
+  const controller = new AbortController()
+  const { signal } = controller
+  const slow = async () => {
+    const unfinished = new ReadableStream({ start: (sink) => sink.enqueue(Buffer.from('{')) })
+    const headers = { 'Content-Type': 'application/json', Authorization: 'Bearer a-token-for-the-first-admin' }
+    const init = { method: 'PUT', headers, body: unfinished, duplex: 'half', signal } as const
+    await expect(stack.get(path, init)).rejects.toThrow(/abort/)
+  }
+  const first = Array.from({ length: 70 }, slow)
+  await until(async () => (await stack.put(example)).status === 200, { what: 'a submission beside slow ones' })
+  const second = Array.from({ length: 70 }, slow)
+  await until(async () => (await stack.put(example)).status === 200, { what: 'a submission beside more of them' })
+  controller.abort()
+  await Promise.all([...first, ...second])
+  expect((await stack.put(example)).status).toBe(200)
+  await worker.stop()
+})
+
 test('the clock of the database is never ahead of the clock of the database', async () => {
   const { db } = await freshDatabase()
   const { databaseNow } = await openBacklog(db, { needsWorkers: false }).enter()
