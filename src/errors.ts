@@ -5,6 +5,7 @@
 
 /** Every `code` of an answer, with its HTTP status. */
 export const catalogue = {
+  accepted: 202,
   outcome_unknown: 202,
   invalid: 400,
   invalid_json: 400,
@@ -21,6 +22,7 @@ export const catalogue = {
   precondition_failed: 412,
   too_large: 413,
   unsupported_media_type: 415,
+  idempotency_key_reused: 422,
   too_many_requests: 429,
   headers_too_large: 431,
   server_error: 500,
@@ -41,18 +43,21 @@ export class Problem extends Error {
   readonly code: ProblemCode
   /** The errors by field, for `invalid`. */
   readonly fields: FieldErrors | undefined
-  /** For 429 and 503. */
+  /** For 202, 429 and 503. */
   readonly retryAfterS: number | undefined
+  /** For 202: the path of the run, which will have the outcome. */
+  readonly run: string | undefined
 
   constructor(
     code: ProblemCode,
     detail: string,
-    facts: { fields?: FieldErrors; retryAfterS?: number; cause?: unknown } = {},
+    facts: { fields?: FieldErrors; retryAfterS?: number; run?: string; cause?: unknown } = {},
   ) {
     super(detail, facts.cause === undefined ? undefined : { cause: facts.cause })
     this.code = code
     this.fields = facts.fields
     this.retryAfterS = facts.retryAfterS
+    this.run = facts.run
   }
 }
 

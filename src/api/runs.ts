@@ -28,6 +28,9 @@ export function runRoutes(app: Api, db: Db, engine: Engine): void {
       state: filter.isOneOf('state', 'run_state', ['queued', 'done', 'failed', 'cancelled'], {
         description: 'The stored state: a run that is `running` is a `queued` one that a worker has locked.',
       }),
+      mode: filter.isOneOf('mode', 'run_mode', ['apply', 'plan'], {
+        description: 'Plans were rolled back.',
+      }),
       reason: filter.equals('reason'),
       kind: filter.equals('kind'),
       slug: filter.equals('slug'),

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { applyAnswer, applyDocument, applyQuery, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, modeOf, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { submission, submissionExamples } from '../openapi/writable.ts'
@@ -47,14 +47,15 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       },
     },
     async (request, reply) => {
-      const { actor, body, headers, textErrors } = request
+      const { actor, body, headers, query, textErrors } = request
       const { registry } = submitter.engine
       const kind = kindOf(body, registry)
       const read = () => {
         if (kind !== undefined && !mayWrite(actor, kind))
           throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
         const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
-        const { plan, ...submission } = toBlueprint(body, registry, readConditions(headers, errors), errors)
+        const conditions = readConditions(headers, errors, { mode: modeOf(query) })
+        const { plan, ...submission } = toBlueprint(body, registry, conditions, errors)
         return { plan, submission }
       }
       return serveApply({ submitter, metrics }, request, reply, { kind: kind?.provider.kind, read })

@@ -1,7 +1,7 @@
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
-import type { Conditions, Engine } from '../plan/engine.ts'
+import type { Conditions, Engine, Mode } from '../plan/engine.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import type { Keys } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
@@ -10,6 +10,7 @@ import { type ActorKeys, currentActor } from '../rights/actor.ts'
 import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
 import type { AuditedChange } from './audit.ts'
+import { type Change, describeChange, digestOfEntry, fieldsAsText } from './changes.ts'
 import { conflictsOf } from './conflicts.ts'
 import { changeOf, execute, lock } from './execute.ts'
 import { ownershipOf } from './ownership.ts'
@@ -20,16 +21,23 @@ export type ApplyResult = {
   readonly actor: Actor
   /** One sentence for each entry, in document order. */
   readonly logs: readonly string[]
-  readonly changes: readonly AuditedChange[]
+  /** One for each entry. */
+  readonly changes: readonly Change[]
+  /** Of each entry: what it looked at, and what it does. */
+  readonly digests: readonly string[]
+  /** Of the entries that wrote something. */
+  readonly audited: readonly AuditedChange[]
   /** Values that the service generated, by entry id and field. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
 /**
- * Applies a plan in the caller's transaction, entry by entry, in document order.
+ * Applies a plan in the caller's transaction, entry by entry, in document order. In the mode `plan` it does the same, and
+ * the caller rolls back: only what a rollback does not undo is left out (docs/adr/0039-a-plan-is-an-apply-that-is-rolled-back.md).
  *
  * @param submitter read again after the locks are taken: a transaction that held them may have changed the submitter's
  *   rights
+ * @param reviewed the digests of the plan that was reviewed: anything else is refused
  * @throws {Refusal} when an entry has an error, or the submitter may not execute it
  */
 export async function apply(
@@ -38,11 +46,13 @@ export async function apply(
   plan: Plan,
   submitter: Actor | ActorKeys,
   conditions: Conditions,
+  reviewed?: readonly string[],
 ): Promise<ApplyResult> {
   if (plan.errors.any) throw new Refusal('invalid', errorLines(plan.errors))
+  const { mode } = conditions
   lock(tx, plan.steps)
   const [snapshot, actor] = await Promise.all([
-    openSnapshot(tx, engine.registry, plan.steps, { takesKeys: true }),
+    openSnapshot(tx, engine.registry, plan.steps, { takesKeys: mode === 'apply' }),
     currentActor(tx, submitter),
   ])
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
@@ -50,35 +60,66 @@ export async function apply(
   const origin = originOf(actor, conditions.owner)
   const keys: Keys = new Map()
   const logs: string[] = []
-  const changes: AuditedChange[] = []
+  const changes: Change[] = []
+  const digests: string[] = []
+  const audited: AuditedChange[] = []
   const findings: Finding[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
+  const review = (error: unknown) => {
+    // What changed since the review goes before the errors that follow from it.
+    const isOfDocument = error instanceof Refusal && error.reason !== 'permission_denied'
+    if (reviewed !== undefined && isOfDocument) refuseChanged(findings, digests, reviewed)
+    return error
+  }
   for (const step of plan.steps) {
     const finding = await inspect(tx, engine, snapshot, step, keys)
     findings.push(finding)
-    addKeyError(finding, conditions)
-    refuse(finding, actor, await forbidden(tx, engine, actor, finding), conditions)
     const ownership = ownershipOf(finding, actor, conditions)
-    const conflicts = await conflictsOf(tx, finding, plan.steps, ownership, conditions)
-    if (conflicts.length > 0)
-      throw new Refusal(
-        'conflict',
-        conflicts.map((conflict) => `rolled back: ${conflict}`),
-      )
-    const key = await execute(tx, engine, finding, origin)
+    const change = describeChange(finding, keys, ownership.becomes)
+    changes.push(change)
+    digests.push(digestOfEntry(finding, change, engine.keyring))
+    try {
+      addKeyError(finding, conditions)
+      refuse(finding, actor, await forbidden(tx, engine, actor, finding), conditions)
+      const conflicts = await conflictsOf(tx, finding, plan.steps, ownership, conditions)
+      if (conflicts.length > 0)
+        throw new Refusal(
+          'conflict',
+          conflicts.map((conflict) => `rolled back: ${conflict}`),
+        )
+    } catch (error) {
+      throw review(error)
+    }
+    const key = await execute(tx, engine, finding, origin, mode)
     recordSettings(tx, actor, finding, key)
     const { becomes, note } = ownership
     if (becomes !== undefined && finding.row !== undefined) tx.send(setOwner(step.model, finding.row.pk, becomes))
     if (step.id !== undefined && key !== undefined) keys.set(step.id, entryKey(finding, key, finding.row === undefined))
     if (step.id !== undefined && Object.keys(finding.generated).length > 0) generated[step.id] = finding.generated
-    logs.push(sentence(finding, key), ...(note === undefined ? [] : [note]))
-    const change = changeOf(finding, key, becomes !== undefined)
-    if (change !== undefined) changes.push(change)
+    logs.push(sentence(finding, change, key, mode), ...(note === undefined ? [] : [note]))
+    const written = changeOf(finding, key, becomes !== undefined)
+    if (written !== undefined) audited.push(written)
   }
+  if (reviewed !== undefined) refuseChanged(findings, digests, reviewed)
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser)
   if (errors.any) throw new Refusal('invalid', errorLines(errors))
-  return { actor, logs, changes, generated }
+  return { actor, logs, changes, digests, audited, generated }
 }
+
+/** @throws {Refusal} when an entry looked at something else, or would do something else, than in the plan */
+function refuseChanged(findings: readonly Finding[], digests: readonly string[], reviewed: readonly string[]): void {
+  const changed = findings.filter((_, index) => digests[index] !== reviewed[index])
+  if (changed.length === 0) return
+  const lines = changed.slice(0, maxChangedLines).map((each) => `rolled back: ${rowName(each)} changed after the plan`)
+  const more = changed.length - lines.length
+  throw new Refusal('precondition_failed', [
+    ...lines,
+    ...(more > 0 ? [`rolled back: ${more} more changed after the plan`] : []),
+    'plan again, and review that plan',
+  ])
+}
+
+const maxChangedLines = 20
 
 /** In the order of `check`: a denial hides everything else, and `If-None-Match: *` goes before other errors. */
 function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly }: Conditions): void {
@@ -88,20 +129,22 @@ function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly
   if (finding.errors.any) throw new Refusal('invalid', errorLines(finding.errors))
 }
 
-function sentence(finding: Finding, key: string | number | undefined): string {
-  const { step, action, changed } = finding
+function sentence(finding: Finding, change: Change, key: string | number | undefined, mode: Mode): string {
+  const { step, action } = finding
   const what = rowName(finding)
+  const [done, withKey] = mode === 'plan' ? ['would be ', ''] : ['', ` (pk ${key})`]
   switch (action) {
     case 'create':
-      return `${what} created (pk ${key})`
+      return `${what} ${done}created${withKey}`
     case 'update':
-      return `${what} updated: ${changed.join(', ')}`
+      return `${what} ${done}updated: ${fieldsAsText(change)}`
     case 'unchanged':
       return `${what} unchanged`
     case 'delete':
-      return `${what} deleted (pk ${key})`
+      return `${what} ${done}deleted${withKey}`
     case 'leave':
-      return step.state === 'absent' ? `${what} was not there` : `${what} left as it is`
+      if (step.state !== 'absent') return `${what} left as it is`
+      return mode === 'plan' ? `${what} is not there` : `${what} was not there`
     default:
       return action satisfies never
   }

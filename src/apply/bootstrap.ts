@@ -36,8 +36,8 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       await tx.installation.create({ data: { id, bootstrappedAt: new Date(), sealedCheck: check } })
       await withEngine(tx, async (engineTx) => {
         const conditions = { ...unconditional, createOnly: true }
-        const { changes } = await apply(engineTx, engine, plan, system, conditions)
-        audit(engineTx, { actor: system, action: 'bootstrap', changes })
+        const { audited } = await apply(engineTx, engine, plan, system, conditions)
+        audit(engineTx, { actor: system, action: 'bootstrap', changes: audited })
       })
       await storeToken(tx, firstToken())
       return true

@@ -3,10 +3,10 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
 import type { Step } from '../plan/compile.ts'
-import type { Engine } from '../plan/engine.ts'
+import type { Engine, Mode } from '../plan/engine.ts'
 import type { Finding } from '../plan/inspect.ts'
 import { insert, remove, update, updateReferenceRows } from '../plan/statements.ts'
-import { newIdentity, type Origin, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
+import { newIdentity, type Origin, plannedIdentity, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
 import { decidesRights } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
 import type { AuditedChange } from './audit.ts'
@@ -35,6 +35,7 @@ function locksOf({ model, identifiers, attrs }: Step): string[] {
  * Writes the finding. Waits for the database only when the key is not known yet.
  *
  * @param origin of a new row
+ * @param mode a plan takes no key from a sequence
  * @returns the key of the row
  */
 export async function execute(
@@ -42,6 +43,7 @@ export async function execute(
   engine: Engine,
   finding: Finding,
   origin: Origin,
+  mode: Mode = 'apply',
 ): Promise<string | number | undefined> {
   const { step, action, row, values, changed } = finding
   const { model } = step
@@ -49,7 +51,7 @@ export async function execute(
   const explain = (error: unknown) => asRefusal(error, finding)
   switch (action) {
     case 'create': {
-      const identity = newIdentity(model, finding.pk)
+      const identity = mode === 'plan' ? plannedIdentity(model, finding.pk) : newIdentity(model, finding.pk)
       const newRow = toNewRow(model, identity, values, origin, keyring)
       const statement = insert(model, registry, newRow, referenceRowsOf(model, values))
       if (identity.pk !== undefined) {

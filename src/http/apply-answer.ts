@@ -3,14 +3,16 @@ import { z } from 'zod'
 import { check } from '../apply/check.ts'
 import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
-import { ErrorList, Problem } from '../errors.ts'
+import { Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
 import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
+import type { Mode } from '../plan/engine.ts'
 import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ledger.ts'
-import { inTurn, type Submission, type Submitter, submit, type Undecided } from '../runs/submit.ts'
+import { inTurn, type Submission, type Submitter, submitOnce, type Undecided } from '../runs/submit.ts'
 import { conditionHeaders } from './apply-conditions.ts'
+import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
 
@@ -34,11 +36,24 @@ export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
 const arrived = Symbol('arrived')
 type Arriving = FastifyRequest & { [arrived]?: () => void }
 
-/** Declared although it is not supported yet: its refusal names it, and a mistyped one too. */
-export const applyQuery = z.strictObject({ dry_run: z.unknown().optional() })
+export const applyQuery = z.strictObject({
+  dry_run: z
+    .string()
+    .regex(/^(true|false)$/i, 'Must be true or false.')
+    .transform((text) => text.toLowerCase() === 'true')
+    .default(false)
+    .meta({
+      description:
+        'Plan: does all of it and rolls it back. `logs` say what would happen, the run at `Content-Location` has each change in `changes`, and `ETag` is for `If-Match` of the apply.',
+    }),
+})
+
+export const modeOf = ({ dry_run }: z.infer<typeof applyQuery>): Mode => (dry_run ? 'plan' : 'apply')
 
 export const applyAnswer = z.object({
-  applied: z.boolean().meta({ description: 'False: it was rolled back, for the reason in `logs`.' }),
+  applied: z
+    .boolean()
+    .meta({ description: 'False: it was rolled back, for the reason in `logs`, or because it is a plan.' }),
   logs: z.array(z.string()).meta({
     description: 'A sentence for each thing that happened.',
     examples: [
@@ -50,9 +65,9 @@ export const applyAnswer = z.object({
 
 /** Headers and error codes of an apply. */
 export const applyDocument = {
-  codes: ['outcome_unknown', 'conflict', 'precondition_failed', 'cancelled'],
-  headers: conditionHeaders,
-  answerHeaders: ['Content-Location'],
+  codes: ['accepted', 'outcome_unknown', 'conflict', 'precondition_failed', 'idempotency_key_reused', 'cancelled'],
+  headers: conditionHeaders.extend(deliveryHeaders.shape),
+  answerHeaders: ['Content-Location', 'ETag'],
 } satisfies Documented
 
 type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission'> & {
@@ -73,17 +88,20 @@ export async function serveApply(
   reply: FastifyReply,
   { kind, read }: Apply,
 ): Promise<z.infer<typeof applyAnswer>> {
-  const { actor, headers, query, id: requestId } = request
+  const { actor, headers, id: requestId } = request
   const { id, run } = await countApply(metrics, { kind, reply }, async () => {
-    refuseUnbuilt(headers, query)
+    const delivery = readDelivery(headers)
     return inTurn(submitter, reply.elapsedTime, async (turn) => {
       const { plan, submission } = read()
       const { title, conditions } = submission
-      request.submission = { run: null, title }
-      await inTime(check(reader(submitter.db), submitter.engine, plan, actor, conditions), turn.leftMs())
       const id = uuid7()
-      request.submission = { run: id, title }
-      return submit(submitter, { ...submission, id }, actor, requestId, turn)
+      request.submission = { run: null, title }
+      const checkIt = async () => {
+        await inTime(check(reader(submitter.db), submitter.engine, plan, actor, conditions), turn.leftMs())
+        request.submission = { run: id, title }
+      }
+      if (delivery.isAsync) reply.header('Preference-Applied', 'respond-async')
+      return submitOnce(submitter, { ...submission, id }, actor, requestId, turn, { delivery, check: checkIt })
     })
   })
   return answerApply(reply, id, run)
@@ -92,16 +110,18 @@ export async function serveApply(
 /** @throws {Problem} for an outcome that the document did not cause: unknown, an outage, another client was first */
 function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.infer<typeof applyAnswer> {
   if (typeof run === 'string') {
-    reply.header('Location', runPath(id))
-    throw new Problem('outcome_unknown', undecided[run](runPath(id)))
+    const code = run === 'accepted' ? 'accepted' : 'outcome_unknown'
+    throw new Problem(code, undecided[run](runPath(id)), { run: runPath(id), retryAfterS: 1 })
   }
   reply.header('Content-Location', runPath(id))
   throwIfNotOk(run)
+  if (run.planTag !== null) reply.header('ETag', `"${run.planTag}"`)
   if (run.reason !== null) reply.request.failure = { code: run.reason }
   return { applied: run.applied === true, logs: [...run.logs] }
 }
 
 const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
+  accepted: (path) => `Recorded. Its outcome will stand at ${path}.`,
   locked: (path) => `A worker has it, but did not finish in time. Its outcome will stand at ${path}.`,
   unknown: (path) =>
     `The database went away, or accepted no more changes, before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
@@ -120,20 +140,4 @@ function throwIfNotOk({ reason, logs }: Run): void {
     case 'server_error':
       throw new Problem('server_error', detail)
   }
-}
-
-type Headers = Readonly<Record<string, string | string[] | undefined>>
-
-/** Refuses what is not supported yet, instead of ignoring it: an ignored `dry_run` would deploy. */
-function refuseUnbuilt(headers: Headers, { dry_run }: z.infer<typeof applyQuery>): void {
-  const errors = new ErrorList()
-  if (dry_run !== undefined) errors.add(['dry_run'], 'Not supported yet: leave it out, and what is sent is applied.')
-  if (headers['idempotency-key'] !== undefined)
-    errors.add(['Idempotency-Key'], 'Not supported yet: leave it out. Sending the same body again is safe.')
-  if (/respond-async/i.test(String(headers.prefer ?? '')))
-    errors.add(['Prefer'], 'respond-async is not supported yet: leave it out.')
-  if (errors.any)
-    throw new Problem('not_supported', 'The request asks for something that is not supported yet.', {
-      fields: errors.tree(),
-    })
 }

@@ -2,7 +2,13 @@ import { z } from 'zod'
 import type { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
-import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
+import {
+  type Acknowledgements,
+  acknowledgements,
+  type Mode,
+  nothingAllowed,
+  type RequestConditions,
+} from '../plan/engine.ts'
 import { headerText } from './headers.ts'
 
 /** The conditions of an apply, as request headers. */
@@ -12,6 +18,14 @@ const words = Object.keys(acknowledgements.shape)
 const meanings = Object.entries(acknowledgements.shape).map(([word, schema]) => `\`${word}\` (${schema.description})`)
 
 export const conditionHeaders = z.object({
+  'If-Match': z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'The `ETag` of a plan (`dry_run=true`): applies exactly what was planned, or answers 412 with what changed since.',
+      examples: ['"9mfbLkQ0kGoTzVW3fGB1pA"'],
+    }),
   'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
   'Gatewright-Owner': ownerLabel()
     .optional()
@@ -32,19 +46,23 @@ export const conditionHeaders = z.object({
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /**
- * @param document its own owner, when it names one
+ * @param document its own owner, when it names one, and whether it is planned or applied
  * @param errors those of the headers are added, to be reported with those of the body
  */
 export function readConditions(
   headers: Headers,
   errors: ErrorList,
-  { owner: documentOwner }: { readonly owner?: string } = {},
+  { owner: documentOwner, mode = 'apply' }: { readonly owner?: string; readonly mode?: Mode } = {},
 ): RequestConditions {
   refuseUnknown(headers, errors)
   const owner = readOwner(headers['gatewright-owner'], errors)
   if (owner !== null && documentOwner !== undefined && owner !== documentOwner)
     errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
+  const reviewed = readReviewed(headers['if-match'], errors)
+  if (reviewed !== null && mode === 'plan') errors.add(['If-Match'], 'A plan has no plan before it: leave one out.')
   return {
+    mode,
+    reviewed,
     createOnly: readCreateOnly(headers['if-none-match'], errors),
     owner: owner ?? documentOwner ?? null,
     allow: readAllowed(headers['gatewright-allow'], errors),
@@ -62,6 +80,13 @@ function readCreateOnly(value: string | string[] | undefined, errors: ErrorList)
   if (value === undefined) return false
   if (value !== '*') errors.add(['If-None-Match'], 'Only * is taken: create, and refuse what is there already.')
   return true
+}
+
+function readReviewed(value: string | string[] | undefined, errors: ErrorList): string | null {
+  if (value === undefined) return null
+  const [, tag] = /^"([\w-]{22})"$/.exec(String(value).trim()) ?? []
+  if (tag === undefined) errors.add(['If-Match'], 'It takes the ETag that a plan answered, with its quotes.')
+  return tag ?? null
 }
 
 function readOwner(value: string | string[] | undefined, errors: ErrorList): string | null {

@@ -86,7 +86,7 @@ export function countRequests(app: FastifyInstance, { requests, requestSeconds }
   })
 }
 
-type Outcome = { result: 'applied' | 'refused' | 'failed' | 'cancelled' | 'unknown'; reason: string }
+type Outcome = { result: 'applied' | 'planned' | 'refused' | 'failed' | 'cancelled' | 'unknown'; reason: string }
 
 /**
  * Runs one submission and counts its outcome.
@@ -119,6 +119,7 @@ export async function countApply<Submitted extends { run: Run | Undecided }>(
 function outcomeOf(run: Run | Undecided): Outcome {
   if (typeof run === 'string') return { result: 'unknown', reason: 'outcome_unknown' satisfies keyof typeof catalogue }
   if (run.applied === true) return { result: 'applied', reason: 'none' }
+  if (run.planTag !== null) return { result: 'planned', reason: 'none' }
   return { result: run.state === 'failed' ? 'failed' : 'refused', reason: run.reason ?? 'none' }
 }
 

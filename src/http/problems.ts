@@ -81,20 +81,21 @@ const isOfDatabase = (error: unknown): boolean =>
   error instanceof CommitUnknown || (error instanceof Error && 'clientVersion' in error)
 
 function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, message, fields, retryAfterS } = problem
+  const { code, message, fields, retryAfterS, run } = problem
   const status = catalogue[code]
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
+  if (run !== undefined) reply.header('Location', run)
   noteFailure(request, problem, status)
-  return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields }))
+  return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields, run }))
 }
 
-/** A 400 has errors by field, and `code` beside them. Every other answer has one `detail`. */
+/** A 400 has errors by field, and `code` beside them. Every other answer has one `detail`, a 202 the run's path too. */
 export function bodyOf(
   status: number,
-  { code, message, fields }: Pick<Problem, 'code' | 'message' | 'fields'>,
+  { code, message, fields, run }: Pick<Problem, 'code' | 'message' | 'fields'> & { readonly run?: string | undefined },
 ): Record<string, unknown> {
-  if (status !== 400) return { detail: message, code }
+  if (status !== 400) return { detail: message, code, ...(run !== undefined && { run }) }
   if (fields === undefined) return { non_field_errors: [message], code }
   const { code: codeField, non_field_errors: whole, ...others } = fields
   const messages = [

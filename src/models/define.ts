@@ -139,6 +139,8 @@ export type ModelDeclaration = {
   storedInJson?: boolean
   /** The table that holds the references in `settings` as foreign keys, with one column for each reference target. */
   referenceRows?: { table: string; own: string; columns: Readonly<Record<string, ReferenceColumn>> }
+  /** Columns that a sequence of the database fills, beside an integer key. */
+  numbered?: readonly string[]
   /** Each new row gets a UUID beside its integer key, in the column `uuid`. */
   uuid?: true
   /** Fields of answers that bodies may repeat: accepted and ignored. */

@@ -22,5 +22,6 @@ export default defineModel({
     roles: { table: 'group_roles', own: 'group_pk', other: 'role_pk' },
   },
   unique: ['name'],
+  numbered: ['num_pk'],
   readOnly: ['pk', 'num_pk', 'parent_name', 'users_obj', 'roles_obj'],
 })

@@ -78,6 +78,8 @@ const parameters = {
 
 const headers = {
   'Content-Location': { description: 'The run, which has the details.', schema: { type: 'string' } },
+  ETag: { description: 'Of a plan: for `If-Match` of the apply.', schema: { type: 'string' } },
+  'Preference-Applied': { description: '`respond-async`, when it was asked for.', schema: { type: 'string' } },
   Location: { description: 'The run, which will have the result.', schema: { type: 'string' } },
   RateLimit: {
     description: 'What is left of a rate: the policy, requests (`r`), and seconds until there are more (`t`).',

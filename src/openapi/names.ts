@@ -94,6 +94,7 @@ const grafana = {
 const runOfBlueprint = {
   id: '01a1fd66-cb30-7a41-8c55-2f1b7a9d0e63',
   state: 'done' as const,
+  mode: 'apply' as const,
   title: 'apply blueprint organisation',
   kind: 'blueprint',
   slug: null,
@@ -169,6 +170,15 @@ export function nameSchemas(): void {
     ...runOfBlueprint,
     owner: 'team-a',
     allowed: [],
+    changes: [
+      {
+        model: 'service_core.group',
+        key: { name: 'engineering' },
+        action: 'update',
+        fields: { is_superuser: { from: true, to: false } },
+      },
+    ],
+    etag: null,
     blueprint: 'version: 1\nmetadata:\n  name: organisation\nentries: []\n',
     generated: {},
   })

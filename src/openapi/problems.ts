@@ -4,12 +4,17 @@ import { catalogue, type ProblemCode } from '../errors.ts'
 import { bodyLimits } from '../http/body.ts'
 import { bodyOf } from '../http/problems.ts'
 import type { JsonObject } from '../json-object.ts'
+import { runPath } from '../paths.ts'
 import { type Components, toJsonSchema } from './json-schema.ts'
 
 /** The refusals of the API, made from the catalogue of error codes. */
 
 /** For each code: when an answer has it, and a message that it may have. */
 const texts: Readonly<Record<ProblemCode, readonly [when: string, example: string]>> = {
+  accepted: [
+    '`Prefer: respond-async` was sent: it was recorded, and a worker will apply it. The run at `Location` will have the result.',
+    'Recorded. Its outcome will stand at /api/v3/blueprints/runs/01a1fd66-cb34-7782-913d-bbffaaf714c9/.',
+  ],
   outcome_unknown: [
     'It is not known yet whether it was applied. The run at `Location` will have the result.',
     'A worker has it, but did not finish in time. Its outcome will stand at /api/v3/blueprints/runs/01a1fd66-cb34-7782-913d-bbffaaf714c9/.',
@@ -41,6 +46,10 @@ const texts: Readonly<Record<ProblemCode, readonly [when: string, example: strin
   ],
   too_large: ['The body is too large.', `The body is larger than ${bodyLimits.bytes} bytes.`],
   unsupported_media_type: ['The body has another media type, or is compressed.', 'Send application/json.'],
+  idempotency_key_reused: [
+    'Something else was sent under this `Idempotency-Key` in the last 24 hours.',
+    'Something else was sent under this Idempotency-Key in the last 24 hours: take another key.',
+  ],
   too_many_requests: [
     'There were too many requests with this access token, or failed logins from this address. Try again after `Retry-After` seconds.',
     'Too many requests with this access token. Try again in 1 s.',
@@ -79,18 +88,26 @@ const bodySchema = (status: number): z.ZodType =>
         .object({ code: z.enum(codesOf(status)), non_field_errors: messages.optional() })
         .catchall(z.union([messages, fieldErrors]))
         .meta({ id: nameOf(status), description: 'Messages by parameter, header or field.' })
-    : z.object({ detail: z.string(), code: z.enum(codesOf(status)) }).meta({ id: nameOf(status) })
+    : z
+        .object({
+          detail: z.string(),
+          code: z.enum(codesOf(status)),
+          ...(status === 202 && { run: z.string().meta({ description: 'The path of the run.' }) }),
+        })
+        .meta({ id: nameOf(status) })
 
 /** `NotFound` of 404. */
 export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
 
 /** The headers of an answer by status, without `X-Request-Id`, which every answer has. */
 const headersOf: Readonly<Record<number, readonly string[]>> = {
-  202: ['Location'],
+  202: ['Location', 'Preference-Applied', 'Retry-After'],
   401: ['WWW-Authenticate', 'RateLimit', 'RateLimit-Policy'],
   429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
   503: ['Retry-After'],
 }
+
+const examplePath = runPath('01a1fd66-cb34-7782-913d-bbffaaf714c9')
 
 /** The answer with this status, for `components.responses`. */
 export function problemResponse(status: number, components: Components): JsonObject {
@@ -99,7 +116,18 @@ export function problemResponse(status: number, components: Components): JsonObj
   const examples = codes.map((code) => {
     const [, message] = texts[code]
     const fields = code === 'invalid' ? { fields: { page_size: ['Must be at most 1000.'] } } : {}
-    return [code, { value: bodyOf(status, { code, message, fields: undefined, ...fields }) }]
+    return [
+      code,
+      {
+        value: bodyOf(status, {
+          code,
+          message,
+          fields: undefined,
+          ...fields,
+          ...(status === 202 && { run: examplePath }),
+        }),
+      },
+    ]
   })
   return {
     description: codes.map((code) => `\`${code}\`: ${texts[code][0]}`).join('\n\n'),

@@ -13,11 +13,13 @@ export type Diff = {
   readonly values: Values
   /** Fields that differ, in the model's order. */
   readonly changed: readonly string[]
+  /** The row as it is, with secrets opened; undefined for a new one, and for one that is deleted. */
+  readonly before: Values | undefined
   /** Values that the service generated. */
   readonly generated: Readonly<Record<string, string>>
 }
 
-export const noChange: Diff = { action: 'leave', values: {}, changed: [], generated: {} }
+export const noChange: Diff = { action: 'leave', values: {}, changed: [], before: undefined, generated: {} }
 
 /**
  * Compares an entry with its row, and checks the row that would result.
@@ -35,19 +37,19 @@ export async function diff(
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
   if (row === undefined) return create(step, sent, errors)
+  const stored = toValues(model, row, keyring)
   if (state === 'must_created') {
     errors.add(path, `${model.displayName} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
     return noChange
   }
-  if (state === 'created') return noChange
-  const stored = toValues(model, row, keyring)
+  if (state === 'created') return { ...noChange, before: stored }
   const values = { ...stored, ...Object.fromEntries(sent) }
   const changed = [...model.fields.values()].filter(
     (field) => sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name)),
   )
-  if (changed.length === 0) return { ...noChange, action: 'unchanged', values }
+  if (changed.length === 0) return { ...noChange, action: 'unchanged', values, before: stored }
   checkRules(step, values, errors)
-  return { action: 'update', values, changed: changed.map(({ name }) => name), generated: {} }
+  return { action: 'update', values, changed: changed.map(({ name }) => name), before: stored, generated: {} }
 }
 
 /** Links are compared as sets, all other values by equality. */
@@ -76,7 +78,7 @@ async function create(step: Step, sent: ReadonlyMap<string, unknown>, errors: Er
     else if (generate !== undefined) values[name] = generated[name] = generate()
     else values[name] = initial ?? null
   }
-  const created: Diff = { action: 'create', values, changed: [...model.fields.keys()], generated }
+  const created: Diff = { action: 'create', values, changed: [...model.fields.keys()], before: undefined, generated }
   const isValid = !errors.any && ![...sent.values()].includes(undefined)
   // Missing values are generated for a row without errors only, and the rules need them.
   if (model.generateMissing !== undefined && !isValid) return created

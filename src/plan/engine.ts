@@ -24,8 +24,14 @@ export type Acknowledgements = Readonly<z.output<typeof acknowledgements>>
 
 export const nothingAllowed: Acknowledgements = acknowledgements.parse({})
 
+/** A plan does all that an apply does, and is rolled back. */
+export type Mode = 'apply' | 'plan'
+
 /** Conditions of a request on what it applies. */
 export type Conditions = {
+  readonly mode: Mode
+  /** `If-Match`: the run of the plan that was reviewed. Nothing else than what it planned is applied. */
+  readonly reviewed: string | null
   /** `If-None-Match: *`: no row that the document names may exist yet. */
   readonly createOnly: boolean
   /** The keys that rows must have, by entry id. */
@@ -39,4 +45,7 @@ export type Conditions = {
 /** Conditions that do not depend on what is applied. */
 export type RequestConditions = Omit<Conditions, 'expectedKeys'>
 
-export const unconditional: Conditions = { createOnly: false, expectedKeys: {}, owner: null, allow: nothingAllowed }
+export const unconditional: Conditions = {
+  ...{ mode: 'apply', reviewed: null, createOnly: false, expectedKeys: {}, owner: null },
+  allow: nothingAllowed,
+}

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import { uuid7 } from '../ids.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
@@ -52,12 +52,24 @@ const fromJson = (text: string): unknown => JSON.parse(text)
 const utcTime = (stored: unknown) => (typeof stored === 'string' ? new Date(stored).toISOString() : null)
 
 /** The keys of a new row: `pk` when it is known before the insert, and the UUID of a model that has one beside it. */
-export type Identity = { pk?: string | number; uuid?: string }
+export type Identity = { pk?: string | number; uuid?: string; [numbered: string]: unknown }
 
 /** @param pk from an identifier, or from the table's sequence */
 export function newIdentity(model: Model, pk: string | number | undefined): Identity {
   if (model.key === 'uuid') return { pk: typeof pk === 'string' ? pk : uuid7() }
   return { ...(typeof pk === 'number' && { pk }), ...(model.uuid && { uuid: randomUUID() }) }
+}
+
+/** Each process begins somewhere else, so that plans of two processes rarely wait for each other. */
+let planned = -randomInt(1, 1_000_000_000)
+
+/** The keys of a row that is rolled back: negative where a sequence would give a number, which a rollback does not return. */
+export function plannedIdentity(model: Model, pk: string | number | undefined): Identity {
+  const negative = () => (planned = planned > -2_000_000_000 ? planned - 1 : -1)
+  return {
+    ...newIdentity(model, model.key === 'integer' ? negative() : pk),
+    ...Object.fromEntries((model.numbered ?? []).map((column) => [column, negative()])),
+  }
 }
 
 /** Who made a row, and under which label it is managed, in a model that keeps it. */

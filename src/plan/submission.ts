@@ -21,7 +21,7 @@ export type Submission = {
   /** Both entries, checked. Its errors are those of the whole body. */
   readonly plan: Plan
   readonly conditions: Conditions
-  /** The name of the job and the run: `apply oauth2 grafana`. */
+  /** The name of the job and the run: `apply oauth2 grafana`, or `plan oauth2 grafana`. */
   readonly title: string
   /** The provider's kind. */
   readonly kind: string
@@ -79,7 +79,7 @@ export function toBlueprint(
     blueprint,
     plan: { steps: plan.steps, errors: errors.include([plan.errors]) },
     conditions: { ...asked, expectedKeys },
-    title: `apply ${kind?.provider.kind} ${slug}`,
+    title: `${asked.mode} ${kind?.provider.kind} ${slug}`,
     kind: kind?.provider.kind ?? 'unknown',
     slug,
   }

@@ -4,8 +4,9 @@
  *
  * 1: version 0.1.0.
  * 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds.
+ * 3: plans, and applies of a reviewed plan.
  */
-export const runFormat = 2
+export const runFormat = 3
 
 /** Workers of earlier formats do not look at the format of a run. */
 export const firstCheckedFormat = 2

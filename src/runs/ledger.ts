@@ -1,15 +1,17 @@
-import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { type AuditedChange, audit } from '../apply/audit.ts'
+import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { execute, query, type Statement } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
-import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
+import type { Conditions } from '../plan/engine.ts'
 import { runFormat } from './format.ts'
+import type { RetryKey } from './idempotency.ts'
 import { comesBackAfterMs, live, type RunState, staleAfterS } from './life.ts'
+import { submitterOf } from './options.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -22,6 +24,7 @@ export const runSelect = {
   logs: true,
   createdAt: true,
   startedAt: true,
+  planTag: true,
 } satisfies Prisma.RunSelect
 
 export type Run = Prisma.RunGetPayload<{ select: typeof runSelect }>
@@ -43,6 +46,8 @@ export type NewRun = {
   /** YAML text. */
   readonly blueprint: string
   readonly conditions: Conditions
+  /** `Idempotency-Key`. */
+  readonly retryKey?: RetryKey | undefined
 }
 
 export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({
@@ -51,8 +56,8 @@ export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): Sea
   column,
 })
 
-const columns = 'id, title, kind, slug, submitter_pk, request_id, blueprint, options, format'
-const placeholders = `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::jsonb, ${runFormat}`
+const columns = 'id, title, kind, slug, submitter_pk, request_id, blueprint, mode, options, format'
+const placeholders = `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::run_mode, $9::jsonb, ${runFormat}`
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
@@ -66,6 +71,7 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
     submitterPk,
     requestId,
     keyring.seal(blueprint, sealedColumn(id, 'blueprint')),
+    conditions.mode,
     options,
   ]
 }
@@ -77,16 +83,28 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
  * @param notAfterMs by the clock of the database: a statement that the network delivers later writes nothing
  *   (docs/adr/0034-a-run-is-recorded-in-time-or-never.md)
  * @returns false when it was too late
+ * @throws an error of which `isKeyTaken` holds, when another request has recorded a run under the same key
  */
 export async function recordRun(db: Db, keyring: Keyring, run: NewRun, notAfterMs: number): Promise<boolean> {
-  const rows = await execute(db, {
-    text: `WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))
-      INSERT INTO runs (${columns}) SELECT ${placeholders} FROM unflushed
-      WHERE clock_timestamp() < to_timestamp($9::float8 / 1000)`,
-    values: [...valuesOf(keyring, run), notAfterMs],
-  })
+  const { retryKey, submitterPk } = run
+  const insert = `INSERT INTO runs (${columns}) SELECT ${placeholders} FROM unflushed
+      WHERE clock_timestamp() < to_timestamp($10::float8 / 1000)`
+  const values = [...valuesOf(keyring, run), notAfterMs]
+  const rows = await execute(
+    db,
+    retryKey === undefined
+      ? { text: `WITH ${unflushed} ${insert}`, values }
+      : {
+          text: `WITH ${unflushed}, recorded AS (${insert} RETURNING id)
+            INSERT INTO idempotency_keys (submitter_pk, key, request, run_id)
+            SELECT $11::integer, $12::text, $13::bytea, id FROM recorded`,
+          values: [...values, submitterPk, retryKey.key, retryKey.request],
+        },
+  )
   return rows > 0
 }
+
+const unflushed = "unflushed AS (SELECT set_config('synchronous_commit', 'off', true))"
 
 /** The columns for a worker. */
 const workerRow = z.object({
@@ -142,31 +160,6 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
   return row?.shows === true
 }
 
-/** Runs of earlier versions have neither. */
-const ownershipSchema = z.object({
-  owner: z.string().nullable().default(null),
-  allow: acknowledgements.default(nothingAllowed),
-})
-const conditionsSchema = ownershipSchema.extend({
-  createOnly: z.boolean(),
-  expectedKeys: z.record(z.string(), z.number()),
-})
-const submitterSchema = z.object({
-  impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
-  ceiling: z.array(z.string()).optional(),
-})
-
-export const conditionsOf = ({ options }: Pick<WorkerRun, 'options'>): Conditions => conditionsSchema.parse(options)
-
-/** Under which owner it was submitted, and what the submitter acknowledged. */
-export const ownershipOfRun = ({ options }: { readonly options: unknown }) => ownershipSchema.parse(options)
-
-/** The real user, if the submitter was impersonated. The only permissions that its token carries, if it has a ceiling. */
-export function submitterOf(run: { readonly options: unknown }) {
-  const { impersonator, ceiling } = submitterSchema.parse(run.options)
-  return { impersonator, ceiling: ceiling && new Set(ceiling) }
-}
-
 /** The end of a run: applied, refused or failed. */
 export type RunResult = {
   readonly event: 'finish' | 'fail'
@@ -176,7 +169,14 @@ export type RunResult = {
   /** A code of the closed catalogue; null when it was applied. */
   readonly reason: string | null
   readonly logs: readonly string[]
-  readonly changes: readonly AuditedChange[]
+  /** What each entry changes, also in a plan; none when it was refused. */
+  readonly changes: readonly Change[]
+  /** Of each entry of a plan. */
+  readonly digests: readonly string[]
+  /** Of a plan that was not refused. */
+  readonly planTag?: string
+  /** For the audit row. */
+  readonly audited: readonly AuditedChange[]
   /** Generated values by entry and field; readable for a few hours. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly actorName: string
@@ -192,7 +192,8 @@ export function finishRun(
   state: RunState,
   result: RunResult,
 ): void {
-  const { document = null, applied, reason, logs, changes, generated, actorName } = result
+  const { document = null, applied, reason, logs, changes, digests, planTag = null } = result
+  const { audited, generated, actorName } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
@@ -200,13 +201,17 @@ export function finishRun(
   tx.send({
     text: `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,
       generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
-      started_at = now(), finished_at = clock_timestamp(), document = $8::bytea WHERE id = $1::uuid`,
-    values: [run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
+      started_at = now(), finished_at = clock_timestamp(), document = $8::bytea, changes = $9::jsonb,
+      entry_digests = $10::text[], plan_tag = $11 WHERE id = $1::uuid`,
+    values: [
+      ...[run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
+      ...[changes.length === 0 ? null : JSON.stringify(changes), digests, planTag],
+    ],
   })
   if (!applied) return
-  if (document !== null && changes.length === 0) dropEarlierCopies(tx, run.id, document)
+  if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
   const actor = { pk: run.submitterPk, username: actorName, impersonator: submitterOf(run).impersonator }
-  audit(tx, { actor, action: 'apply', changes, requestId: run.requestId, runId: run.id })
+  audit(tx, { actor, action: 'apply', changes: audited, requestId: run.requestId, runId: run.id })
 }
 
 /**
@@ -221,10 +226,6 @@ function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
     values: [id, document],
   })
 }
-
-/** A digest under SECRET_KEY, because a document may hold secrets that could be guessed. */
-export const digestOf = (keyring: Keyring, document: string): Buffer =>
-  createHmac('sha256', keyring.derive('document')).update(document).digest()
 
 const cancelled: RunState = live({ state: 'queued', attempts: 1 }, 'cancel').state
 const cancelledRow = z.object({ id: z.guid() })
@@ -267,7 +268,7 @@ export function leaveQueued(tx: EngineTx, id: string): void {
 export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why: string): Promise<boolean> {
   const rows = await query(tx, cancelledRow, {
     text: `INSERT INTO runs (${columns}, state, reason, logs, finished_at)
-      VALUES (${placeholders}, $9::run_state, 'cancelled', ARRAY[$10::text], clock_timestamp())
+      VALUES (${placeholders}, $10::run_state, 'cancelled', ARRAY[$11::text], clock_timestamp())
       ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs,
         finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`,
     values: [...valuesOf(keyring, run), cancelled, why],

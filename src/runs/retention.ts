@@ -3,6 +3,7 @@ import { keyViewHours } from '../apply/token-key.ts'
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
+import { keyHours } from './idempotency.ts'
 import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
 import { repeat } from './rounds.ts'
@@ -52,7 +53,7 @@ async function inPortions(deleteOne: () => Promise<number>): Promise<number> {
 }
 
 /**
- * Erases expired secrets, the oldest first and a limited number at once. PostgreSQL uses the index for this order even
+ * Erases expired secrets and idempotency keys, the oldest first and a limited number at once. PostgreSQL uses the index for this order even
  * without statistics about the table.
  */
 export async function eraseExpired(db: Db): Promise<void> {
@@ -69,6 +70,14 @@ export async function eraseExpired(db: Db): Promise<void> {
         ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
       ) UPDATE tokens SET sealed_key = NULL FROM old WHERE tokens.pk = old.pk`,
     values: [portion, keyViewHours],
+  })
+  await execute(db, {
+    text: `WITH old AS (
+        SELECT submitter_pk, key FROM idempotency_keys WHERE created_at < now() - make_interval(hours => $2::integer)
+        ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
+      ) DELETE FROM idempotency_keys USING old
+        WHERE idempotency_keys.submitter_pk = old.submitter_pk AND idempotency_keys.key = old.key`,
+    values: [portion, keyHours],
   })
 }
 

@@ -9,9 +9,10 @@ import { causeOf, type Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import type { Admission, Backlog } from './backlog.ts'
-import { type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
+import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempotency.ts'
+import { cancelRun, type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
 import type { Enqueue } from './reconcile.ts'
-import { awaitEnd, cancelOrRead, longestCancelMs, type Runs, type WaitResult } from './subscribe.ts'
+import { awaitEnd, awaitOther, cancelOrRead, longestCancelMs, type Runs, type WaitResult } from './subscribe.ts'
 
 /** The part of the API in a run: record it, enqueue it, wait for its end. */
 export type Submitter = {
@@ -32,8 +33,16 @@ export type Submission = Pick<NewRun, 'id' | 'title' | 'kind' | 'slug'> & {
   readonly conditions: Conditions
 }
 
-/** Why the outcome is not known yet: a worker has locked the run, or the database went away. */
-export type Undecided = Extract<WaitResult, 'locked' | 'unknown'>
+/** Why the outcome is not known yet: a worker has locked the run, the database went away, or the answer does not wait. */
+export type Undecided = Extract<WaitResult, 'locked' | 'unknown'> | 'accepted'
+
+/** How the submitter wants it delivered. */
+export type Delivery = {
+  /** `Idempotency-Key`; null without one. */
+  readonly key: string | null
+  /** `Prefer: respond-async`: the answer does not wait for the run. */
+  readonly isAsync: boolean
+}
 
 export type Submitted = { readonly id: string; readonly run: Run | Undecided }
 
@@ -69,6 +78,60 @@ export async function inTurn<Result>(
 }
 
 /**
+ * Submits, or joins the run that was submitted under the same key.
+ *
+ * @param check of the document, before it is recorded. A submission that joins is not checked again
+ * @throws {Problem} `idempotency_key_reused`, and what `submit` and `check` throw
+ */
+export async function submitOnce(
+  submitter: Submitter,
+  submission: Submission,
+  actor: Actor,
+  requestId: string,
+  turn: Turn,
+  { delivery: { key, isAsync }, check }: { readonly delivery: Delivery; readonly check: () => Promise<unknown> },
+): Promise<Submitted> {
+  const { db, engine, runs } = submitter
+  const { pk } = actor
+  if (key === null || pk === null) {
+    await check()
+    if (isAsync && pk !== null) await refuseTooMany(db, pk)
+    return submit(submitter, submission, actor, requestId, turn, { isAsync })
+  }
+  const { blueprint, conditions } = submission
+  const retryKey = { key, request: requestDigest(engine.keyring, print(blueprint), JSON.stringify(conditions)) }
+  for (let tries = 1; ; tries += 1) {
+    const first = await inTime(runUnderKey(db, pk, retryKey))
+    if (first !== undefined) return outcome(first, await awaitOther(runs, first, isAsync ? 0 : turn.leftMs()), {})
+    if (tries === 1) await check()
+    if (isAsync) await refuseTooMany(db, pk)
+    try {
+      return await submit(submitter, submission, actor, requestId, turn, { isAsync, retryKey })
+    } catch (error) {
+      // The next try finds the run of the other request.
+      if (!isKeyTaken(error) || tries === maxKeyTries) throw error
+    }
+  }
+}
+
+const maxKeyTries = 3
+
+/** Of one submitter: nothing else limits submissions that are not waited for. */
+const maxQueued = 1_000
+
+async function refuseTooMany(db: Db, submitter: number): Promise<void> {
+  const queued = await inTime(db.run.count({ where: { state: 'queued', submitterPk: submitter } }))
+  if (queued < maxQueued) return
+  throw new Problem(
+    'too_many_requests',
+    `${queued} of your runs are waiting already. Try again when some have ended.`,
+    {
+      retryAfterS: 5,
+    },
+  )
+}
+
+/**
  * @throws {Problem} `cancelled` when it certainly was not applied: the queue is away, no worker took it in time, or a
  *   crash of the database lost it
  */
@@ -78,29 +141,42 @@ export async function submit(
   { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,
   { admission, leftMs }: Turn,
+  { isAsync = false, retryKey }: { readonly isAsync?: boolean; readonly retryKey?: RetryKey } = {},
 ): Promise<Submitted> {
   const { db, engine, runs, enqueue, log, applyWaitMs, whyPaused } = submitter
   const { id, title } = submission
   const fields = { request: requestId, run: id, title, user: username, real_user: impersonator?.username ?? null }
   const cancelMs = Math.min(longestCancelMs, applyWaitMs / 4)
   if (leftMs() < cancelMs) throw cancelled('its check took too long', { retryAfterS: 1 })
-  const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId, blueprint: print(blueprint) }
+  const run: NewRun = {
+    ...{ ...submission, submitterPk, impersonator, ceiling, requestId, retryKey },
+    blueprint: print(blueprint),
+  }
   const recordedFrom = performance.now()
   try {
     const isRecorded = await inTime(recordRun(db, engine.keyring, run, admission.databaseNow() + recordWithinMs))
     if (!isRecorded) throw cancelled('the database was too slow', { retryAfterS: 1 })
   } catch (error) {
+    if (isKeyTaken(error)) throw error
     const finalAt = recordedFrom + recordWithinMs + commitsWithinMs
     const lastTryAt = Math.max(finalAt, performance.now() + leftMs() - cancelMs)
     return await cancelUnrecorded(submitter, run, fields, { error: statementProblem(error), lastTryAt })
+  }
+  const logFailure = (cause: unknown): Why => {
+    log.debug({ ...fields, code: 'unavailable', cause: causeOf(cause) }, 'the run could not be enqueued')
+    return { why: 'the queue is away', cause }
+  }
+  if (isAsync) {
+    const failure = await enqueue(run, 1).then(() => undefined, logFailure)
+    if (failure === undefined) return { id, run: 'accepted' }
+    return outcome(id, await cancelOrRead(db, id, (tx) => cancelRun(tx, id, `not applied: ${failure.why}`)), failure)
   }
   // Subscribes before the job is added: the worker may finish first.
   const stop = new AbortController()
   const awaited = awaitEnd(db, runs, id, { budgetMs: Math.max(0, leftMs() - cancelMs), cancelMs, stop: stop.signal })
   let failure: Why | undefined
   await enqueue(run, 1).catch((cause: unknown) => {
-    log.debug({ ...fields, code: 'unavailable', cause: causeOf(cause) }, 'the run could not be enqueued')
-    failure = { why: 'the queue is away', cause }
+    failure = logFailure(cause)
     stop.abort()
   })
   const end = await awaited

@@ -155,6 +155,21 @@ export async function awaitEnd(
   return run ?? cancelOrRead(db, id, (tx) => cancelRun(tx, id, noWorker), cancelMs)
 }
 
+/**
+ * Waits for a run that another request has submitted: that request cancels it, should it take too long.
+ *
+ * @returns `locked` when it has not ended in time
+ */
+export async function awaitOther(runs: Runs, id: string, budgetMs: number): Promise<WaitResult> {
+  const { promise, resolve } = Promise.withResolvers<Current | undefined>()
+  const end = runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run))
+  const timer = setTimeout(resolve, budgetMs, undefined)
+  const run = await promise
+  clearTimeout(timer)
+  end()
+  return run ?? 'locked'
+}
+
 /** @param cancel cancels the run in a transaction; returns whether it did */
 export async function cancelOrRead(
   db: Db,

@@ -5,8 +5,9 @@ import { isTransient } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
 import { NewerRun, runFormat } from './format.ts'
-import { type Run, type RunResult, submitterOf, type WorkerRun } from './ledger.ts'
+import type { Run, RunResult, WorkerRun } from './ledger.ts'
 import { isFinished, live, type RunState } from './life.ts'
+import { submitterOf } from './options.ts'
 import { staleLog } from './retention.ts'
 import type { RunTx, WorkerLedger } from './worker-ledger.ts'
 
@@ -92,7 +93,9 @@ async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefi
   }
 }
 
-const nothingApplied = { applied: false, changes: [], generated: {}, actorName: '' } as const
+const nothingApplied = {
+  ...{ applied: false, changes: [], digests: [], audited: [], generated: {}, actorName: '' },
+} as const
 
 /**
  * Locks the run, and records the result that `decide` returns, in one transaction.

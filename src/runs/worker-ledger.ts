@@ -1,4 +1,5 @@
 import { apply } from '../apply/apply.ts'
+import { Refusal } from '../apply/refusal.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { parse } from '../document/yaml.ts'
@@ -6,8 +7,6 @@ import { compile, type Plan } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import {
   cancelLocked,
-  conditionsOf,
-  digestOf,
   finishRun,
   leaveQueued,
   lockRun,
@@ -16,10 +15,11 @@ import {
   type RunResult,
   runSelect,
   sealedColumn,
-  submitterOf,
   type WorkerRun,
 } from './ledger.ts'
 import type { RunState } from './life.ts'
+import { conditionsOf, submitterOf } from './options.ts'
+import { beginPlan, digestOf, endPlan, planTagOf, readPlan } from './plans.ts'
 
 /** What a worker does with a run in one transaction, in this order. */
 export type RunTx = {
@@ -71,11 +71,30 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
 })
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
-  const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
-  const { actor, ...applied } = await apply(tx, engine, planOf(engine, text), submitter, conditionsOf(run))
   const document = digestOf(engine.keyring, text)
-  return { ...applied, event: 'finish', applied: true, reason: null, actorName: actor.username, document }
+  const conditions = conditionsOf(run)
+  const reviewed = conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document)
+  const submitter = { pk: run.submitterPk, ...submitterOf(run) }
+  const isPlan = conditions.mode === 'plan'
+  if (isPlan) beginPlan(tx)
+  const result = await apply(tx, engine, planOf(engine, text), submitter, conditions, reviewed)
+  const { actor, ...rest } = result
+  const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
+  if (!isPlan) return { ...outcome, applied: true, digests: [] }
+  endPlan(tx)
+  const planTag = planTagOf(engine.keyring, document, result.digests)
+  return { ...outcome, applied: false, audited: [], generated: {}, planTag }
+}
+
+/** @throws {Refusal} when there is no such plan, or it was of another document */
+async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer): Promise<readonly string[]> {
+  const plan = await readPlan(tx, tag)
+  if (plan === undefined)
+    throw new Refusal('precondition_failed', ['rolled back: there is no such plan: plan again, and review that'])
+  if (plan.document === null || !document.equals(plan.document))
+    throw new Refusal('precondition_failed', ['rolled back: the plan is of another document: plan this one'])
+  return plan.digests
 }
 
 function planOf({ registry }: Engine, text: string): Plan {

@@ -6,7 +6,8 @@ import { mask } from '../document/mask.ts'
 import { parse, print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { lockedRuns, ownershipOfRun, sealedColumn, showsGenerated, submitterOf } from '../runs/ledger.ts'
+import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
+import { ownershipOfRun, submitterOf } from '../runs/options.ts'
 import { inOrder, type View } from './view.ts'
 
 /** A run, as lists show it and, with its document, as it is read by itself. */
@@ -19,6 +20,7 @@ export const runSummary = z.object({
     .enum(['queued', 'running', 'done', 'failed', 'cancelled'])
     .meta({ description: '`running`: a worker has locked it.' }),
   title: z.string(),
+  mode: z.enum(['apply', 'plan']).meta({ description: 'A plan was rolled back.' }),
   kind: z.string().meta({ description: "The provider's kind, or `blueprint`." }),
   slug: z.string().nullable().meta({ description: 'Of the application; null for a blueprint.' }),
   applied: z.boolean().nullable(),
@@ -35,9 +37,27 @@ export const runSummary = z.object({
   work_ms: z.int().nullable().meta({ description: 'Milliseconds from `started_at` to `finished_at`.' }),
 })
 
+const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
+  description:
+    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value.',
+})
+
+const change = z
+  .object({
+    model: z.string(),
+    key: z.record(z.string(), z.unknown()).meta({ description: 'The identifiers of the entry.' }),
+    action: z.enum(['create', 'update', 'unchanged', 'delete']),
+    fields: z.record(z.string(), fieldChange),
+  })
+  .meta({ id: 'Change' })
+
 export const run = runSummary.extend({
   owner: z.string().nullable().meta({ description: 'The label of `Gatewright-Owner`, or of the document.' }),
   allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.' }),
+  changes: z
+    .array(change)
+    .meta({ description: 'What each entry changed, or would change; empty when it was refused, and while it waits.' }),
+  etag: z.string().nullable().meta({ description: 'Of a plan: for `If-Match` of the apply.' }),
   blueprint: z.string().meta({ description: 'YAML; secrets are masked. A comment says so when it cannot be opened.' }),
   generated: z
     .record(z.string(), z.record(z.string(), z.string()))
@@ -50,6 +70,7 @@ export const runSummarySelect = {
   id: true,
   state: true,
   title: true,
+  mode: true,
   kind: true,
   slug: true,
   applied: true,
@@ -68,6 +89,7 @@ export const toRunSummary = (row: Prisma.RunGetPayload<{ select: typeof runSumma
   id: row.id,
   state: row.state,
   title: row.title,
+  mode: row.mode,
   kind: row.kind,
   slug: row.slug,
   applied: row.applied,
@@ -110,6 +132,8 @@ const fullRunSelect = {
   document: true,
   generated: true,
   options: true,
+  changes: true,
+  planTag: true,
 } satisfies Prisma.RunSelect
 
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
@@ -148,6 +172,8 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean):
   return {
     ...toRunSummary(row),
     ...conditionsShown(row),
+    changes: z.array(change).parse(row.changes ?? []),
+    etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
     generated: otherwise({}, () =>
       shows && row.generated !== null ? run.shape.generated.parse(JSON.parse(open(row.generated))) : {},

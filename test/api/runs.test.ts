@@ -52,6 +52,12 @@ test('a run is shown with every field', async () => {
     finished_at: at,
     owner: null,
     allowed: [],
+    mode: 'apply',
+    changes: [
+      expect.objectContaining({ key: { name: 'all' }, action: 'create' }),
+      expect.objectContaining({ key: { slug: 'all' }, action: 'create' }),
+    ],
+    etag: null,
     queue_ms: expect.any(Number),
     work_ms: expect.any(Number),
   })

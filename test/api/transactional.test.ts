@@ -62,8 +62,8 @@ function claims(queue: QueueKind): void {
       provider: { name: 'partial', sub_mode: 'user_email', client_secret: 'another' },
     })
     expect(logs).toEqual([
-      'provider oauth2 "partial" updated: client_secret, sub_mode',
-      'application "partial" updated: meta_publisher, group',
+      'provider oauth2 "partial" updated: client_secret changed, sub_mode "user_uuid" -> "user_email"',
+      expect.stringMatching(/^application "partial" updated: meta_publisher .* -> "Somebody", group .* -> "New"$/),
     ])
     const after = await provider('partial')
     expect(after.settings).toEqual({ ...Object(before.settings), sub_mode: 'user_email' })

@@ -135,7 +135,7 @@ test('an apply does what the check found', async () => {
   const { logs } = await there.apply(entries)
   expect(logs.map((line) => line.replace(/^flow "[^"]*" /, '').replace(/ \(pk .*/, ''))).toEqual([
     'unchanged',
-    'updated: title',
+    'updated: title "" -> "T"',
     'created',
     'was not there',
   ])
@@ -224,7 +224,7 @@ describe('create only', () => {
   })
 
   test('creates rows that do not exist', async () => {
-    expect((await there.apply([flow(name)], undefined, createOnly)).changes).toHaveLength(1)
+    expect((await there.apply([flow(name)], undefined, createOnly)).audited).toHaveLength(1)
   })
 })
 

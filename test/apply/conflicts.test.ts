@@ -170,7 +170,9 @@ describe('rights for a group that is there', () => {
       await there.apply([group(attrs)])
     await there.apply([group({ roles: [role] })], undefined, allowing('grants'))
     await there.apply([group({ roles: [role], attributes: { a: 2 } })])
-    expect((await there.apply([group({ roles: [] })])).logs).toEqual([`group "${name}" updated: roles`])
+    expect((await there.apply([group({ roles: [] })])).logs).toEqual([
+      `group "${name}" updated: roles ["${role}"] -> []`,
+    ])
   })
 
   test('a group that is empty or new needs none either', async () => {

@@ -55,7 +55,7 @@ test('all are created, with defaults and generated values, and are unchanged the
   const before = await versions(there.db)
   const again = await there.apply(document())
   expect(again.logs.every((line) => line.endsWith('unchanged'))).toBe(true)
-  expect(again.changes).toEqual([])
+  expect(again.audited).toEqual([])
   expect(await versions(there.db)).toEqual(before)
 })
 

@@ -15,11 +15,11 @@ const stored = (slug: string) => there.db.flow.findUnique({ where: { slug } })
 
 describe('state present', () => {
   test('creates a row that does not exist, with defaults', async () => {
-    const { logs, changes } = await there.apply([flow(name)])
+    const { logs, audited } = await there.apply([flow(name)])
     const created = await stored(name)
     expect(created).toMatchObject({ name: `Flow ${name}`, title: '', designation: 'authorization' })
     expect(logs).toEqual([`flow "${name}" created (pk ${created?.pk})`])
-    expect(changes).toEqual([
+    expect(audited).toEqual([
       {
         model: 'service_flows.flow',
         key: created?.pk,
@@ -31,20 +31,20 @@ describe('state present', () => {
 
   test('updates only the listed fields, and logs those that changed', async () => {
     await there.apply([flow(name, { title: 'Before' })])
-    const { logs, changes } = await there.apply([
+    const { logs, audited } = await there.apply([
       { identifiers: { slug: name }, attrs: { name: 'New', designation: 'authorization' } },
     ])
-    expect(logs).toEqual([`flow "${name}" updated: name`])
-    expect(changes).toMatchObject([{ action: 'update', fields: ['name'] }])
+    expect(logs).toEqual([`flow "${name}" updated: name "Flow ${name}" -> "New"`])
+    expect(audited).toMatchObject([{ action: 'update', fields: ['name'] }])
     expect(await stored(name)).toMatchObject({ name: 'New', title: 'Before' })
   })
 
   test('writes nothing when nothing differs', async () => {
     await there.apply([flow(name)])
     const before = await versions(there.db)
-    const { logs, changes } = await there.apply([flow(name)])
+    const { logs, audited } = await there.apply([flow(name)])
     expect(logs).toEqual([`flow "${name}" unchanged`])
-    expect(changes).toEqual([])
+    expect(audited).toEqual([])
     expect(await versions(there.db)).toEqual(before)
   })
 
@@ -92,9 +92,9 @@ describe('state created', () => {
   test('creates a row once, and does not change an existing one', async () => {
     await there.apply([created({ title: 'First' })])
     const before = await versions(there.db)
-    const { logs, changes } = await there.apply([created({ title: 'Second' })])
+    const { logs, audited } = await there.apply([created({ title: 'Second' })])
     expect(logs).toEqual([`flow "${name}" left as it is`])
-    expect(changes).toEqual([])
+    expect(audited).toEqual([])
     expect(await versions(there.db)).toEqual(before)
     expect(await stored(name)).toMatchObject({ title: 'First' })
   })
@@ -122,16 +122,16 @@ describe('state absent', () => {
   test('deletes the row', async () => {
     await there.apply([flow(name)])
     const pk = (await stored(name))?.pk
-    const { logs, changes } = await there.apply([absent(flow(name))])
+    const { logs, audited } = await there.apply([absent(flow(name))])
     expect(logs).toEqual([`flow "${name}" deleted (pk ${pk})`])
-    expect(changes).toEqual([{ model: 'service_flows.flow', key: pk, action: 'delete', fields: [] }])
+    expect(audited).toEqual([{ model: 'service_flows.flow', key: pk, action: 'delete', fields: [] }])
     expect(await stored(name)).toBeNull()
   })
 
   test('does nothing when the row does not exist', async () => {
     expect(await there.apply([absent(flow(name))])).toMatchObject({
       logs: [`flow "${name}" was not there`],
-      changes: [],
+      audited: [],
     })
   })
 

@@ -146,7 +146,9 @@ describe('a row in use may not change so that it no longer fits', () => {
     expect(await refused([flow(name, { designation: 'unenrollment' })], 'designation')).toBe(
       message('authorization_flow', 'authorization'),
     )
-    expect((await there.apply([flow(name, { title: 'New' })])).logs).toEqual([`flow "${name}" updated: title`])
+    expect((await there.apply([flow(name, { title: 'New' })])).logs).toEqual([
+      `flow "${name}" updated: title "" -> "New"`,
+    ])
     await there.apply([oauth2(name, { authorization_flow: authorize })])
     await there.apply([flow(name, { designation: 'unenrollment' })])
   })

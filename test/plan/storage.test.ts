@@ -46,7 +46,7 @@ describe('an update writes only what changed', () => {
     await there.apply([scim(name)])
     const before = await provider()
     expect((await there.apply([scim(name, { token: 'another' })])).logs).toEqual([
-      `provider scim "${name}" updated: token`,
+      `provider scim "${name}" updated: token changed`,
     ])
     expect((await provider()).settings).toEqual(before.settings)
     expect((await provider()).secrets).not.toEqual(before.secrets)

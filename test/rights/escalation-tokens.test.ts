@@ -13,8 +13,8 @@ const there = await bench()
 const crowd = people(there)
 
 async function createToken(user: number, attrs: Record<string, unknown> = {}): Promise<string> {
-  const { changes } = await there.apply([tokenEntry(null, { user, ...attrs })])
-  return String(changes[0]?.key)
+  const { audited } = await there.apply([tokenEntry(null, { user, ...attrs })])
+  return String(audited[0]?.key)
 }
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
 const token = (pk: string) => there.db.token.findUniqueOrThrow({ where: { pk } })
@@ -24,7 +24,7 @@ test('its secret is generated, stored as a digest and sealed, and never reported
   const entry = { ...tokenEntry(null, { user: ada.pk }), id: 'token' }
   const result = await there.apply([entry], ada)
   expect(result.generated).toEqual({})
-  const pk = String(result.changes[0]?.key)
+  const pk = String(result.audited[0]?.key)
   const { sealedKey, keyHash } = await token(pk)
   const sealedPlace = { table: 'tokens', row: pk, column: 'sealed_key' }
   const secret = there.engine.keyring.open(sealedKey ?? '', sealedPlace)
@@ -293,8 +293,8 @@ describe('when it expires', () => {
     const ada = await crowd.user()
     const pk = await createToken(ada.pk, { expires: inDays(10).replace('Z', '+00:00') })
     const expires = (await token(pk)).expires?.toISOString() ?? ''
-    const { changes } = await there.apply([tokenEntry(pk, { expires, expiring: true })], ada)
-    expect(changes).toEqual([])
-    expect((await there.apply([tokenEntry(pk, { expires: expires.replace('Z', '+00:00') })], ada)).changes).toEqual([])
+    const { audited } = await there.apply([tokenEntry(pk, { expires, expiring: true })], ada)
+    expect(audited).toEqual([])
+    expect((await there.apply([tokenEntry(pk, { expires: expires.replace('Z', '+00:00') })], ada)).audited).toEqual([])
   })
 })

@@ -120,7 +120,7 @@ describe('another superuser counts', () => {
   test('when the same document gives a token to one', async () => {
     const next = await without(async () => undefined)
     const entries = [absent(tokenEntry(key)), tokenEntry(null, { user: next.pk })]
-    expect((await there.apply(entries, root)).changes).toHaveLength(2)
+    expect((await there.apply(entries, root)).audited).toHaveLength(2)
   })
 })
 

@@ -95,7 +95,7 @@ export function people(there: Bench): People {
     },
     allowed: async (actor, entry) => {
       await there.check([entry], actor)
-      expect((await there.apply([entry], actor)).changes).toHaveLength(1)
+      expect((await there.apply([entry], actor)).audited).toHaveLength(1)
     },
     invalid: async (actor, entry, field, message) => {
       await expect(there.check([entry], actor)).rejects.toMatchObject({

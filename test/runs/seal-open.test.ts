@@ -102,7 +102,9 @@ describe('what is not sealed yet', () => {
   test('is known: sent again, it is unchanged, and sent otherwise, it is updated and sealed', async () => {
     await stored()
     expect(await logs({ settings: structuredClone(settings) })).toEqual(unchanged())
-    expect(await logs({ settings: { password: 'another' } })).toEqual([`provider rac "${name}" updated: settings`])
+    expect(await logs({ settings: { password: 'another' } })).toEqual([
+      `provider rac "${name}" updated: settings changed`,
+    ])
     const after = await provider()
     expect(after.settings).toEqual({
       property_mappings: [],
@@ -115,7 +117,9 @@ describe('what is not sealed yet', () => {
 
   test('is sealed by whatever else changes in its row', async () => {
     await stored()
-    expect(await logs({ connection_expiry: 'hours=1' })).toEqual([`provider rac "${name}" updated: connection_expiry`])
+    expect(await logs({ connection_expiry: 'hours=1' })).toEqual([
+      `provider rac "${name}" updated: connection_expiry "hours=8" -> "hours=1"`,
+    ])
     expect(JSON.stringify(await provider())).not.toContain('in the open')
     expect(await logs({ settings })).toEqual(unchanged())
   })

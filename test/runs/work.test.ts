@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { nameLock } from '../../src/db/locks.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { runChannel } from '../../src/runs/ledger.ts'
+import { objects } from '../support/contents.ts'
 import { named } from '../support/installation.ts'
 import { listen } from '../support/listen.ts'
 import { run, sql } from '../support/sql.ts'
@@ -42,6 +43,22 @@ test('effect, result and audit row are committed together', async () => {
   })
   expect(run.startedAt?.getTime()).toBeLessThanOrEqual(run.finishedAt?.getTime() ?? 0)
   expect([await providers(name), await audits(id)]).toEqual([1, 1])
+})
+
+test('a plan reports what would happen and leaves nothing behind', async () => {
+  const body = await named('oauth2', 'planned', { provider: { client_secret: undefined } })
+  const { id } = await there.recorded(body, { mode: 'plan' })
+  const before = await objects(there.db)
+  const ended = await there.work(id)
+  expect(await objects(there.db)).toEqual(before)
+  expect(ended).toEqual({
+    ...{ state: 'done', applied: false, reason: null },
+    logs: ['provider oauth2 "planned" would be created', 'application "planned" would be created'],
+  })
+  const run = await there.run(id)
+  expect(run).toMatchObject({ mode: 'plan', applied: false, generated: null, planTag: expect.any(String) })
+  expect(run.changes).toMatchObject([{ action: 'create' }, { action: 'create' }])
+  expect(run.entryDigests).toHaveLength(2)
 })
 
 describe('duplicates are harmless', () => {

@@ -70,7 +70,7 @@ export function workerLedger(stage: Stage, process: Process): WorkerLedger {
 }
 
 const asRun = ({ id, state, applied, reason, logs, createdAt }: Row) => ({
-  ...{ id, applied, reason, logs: [...logs], createdAt: new Date(createdAt), startedAt: null },
+  ...{ id, applied, reason, logs: [...logs], createdAt: new Date(createdAt), startedAt: null, planTag: null },
   // What is stored: `running` is not.
   state: state === 'running' ? 'queued' : state,
 })
@@ -139,7 +139,7 @@ function inTx(stage: Stage, tx: Open): RunTx {
       })
       if (now === 'refused') throw new Refusal('invalid', ['rolled back: it is refused'])
       if (now === 'bug') throw new Error('a bug')
-      return { ...applied, changes: [], generated: {}, actorName: '' }
+      return { ...applied, changes: [], digests: [], audited: [], generated: {}, actorName: '' }
     },
     finish: ({ id }, state, { applied, reason, logs }) => {
       const finish = () => database.write(id, { state, applied, reason, logs })

@@ -5,7 +5,7 @@ import { realTwin, simulatedTwin, type Twin } from './twins.ts'
 
 /** The ledgers of the simulation do what those of the product do on PostgreSQL: else it proves nothing. */
 
-const nothing = { changes: [], generated: {}, actorName: 'admin' }
+const nothing = { changes: [], digests: [], audited: [], generated: {}, actorName: 'admin' }
 const appliedResult = { event: 'finish', applied: true, reason: null, logs: ['applied'], ...nothing } as const
 const request = { title: 'apply', request: 'r', user: null, realUser: null }
 

@@ -171,6 +171,8 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/write.ts': 'the engine writes the row of a request',
   'src/queue/heartbeat.ts': "the database's clock counts, not the worker's",
   'src/runs/backlog.ts': 'the index of queued runs needs the state in the text',
+  'src/runs/idempotency.ts': 'a key is free by the state of its run and the clock of the database',
+  'src/runs/plans.ts': "a savepoint in the engine's transaction",
   'src/runs/ledger.ts': 'commits that do not wait for the disk, row locks, updates that depend on the state',
   'src/runs/reseal.ts': 'columns are named by the models; values are compared and replaced in one statement',
   'src/runs/seal-open.ts': 'conditions on JSON that no model has; values are compared and replaced in one statement',

@@ -1,0 +1,108 @@
+import { createHmac } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Keyring } from '../db/seal.ts'
+import { Find, KeyOf } from '../document/document.ts'
+import type { JsonObject } from '../json-object.ts'
+import type { Field } from '../models/define.ts'
+import type { Finding } from '../plan/inspect.ts'
+import type { Keys } from '../plan/resolve.ts'
+import { keysOf } from '../plan/storage.ts'
+
+/**
+ * What an entry changes, field by field, as plans and runs show it. A plan and the apply of the same document have equal
+ * changes: what only an apply knows (new keys, generated values, the time) is replaced by a marker. It holds no secret.
+ */
+export type Change = {
+  readonly model: string
+  /** The entry's identifiers. */
+  readonly key: JsonObject
+  readonly action: 'create' | 'update' | 'unchanged' | 'delete'
+  readonly fields: Readonly<Record<string, FieldChange>>
+}
+
+/** Of a secret: only whether it changes. */
+export type FieldChange = { readonly from: unknown; readonly to: unknown } | 'changed' | 'unchanged'
+
+/** The new value of a field that the service generates or computes. */
+export const setByServer = { set_by_server: true } as const
+
+/** @param owner the label that the row gets; undefined when it keeps its own */
+export function describeChange(finding: Finding, keys: Keys, owner: string | null | undefined): Change {
+  const { step, action, row } = finding
+  const fields: Record<string, FieldChange> = {}
+  for (const field of step.model.fields.values()) {
+    const change = changeOfField(field, finding, keys)
+    if (change !== undefined) fields[field.name] = change
+  }
+  if (owner !== undefined && row !== undefined) fields.owner = { from: row.owner ?? null, to: owner }
+  const isUpdate = action === 'update' || fields.owner !== undefined
+  return {
+    model: step.model.name,
+    key: Object.fromEntries([...step.identifiers].map(([name, value]) => [name, asText(value)])),
+    action: isUpdate ? 'update' : action === 'leave' ? 'unchanged' : action,
+    fields,
+  }
+}
+
+/** Tags stand as they are written in a document. */
+const asText = (value: unknown): unknown =>
+  value instanceof KeyOf
+    ? `!KeyOf ${value.id}`
+    : value instanceof Find
+      ? `!Find ${value.model} ${JSON.stringify(value.identifiers)}`
+      : value
+
+function changeOfField(field: Field, finding: Finding, keys: Keys): FieldChange | undefined {
+  const { name, secret } = field
+  const { action, before, values, changed, sent } = finding
+  const isChanged = action === 'create' ? (values[name] ?? null) !== null : changed.includes(name)
+  if (action !== 'create' && action !== 'update' && action !== 'unchanged') return undefined
+  if (secret) return isChanged ? 'changed' : sent.has(name) && before !== undefined ? 'unchanged' : undefined
+  if (!isChanged) return undefined
+  const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
+  const to = sent.has(name) || isDefault ? inDocument(field, values[name], keys) : setByServer
+  return { from: before?.[name] ?? null, to }
+}
+
+/** A row that this document creates has no key yet in a plan: the reference stands as in the document. */
+function inDocument({ reference }: Field, value: unknown, keys: Keys): unknown {
+  if (reference === undefined) return value
+  const made = new Map([...keys].flatMap(([id, { key, isNew }]) => (isNew ? [[key, `!KeyOf ${id}`] as const] : [])))
+  const shown = keysOf(value).map((key) => made.get(key) ?? key)
+  return Array.isArray(value) ? shown : (shown[0] ?? null)
+}
+
+/**
+ * A digest of the row that an entry looked at, and of what it does to it. Secrets are part of it, so it is keyed.
+ *
+ * @returns 16 characters
+ */
+export function digestOfEntry({ before, row }: Finding, change: Change, keyring: Keyring): string {
+  const origin = row === undefined ? null : [row.pk, row.owner ?? null, row.created_by ?? null]
+  return createHmac('sha256', keyring.derive('plan'))
+    .update(JSON.stringify([change, origin, before ?? row ?? null]))
+    .digest('base64url')
+    .slice(0, 16)
+}
+
+const shownLength = 60
+const maxShownFields = 20
+
+/** The fields of a change as a line of the log: `name "a" -> "b", client_secret changed`. */
+export function fieldsAsText({ fields }: Change): string {
+  const shown = Object.entries(fields).flatMap(([name, change]) => {
+    // A line of its own says whose the row is now.
+    if (change === 'unchanged' || name === 'owner') return []
+    return [
+      change === 'changed' ? `${name} changed` : `${name} ${valueAsText(change.from)} -> ${valueAsText(change.to)}`,
+    ]
+  })
+  const more = shown.length - maxShownFields
+  return [...shown.slice(0, maxShownFields), ...(more > 0 ? [`${more} more`] : [])].join(', ')
+}
+
+function valueAsText(value: unknown): string {
+  if (isDeepStrictEqual(value, setByServer)) return 'set by the server'
+  const text = JSON.stringify(value) ?? 'null'
+  return text.length > shownLength ? `${text.slice(0, shownLength - 1)}…` : text
+}

@@ -1,0 +1,33 @@
+import { createHmac } from 'node:crypto'
+import { z } from 'zod'
+import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
+import type { Keyring } from '../db/seal.ts'
+
+/** Digests of documents and of plans, by which an apply finds the plan that was reviewed. */
+
+/** A digest under SECRET_KEY, because a document may hold secrets that could be guessed. */
+export const digestOf = (keyring: Keyring, document: string): Buffer =>
+  createHmac('sha256', keyring.derive('document')).update(document).digest()
+
+/** Begins what `endPlan` rolls back. Triggers leave out what a rollback does not undo. */
+export function beginPlan(tx: EngineTx): void {
+  tx.send({ text: 'SAVEPOINT planned', values: [] })
+  tx.send({ text: "SELECT set_config('gatewright.mode', 'plan', true)", values: [] })
+}
+
+export const endPlan = (tx: EngineTx): void => tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
+
+/** A digest over a document and what each of its entries looked at: equal plans have equal tags. */
+export const planTagOf = (keyring: Keyring, document: Buffer, digests: readonly string[]): string =>
+  createHmac('sha256', keyring.derive('plan')).update(document).update(digests.join()).digest('base64url').slice(0, 22)
+
+const planRow = z.object({ digests: z.array(z.string()), document: z.instanceof(Uint8Array).nullable() })
+
+/** A plan by its tag; undefined when there is none, or none any more. */
+export async function readPlan(reader: EngineReader, tag: string): Promise<z.output<typeof planRow> | undefined> {
+  const [plan] = await reader.query(planRow, {
+    text: 'SELECT entry_digests AS digests, document FROM runs WHERE plan_tag = $1 LIMIT 1',
+    values: [tag],
+  })
+  return plan
+}

@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, applyPath } from '../support/asker.ts'
+import { type Body, type Installation, installation, named } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+/** `Idempotency-Key` and `Prefer: respond-async`. */
+
+let there: Installation
+let name: string
+let body: Body
+beforeAll(async () => {
+  there = await installation()
+})
+beforeEach(async () => {
+  name = `d-${randomUUID().slice(0, 8)}`
+  body = await named('oauth2', name, { provider: { client_secret: undefined } })
+})
+
+type Sent = { key?: string; prefer?: string; as?: Installation['admin']; url?: string; more?: Record<string, string> }
+
+const put = (sent: unknown, { key, prefer, as = there.admin, url = applyPath, more = {} }: Sent = {}) =>
+  as.put(url, sent, {
+    headers: { ...(key !== undefined && { 'idempotency-key': key }), ...(prefer !== undefined && { prefer }), ...more },
+  })
+
+const runOf = ({ headers }: Answer) => headers['content-location'] ?? headers.location
+const runs = () => there.db.run.count({ where: { slug: name } })
+const ended = async (path = '') => {
+  const read = async () => (await there.admin.get(path)).json as { state: string; applied: boolean }
+  await until(async () => (await read()).state === 'done', { what: 'the run to end' })
+  return read()
+}
+
+describe('Idempotency-Key', () => {
+  test('sent again, the same gets the outcome of the first, and nothing is done twice', async () => {
+    const key = randomUUID()
+    const first = await put(body, { key })
+    expect(first).toMatchObject({ status: 200, json: { applied: true } })
+    const second = await put(body, { key: `"${key}"` })
+    expect([second.status, second.json, runOf(second)]).toEqual([200, first.json, runOf(first)])
+    expect(await runs()).toBe(1)
+  })
+
+  test('a retry of `If-None-Match: *` gets the 200 of the first, and no 412', async () => {
+    const sent = { key: randomUUID(), more: { 'if-none-match': '*' } }
+    const first = await put(body, sent)
+    expect((await put(body, sent)).json).toEqual(first.json)
+    expect(await put(body, { ...sent, key: randomUUID() })).toMatchObject({ status: 412 })
+  })
+
+  test('something else under the key is a 422: another body, another condition, a plan', async () => {
+    const key = randomUUID()
+    await put(body, { key })
+    for (const [sent, more] of [
+      [{ ...body, app: { ...body.app, group: 'Other' } }, {}],
+      [body, { more: { 'gatewright-owner': 'team-a' } }],
+      [body, { url: `${applyPath}?dry_run=true` }],
+    ] as const)
+      expect(await put(sent, { key, ...more })).toMatchObject({ status: 422, json: { code: 'idempotency_key_reused' } })
+    expect(await runs()).toBe(1)
+  })
+
+  test("a key is its submitter's own", async () => {
+    const key = randomUUID()
+    await put(body, { key })
+    const other = await there.make.user({ superuser: true })
+    const answer = await put(body, { key, as: other })
+    expect(answer).toMatchObject({ status: 200 })
+    expect(await runs()).toBe(2)
+  })
+
+  test('20 at once under one key are one run, and all get its outcome', async () => {
+    const key = randomUUID()
+    const answers = await Promise.all(Array.from({ length: 20 }, () => put(body, { key })))
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+    expect(answers[0]).toMatchObject({ status: 200, json: { applied: true } })
+    expect(new Set(answers.map(runOf)).size).toBe(1)
+    expect(await runs()).toBe(1)
+  })
+
+  test('a submission that was refused leaves the key free', async () => {
+    const key = randomUUID()
+    expect(await put({ ...body, app: { ...body.app, slug: 'a b' } }, { key })).toMatchObject({ status: 400 })
+    expect(await put(body, { key })).toMatchObject({ status: 200 })
+  })
+
+  test('a cancelled submission frees the key: the retry is applied', async () => {
+    const quiet = await installation({ workers: 'none', applyWaitMs: 400 })
+    const key = randomUUID()
+    const send = () => quiet.admin.put(applyPath, body, { headers: { 'idempotency-key': key } })
+    expect(await send()).toMatchObject({ status: 503, json: { code: 'cancelled' } })
+    expect(await send()).toMatchObject({ status: 503, json: { code: 'cancelled' } })
+    expect(await quiet.db.run.count()).toBe(2)
+    expect(await quiet.db.idempotencyKey.count()).toBe(1)
+  })
+
+  test('a key is kept for a day', async () => {
+    const key = randomUUID()
+    await put(body, { key })
+    const keys = { where: { key }, data: { createdAt: new Date(Date.now() - 25 * 3_600_000) } }
+    await there.db.idempotencyKey.updateMany(keys)
+    expect(await put({ ...body, app: { ...body.app, group: 'Later' } }, { key })).toMatchObject({ status: 200 })
+  })
+
+  test.each(['', ' ', '"', 'a"b', 'x'.repeat(256), 'schlüssel'])('%j is no key: 400', async (key) => {
+    expect(await put(body, { key })).toMatchObject({ status: 400, json: { 'Idempotency-Key': [expect.any(String)] } })
+    expect(await runs()).toBe(0)
+  })
+})
+
+describe('Prefer: respond-async', () => {
+  test('answers as soon as it is recorded, and the run has the outcome', async () => {
+    const release = there.hold()
+    const answer = await put(body, { prefer: 'wait=10, Respond-Async' })
+    expect(answer).toMatchObject({
+      status: 202,
+      json: { code: 'accepted', run: expect.stringMatching(/^\/api\/v3\/blueprints\/runs\/[0-9a-f-]{36}\/$/) },
+      headers: { 'preference-applied': 'respond-async', 'retry-after': '1' },
+    })
+    expect(answer.headers.location).toBe((answer.json as { run: string }).run)
+    release()
+    expect(await ended(answer.headers.location)).toMatchObject({ applied: true })
+  })
+
+  test('with a key, a retry without it waits for the same run', async () => {
+    const release = there.hold()
+    const key = randomUUID()
+    const first = await put(body, { key, prefer: 'respond-async' })
+    const again = await put(body, { key, prefer: 'respond-async' })
+    expect([again.status, runOf(again)]).toEqual([202, runOf(first)])
+    const waiting = put(body, { key })
+    release()
+    expect(await waiting).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await runs()).toBe(1)
+  })
+
+  test('what is refused is refused at once', async () => {
+    const answer = await put({ ...body, app: { ...body.app, slug: 'a b' } }, { prefer: 'respond-async' })
+    expect(answer).toMatchObject({ status: 400 })
+  })
+
+  test('other preferences are ignored, and not acknowledged', async () => {
+    const answer = await put(body, { prefer: 'return=minimal' })
+    expect(answer.status).toBe(200)
+    expect(answer.headers['preference-applied']).toBeUndefined()
+  })
+
+  test('a submitter with too many waiting runs is refused', async () => {
+    const user = await there.make.user({ superuser: true })
+    const row = (id: string) => ({
+      ...{
+        id,
+        title: 'waits',
+        kind: 'blueprint',
+        submitterPk: user.pk,
+        requestId: 'r',
+        enqueuedAt: new Date(Date.now() + 600_000),
+      },
+    })
+    await there.db.run.createMany({ data: Array.from({ length: 1_000 }, () => row(randomUUID())) })
+    const answer = await put(body, { prefer: 'respond-async', as: user })
+    expect(answer).toMatchObject({ status: 429, json: { code: 'too_many_requests' } })
+    await there.db.run.deleteMany({ where: { title: 'waits' } })
+  })
+})
