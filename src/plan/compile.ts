@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
+import { masked } from '../document/mask.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
@@ -127,6 +128,10 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
 function checkValue(value: unknown, field: Field, context: Context): unknown {
   const { errors, path } = context
   const at = [...path, field.name]
+  if (field.secret && value === masked) {
+    errors.add(at, 'This is the mask that answers show for a secret: leave this field out to keep the secret.')
+    return undefined
+  }
   if (value instanceof KeyOf || value instanceof Find) return checkTag(value, field, at, context)
   if (Array.isArray(value) && value.some((item) => item instanceof KeyOf || item instanceof Find)) {
     return value.flatMap((item, index) =>
