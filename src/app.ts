@@ -3,12 +3,14 @@ import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Redis } from 'ioredis'
+import { applicationRoutes } from './api/applications.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
 import { consentRoutes } from './api/consents.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
 import { meRoutes } from './api/me.ts'
 import { metricsRoutes } from './api/metrics.ts'
+import { providerRoutes } from './api/providers.ts'
 import { runRoutes } from './api/runs.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
@@ -36,6 +38,9 @@ import type { ApplyQueue } from './queue/backend.ts'
 import type { Submitter } from './runs/submit.ts'
 import './messages.ts'
 
+/** Of a name of 255 characters in a path: each may take nine, as `%E6%BC%A2`. */
+const maxPathName = 255 * 9
+
 /** What the API is built from. Tests pass their own. */
 export type Deps = {
   readonly submitter: Submitter
@@ -56,7 +61,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     frameworkErrors: answerUnroutable,
     clientErrorHandler: answerMalformed(log),
     genReqId: ({ headers }) => validRequestId(headers['x-request-id']) ?? randomUUID(),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: maxPathName },
     // Closes the connection of a client that sends slowly, or nothing.
     requestTimeout: 25_000,
     // Closes an idle connection. While an apply waits, its connection is idle too.
@@ -103,6 +108,8 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
       tokenRoutes(api, db, engine)
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)
+      applicationRoutes(api, db, engine.registry)
+      providerRoutes(api, db, engine.registry)
     },
     { prefix: apiPrefix },
   )

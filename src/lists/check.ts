@@ -21,6 +21,8 @@ export async function checkList(
   if (count === 'kept' && !table.isCounted)
     throw new Error(`${path} declares that its count is kept, but table ${name} lacks the triggers of keep_row_count()`)
   for (const field of [...fields, ...unique])
-    if (!table.columns.includes(columnOf(field)))
-      throw new Error(`${path} names the field ${field}, but table ${name} has no column ${columnOf(field)}`)
+    if (!table.columns.includes(columnOf(view.model, field)))
+      throw new Error(
+        `${path} names the field ${field}, but table ${name} has no column ${columnOf(view.model, field)}`,
+      )
 }

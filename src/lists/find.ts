@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { query, type Statement, unprepared } from '../db/raw.ts'
+import type { Permission } from '../permissions.ts'
 import type { FieldOf, Key } from '../views/view.ts'
 import { type Expression, type Filter, likeLiterally } from './filters.ts'
 
@@ -14,6 +15,8 @@ import { type Expression, type Filter, likeLiterally } from './filters.ts'
 type Table<Model extends Prisma.ModelName> = {
   readonly name: string
   readonly unique: readonly [FieldOf<Model>, ...FieldOf<Model>[]]
+  /** Columns that have another name than their field. */
+  readonly columns?: { readonly [Field in FieldOf<Model>]?: string }
 }
 
 /** Models that are listed. `checkList` compares them with the database at start. */
@@ -24,18 +27,25 @@ const tables = {
   UserConsent: { name: 'user_consents', unique: ['pk'] },
   Run: { name: 'runs', unique: ['id'] },
   Token: { name: 'tokens', unique: ['pk', 'identifier'] },
+  Application: { name: 'applications', unique: ['pk', 'slug'], columns: { group: 'group_name' } },
+  Provider: { name: 'providers', unique: ['pk', 'uuid', 'name'] },
 } satisfies { [Model in Prisma.ModelName]?: Table<Model> }
 
 export type ListedModel = keyof typeof tables
 
 export const tableOf = (
   model: ListedModel,
-): { readonly name: string; readonly unique: readonly [string, ...string[]] } => tables[model]
+): {
+  readonly name: string
+  readonly unique: readonly [string, ...string[]]
+  readonly columns?: Readonly<Record<string, string>>
+} => tables[model]
 
 /** `isActive` -> `is_active`, as `schema.prisma` maps them. */
-export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+export const columnOf = (model: ListedModel, field: string): string =>
+  tableOf(model).columns?.[field] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** A text that is searched; `{pattern}` is what its lower case is LIKE. Each has its trigram index, except that of runs. */
+/** A text that is searched; `{pattern}` is what its lower case is LIKE. Each has its trigram index, except where rows are few. */
 type Search = Expression
 
 export const userText: Search = {
@@ -47,6 +57,10 @@ export const consentUsername: Search = {
   sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
 }
 export const tokenText: Search = { sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}` }
+export const applicationText: Search = {
+  sql: `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name) LIKE {pattern}`,
+}
+export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}' }
 export const runTitle: Search = { sql: 'lower(runs.title) LIKE {pattern}' }
 
 /**
@@ -74,6 +88,16 @@ export type Listed<Model extends ListedModel = ListedModel> = {
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }
   /** A boolean field that is true of all rows of the list. */
   readonly always?: FieldOf<Model>
+  readonly visible?: Visible<FieldOf<Model>>
+}
+
+/** A caller sees the rows for whose value of a text field the caller holds the permission. */
+export type Visible<Field extends string = string> = {
+  readonly field: Field
+  /** By value. */
+  readonly permissions: Readonly<Record<string, Permission>>
+  /** A caller with all of these permissions sees rows with other values, too. */
+  readonly others?: true
 }
 
 export type Sorted = { readonly field: string; readonly descending: boolean }
@@ -84,8 +108,10 @@ export type Asked = {
   readonly terms: readonly string[]
   /** The owner's key; undefined: all owners. */
   readonly own: number | null | undefined
+  /** The values of the field in `visible`; undefined: all. */
+  readonly values: readonly string[] | undefined
   readonly ordering: readonly Sorted[]
-  /** Neither filters nor terms nor an order: a statement that is sent again and again, and so is prepared. */
+  /** Nothing that makes any number of texts, as filters, terms and orders do: its statement is prepared. */
   readonly isPlain: boolean
   readonly page: number
   readonly page_size: number
@@ -132,8 +158,8 @@ export async function find(tx: Tx, list: Listed, asked: Asked): Promise<Found> {
   return { count, unknown, readKeys: async () => keys ?? readPage(tx, list, asked, count) }
 }
 
-const isNarrowed = ({ always }: Listed, { own, filters, terms }: Asked): boolean =>
-  always !== undefined || own !== undefined || filters.length > 0 || terms.length > 0
+const isNarrowed = ({ always }: Listed, { own, values, filters, terms }: Asked): boolean =>
+  always !== undefined || own !== undefined || values !== undefined || filters.length > 0 || terms.length > 0
 
 /** The size of a whole list, and the keys of its first page. */
 function sizeStatement(list: Listed, asked: Asked): Statement {
@@ -216,7 +242,7 @@ function keysOf(list: Listed, asked: Asked, total: number, values: Values): stri
 
 const keyOf = ({ view: { model } }: Listed): string => qualified(model, tableOf(model).unique[0])
 
-const qualified = (model: ListedModel, field: string): string => `${tableOf(model).name}.${columnOf(field)}`
+const qualified = (model: ListedModel, field: string): string => `${tableOf(model).name}.${columnOf(model, field)}`
 
 /** The key breaks ties, so that a row is on one page only; in the last field's direction, so that an index serves both. */
 function sortsOf(
@@ -234,10 +260,17 @@ function sortsOf(
 }
 
 /** @returns none for a list that nothing narrows */
-function conditionsOf({ view: { model }, search, own, always }: Listed, asked: Asked, { bind }: Values): string[] {
+function conditionsOf(
+  { view: { model }, search, own, always, visible }: Listed,
+  asked: Asked,
+  { bind }: Values,
+): string[] {
   return [
     ...(always === undefined ? [] : [qualified(model, always)]),
     ...(asked.own === undefined || own === undefined ? [] : [`${qualified(model, own.field)} = ${bind(asked.own)}`]),
+    ...(asked.values === undefined || visible === undefined
+      ? []
+      : [`${qualified(model, visible.field)} = ANY(${bind(asked.values)}::text[])`]),
     ...asked.filters.map(({ filter: { on, condition }, value }) => {
       const sql = typeof on === 'string' ? qualified(model, on) : on.sql
       return `(${condition(sql, value, bind)})`

@@ -8,7 +8,7 @@ import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading, View } from '../views/view.ts'
 import { checkList } from './check.ts'
 import { type Filter, queryBoolean } from './filters.ts'
-import { type Asked, type Found, find, type Listed, type ListedModel } from './find.ts'
+import { type Asked, type Found, find, type Listed, type ListedModel, type Visible } from './find.ts'
 import { envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import { isStreamed, maxSendingMs, type PageWriter, pageText } from './stream.ts'
 
@@ -24,6 +24,9 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
   readonly compared?: Readonly<Record<string, string>>
   readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
   readonly include?: Include
+  /** Permissions that show more, beside those of `own` and `include`. */
+  readonly alsoNeeds?: readonly Need[]
+  readonly description?: string
 }
 
 /** Related objects that a caller may leave out. */
@@ -45,6 +48,7 @@ type Include = {
 export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>): void {
   const schema = {
     summary: spec.summary,
+    ...(spec.description !== undefined && { description: spec.description }),
     querystring: parametersOf(spec),
     response: { 200: envelopeOf(spec.view.schema) },
   }
@@ -53,7 +57,7 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
   app.get(spec.path, { config, schema }, async (request, reply) => {
     const { query, actor } = request
     const asked = askedOf(spec, query, actor)
-    const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor) }
+    const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
     reply.type('application/json; charset=utf-8')
     return pageText(
       (page) => writePage(page, db, spec, asked, reading),
@@ -62,14 +66,15 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
   })
 }
 
-const fieldsOf = ({ order, filters, own, always }: ListSpec): string[] =>
+const fieldsOf = ({ order, filters, own, always, visible }: ListSpec): string[] =>
   [
     ...Object.values(order),
     ...Object.values(filters).map(({ on }) => (typeof on === 'string' ? on : undefined)),
-    ...[own?.field, always],
+    ...[own?.field, always, visible?.field],
   ].filter((field) => field !== undefined)
 
-const alsoNeedsOf = ({ own, include }: ListSpec): Need[] => [
+export const alsoNeedsOf = ({ own, include, alsoNeeds = [] }: ListSpec): Need[] => [
+  ...alsoNeeds,
   ...(own?.unless === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]),
   ...(include?.permission === undefined
     ? []
@@ -92,21 +97,33 @@ function isIncluded({ include }: ListSpec, query: Query, actor: Actor): boolean 
   return query[include.parameter] === true && (include.permission === undefined || allows(actor, include.permission))
 }
 
-function askedOf({ filters, own, defaultOrder }: ListSpec, query: Query, actor: Actor): Asked {
+function askedOf(spec: ListSpec, query: Query, actor: Actor): Asked {
+  const { filters, defaultOrder } = spec
   const { page, page_size, search: terms, ordering } = query
   const sent = Object.entries(filters).flatMap(([name, filter]) =>
     query[name] === undefined ? [] : [{ name, filter, value: query[name] }],
   )
-  const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
   return {
     filters: sent,
     terms,
-    own: seesAll ? undefined : actor.pk,
+    ...scopeOf(spec, actor),
     ordering: ordering ?? toSorted(defaultOrder),
     isPlain: sent.length + terms.length === 0 && ordering === undefined,
     page,
     page_size,
   }
+}
+
+/** Which rows this caller sees at all. */
+export function scopeOf({ own, visible }: ListSpec, actor: Actor): Pick<Asked, 'own' | 'values'> {
+  const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
+  return { own: seesAll ? undefined : actor.pk, values: visible && valuesOf(visible, actor) }
+}
+
+function valuesOf({ permissions, others }: Visible, actor: Actor): readonly string[] | undefined {
+  const all = Object.entries(permissions)
+  const held = all.filter(([, permission]) => allows(actor, permission))
+  return others === true && held.length === all.length ? undefined : held.map(([value]) => value)
 }
 
 /** The transaction ends with what is read last, and not with what is sent last. */

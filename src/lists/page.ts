@@ -11,7 +11,7 @@ const maxPage = 1_000_000_000_000
 const maxTerms = 8
 
 /** The envelope around the results of a list. */
-export const envelopeOf = (item: z.ZodObject): z.ZodType =>
+export const envelopeOf = (item: z.ZodType): z.ZodType =>
   z.object({
     pagination: z
       .object({

@@ -218,7 +218,10 @@ export function defineModel(declaration: ModelDeclaration): Model {
     fields,
     unique: declaration.unique ?? [],
     discriminator: declaration.discriminator ?? {},
-    readOnly: declaration.readOnly ?? [],
+    readOnly: [
+      ...(declaration.readOnly ?? []),
+      ...(declaration.isLabelled ? ['owner', 'created_by', 'created_by_name'] : []),
+    ],
   }
 }
 

@@ -63,6 +63,7 @@ const tags = [
   { name: 'authenticators', description: 'Devices that prove who a user is.' },
   { name: 'blueprints', description: 'Submissions and their results.' },
   { name: 'core', description: 'Applications, groups, tokens, users and their consents.' },
+  { name: 'providers', description: 'Providers of all kinds. Names are unique over all kinds.' },
 ]
 
 const parameters = {
@@ -78,7 +79,11 @@ const parameters = {
 
 const headers = {
   'Content-Location': { description: 'The run, which has the details.', schema: { type: 'string' } },
-  ETag: { description: 'Of a plan: for `If-Match` of the apply.', schema: { type: 'string' } },
+  ETag: {
+    description:
+      'A digest of the answer, the same as long as it would be the same for this caller. Of a plan: of what it looked at, for `If-Match` of the apply.',
+    schema: { type: 'string', examples: ['"Jhg7nK2T6yq8eE3xH0b7Qm1cV5rL9sW4dZ2uF6aP0Yk"'] },
+  },
   'Preference-Applied': { description: '`respond-async`, when it was asked for.', schema: { type: 'string' } },
   Location: { description: 'The run, which will have the result.', schema: { type: 'string' } },
   RateLimit: {

@@ -114,8 +114,8 @@ function successes(
       const schema = toJsonSchema(found, 'output', components)
       const content = { 'application/json': { schema, example: exampleOf(schema, components) } }
       const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
-      // 204 has no body.
-      return [[status, { schema, response: status === '204' ? answer : { ...answer, content } }]]
+      // 204 and 304 have no body.
+      return [[status, { schema, response: status === '204' || status === '304' ? answer : { ...answer, content } }]]
     }),
   )
 }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import { schemaName } from '../views/stored.ts'
 
 /**
  * The bodies that the engine validates, as schemas for the description. They are made of the schemas that the engine
@@ -15,7 +16,7 @@ type Use = 'create' | 'change'
 export function writable(registry: Registry, model: string, use: Use): z.ZodType {
   const found = registry.byName(model)
   if (found === undefined) throw new Error(`There is no model ${model}.`)
-  return fieldsOf(registry, found, use).meta({ id: nameOf(`${use}_${found.resource}`) })
+  return fieldsOf(registry, found, use).meta({ id: schemaName(`${use}_${found.resource}`) })
 }
 
 /** The body of a submission: one variant for each provider kind. */
@@ -24,10 +25,10 @@ export function submission(registry: Registry): z.ZodType {
   if (application === undefined) throw new Error('There is no application.')
   const app = fieldsOf(registry, application, 'create').meta({ id: 'ApplicationFields' })
   const variants = [...registry.kinds.values()].map((kind) => {
-    const provider = fieldsOf(registry, kind, 'create').meta({ id: nameOf(`${kind.provider.kind}_provider`) })
+    const provider = fieldsOf(registry, kind, 'create').meta({ id: schemaName(`${kind.provider.kind}_provider`) })
     return z
       .strictObject({ app, provider_model: z.literal(kind.name), provider })
-      .meta({ id: nameOf(`${kind.provider.kind}_submission`), title: kind.provider.verboseName })
+      .meta({ id: schemaName(`${kind.provider.kind}_submission`), title: kind.provider.verboseName })
   })
   return z.xor(variants)
 }
@@ -62,17 +63,10 @@ function schemaOf({ models }: Registry, { owner }: Model, field: Field, use: Use
     reference?.only && `With the ${reference.only.column} ${reference.only.values.join(' or ')}.`,
     isNew && name === owner && 'Default: the caller.',
     isNew && generate && 'Generated when it is left out.',
-    secret && 'Stored encrypted. Answers do not have it.',
+    secret && 'Stored encrypted. Answers mask it.',
   ].filter((note) => typeof note === 'string')
   const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }
   if (isNew && required && name !== owner) return schema.meta(note)
   if (isNew && initial !== undefined) return schema.default(initial).meta(note)
   return schema.optional().meta(note)
 }
-
-/** `WorkspaceSyncAProvider` of `workspace_sync_a_provider`. */
-const nameOf = (words: string) =>
-  words
-    .split('_')
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('')

@@ -1,5 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
+import { masked } from '../document/mask.ts'
 import { uuid7 } from '../ids.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Creator, Field, Model, Values } from '../models/define.ts'
@@ -15,8 +16,15 @@ const rowId = (model: Model, row: Row): string => String(model.uuid ? row.uuid :
 /** @returns the values of all fields, with secrets opened */
 export function toValues(model: Model, row: Row, keyring: Keyring): Values {
   const id = rowId(model, row)
-  const open = (envelope: unknown, column: string) =>
-    typeof envelope === 'string' ? fromJson(keyring.open(envelope, sealedPlace(model, id, column))) : null
+  return valuesOf(model, row, (envelope, column) => fromJson(keyring.open(envelope, sealedPlace(model, id, column))))
+}
+
+/** @returns the values of all fields, with secrets masked: nothing is opened */
+export const toMaskedValues = (model: Model, row: Row): Values => valuesOf(model, row, () => masked)
+
+/** @param secretOf the value of a secret that is stored in this envelope */
+function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: string) => unknown): Values {
+  const open = (envelope: unknown, column: string) => (typeof envelope === 'string' ? secretOf(envelope, column) : null)
   const values: Record<string, unknown> = {}
   const [settings, secrets] = [object(row.settings), object(row.secrets)]
   for (const { name, storage, time } of model.fields.values()) {

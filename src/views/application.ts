@@ -1,10 +1,13 @@
 import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { policyEngineModes } from '../models/application.ts'
 import type { Registry } from '../models/registry.ts'
 import { launchUrlFields } from '../models/urls.ts'
 import { launchUrlOf, providerSelect, providerSummary, toProviderSummary } from './provider.ts'
-import type { User } from './user.ts'
+import { originSchemas, originSelect, readMakers, schemaName, toOrigin } from './stored.ts'
+import { readUsers, type User } from './user.ts'
+import { inOrder, type Reading, type View } from './view.ts'
 
 /** An application with its providers. */
 
@@ -43,13 +46,13 @@ export const applicationSelect = {
 
 export type ApplicationRow = Prisma.ApplicationGetPayload<{ select: typeof applicationSelect }>
 
-/** @param user for whom its launch URL is */
+/** @param user for whom its launch URL is; undefined: its placeholders stay */
 export function toApplication(
   row: ApplicationRow,
-  { kinds, user }: { kinds: Registry['kinds']; user: User },
+  { kinds, user }: { kinds: Registry['kinds']; user: User | undefined },
 ): z.output<typeof application> {
   const backchannel = row.backchannelProviders.map(({ provider }) => provider)
-  const launchUrl = row.metaLaunchUrl || (row.provider && launchUrlOf(row.provider, kinds))
+  const launchUrl = launchTemplate(row, kinds)
   return {
     pk: row.pk,
     name: row.name,
@@ -58,7 +61,7 @@ export function toApplication(
     provider_obj: row.provider && toProviderSummary(row.provider, kinds),
     backchannel_providers: backchannel.map(({ pk }) => pk),
     backchannel_providers_obj: backchannel.map((provider) => toProviderSummary(provider, kinds)),
-    launch_url: launchUrl && withUser(launchUrl, user),
+    launch_url: launchUrl && user ? withUser(launchUrl, user) : launchUrl,
     open_in_new_tab: row.openInNewTab,
     meta_launch_url: row.metaLaunchUrl,
     meta_icon: null,
@@ -69,8 +72,33 @@ export function toApplication(
   }
 }
 
+const launchTemplate = (row: ApplicationRow, kinds: Registry['kinds']): string | null =>
+  row.metaLaunchUrl || (row.provider && launchUrlOf(row.provider, kinds))
+
 /** Fills in `%(username)s` and its like, encoded: a user's name can change no other part of the URL. */
 const withUser = (template: string, user: User): string =>
   template.replace(/%\(([^)]*)\)s/g, (placeholder, field: string) =>
     launchUrlFields.includes(field) ? encodeURIComponent(String(user[field as keyof User])) : placeholder,
   )
+
+const ownedSelect = { ...applicationSelect, ...originSelect } satisfies Prisma.ApplicationSelect
+
+/** An application as its list shows it: with who made it, and with its launch URL for the caller. */
+export const applicationView = (kinds: Registry['kinds']) =>
+  ({
+    model: 'Application',
+    schema: application.extend(originSchemas).meta({ id: schemaName('read_application') }),
+    async *read(tx: Tx, keys: readonly string[], { uidOf, actor }: Reading) {
+      const found = await tx.application.findMany({
+        where: { pk: { in: [...keys] } },
+        select: ownedSelect,
+        relationLoadStrategy: 'join',
+      })
+      const rows = inOrder(keys, found, ({ pk }) => pk)
+      const makers = await readMakers(tx, rows, actor)
+      const isForUser = rows.some((row) => launchTemplate(row, kinds)?.includes('%('))
+      const users = isForUser && actor.pk !== null ? await readUsers(tx, [actor.pk], uidOf) : new Map<number, User>()
+      const user = users.get(actor.pk ?? 0)
+      yield rows.map((row) => ({ ...toApplication(row, { kinds, user }), ...toOrigin(row, makers) }))
+    },
+  }) satisfies View<'Application'>

@@ -62,7 +62,7 @@ export const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; user
 /** Members that are read and held at once: in full, with all their attributes, or as keys. */
 const maxMembers = { full: 1_000, keys: 5_000 } as const
 
-async function* read(tx: Tx, keys: readonly string[], { uidOf, related }: Reading) {
+async function* read(tx: Tx, keys: readonly string[], { uidOf, related }: Omit<Reading, 'actor'>) {
   const rows = await tx.group.findMany({
     where: { pk: { in: [...keys] } },
     select: groupSelect,
@@ -141,7 +141,7 @@ async function* streamBriefs(tx: Tx, pk: string, uidOf: UidOf): AsyncGenerator<U
 export const groupView = { model: 'Group', schema, read } satisfies View<'Group'>
 
 /** One group as its writer sees it, read whole: it is answered after the transaction. */
-export async function readGroup(tx: Tx, pk: string, { uidOf, related }: Reading): Promise<Group> {
+export async function readGroup(tx: Tx, pk: string, { uidOf, related }: Omit<Reading, 'actor'>): Promise<Group> {
   const row = await tx.group.findUniqueOrThrow({ where: { pk }, select: groupSelect, relationLoadStrategy: 'join' })
   if (!related) {
     const users = (await Array.fromAsync(streamKeys(tx, pk, maxMembers.keys))).flat()

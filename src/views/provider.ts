@@ -1,7 +1,21 @@
 import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { isObject } from '../json-object.ts'
+import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
+import {
+  type Columns,
+  checkColumns,
+  fieldSchemas,
+  originSchemas,
+  originSelect,
+  readMakers,
+  schemaName,
+  toFields,
+  toOrigin,
+} from './stored.ts'
+import { inOrder, type Reading, type View } from './view.ts'
 
 /** A provider as its application shows it. */
 
@@ -64,3 +78,77 @@ export const launchUrlOf = (row: ProviderRow, kinds: Registry['kinds']): string 
   kinds.get(row.kind)?.provider.launchUrl(settingsOf(row)) ?? null
 
 const settingsOf = ({ settings }: ProviderRow) => (isObject(settings) ? settings : {})
+
+const fullSelect = {
+  ...providerSelect,
+  ...originSelect,
+  invalidationFlowPk: true,
+  oauth2ClientId: true,
+  secrets: true,
+} satisfies Prisma.ProviderSelect
+
+type FullRow = Prisma.ProviderGetPayload<{ select: typeof fullSelect }>
+
+/** Where kinds store fields: by the name in the database. A kind with a column of its own needs a line here. */
+const columns = {
+  name: 'name',
+  authentication_flow: 'authenticationFlowPk',
+  authorization_flow: 'authorizationFlowPk',
+  invalidation_flow: 'invalidationFlowPk',
+  oauth2_client_id: 'oauth2ClientId',
+  settings: 'settings',
+  secrets: 'secrets',
+} satisfies Columns<FullRow>
+
+/** What a provider shows beside its fields. */
+const shown = providerSummary.pick({
+  component: true,
+  assigned_application_slug: true,
+  assigned_application_name: true,
+  assigned_backchannel_application_slug: true,
+  assigned_backchannel_application_name: true,
+  verbose_name: true,
+  verbose_name_plural: true,
+})
+
+function schemaOf(model: ProviderModel) {
+  checkColumns(model, columns)
+  return z
+    .object({
+      pk: z.int(),
+      ...fieldSchemas(model),
+      ...shown.shape,
+      meta_model_name: z.literal(model.name),
+      ...originSchemas,
+    })
+    .meta({ id: schemaName(`read_${model.provider.kind}_provider`), title: model.provider.verboseName })
+}
+
+/** Providers with all of their fields: those of all kinds, and those of each. */
+export function providerViews(kinds: Registry['kinds']) {
+  async function* read(tx: Tx, keys: readonly number[], { actor }: Reading) {
+    const found = await tx.provider.findMany({
+      where: { pk: { in: [...keys] } },
+      select: fullSelect,
+      relationLoadStrategy: 'join',
+    })
+    const rows = inOrder(keys, found, ({ pk }) => pk)
+    const makers = await readMakers(tx, rows, actor)
+    yield rows.map((row) => ({ ...toProvider(row, kinds), ...toOrigin(row, makers) }))
+  }
+  const ofKinds = [...kinds.values()].map((model) => ({
+    model,
+    view: { model: 'Provider', schema: schemaOf(model), read } satisfies View<'Provider'>,
+  }))
+  const schema = z.union(ofKinds.map(({ view }) => view.schema))
+  return { all: { model: 'Provider', schema, read } satisfies View<'Provider'>, ofKinds }
+}
+
+/** Of a kind whose file is gone, only what all kinds share is known: its settings may hold anything. */
+function toProvider(row: FullRow, kinds: Registry['kinds']): object {
+  const summary = toProviderSummary(row, kinds)
+  const model = kinds.get(row.kind)
+  if (model === undefined) return summary
+  const { pk, meta_model_name } = summary
+  return { pk, ...toFields(model, columns, row), ...shown.parse(summary), meta_model_name }
+}

@@ -90,7 +90,11 @@ export function toUser(
 /** Memberships whose groups are held at once, with all their attributes. */
 const maxMemberships = 4_000
 
-async function* read(tx: Tx, keys: readonly number[], { uidOf, related }: Reading): AsyncGenerator<User[]> {
+async function* read(
+  tx: Tx,
+  keys: readonly number[],
+  { uidOf, related }: Omit<Reading, 'actor'>,
+): AsyncGenerator<User[]> {
   const rows = await tx.user.findMany({
     where: { pk: { in: [...keys] } },
     select: userSelect,

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Db, Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import type { Actor } from '../permissions.ts'
 import type { UidOf } from './uid.ts'
 
 /** A model's fields that are columns. They come from `schema.prisma`: a renamed field does not compile. */
@@ -15,6 +16,8 @@ export type Reading = {
   readonly uidOf: UidOf
   /** Whether to read the related objects that a caller may leave out, such as `groups_obj`. */
   readonly related: boolean
+  /** The caller. */
+  readonly actor: Actor
 }
 
 /**
@@ -25,7 +28,7 @@ export type View<Model extends Prisma.ModelName = Prisma.ModelName> = {
   /** Whose rows they are. */
   readonly model: Model
   /** One result, as it is answered. */
-  readonly schema: z.ZodObject
+  readonly schema: z.ZodType
   /**
    * @param keys at least one, in the order in which their rows are answered
    * @returns the results in batches, each of which can be held in memory

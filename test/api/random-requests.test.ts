@@ -23,13 +23,14 @@ beforeAll(async () => {
   const examples = await Promise.all(kinds.map((kind) => example(kind)))
   const [group, role] = [await service.make.group(), await service.make.role(['view_user'])]
   const user = await service.make.user({ permissions: ['view_group'], groups: [group.pk] })
-  await service.admin.put(applyPath, examples[0])
+  for (const each of examples) await service.admin.put(applyPath, each)
   const [run] = await service.db.run.findMany()
   tokens = { admin: await service.make.token(1), other: user.token }
   known = new Map<string, unknown[]>([
     ...membersOf(examples),
     ...Object.entries({
       id: [run?.id],
+      '{name}': examples.map(({ provider }) => provider.name),
       group_uuid: [group.pk],
       groups_by_pk: [group.pk],
       identifier: [...identifiers, 'another'],

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../support/asker.ts'
-import { example, type Installation, installation, named } from '../support/installation.ts'
+import { example, type Installation, installation, kinds, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { type Description, type Operation, readDescription } from '../support/openapi.ts'
 
@@ -48,6 +48,18 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
     return { body: { name: randomUUID(), users: [member.pk], roles: [role.pk], attributes: { a: { b: [null, 1] } } } }
   },
   core_groups_partial_update: async () => ({ values: [(await service.make.group()).pk], body: { users: [plain.pk] } }),
+  ...Object.fromEntries(
+    kinds.map((kind) => [
+      `providers_${kind}_retrieve`,
+      async () => {
+        const body = await example(kind)
+        await service.admin.put(applyPath, body)
+        return { values: [String(body.provider.name)] }
+      },
+    ]),
+  ),
+  providers_all_retrieve: async () => ({ values: ['jenkins-directory'] }),
+  core_applications_retrieve: async () => ({ values: ['jenkins-directory'] }),
   core_tokens_create: async () => ({ body: { identifier: randomUUID() } }),
   core_tokens_destroy: async () => ({ values: [await newToken()] }),
   core_tokens_partial_update: async () => ({ values: [await newToken()], body: { description: 'changed' } }),

@@ -42,6 +42,11 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['tokens', 'GET', '/core/tokens/', 200, 8],
   ['a deleted token', 'DELETE', `/core/tokens/${identifier}/`, 204, 11],
   ['an apply', 'PUT', '/core/transactional/applications/', 200, 12, example],
+  ['applications', 'GET', '/core/applications/', 200, 4],
+  ['an application', 'GET', '/core/applications/grafana/', 200, 4],
+  ['providers', 'GET', '/providers/all/', 200, 4],
+  ['providers of a kind', 'GET', '/providers/oauth2/', 200, 4],
+  ['a provider', 'GET', '/providers/oauth2/grafana/', 200, 4],
 ])('%s: %s %s', async (_operation, method, path, status, most, body) => {
   const before = recorder.sent.length
   const answer = await stack.send(method, `/api/v3${typeof path === 'string' ? path : path()}`, await body?.())

@@ -109,7 +109,10 @@ test('an application has the fields, defaults and links of the table', () => {
     storage: { in: 'link', table: 'backchannel_providers', exclusive: true },
     reference: { many: true },
   })
-  expect(application.readOnly).toEqual(['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'])
+  expect(application.readOnly).toEqual([
+    ...['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'],
+    ...['owner', 'created_by', 'created_by_name'],
+  ])
 })
 
 testFields(flow, [

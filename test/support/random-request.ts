@@ -9,7 +9,8 @@ export type Tokens = { readonly admin: string; readonly other: string }
 
 export function randomRequests({ document }: Description, known: Known, tokens: Tokens) {
   const values = valuesOf(document.components.schemas, known)
-  const valueFor = ({ name, schema }: Parameter) => preferring(known.get(name), values(schema))
+  const valueFor = ({ name, schema, in: place }: Parameter) =>
+    preferring((place === 'path' ? known.get(`{${name}}`) : undefined) ?? known.get(name), values(schema))
 
   return (operation: Operation): fc.Arbitrary<InjectOptions> => {
     const places = operation.parameters.filter((each) => each.in === 'path')

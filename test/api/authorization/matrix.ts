@@ -24,7 +24,7 @@ export type Matrix = {
   readonly rows: readonly Row[]
 }
 
-const sheets = ['matrix.md', 'matrix-applies.md', 'matrix-dashboard.md']
+const sheets = ['matrix.md', 'matrix-applies.md', 'matrix-dashboard.md', 'matrix-objects.md']
 const facts = ['whose', 'member', 'value', 'needs']
 
 export async function readMatrix(): Promise<Matrix> {

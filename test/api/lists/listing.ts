@@ -26,7 +26,7 @@ export type Parameters = Readonly<Record<string, string | number | boolean | rea
 export type Listed = {
   readonly path: string
   readonly by: () => Asker
-  readonly view: z.ZodObject
+  readonly view: z.ZodType
   readonly key?: string
 }
 

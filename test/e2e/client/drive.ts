@@ -141,7 +141,61 @@ async function devicesAndConsents(slug: string): Promise<void> {
   )
 }
 
+const flow = '6f7e0000-0000-4000-8000-000000000102'
+
+/** What a new provider of each kind needs. */
+const needed = {
+  directory_sync_b: { client_id: 'id', client_secret: 'secret', tenant_id: 'tenant' },
+  ldap: { authorization_flow: flow },
+  oauth2: { authorization_flow: flow },
+  proxy: { authorization_flow: flow, external_host: 'https://a.example.com', internal_host: 'http://a.internal' },
+  rac: { authorization_flow: flow },
+  radius: { authorization_flow: flow },
+  saml: { authorization_flow: flow, acs_url: 'https://a.example.com/acs' },
+  scim: { url: 'https://a.example.com/scim', token: 'token' },
+  workspace_sync_a: { delegated_subject: 'a@example.com', credentials: {}, default_group_email_domain: 'example.com' },
+} as const
+
+const kindsOf = Object.keys(needed) as (keyof typeof needed)[]
+
+async function providers(slug: string): Promise<void> {
+  const entries = kindsOf.map((kind) => ({
+    model: `service_providers_${kind}.${kind}provider` as Schemas['Blueprint']['entries'][number]['model'],
+    identifiers: { name: `${kind}/${suffix}` },
+    attrs: { ...needed[kind] },
+  }))
+  const body = { version: 1 as const, metadata: { name: 'providers' }, entries }
+  const answer = await must(client.PUT('/api/v3/blueprints/', { body }))
+  hold('a provider of each kind is there', 'applied' in answer && answer.applied)
+
+  const app: Schemas['ReadApplication'] = await must(
+    client.GET('/api/v3/core/applications/{slug}/', { params: { path: { slug } } }),
+  )
+  const query = { slug }
+  const apps = await must(client.GET('/api/v3/core/applications/', { params: { query } }))
+  hold('the application is listed', apps.results[0]?.pk === app.pk && app.provider_obj?.name === slug)
+  const oauth2: Schemas['ReadOauth2Provider'] = await must(
+    client.GET('/api/v3/providers/oauth2/{name}/', { params: { path: { name: slug } } }),
+  )
+  hold('its secret is masked', oauth2.client_secret === '********' && oauth2.redirect_uris.length === 1)
+  const any = await must(client.GET('/api/v3/providers/all/{name}/', { params: { path: { name: slug } } }))
+  hold(
+    'it is the same among all kinds',
+    any.meta_model_name === 'service_providers_oauth2.oauth2provider' && any.client_id === oauth2.client_id,
+  )
+  const all = await must(client.GET('/api/v3/providers/all/', { params: { query: { search: suffix } } }))
+  hold('all are listed', all.pagination.count === entries.length + 1)
+  for (const kind of kindsOf) {
+    const name = `${kind}/${suffix}`
+    const listed = await must(client.GET(`/api/v3/providers/${kind}/`, { params: { query: { name } } }))
+    const one = await must(client.GET(`/api/v3/providers/${kind}/{name}/`, { params: { path: { name } } }))
+    hold(`${kind} is listed as it is read`, listed.results[0]?.pk === one.pk && one.name === name)
+  }
+}
+
 await groupsAndUsers()
 await tokens()
-await devicesAndConsents(await applications())
+const slug = await applications()
+await devicesAndConsents(slug)
+await providers(slug)
 process.stdout.write(`${JSON.stringify(calls)}\n`)

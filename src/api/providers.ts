@@ -1,0 +1,67 @@
+import type { Db } from '../db/client.ts'
+import type { Api } from '../http/api.ts'
+import * as filter from '../lists/filters.ts'
+import { providerName } from '../lists/find.ts'
+import { type ListSpec, list } from '../lists/list.ts'
+import { one } from '../lists/one.ts'
+import type { ProviderModel } from '../models/provider.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Permission } from '../permissions.ts'
+import { providerViews } from '../views/provider.ts'
+import { toSeeMakers } from '../views/stored.ts'
+
+const providers = {
+  alsoNeeds: toSeeMakers,
+  count: 'rows',
+  search: providerName,
+  defaultOrder: 'name',
+} as const
+
+const filters = {
+  name: filter.equals('name'),
+  owner: filter.equals('owner'),
+  created_by: filter.hasKey('createdBy'),
+} as const
+
+const permissionOf = ({ resource }: ProviderModel): Permission => `view_${resource}`
+
+/**
+ * GET /api/v3/providers/all/ and /api/v3/providers/all/{name}/, of all kinds that the caller may view, and the same of
+ * each kind: /api/v3/providers/oauth2/, /api/v3/providers/oauth2/{name}/.
+ */
+export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
+  const views = providerViews(kinds)
+  const [first = 'none', ...others] = kinds.keys()
+  const permissions = Object.fromEntries([...kinds].map(([kind, model]) => [kind, permissionOf(model)]))
+  const all: ListSpec<'Provider'> = {
+    ...providers,
+    path: '/providers/all/',
+    summary: 'List providers of all kinds',
+    description: 'Those of the kinds whose permission the caller holds.',
+    permission: Object.values(permissions),
+    visible: { field: 'kind', permissions, others: true },
+    view: views.all,
+    order: { name: 'name', kind: 'kind', pk: 'pk' },
+    filters: { ...filters, kind: filter.isOneOf('kind', 'text', [first, ...others]) },
+  }
+  list(app, db, all)
+  one(app, db, all, { by: 'name', summary: 'Read a provider of any kind', displayName: 'provider' })
+
+  for (const { model, view } of views.ofKinds) {
+    const { kind } = model.provider
+    const permission = permissionOf(model)
+    const ofKind: ListSpec<'Provider'> = {
+      ...providers,
+      path: `/providers/${kind}/`,
+      summary: `List providers of the kind ${kind}`,
+      permission,
+      visible: { field: 'kind', permissions: { [kind]: permission } },
+      view,
+      order: { name: 'name', pk: 'pk' },
+      filters,
+    }
+    list(app, db, ofKind)
+    const { displayName } = model
+    one(app, db, ofKind, { by: 'name', summary: `Read a provider of the kind ${kind}`, displayName })
+  }
+}

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
+import { masked } from '../document/mask.ts'
+import type { Model } from '../models/define.ts'
+import { type Actor, allows } from '../permissions.ts'
+import { columnsOf, type Row } from '../plan/statements.ts'
+import { toMaskedValues } from '../plan/storage.ts'
+
+/**
+ * An object in the shape in which a PUT takes it, made from the declaration of its model: a new field or provider kind
+ * is shown without code of its own. No secret is opened.
+ */
+
+const secret = z
+  .literal(masked)
+  .nullable()
+  .meta({ description: 'Masked; null when there is none. Leave it out when you send the object back.' })
+
+/** The name of a schema in the API's description: `ReadOauth2Provider` of `read_oauth2_provider`. */
+export const schemaName = (words: string): string =>
+  words
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+
+/** The fields of a model as they are answered. */
+export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>
+  Object.fromEntries([...fields.values()].map((field) => [field.name, field.secret ? secret : field.schema]))
+
+/** Prisma's fields of a row by the columns that they are in the database; `link:<field>` for one in a join table. */
+export type Columns<Stored> = Readonly<Record<string, keyof Stored & string>>
+
+/** @returns all fields of the model */
+export function toFields<Stored extends { readonly pk: Row['pk'] }>(
+  model: Model,
+  columns: Columns<Stored>,
+  row: Stored,
+): Readonly<Record<string, unknown>> {
+  const stored = Object.entries(columns).map(([column, field]) => [column, row[field]])
+  return toMaskedValues(model, { ...Object.fromEntries(stored), pk: row.pk })
+}
+
+/** Checks that a view reads all that the model stores. */
+export function checkColumns(model: Model, columns: Readonly<Record<string, string>>): void {
+  const implied = ['pk', ...Object.keys(model.discriminator), ...(model.uuid ? ['uuid'] : [])]
+  const missing = columnsOf(model).filter((column) => !Object.hasOwn(columns, column) && !implied.includes(column))
+  if (missing.length > 0)
+    throw new Error(`${model.name} is stored in ${missing.join(', ')}, which its view does not read: add it there`)
+}
+
+/** Who made an object, and under which label it is managed. */
+export const originSchemas = {
+  owner: z.string().nullable().meta({ description: 'The label under which it is managed.' }),
+  created_by: z.int().nullable().meta({ description: 'The key of the user who made it.' }),
+  created_by_name: z
+    .string()
+    .nullable()
+    .meta({ description: 'Null for a caller without `view_user`, and when the user is gone.' }),
+}
+
+export const originSelect = { owner: true, createdBy: true } as const
+
+type Origin = { readonly owner: string | null; readonly createdBy: number | null }
+
+/** For the API's description. */
+export const toSeeMakers = [{ permission: 'view_user', when: 'to get `created_by_name`, which else is null' }] as const
+
+/** The names of those who made these objects, by key; none for a caller who may not see users. */
+export async function readMakers(
+  tx: Tx,
+  rows: readonly Origin[],
+  actor: Actor,
+): Promise<ReadonlyMap<number | null, string>> {
+  const keys = [...new Set(rows.map(({ createdBy }) => createdBy).filter((pk) => pk !== null))]
+  if (keys.length === 0 || !allows(actor, 'view_user')) return new Map()
+  const users = await tx.user.findMany({ where: { pk: { in: keys } }, select: { pk: true, username: true } })
+  return new Map(users.map(({ pk, username }) => [pk, username]))
+}
+
+export const toOrigin = ({ owner, createdBy }: Origin, makers: ReadonlyMap<number | null, string>) => ({
+  owner,
+  created_by: createdBy,
+  created_by_name: makers.get(createdBy) ?? null,
+})

@@ -1,0 +1,74 @@
+import { beforeAll, describe, test } from 'vitest'
+import { z } from 'zod'
+import { type Answer, applyPath } from '../../support/asker.ts'
+import { example, type Installation, installation, kinds } from '../../support/installation.ts'
+import { type Row, rowsOf } from './matrix.ts'
+import { type Stage, stage } from './trial.ts'
+
+/** Applications, providers and what they refer to, by GET and by HEAD, which gets the same answer without a body. */
+
+let there: Installation
+let on: Stage
+/** The name of a provider, by its kind. */
+const names = new Map<string, string>()
+beforeAll(async () => {
+  there = await installation()
+  on = stage(there)
+  for (const kind of kinds) {
+    const body = await example(kind)
+    names.set(kind, String(body.provider.name))
+    await there.admin.put(applyPath, body)
+  }
+})
+
+const lists = ['core/applications/', 'providers/'].map((path) => `GET /api/v3/${path}`)
+const pathOf = ({ operation }: Row) => operation.replace(/^GET /, '')
+
+/** Names that are there, by the path of their list. */
+const known: Readonly<Record<string, string>> = { 'core/applications': 'grafana' }
+
+function nameOf({ whose, operation }: Row): string {
+  const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/$/.exec(operation) ?? []
+  const kind = list.replace('providers/', '')
+  const another = kinds.find((each) => each !== kind) ?? ''
+  switch (whose) {
+    case 'there':
+      return known[list] ?? names.get(kind) ?? ''
+    case 'of another kind':
+      return names.get(another) ?? ''
+    default:
+      return names.get(whose) ?? 'not-there'
+  }
+}
+
+const page = z.object({ results: z.array(z.object({ meta_model_name: z.string() })) })
+
+/** Which kinds of provider a list shows. */
+function shows({ json }: Answer): string {
+  const found = new Set(page.parse(json).results.map(({ meta_model_name }) => meta_model_name))
+  const hasLdap = found.has('service_providers_ldap.ldapprovider')
+  if (found.size === 1 && hasLdap) return 'ldap'
+  if (found.size === kinds.length - 1 && !hasLdap) return 'others'
+  return found.size === kinds.length ? 'all' : [...found].join()
+}
+
+describe.each(['GET', 'HEAD'])('%s', async (method) => {
+  test.each(await rowsOf(...lists))('%s', (_, row) => {
+    const path = (name: string) => pathOf(row).replace(/:\w+/, name)
+    const says = Object.values(row.cells).some((cell) => cell.includes('200 '))
+    return on.try(method === 'HEAD' ? without(row) : row, async () => ({
+      method,
+      url: path(nameOf(row)),
+      missing: path('nothing-at-all'),
+      ...(says && { shows }),
+    }))
+  })
+})
+
+/** HEAD has no body that could show objects. */
+const without = (row: Row): Row => ({
+  ...row,
+  cells: Object.fromEntries(
+    Object.entries(row.cells).map(([column, cell]) => [column, cell.replace(/(?<=\d) \w+/, '')]),
+  ),
+})
