@@ -5,12 +5,16 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Redis } from 'ioredis'
 import { applicationRoutes } from './api/applications.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
+import { certificateKeyPairRoutes } from './api/certificate-key-pairs.ts'
 import { consentRoutes } from './api/consents.ts'
+import { flowRoutes } from './api/flows.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
 import { meRoutes } from './api/me.ts'
 import { metricsRoutes } from './api/metrics.ts'
+import { propertyMappingRoutes } from './api/property-mappings.ts'
 import { providerRoutes } from './api/providers.ts'
+import { roleRoutes } from './api/roles.ts'
 import { runRoutes } from './api/runs.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
@@ -38,9 +42,6 @@ import type { ApplyQueue } from './queue/backend.ts'
 import type { Submitter } from './runs/submit.ts'
 import './messages.ts'
 
-/** Of a name of 255 characters in a path: each may take nine, as `%E6%BC%A2`. */
-const maxPathName = 255 * 9
-
 /** What the API is built from. Tests pass their own. */
 export type Deps = {
   readonly submitter: Submitter
@@ -61,7 +62,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     frameworkErrors: answerUnroutable,
     clientErrorHandler: answerMalformed(log),
     genReqId: ({ headers }) => validRequestId(headers['x-request-id']) ?? randomUUID(),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: maxPathName },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
     // Closes the connection of a client that sends slowly, or nothing.
     requestTimeout: 25_000,
     // Closes an idle connection. While an apply waits, its connection is idle too.
@@ -110,6 +111,10 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
       totpRoutes(api, db)
       applicationRoutes(api, db, engine.registry)
       providerRoutes(api, db, engine.registry)
+      flowRoutes(api, db, engine.registry)
+      propertyMappingRoutes(api, db, engine.registry)
+      certificateKeyPairRoutes(api, db, engine.registry)
+      roleRoutes(api, db, engine.registry)
     },
     { prefix: apiPrefix },
   )

@@ -6,7 +6,8 @@ import type { Api } from '../http/api.ts'
 import { isObject } from '../json-object.ts'
 import * as filter from '../lists/filters.ts'
 import { tokenText } from '../lists/find.ts'
-import { list } from '../lists/list.ts'
+import { type ListSpec, list } from '../lists/list.ts'
+import { one } from '../lists/one.ts'
 import { writable } from '../openapi/writable.ts'
 import type { Actor } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
@@ -14,7 +15,7 @@ import { tokenIntents } from '../token-secret.ts'
 import { readToken, type Token, token, tokenView } from '../views/token.ts'
 import { readUidOf } from '../views/uid.ts'
 
-/** GET and POST /api/v3/core/tokens/, PATCH and DELETE /api/v3/core/tokens/{identifier}/, GET .../view_key/ */
+/** GET and POST /api/v3/core/tokens/, GET, PATCH and DELETE /api/v3/core/tokens/{identifier}/, GET .../view_key/ */
 
 const model = 'service_core.token'
 
@@ -53,7 +54,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     return write(db, engine, actor, { model, ...request }, (tx, pk) => readToken(tx, String(pk), uidOf))
   }
 
-  list(app, db, {
+  const tokens: ListSpec<'Token'> = {
     path: '/core/tokens/',
     summary: 'List tokens',
     permission: 'authenticated',
@@ -79,7 +80,9 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       expires_after: filter.isSince('expires'),
       expires_before: filter.isBefore('expires'),
     },
-  })
+  }
+  list(app, db, tokens)
+  one(app, db, tokens, { by: 'identifier', summary: 'Read a token', displayName: 'token' })
 
   app.post(
     '/core/tokens/',

@@ -29,6 +29,10 @@ const tables = {
   Token: { name: 'tokens', unique: ['pk', 'identifier'] },
   Application: { name: 'applications', unique: ['pk', 'slug'], columns: { group: 'group_name' } },
   Provider: { name: 'providers', unique: ['pk', 'uuid', 'name'] },
+  Flow: { name: 'flows', unique: ['pk', 'slug'] },
+  PropertyMapping: { name: 'property_mappings', unique: ['pk'] },
+  CertificateKeyPair: { name: 'certificate_key_pairs', unique: ['pk', 'name'] },
+  Role: { name: 'roles', unique: ['pk', 'name'] },
 } satisfies { [Model in Prisma.ModelName]?: Table<Model> }
 
 export type ListedModel = keyof typeof tables
@@ -61,6 +65,14 @@ export const applicationText: Search = {
   sql: `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name) LIKE {pattern}`,
 }
 export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}' }
+export const flowText: Search = {
+  sql: `lower(flows.name || ' ' || flows.slug || ' ' || flows.title) LIKE {pattern}`,
+}
+export const mappingText: Search = {
+  sql: `lower(property_mappings.name || ' ' || coalesce(property_mappings.managed, '')) LIKE {pattern}`,
+}
+export const keyPairName: Search = { sql: 'lower(certificate_key_pairs.name) LIKE {pattern}' }
+export const roleName: Search = { sql: 'lower(roles.name) LIKE {pattern}' }
 export const runTitle: Search = { sql: 'lower(runs.title) LIKE {pattern}' }
 
 /**

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineModel } from './define.ts'
 import { line, name, oneOf, slug } from './fields.ts'
 
-const designations = [
+export const designations = [
   'authentication',
   'authorization',
   'enrollment',

@@ -63,7 +63,11 @@ const tags = [
   { name: 'authenticators', description: 'Devices that prove who a user is.' },
   { name: 'blueprints', description: 'Submissions and their results.' },
   { name: 'core', description: 'Applications, groups, tokens, users and their consents.' },
+  { name: 'crypto', description: 'Key pairs with certificates.' },
+  { name: 'flows', description: 'Flows that providers refer to.' },
+  { name: 'propertymappings', description: 'Property mappings that providers refer to.' },
   { name: 'providers', description: 'Providers of all kinds. Names are unique over all kinds.' },
+  { name: 'rbac', description: 'Roles: permissions with a name.' },
 ]
 
 const parameters = {

@@ -1,10 +1,13 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
 import { masked } from '../document/mask.ts'
 import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { columnsOf, type Row } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
+import { inOrder, type View } from './view.ts'
 
 /**
  * An object in the shape in which a PUT takes it, made from the declaration of its model: a new field or provider kind
@@ -82,3 +85,31 @@ export const toOrigin = ({ owner, createdBy }: Origin, makers: ReadonlyMap<numbe
   created_by: createdBy,
   created_by_name: makers.get(createdBy) ?? null,
 })
+
+/** How a resource is read that shows the fields of its model, and no more. */
+type Declared<M extends Prisma.ModelName, Stored> = {
+  /** Of the declaration: `service_flows.flow`. */
+  readonly name: string
+  readonly model: M
+  readonly columns: Columns<NoInfer<Stored>>
+  find(tx: Tx, keys: string[]): Promise<Stored[]>
+}
+
+/** The view of a model with UUID keys. */
+export function storedView<M extends Prisma.ModelName, Stored extends { readonly pk: string }>(
+  registry: Registry,
+  { name, model: prismaModel, columns, find }: Declared<M, Stored>,
+) {
+  const model = registry.byName(name)
+  if (model === undefined) throw new Error(`there is no model ${name}`)
+  checkColumns(model, columns)
+  const schema = z.object({ pk: z.guid(), ...fieldSchemas(model) }).meta({ id: schemaName(`read_${model.resource}`) })
+  return {
+    model: prismaModel,
+    schema,
+    async *read(tx: Tx, keys: readonly string[]) {
+      const rows = inOrder(keys, await find(tx, [...keys]), ({ pk }) => pk)
+      yield rows.map((row) => ({ pk: row.pk, ...toFields(model, columns, row) }))
+    },
+  } satisfies View<M>
+}

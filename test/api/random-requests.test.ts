@@ -30,7 +30,8 @@ beforeAll(async () => {
     ...membersOf(examples),
     ...Object.entries({
       id: [run?.id],
-      '{name}': examples.map(({ provider }) => provider.name),
+      '{name}': [...examples.map(({ provider }) => provider.name), ...shipped],
+      '{slug}': [...examples.map(({ app }) => app.slug), 'default-authentication'],
       group_uuid: [group.pk],
       groups_by_pk: [group.pk],
       identifier: [...identifiers, 'another'],
@@ -50,6 +51,9 @@ beforeAll(async () => {
     }),
   ])
 })
+
+/** A property mapping, a key pair and a role that every installation has. */
+const shipped = ['SCIM user', 'Gatewright self-signed', 'Application deployer']
 
 /** The values of the shipped submissions by name. */
 function membersOf(examples: readonly Body[]): Map<string, unknown[]> {

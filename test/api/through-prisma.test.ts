@@ -40,6 +40,7 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['a new token', 'POST', '/core/tokens/', 201, 12, () => ({ identifier })],
   ['a changed token', 'PATCH', `/core/tokens/${identifier}/`, 200, 13, () => ({ description: 'later' })],
   ['tokens', 'GET', '/core/tokens/', 200, 8],
+  ['a token', 'GET', `/core/tokens/${identifier}/`, 200, 6],
   ['a deleted token', 'DELETE', `/core/tokens/${identifier}/`, 204, 11],
   ['an apply', 'PUT', '/core/transactional/applications/', 200, 12, example],
   ['applications', 'GET', '/core/applications/', 200, 4],
@@ -47,6 +48,14 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['providers', 'GET', '/providers/all/', 200, 4],
   ['providers of a kind', 'GET', '/providers/oauth2/', 200, 4],
   ['a provider', 'GET', '/providers/oauth2/grafana/', 200, 4],
+  ['flows', 'GET', '/flows/instances/', 200, 3],
+  ['a flow', 'GET', '/flows/instances/default-authentication/', 200, 3],
+  ['property mappings', 'GET', '/propertymappings/all/', 200, 3],
+  ['a property mapping', 'GET', '/propertymappings/all/SCIM%20user/', 200, 3],
+  ['key pairs', 'GET', '/crypto/certificatekeypairs/', 200, 3],
+  ['a key pair', 'GET', '/crypto/certificatekeypairs/Gatewright%20self-signed/', 200, 3],
+  ['roles', 'GET', '/rbac/roles/', 200, 3],
+  ['a role', 'GET', '/rbac/roles/Application%20deployer/', 200, 3],
 ])('%s: %s %s', async (_operation, method, path, status, most, body) => {
   const before = recorder.sent.length
   const answer = await stack.send(method, `/api/v3${typeof path === 'string' ? path : path()}`, await body?.())

@@ -21,11 +21,19 @@ beforeAll(async () => {
   }
 })
 
-const lists = ['core/applications/', 'providers/'].map((path) => `GET /api/v3/${path}`)
+const lists = ['core/applications/', 'providers/', 'flows/', 'propertymappings/', 'crypto/', 'rbac/'].map(
+  (path) => `GET /api/v3/${path}`,
+)
 const pathOf = ({ operation }: Row) => operation.replace(/^GET /, '')
 
 /** Names that are there, by the path of their list. */
-const known: Readonly<Record<string, string>> = { 'core/applications': 'grafana' }
+const known: Readonly<Record<string, string>> = {
+  'core/applications': 'grafana',
+  'flows/instances': 'default-authentication',
+  'propertymappings/all': 'OpenID%20scope%20openid',
+  'crypto/certificatekeypairs': 'Gatewright%20self-signed',
+  'rbac/roles': 'Application%20deployer',
+}
 
 function nameOf({ whose, operation }: Row): string {
   const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/$/.exec(operation) ?? []

@@ -109,6 +109,16 @@ export const removed =
     return { method: 'DELETE', url: row.whose === 'not there' ? missing : url(identifier), missing }
   }
 
+export const read =
+  ({ make }: Installation, crowd: Owners): Prepare =>
+  async (row, { self }) => {
+    const identifier = named()
+    await make.token(ownerOf(row, self, crowd).pk, { identifier })
+    const url = (name: string) => `${path}${name}/`
+    const asked = url(row.whose === 'not there' ? randomUUID() : identifier)
+    return { method: 'GET', url: asked, missing: url(randomUUID()) }
+  }
+
 export const viewed =
   ({ admin }: Installation, crowd: Owners): Prepare =>
   async (row, { self }) => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, test } from 'vitest'
 import { type Installation, installation } from '../../support/installation.ts'
 import { rowsOf } from './matrix.ts'
-import { changed, created, type Owners, owners, removed, viewed } from './token-cases.ts'
+import { changed, created, type Owners, owners, read, removed, viewed } from './token-cases.ts'
 import { type Stage, stage } from './trial.ts'
 
 let there: Installation
@@ -25,6 +25,15 @@ describe('who may delete tokens', async () => {
   test.each(await rowsOf('DELETE /api/v3/core/tokens/'))('%s', (_, row) => on.try(row, removed(there, crowd)))
 })
 
+describe('who may read a token', async () => {
+  const rows = await rowsOf('GET /api/v3/core/tokens/:identifier/')
+  test.each(rows.filter(([, { operation }]) => !operation.includes('view_key')))('%s', (_, row) =>
+    on.try(row, read(there, crowd)),
+  )
+})
+
 describe('who may view a key', async () => {
-  test.each(await rowsOf('GET /api/v3/core/tokens/:identifier/'))('%s', (_, row) => on.try(row, viewed(there, crowd)))
+  test.each(await rowsOf('GET /api/v3/core/tokens/:identifier/view_key/'))('%s', (_, row) =>
+    on.try(row, viewed(there, crowd)),
+  )
 })

@@ -77,6 +77,8 @@ async function tokens(): Promise<void> {
   const query = { identifier }
   const listed = await must(client.GET('/api/v3/core/tokens/', { params: { query } }))
   hold('it is listed', listed.results[0]?.pk === made.pk && listed.pagination.count === 1)
+  const read = await must(client.GET('/api/v3/core/tokens/{identifier}/', { params }))
+  hold('it is read as it is listed', read.pk === made.pk && read.description === 'second')
   const { response } = await client.DELETE('/api/v3/core/tokens/{identifier}/', { params })
   hold('it is deleted', response.status === 204)
   const gone = await must(client.GET('/api/v3/core/tokens/', { params: { query } }))
@@ -141,6 +143,34 @@ async function devicesAndConsents(slug: string): Promise<void> {
   )
 }
 
+async function shipped(): Promise<void> {
+  const flows = await must(client.GET('/api/v3/flows/instances/', { params: { query: { designation: ['recovery'] } } }))
+  const path = { slug: flows.results[0]?.slug ?? '' }
+  const read: Schemas['ReadFlow'] = await must(client.GET('/api/v3/flows/instances/{slug}/', { params: { path } }))
+  hold('a flow is listed as it is read', read.pk === flows.results[0]?.pk && read.designation === 'recovery')
+
+  const query = { managed: 'gatewright/oauth2/scope-openid' }
+  const mappings = await must(client.GET('/api/v3/propertymappings/all/', { params: { query } }))
+  const [first]: Schemas['ReadPropertymapping'][] = mappings.results
+  const { name, kind } = first ?? { name: '', kind: '' }
+  const mapping = await must(
+    client.GET('/api/v3/propertymappings/all/{name}/', { params: { path: { name }, query: { kind } } }),
+  )
+  hold('a mapping is found by name and kind', mapping.managed === query.managed)
+
+  const { results: keyPairs } = await must(client.GET('/api/v3/crypto/certificatekeypairs/'))
+  const keyPair: Schemas['ReadCertificatekeypair'] = await must(
+    client.GET('/api/v3/crypto/certificatekeypairs/{name}/', { params: { path: { name: keyPairs[0]?.name ?? '' } } }),
+  )
+  hold('a private key is masked', keyPair.key_data === '********' && keyPair.certificate_data.includes('CERTIFICATE'))
+
+  const { results: roles } = await must(client.GET('/api/v3/rbac/roles/'))
+  const role: Schemas['ReadRole'] = await must(
+    client.GET('/api/v3/rbac/roles/{name}/', { params: { path: { name: roles[0]?.name ?? '' } } }),
+  )
+  hold('a role has permissions', role.permissions.length > 0)
+}
+
 const flow = '6f7e0000-0000-4000-8000-000000000102'
 
 /** What a new provider of each kind needs. */
@@ -196,6 +226,7 @@ async function providers(slug: string): Promise<void> {
 await groupsAndUsers()
 await tokens()
 const slug = await applications()
+await shipped()
 await devicesAndConsents(slug)
 await providers(slug)
 process.stdout.write(`${JSON.stringify(calls)}\n`)

@@ -1,0 +1,29 @@
+import type { Db } from '../db/client.ts'
+import type { Api } from '../http/api.ts'
+import * as filter from '../lists/filters.ts'
+import { keyPairName } from '../lists/find.ts'
+import { type ListSpec, list } from '../lists/list.ts'
+import { one } from '../lists/one.ts'
+import type { Registry } from '../models/registry.ts'
+import { certificateKeyPairView } from '../views/certificate-key-pair.ts'
+
+/** GET /api/v3/crypto/certificatekeypairs/, GET /api/v3/crypto/certificatekeypairs/{name}/ */
+export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): void {
+  const keyPairs: ListSpec<'CertificateKeyPair'> = {
+    path: '/crypto/certificatekeypairs/',
+    summary: 'List certificate key pairs',
+    permission: 'view_certificatekeypair',
+    view: certificateKeyPairView(registry),
+    count: 'rows',
+    search: keyPairName,
+    order: { name: 'name', pk: 'pk' },
+    defaultOrder: 'name',
+    filters: { name: filter.equals('name') },
+  }
+  list(app, db, keyPairs)
+  one(app, db, keyPairs, {
+    by: 'name',
+    summary: 'Read a certificate key pair',
+    displayName: 'certificate key pair',
+  })
+}

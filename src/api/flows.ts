@@ -1,0 +1,30 @@
+import type { Db } from '../db/client.ts'
+import type { Api } from '../http/api.ts'
+import * as filter from '../lists/filters.ts'
+import { flowText } from '../lists/find.ts'
+import { type ListSpec, list } from '../lists/list.ts'
+import { one } from '../lists/one.ts'
+import { designations } from '../models/flow.ts'
+import type { Registry } from '../models/registry.ts'
+import { flowView } from '../views/flow.ts'
+
+/** GET /api/v3/flows/instances/, GET /api/v3/flows/instances/{slug}/ */
+export function flowRoutes(app: Api, db: Db, registry: Registry): void {
+  const flows: ListSpec<'Flow'> = {
+    path: '/flows/instances/',
+    summary: 'List flows',
+    permission: 'view_flow',
+    view: flowView(registry),
+    count: 'rows',
+    search: flowText,
+    order: { slug: 'slug', name: 'name', pk: 'pk' },
+    defaultOrder: 'slug',
+    filters: {
+      name: filter.equals('name'),
+      slug: filter.equals('slug'),
+      designation: filter.isOneOf('designation', 'flow_designation', designations),
+    },
+  }
+  list(app, db, flows)
+  one(app, db, flows, { by: 'slug', summary: 'Read a flow', displayName: 'flow' })
+}

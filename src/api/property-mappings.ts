@@ -1,0 +1,37 @@
+import type { Db } from '../db/client.ts'
+import type { Api } from '../http/api.ts'
+import * as filter from '../lists/filters.ts'
+import { mappingText } from '../lists/find.ts'
+import { type ListSpec, list } from '../lists/list.ts'
+import { one } from '../lists/one.ts'
+import type { Registry } from '../models/registry.ts'
+import { propertyMappingView } from '../views/property-mapping.ts'
+
+/**
+ * GET /api/v3/propertymappings/all/, GET /api/v3/propertymappings/all/{name}/: a name that several kinds have takes
+ * `kind`, as the documents that find a mapping by name and kind do.
+ */
+export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): void {
+  const mappings: ListSpec<'PropertyMapping'> = {
+    path: '/propertymappings/all/',
+    summary: 'List property mappings of all kinds',
+    permission: 'view_propertymapping',
+    view: propertyMappingView(registry),
+    count: 'rows',
+    search: mappingText,
+    order: { name: 'name', kind: 'kind', pk: 'pk' },
+    defaultOrder: 'name',
+    filters: {
+      name: filter.equals('name'),
+      kind: filter.equals('kind'),
+      managed: filter.equals('managed'),
+    },
+  }
+  list(app, db, mappings)
+  one(app, db, mappings, {
+    by: 'name',
+    summary: 'Read a property mapping',
+    displayName: 'property mapping',
+    apartBy: 'kind',
+  })
+}

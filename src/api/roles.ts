@@ -1,0 +1,25 @@
+import type { Db } from '../db/client.ts'
+import type { Api } from '../http/api.ts'
+import * as filter from '../lists/filters.ts'
+import { roleName } from '../lists/find.ts'
+import { type ListSpec, list } from '../lists/list.ts'
+import { one } from '../lists/one.ts'
+import type { Registry } from '../models/registry.ts'
+import { roleView } from '../views/role.ts'
+
+/** GET /api/v3/rbac/roles/, GET /api/v3/rbac/roles/{name}/ */
+export function roleRoutes(app: Api, db: Db, registry: Registry): void {
+  const roles: ListSpec<'Role'> = {
+    path: '/rbac/roles/',
+    summary: 'List roles',
+    permission: 'view_role',
+    view: roleView(registry),
+    count: 'rows',
+    search: roleName,
+    order: { name: 'name', pk: 'pk' },
+    defaultOrder: 'name',
+    filters: { name: filter.equals('name') },
+  }
+  list(app, db, roles)
+  one(app, db, roles, { by: 'name', summary: 'Read a role', displayName: 'role' })
+}
