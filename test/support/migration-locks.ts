@@ -48,10 +48,11 @@ const repeatable: readonly RegExp[] = [
   /^DO\s+\$\$(?=[\s\S]*\bLOOP\b)(?=[\s\S]*\bLIMIT\s+\d+\b)(?=[\s\S]*\bCOMMIT\b)[\s\S]*END\s+\$\$;?$/i,
 ]
 
-/** Without comments and without what stands in texts. */
+/** Without comments, and without what stands in texts and in functions, which a migration only makes. */
 const statements = (script: string) =>
   script
     .replaceAll(/--[^\n]*/g, '')
+    .replaceAll(/\bAS\s+\$\$[\s\S]*?\$\$/gi, "AS ''")
     .replaceAll(/'(?:''|[^'])*'/g, "''")
     .trim()
 
