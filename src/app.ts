@@ -10,6 +10,7 @@ import { consentRoutes } from './api/consents.ts'
 import { flowRoutes } from './api/flows.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
+import { homeRoutes } from './api/home.ts'
 import { meRoutes } from './api/me.ts'
 import { metricsRoutes } from './api/metrics.ts'
 import { propertyMappingRoutes } from './api/property-mappings.ts'
@@ -118,6 +119,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     },
     { prefix: apiPrefix },
   )
+  homeRoutes(app)
   healthRoutes(app, db, queue, engine.keyring)
   metricsRoutes(app, db, queue, metrics)
   docsRoutes(app, describe)

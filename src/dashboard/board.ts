@@ -10,11 +10,12 @@ import type {
   UIConfig,
 } from '@bull-board/api/typings/app'
 import type { Queue } from 'bullmq'
+import { hashSource } from '../http/page.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { runJob } from '../queue/define.ts'
 import { describePause, type Pause } from '../queue/pause.ts'
 import { basePath, iconPath, logoutPath, managePath, runPagePath, sentence } from './pages.ts'
-import { hashSource, pagePolicy } from './policy.ts'
+import { pagePolicy } from './policy.ts'
 
 const dist = new URL('dist/', import.meta.resolve('@bull-board/ui/package.json'))
 

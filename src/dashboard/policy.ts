@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { policy, self } from '../http/headers.ts'
 
 export type PagePolicy = ReturnType<typeof policy>
@@ -19,6 +18,3 @@ export const pagePolicy = (...styles: string[]): PagePolicy =>
     'base-uri': self,
     'form-action': self,
   })
-
-/** Allows the one inline style that has this text. */
-export const hashSource = (style: string): string => `'sha256-${createHash('sha256').update(style).digest('base64')}'`

@@ -4,6 +4,8 @@ import { statementProblem } from '../db/errors.ts'
 import { catalogue, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
 import { fieldsOf, noteFailure } from './access-log.ts'
 import { bodyLimits } from './body.ts'
+import { asksForPage, notFoundPage } from './not-found.ts'
+import { plainPolicy } from './page.ts'
 
 /** The one place that turns an error into an answer. */
 export function answerProblems(app: FastifyInstance): void {
@@ -11,10 +13,20 @@ export function answerProblems(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => send(toProblem(error, request), request, reply))
   app.setNotFoundHandler((request, reply) => {
     const methods = allowed(request.url)
-    if (methods.length === 0) return send(new Problem('not_found', 'There is nothing here.'), request, reply)
+    if (methods.length === 0) return nothingHere(request, reply)
     reply.header('Allow', methods.join(', '))
     return send(new Problem('method_not_allowed', `This path takes ${methods.join(', ')}.`), request, reply)
   })
+}
+
+/** The answer depends on `Accept`: a cache must not give a program the page. */
+function nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const problem = new Problem('not_found', 'There is nothing here.')
+  reply.header('Vary', 'Accept')
+  if (!asksForPage(request)) return send(problem, request, reply)
+  noteFailure(request, problem, 404)
+  reply.helmet(plainPolicy)
+  return reply.code(404).type('text/html; charset=utf-8').send(notFoundPage)
 }
 
 /** For a malformed URL, which reaches no route and no hook. */

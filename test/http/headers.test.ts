@@ -19,6 +19,8 @@ test.each([
   ['DELETE', applyPath, 405],
   ['GET', '/nothing/', 404],
   ['GET', '/api/v3/schema/', 200],
+  ['GET', '/', 200],
+  ['GET', '/favicon.ico', 200],
   ['GET', '/docs/', 200],
   ['GET', '/docs/icon.svg', 200],
   ['GET', '/-/health/live/', 200],

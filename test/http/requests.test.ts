@@ -72,7 +72,7 @@ describe('a path', () => {
   })
 
   test.each([
-    '/',
+    '/nothing/',
     '/api/',
     '/api/v3/',
     '/api/v4/core/transactional/applications/',

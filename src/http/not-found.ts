@@ -1,0 +1,38 @@
+import type { FastifyRequest } from 'fastify'
+import { docsPath, faviconPath, homePath } from '../paths.ts'
+import { htmlPage } from './page.ts'
+
+/** What a person gets who opens an address that does not exist. Programs get JSON, and below `/api/` all do. */
+
+export const notFoundPage = htmlPage({
+  title: 'Not found - Gatewright',
+  heading: 'There is nothing here',
+  subtitle: '404 Not Found',
+  content: `<p>Check the address, or start from one of these.</p>
+<a class="button" href="${homePath}">Start page</a>
+<a class="button" href="${docsPath}">Documentation of the API</a>`,
+  width: 'narrow',
+  icon: faviconPath,
+})
+
+export const asksForPage = (request: FastifyRequest): boolean =>
+  ['GET', 'HEAD'].includes(request.method) && !/^\/api(\/|\?|$)/i.test(request.url) && prefersHtml(request)
+
+/**
+ * Whether a browser asks: it names `text/html`, curl sends any type (RFC 9110, section 12.5.1). JSON that is named
+ * with at least the same weight comes first.
+ */
+export function prefersHtml({ headers: { accept = '' } }: Pick<FastifyRequest, 'headers'>): boolean {
+  const html = weightOf('text/html', accept)
+  return html > 0 && html > weightOf('application/json', accept)
+}
+
+function weightOf(type: string, accept: string): number {
+  for (const range of accept.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = range.split(';').map((part) => part.trim())
+    if (name !== type) continue
+    const weight = parameters.find((each) => each.startsWith('q='))?.slice(2)
+    return weight === undefined ? 1 : Number(weight) || 0
+  }
+  return 0
+}
