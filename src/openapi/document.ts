@@ -4,11 +4,11 @@ import { nameSchemas } from './names.ts'
 import { type Operation, type Route, toOperation } from './operation.ts'
 import { nameOf, problemResponse } from './problems.ts'
 
-/** The description of these routes, sorted by path. @param prefix the path that they have in common */
+/** The description of these routes: what applies a document first, then sorted by path. @param prefix the path that they have in common */
 export function toDocument(routes: readonly Route[], prefix: string): JsonObject {
   nameSchemas()
   const components = new Map<string, unknown>()
-  const operations = routes.map((route) => toOperation(route, prefix, components)).sort(byPath)
+  const operations = routes.map((route) => toOperation(route, prefix, components)).sort(inOrder)
   const paths: Record<string, Record<string, unknown>> = {}
   for (const { path, method, operation } of operations) paths[path] = { ...paths[path], [method]: operation }
   const statuses = [...new Set(operations.flatMap((each) => each.statuses))].sort()
@@ -39,7 +39,8 @@ export function toDocument(routes: readonly Route[], prefix: string): JsonObject
 
 const methods = ['get', 'post', 'put', 'patch', 'delete']
 
-function byPath(one: Operation, other: Operation): number {
+function inOrder(one: Operation, other: Operation): number {
+  if (one.applies !== other.applies) return one.applies ? -1 : 1
   if (one.path !== other.path) return one.path < other.path ? -1 : 1
   return methods.indexOf(one.method) - methods.indexOf(other.method)
 }
@@ -59,10 +60,11 @@ and consents around it.
 - \`x-permission\` lists what an operation needs: at least one of these permissions, or \`authenticated\`, or \`superuser\`.
   \`x-also-needs\` lists what some of its requests need as well.`
 
+/** In the order in which the page shows them. */
 const tags = [
-  { name: 'authenticators', description: 'Devices that prove who a user is.' },
-  { name: 'blueprints', description: 'Submissions and their results.' },
   { name: 'core', description: 'Applications, groups, tokens, users and their consents.' },
+  { name: 'blueprints', description: 'Submissions and their results.' },
+  { name: 'authenticators', description: 'Devices that prove who a user is.' },
   { name: 'crypto', description: 'Key pairs with certificates.' },
   { name: 'flows', description: 'Flows that providers refer to.' },
   { name: 'propertymappings', description: 'Property mappings that providers refer to.' },

@@ -16,6 +16,8 @@ export type Operation = {
   readonly path: string
   readonly method: string
   readonly statuses: readonly number[]
+  /** Whether it submits a document to be applied. */
+  readonly applies: boolean
   readonly operation: JsonObject
 }
 
@@ -60,6 +62,7 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
     path: options.url.replace(/:(\w+)/g, '{$1}'),
     method: method.toLowerCase(),
     statuses,
+    applies: config.takes === 'run',
     operation: {
       operationId: [...names.filter((name) => !name.startsWith(':')), isPaged ? 'list' : verbs[method]]
         .join('_')
@@ -86,16 +89,19 @@ function parametersIn(location: 'path' | 'query' | 'header', schema: unknown, co
   if (!(schema instanceof z.core.$ZodType)) return []
   const { properties, required } = toJsonSchema(schema, 'input', components)
   if (!isObject(properties)) return []
-  const parameters = Object.entries(properties).map(([name, found]) => {
+  const parameters = Object.entries(properties).flatMap(([name, found]) => {
     const { description, ...value } = isObject(found) ? found : {}
+    // Of no type: it is declared only to be refused.
+    if (Object.keys(value).length === 0) return []
     const isRequired = location === 'path' || (Array.isArray(required) && required.includes(name))
-    return {
+    const parameter = {
       name,
       in: location,
       ...(isRequired && { required: true }),
       ...(description !== undefined && { description }),
       schema: value,
     }
+    return [parameter]
   })
   return parameters.sort((one, other) => (one.name < other.name ? -1 : 1))
 }

@@ -38,6 +38,7 @@ describe.runIf(needs('chromium'))('the API described for people, in Chromium', (
     const { page, wrong } = await open()
     expect(await page.title()).toBe('Gatewright API')
     expect(await page.locator('.opblock').count()).toBe(api.operations.length)
+    expect(await page.locator('.opblock').first().getAttribute('id')).toMatch(/core_transactional_applications_update$/)
     for (const { operationId, path } of api.operations) {
       const text = await operationIn(page, operationId).locator('.opblock-summary-path').innerText()
       expect(text.replace(/\u200b/g, '')).toBe(path)
