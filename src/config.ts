@@ -145,6 +145,13 @@ export function readClientConfig(env: Environment = process.env): ClientConfig {
 /** @throws {ConfigError} with all errors at once */
 export const readDatabaseConfig = (env: Environment = process.env) => parse(databaseSettings, env)
 
+/** Where the database is. @throws {ConfigError} with all errors at once */
+export const readPlaceOfDatabase = (env: Environment = process.env) =>
+  parse(settings.pick({ databaseUrl: true, dataDir: true }), env)
+
+/** The environment of a child process that gets these variables, too. */
+export const environmentWith = (variables: Environment, env: Environment = process.env) => ({ ...env, ...variables })
+
 /** The environment of a child process with these settings. A setting from `<NAME>_FILE` is passed on as a value. */
 export function environmentFor(config: Config, env: Environment = process.env): Record<string, string | undefined> {
   const variables = Object.entries(config).flatMap(([setting, value]) => [

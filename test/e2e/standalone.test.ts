@@ -122,6 +122,10 @@ test('a second start finds its data, and a third beside it is refused without ha
   })
   expect(server.output()).not.toContain(readFileSync(join(dataDir, 'admin-token'), 'utf8').trim())
 
+  const psql = run('src/cli/psql.ts', { args: ['SELECT slug FROM applications'], env: { DATA_DIR: dataDir } })
+  expect(await psql.exited).toEqual({ code: 0, signal: null })
+  expect(psql.output()).toBe(' slug\n---------\n grafana\n(1 row)\n')
+
   const other = String(await freePort())
   expect(await refusal({ PORT: other })).toContain(`already runs on ${dataDir} (process ${server.pid})`)
   expect(await refusal({ DATA_DIR: join(top, 'other') })).toContain(`Port ${port} on 127.0.0.1 is taken`)

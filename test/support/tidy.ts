@@ -132,6 +132,7 @@ const pgPlaces: Readonly<Record<string, string>> = {
   'src/runs/subscribe.ts': 'LISTEN',
   'src/standalone/embedded.ts': 'CREATE DATABASE',
   'src/standalone/embedded/server.ts': 'whether a server accepts connections',
+  'src/cli/psql.ts': 'a statement of the operator, with its columns as PostgreSQL writes them',
   'tools/seed/copy.ts': 'COPY',
   'tools/seed/seed.ts': 'the transaction of a COPY',
 }
@@ -184,6 +185,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/lists/filters.ts': 'conditions on relations, for find.ts',
   'src/lists/find.ts':
     'search by trigram, containment and effective rights; a model cannot say them or uses no index for them',
+  'src/cli/psql.ts': 'the operator writes the statement',
   'src/standalone/embedded.ts': 'CREATE DATABASE, before there is one to connect Prisma to',
   'tools/seed/seed.ts': 'COPY in one transaction, on a connection of its own',
   'src/views/repeated.ts': 'the length of stored JSON has no model',
