@@ -40,6 +40,7 @@ export function banner({ url, startMs, database, queue, tokenFile, isFirst, whyR
   return `
   Gatewright is ready (${secondsSince(startMs)}).
 
+  Start      ${url}/
   API        ${url}/api/v3/
   Docs       ${url}/docs/
   Dashboard  ${url}/admin/queues/
@@ -50,7 +51,7 @@ export function banner({ url, startMs, database, queue, tokenFile, isFirst, whyR
 ${whyRoot === null ? '' : `  User       root, because ${whyRoot}\n`}
   A first application with its provider; paste this into another terminal:
 
-  curl -X PUT ${url}/api/v3/core/transactional/applications/ \\
+  curl -i -X PUT ${url}/api/v3/core/transactional/applications/ \\
     -H "Authorization: Bearer ${bearer}" \\
     -H 'Content-Type: application/json' \\
     -d @${quoted(example)}

@@ -99,7 +99,7 @@ test('the first start prints all addresses, and SIGTERM stops everything', async
     '/admin/queues/',
     '/-/health/ready/',
     join(dataDir, 'admin-token'),
-    'curl -X PUT',
+    'curl -i -X PUT',
   ]) {
     expect(banner).toContain(part)
   }

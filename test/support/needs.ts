@@ -3,16 +3,16 @@ import { relative } from 'node:path'
 import { expect, inject } from 'vitest'
 
 /** What tests need and a developer's machine may lack; CI has it all. */
-export type Needed = 'redis-server' | 'chromium' | 'root'
+export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root'
 
 /**
  * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when the program is missing, which the
  * last lines of the run then say.
  */
 export function needs(program: Needed): boolean {
-  const { redisUrl, chromium, skipped } = inject('servers')
+  const { redisUrl, chromium, curl, skipped } = inject('servers')
   const root = process.getuid?.() === 0 ? 'root' : null
-  const there = { 'redis-server': redisUrl, chromium, root }[program] !== null
+  const there = { 'redis-server': redisUrl, chromium, curl, root }[program] !== null
   if (!there) appendFileSync(skipped, `${program}\t${relative('.', expect.getState().testPath ?? 'a test file')}\n`)
   return there
 }

@@ -16,6 +16,8 @@ export type Servers = {
   readonly redisUrl: string | null
   /** null: Chromium is not installed. */
   readonly chromium: string | null
+  /** null: curl is not installed. */
+  readonly curl: string | null
   /** A file to which each skipped test file adds a line. */
   readonly skipped: string
 }
@@ -38,15 +40,17 @@ export default async function startServers(project: TestProject): Promise<() => 
   }
   const redisServer = findProgram('redis-server')
   const chromium = findProgram('chromium', 'chromium-browser', 'google-chrome')
+  const curl = findProgram('curl')
   if (onCi && redisServer === null) throw new Error('redis-server is not installed, and CI skips nothing.')
   if (onCi && chromium === null) throw new Error('Chromium is not installed, and CI skips nothing.')
+  if (onCi && curl === null) throw new Error('curl is not installed, and CI skips nothing.')
 
   const postgres = await startPostgres({ durable: false })
   const skipped = join(postgres.folder, 'skipped')
   writeFileSync(skipped, '')
   await fillTemplate(postgres, template)
   const redis = redisServer === null ? null : await startRedis()
-  const servers = { postgresUrl: postgres.url(), template, redisUrl: redis?.url ?? null, chromium, skipped }
+  const servers = { postgresUrl: postgres.url(), template, redisUrl: redis?.url ?? null, chromium, curl, skipped }
   project.provide('servers', servers satisfies Servers)
 
   return async () => {

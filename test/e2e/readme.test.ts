@@ -1,0 +1,194 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { transaction } from '../../src/db/client.ts'
+import { adminToken } from '../support/engine.ts'
+import { plainEnvironment } from '../support/environment.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { needs } from '../support/needs.ts'
+import { rows, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+
+/** The commands of the README, as they stand there, in a shell. */
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+
+/** The one block of commands that has this text. */
+function block(part: string): string {
+  const found = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands = '']) => commands)
+  const [only = '', ...others] = found.filter((commands) => commands.includes(part))
+  if (only === '' || others.length > 0)
+    throw new Error(`README has ${others.length} other blocks with ${part}, or none`)
+  return only
+}
+
+describe.runIf(needs('curl'))('the commands of the README', () => {
+  let service: Installation
+  let origin: string
+  let folder: string
+
+  beforeAll(async () => {
+    service = await installation({ applyWaitMs: 4_000 })
+    origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    folder = freshFolder()
+    mkdirSync(join(folder, '.data'))
+    writeFileSync(join(folder, '.data', 'admin-token'), `${adminToken}\n`)
+    symlinkSync(join(root, 'examples'), join(folder, 'examples'))
+  })
+
+  async function shell(commands: string, env: Record<string, string> = {}) {
+    const child = spawn('/bin/sh', ['-euc', commands.replaceAll('http://127.0.0.1:9000', origin)], {
+      cwd: folder,
+      env: { ...plainEnvironment(), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+    const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+    return { code, output, errors }
+  }
+
+  test('the first PUT shows its run', async () => {
+    const { output } = await shell(block('curl -i -X PUT'))
+    expect(output).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(output).toMatch(/\{"applied":true,"logs":\["provider oauth2 \\"grafana\\" created/)
+    const [, path = ''] = /^content-location: (\S+)/m.exec(output) ?? []
+    expect((await service.admin.get(path)).json).toMatchObject({ state: 'done', applied: true })
+  })
+
+  test('the one with two mistakes is answered as it says', async () => {
+    const { output } = await shell(block('"nme": "Wiki"'))
+    expect(readme).toContain(`\n${output}\n`)
+  })
+
+  test('the search finds a user of the example', async () => {
+    const organisation = readFileSync(join(root, 'examples/organisation.yaml'))
+    const headers = { 'content-type': 'application/yaml' }
+    const answer = await service.admin.put('/api/v3/blueprints/', organisation, { headers })
+    expect(answer.json, answer.text).toMatchObject({ applied: true })
+    expect(readme.indexOf('npm run apply -- examples/organisation.yaml')).toBeLessThan(readme.indexOf('?search=amira'))
+    const { output } = await shell(block('?search=amira'))
+    expect(JSON.parse(output)).toMatchObject({ pagination: { count: 1 }, results: [{ username: 'amira.haddad' }] })
+  })
+
+  describe('a pipeline', () => {
+    const functions = block('deploy() {').replace(/^deploy examples.*\n/m, '')
+    let token = ''
+
+    beforeAll(async () => {
+      const { output, errors } = await shell(block('examples/deployer.yaml'))
+      const [, key = ''] = /\{"key":"(gw_a_[^"]+)"\}$/.exec(output) ?? []
+      expect(key, output + errors).not.toBe('')
+      token = key
+    })
+
+    const deploy = (body: unknown, env: Record<string, string> = {}) => {
+      writeFileSync(join(folder, 'body.json'), JSON.stringify(body))
+      const settings = { GATEWRIGHT_URL: origin, GATEWRIGHT_TOKEN: token, ...env }
+      return shell(`${functions}\ndeploy body.json`, settings)
+    }
+
+    const body = (slug: string) => ({
+      app: { slug, name: slug },
+      provider_model: 'service_providers_radius.radiusprovider',
+      provider: {
+        ...JSON.parse(readFileSync(join(root, 'examples/radius.json'), 'utf8')).provider,
+        name: slug,
+      },
+    })
+
+    test('has a token that applies and may not read users', async () => {
+      const { code, output } = await deploy(body('first'), { CI_JOB_ID: 'https://ci.test/jobs/4711' })
+      expect([code, output]).toEqual([0, expect.stringContaining('{"applied":true')])
+      expect(output).toMatch(/^x-request-id: https:\/\/ci\.test\/jobs\/4711$/m)
+      expect(await service.db.application.findUnique({ where: { slug: 'first' } })).toMatchObject({ owner: 'team-a' })
+      const found = await service.admin.get('/api/v3/blueprints/runs/?request_id=https%3A%2F%2Fci.test%2Fjobs%2F4711')
+      expect(found.json).toMatchObject({ results: [{ slug: 'first', submitter_name: 'pipeline' }] })
+      expect((await service.as(token).get('/api/v3/core/users/')).status).toBe(403)
+    })
+
+    test('deploys an example after the first PUT, and gets a 409 for what the admin made', async () => {
+      const settings = { GATEWRIGHT_URL: origin, GATEWRIGHT_TOKEN: token }
+      expect(await shell(block('deploy() {'), settings)).toMatchObject({ code: 0, errors: '' })
+      const grafana = await shell(`${functions}\ndeploy examples/oauth2.json`, settings)
+      expect(grafana).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 409') })
+    })
+
+    test('gets another token when the old one is deleted and both calls are repeated', async () => {
+      expect(await service.admin.send({ method: 'DELETE', url: '/api/v3/core/tokens/pipeline/' })).toMatchObject({
+        status: 204,
+      })
+      const { output } = await shell(block('examples/deployer.yaml'))
+      const [, key = ''] = /\{"key":"(gw_a_[^"]+)"\}$/.exec(output) ?? []
+      expect([key === token, (await service.as(token).get('/api/v3/core/users/me/')).status]).toEqual([false, 401])
+      token = key
+      expect((await service.as(token).get('/api/v3/core/users/me/')).status).toBe(200)
+    })
+
+    test('gets a new id for one that is too long or strange', async () => {
+      for (const id of ['x'.repeat(129), 'a b']) {
+        const { output } = await deploy(body('first'), { CI_JOB_ID: id })
+        expect(output).toMatch(/^x-request-id: [0-9a-f-]{36}$/m)
+      }
+    })
+
+    test('fails when it is refused, by a 400, a 401 or a 409', async () => {
+      expect(await deploy({ app: {} })).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 400') })
+      const stranger = await deploy(body('first'), { GATEWRIGHT_TOKEN: 'gw_a_wrong' })
+      expect(stranger).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 401') })
+      await service.db.application.update({ where: { slug: 'first' }, data: { owner: 'team-b' } })
+      expect(await deploy(body('first'))).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 409') })
+    })
+
+    test('fails when a 200 says that it was not applied', async () => {
+      const release = service.hold()
+      const sending = deploy(body('lost'))
+      await service.queued(1)
+      const where = { pk: '6f7e0000-0000-4000-8000-000000000401' }
+      const { permissions } = await service.db.role.findUniqueOrThrow({ where })
+      await service.db.role.update({ where, data: { permissions: [] } })
+      release()
+      expect(await sending).toMatchObject({
+        code: 1,
+        output: expect.stringMatching(/HTTP\/1\.1 200.*"applied":false/s),
+      })
+      await service.db.role.update({ where, data: { permissions } })
+    })
+
+    test('waits for the outcome of a 202', async () => {
+      const release = service.hold()
+      const sending = deploy(body('slow'))
+      await service.queued(1)
+      await transaction(service.db, async (tx) => {
+        await rows(tx, sql`SELECT id FROM runs WHERE slug = 'slow' FOR UPDATE`)
+        release()
+        await until(() => service.log.some((line) => line.includes('"status":202')), { what: 'a 202' })
+      })
+      expect(await sending).toMatchObject({ code: 0, output: expect.stringMatching(/"state":"done".*"applied":true/s) })
+    }, 30_000)
+
+    test('fails at once when the run of a 202 is gone', async () => {
+      const release = service.hold()
+      const sending = deploy(body('gone'))
+      await service.queued(1)
+      await transaction(service.db, async (tx) => {
+        await rows(tx, sql`SELECT id FROM runs WHERE slug = 'gone' FOR UPDATE`)
+        const before = service.log.length
+        const is202 = (line: string) => line.includes('"status":202')
+        await until(() => service.log.slice(before).some(is202), { what: 'a 202' })
+        await tx.run.deleteMany({ where: { slug: 'gone' } })
+      })
+      release()
+      expect(await sending).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 404') })
+    }, 30_000)
+
+    test('reports an address that does not answer as not known', async () => {
+      const { code, errors } = await deploy(body('away'), { GATEWRIGHT_URL: 'http://127.0.0.1:1' })
+      expect([code, errors]).toEqual([2, expect.stringContaining('curl')])
+    })
+  })
+})
