@@ -6,6 +6,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   apply: () => import('./apply.ts'),
   lists: () => import('./lists.ts'),
   idle: () => import('./idle.ts'),
+  plan: () => import('./plan.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)
