@@ -3,6 +3,7 @@ import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine, Mode } from '../plan/engine.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
+import { hasNames, resolveNames } from '../plan/names.ts'
 import type { Keys } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { setOwner } from '../plan/statements.ts'
@@ -51,12 +52,15 @@ export async function apply(
   if (plan.errors.any) throw new Refusal('invalid', errorLines(plan.errors))
   const { mode } = conditions
   lock(tx, plan.steps)
+  // Without names, nothing is awaited before the snapshot: it shares its round trip.
+  const early = hasNames(plan.steps) ? { actor: await currentActor(tx, submitter) } : undefined
+  const steps = early ? await resolveNames(tx, engine.registry, plan.steps, early.actor) : plan.steps
   const [snapshot, actor] = await Promise.all([
-    openSnapshot(tx, engine.registry, plan.steps, { takesKeys: mode === 'apply' }),
-    currentActor(tx, submitter),
+    openSnapshot(tx, engine.registry, steps, { takesKeys: mode === 'apply' }),
+    early ? early.actor : currentActor(tx, submitter),
   ])
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
-  const hadSuperuser = await hasSuperuser(tx, actor, plan.steps)
+  const hadSuperuser = await hasSuperuser(tx, actor, steps)
   const origin = originOf(actor, conditions.owner)
   const keys: Keys = new Map()
   const logs: string[] = []
@@ -71,7 +75,7 @@ export async function apply(
     if (reviewed !== undefined && isOfDocument) refuseChanged(findings, digests, reviewed)
     return error
   }
-  for (const step of plan.steps) {
+  for (const step of steps) {
     const finding = await inspect(tx, engine, snapshot, step, keys)
     findings.push(finding)
     const ownership = ownershipOf(finding, actor, conditions)
@@ -81,7 +85,7 @@ export async function apply(
     try {
       addKeyError(finding, conditions)
       refuse(finding, actor, await forbidden(tx, engine, actor, finding), conditions)
-      const conflicts = await conflictsOf(tx, finding, plan.steps, ownership, conditions)
+      const conflicts = await conflictsOf(tx, finding, steps, ownership, conditions)
       if (conflicts.length > 0)
         throw new Refusal(
           'conflict',

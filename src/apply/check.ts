@@ -1,9 +1,10 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
-import type { Plan } from '../plan/compile.ts'
+import type { Plan, Step } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
+import { resolveNames } from '../plan/names.ts'
 import { type Keys, pending } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { forbidden } from '../rights/policy.ts'
@@ -26,8 +27,9 @@ export async function check(
 ): Promise<readonly Finding[]> {
   const keys: Keys = new Map()
   const findings: Finding[] = []
-  const snapshot = await openSnapshot(reader, engine.registry, plan.steps, { takesKeys: false })
-  for (const step of plan.steps) {
+  const steps = await resolveNames(reader, engine.registry, plan.steps, actor)
+  const snapshot = await openSnapshot(reader, engine.registry, steps, { takesKeys: false })
+  for (const step of steps) {
     const finding = await inspect(reader, engine, snapshot, step, keys)
     findings.push(finding)
     const own = finding.isForeign ? undefined : finding.row
@@ -39,7 +41,7 @@ export async function check(
   // `If-None-Match: *` is checked only for a document without errors of its own.
   if (!plan.errors.any) refuseExisting(findings, conditions)
   errors.throwIfAny()
-  await refuseConflicts(reader, plan, findings, actor, conditions)
+  await refuseConflicts(reader, steps, findings, actor, conditions)
   return findings
 }
 
@@ -55,7 +57,7 @@ function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions
 /** What the submitter has to acknowledge, of all entries at once. */
 async function refuseConflicts(
   reader: EngineReader,
-  { steps }: Plan,
+  steps: readonly Step[],
   findings: readonly Finding[],
   actor: Actor,
   conditions: Conditions,

@@ -9,6 +9,7 @@ import type { Actor } from '../permissions.ts'
 import { compile, type Plan, type Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import { inspect } from '../plan/inspect.ts'
+import { resolveNames } from '../plan/names.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { actorOfUser, currentActor } from '../rights/actor.ts'
 import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
@@ -88,17 +89,18 @@ async function attemptOnce(
   { mode, textErrors, requestId }: Write,
   plan: Plan,
 ): Promise<string | number> {
-  const [step] = plan.steps
-  if (step === undefined) throw new Error(`there is no such model: ${JSON.stringify(plan.errors.tree())}`)
   lock(tx, plan.steps)
   // Read after the lock: a transaction that held it may have changed the caller's rights.
   const actor = (await currentActor(tx, caller)) ?? (await refuseGone(tx, caller))
-  const snapshot = await openSnapshot(tx, engine.registry, plan.steps, { takesKeys: true })
+  const steps = await resolveNames(tx, engine.registry, plan.steps, actor)
+  const [step] = steps
+  if (step === undefined) throw new Error(`there is no such model: ${JSON.stringify(plan.errors.tree())}`)
+  const snapshot = await openSnapshot(tx, engine.registry, steps, { takesKeys: true })
   const finding = await inspect(tx, engine, snapshot, step, new Map())
   if (!('create' in mode) && finding.row === undefined) throw notFound(step)
   refuseDenied(finding, await forbidden(tx, engine, actor, finding))
   new ErrorList().include([textErrors ?? new ErrorList(), plan.errors, finding.errors]).throwIfAny()
-  const hadSuperuser = await hasSuperuser(tx, actor, plan.steps)
+  const hadSuperuser = await hasSuperuser(tx, actor, steps)
   const key = await execute(tx, engine, finding, originOf(actor, null))
   if (key === undefined) throw new Error(`${finding.action} left no row`)
   recordSettings(tx, actor, finding, key)

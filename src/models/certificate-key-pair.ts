@@ -19,6 +19,7 @@ export default defineModel({
   table: 'certificate_key_pairs',
   key: 'uuid',
   identifiers: [['name']],
+  offersNames: true,
   attrs: z.object({
     name: name(),
     certificate_data: text(certificatePem, textLimits.text).optional(),

@@ -108,6 +108,8 @@ export type ReferenceTarget = {
   readonly table: string
   readonly key: KeyType
   readonly only?: Only
+  /** The models whose rows it has: one, or all that share the table. */
+  readonly models: readonly Model[]
 }
 
 /** Where reference rows keep the key of one target. */
@@ -131,6 +133,10 @@ export type ModelDeclaration = {
   columns?: Readonly<Record<string, string>>
   /** Fields that are stored in a join table. */
   links?: Readonly<Record<string, Link>>
+  /** Fields whose value names a row where another refers to it, the first before the second. Default: each single identifier. */
+  names?: readonly string[]
+  /** A reference by an unknown name offers those that are there to every caller, not only to those who may view them. */
+  offersNames?: true
   /** Fields that must be unique besides the first identifier. */
   unique?: readonly string[]
   /** Columns with one value for all rows of this model; a row with another value belongs to another model. */
@@ -173,6 +179,7 @@ export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links
   readonly target: string
   readonly attrs: z.ZodObject
   readonly fields: ReadonlyMap<string, Field>
+  readonly names: readonly string[]
   readonly unique: readonly string[]
   readonly discriminator: Readonly<Record<string, string>>
   readonly readOnly: readonly string[]
@@ -181,7 +188,7 @@ export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links
 /**
  * Makes a model from a declaration.
  *
- * @throws when an identifier, unique field, owner or limit is not declared as a field
+ * @throws when an identifier, name, unique field, owner or limit is not declared as a field
  */
 export function defineModel(declaration: ModelDeclaration): Model {
   const { attrs, columns = {}, links = {}, storedInJson = false } = declaration
@@ -205,17 +212,19 @@ export function defineModel(declaration: ModelDeclaration): Model {
   const named = [
     ...declaration.identifiers.flat(),
     ...(declaration.unique ?? []),
+    ...(declaration.names ?? []),
     ...[declaration.owner ?? [], declaration.limit?.per ?? []].flat(),
   ]
   const unknown = named.filter((name) => name !== 'pk' && !fields.has(name))
   if (unknown.length > 0)
     throw new Error(
-      `${declaration.name}: identifier, unique field, owner or limit ${unknown.join(', ')} is not declared`,
+      `${declaration.name}: identifier, name, unique field, owner or limit ${unknown.join(', ')} is not declared`,
     )
   return {
     ...declaration,
     target: declaration.target ?? declaration.resource,
     fields,
+    names: declaration.names ?? declaration.identifiers.flatMap((set) => (set.length === 1 ? set : [])),
     unique: declaration.unique ?? [],
     discriminator: declaration.discriminator ?? {},
     readOnly: [

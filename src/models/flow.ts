@@ -19,6 +19,7 @@ export default defineModel({
   table: 'flows',
   key: 'uuid',
   identifiers: [['slug']],
+  offersNames: true,
   attrs: z.object({
     name: name(),
     slug: slug(),

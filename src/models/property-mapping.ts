@@ -9,6 +9,8 @@ export default defineModel({
   table: 'property_mappings',
   key: 'uuid',
   identifiers: [['name', 'kind'], ['managed']],
+  names: ['managed', 'name'],
+  offersNames: true,
   attrs: z.object({
     name: name(),
     // Not a closed list: a new provider kind must not need a change here.

@@ -69,7 +69,7 @@ function targetsOf(models: readonly Model[], kinds: readonly ProviderModel[]): M
         `${name}: the reference target ${target} has the table ${existing.table} with ${existing.key} keys.`,
       )
     }
-    targets.set(target, { table, key })
+    targets.set(target, { table, key, models: models.filter((model) => model.target === target) })
   }
   const backchannel = kinds.filter(({ provider }) => provider.backchannel).map(({ provider }) => provider.kind)
   const providers = targets.get('provider')

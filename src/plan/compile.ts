@@ -6,8 +6,9 @@ import { unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
 import { int32, uuid } from '../models/fields.ts'
 import type { Registry } from '../models/registry.ts'
+import { listError, Named, nameError, withNames } from './named.ts'
 
-/** One entry, checked against its model. References by tag are still tags: only the apply knows their keys. */
+/** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
 export type Step = {
   readonly id: string | undefined
   readonly model: Model
@@ -16,6 +17,8 @@ export type Step = {
   readonly attrs: ReadonlyMap<string, unknown>
   /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
   readonly path: FieldPath
+  /** Of names that stand for no row, or for several. */
+  readonly nameErrors?: readonly { readonly path: FieldPath; readonly message: string }[]
 }
 
 /** The checked entries, in document order. `errors` are those that need no database. */
@@ -125,22 +128,36 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
 }
 
 /** @returns the value as it will be stored; undefined for a value with errors, and for each key of a list with errors */
-function checkValue(value: unknown, field: Field, context: Context): unknown {
-  const { errors, path } = context
+function checkValue(sent: unknown, field: Field, context: Context): unknown {
+  const { errors, path, registry } = context
   const at = [...path, field.name]
+  const target = registry.targets.get(field.reference?.target ?? '')
+  const value = withNames(sent, target)
   if (field.secret && value === masked) {
     errors.add(at, 'This is the mask that answers show for a secret: leave this field out to keep the secret.')
     return undefined
   }
+  if (value instanceof Named && field.reference?.many !== true) return checkName(value, at, errors)
   if (value instanceof KeyOf || value instanceof Find) return checkTag(value, field, at, context)
-  if (Array.isArray(value) && value.some((item) => item instanceof KeyOf || item instanceof Find)) {
+  if (Array.isArray(value) && value.some(isTag) && field.reference?.many !== false) {
+    const isNamed = value.some((item) => item instanceof Named)
+    const error = target !== undefined && isNamed ? listError(field, target, value.length) : undefined
+    if (error !== undefined) return void errors.add(at, error)
     return value.flatMap((item, index) =>
-      item instanceof KeyOf || item instanceof Find
-        ? [checkTag(item, field, [...at, index], context)]
-        : parseValue([item], field, at, errors, index),
+      isTag(item) ? [checkTag(item, field, [...at, index], context)] : parseValue([item], field, at, errors, index),
     )
   }
-  return parseValue(value, field, at, errors)
+  return parseValue(sent, field, at, errors)
+}
+
+const isTag = (value: unknown): value is KeyOf | Find | Named =>
+  value instanceof KeyOf || value instanceof Find || value instanceof Named
+
+function checkName(named: Named, at: FieldPath, errors: ErrorList): Named | undefined {
+  const error = nameError(named)
+  if (error === undefined) return named
+  errors.add(at, error)
+  return undefined
 }
 
 /** @param from the index in the document's list of the first item of `value` */
@@ -173,7 +190,13 @@ function withoutConsequences(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIs
   return issues.filter((issue) => issue.code === 'invalid_type' || !mistyped.has(pathOf(issue)))
 }
 
-function checkTag(tag: KeyOf | Find, field: Field, at: FieldPath, { registry, targets, errors }: Context): unknown {
+function checkTag(
+  tag: KeyOf | Find | Named,
+  field: Field,
+  at: FieldPath,
+  { registry, targets, errors }: Context,
+): unknown {
+  if (tag instanceof Named) return checkName(tag, at, errors)
   const target = field.reference === undefined ? undefined : registry.targets.get(field.reference.target)
   if (target === undefined) {
     errors.add(at, 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.')

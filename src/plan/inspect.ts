@@ -54,6 +54,7 @@ export async function inspect(
   const isAmbiguous = seen.rows.length > 1
   if (isAmbiguous) errors.add(path, `The identifiers match more than one ${model.displayName}.`)
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
+  checkNames(step, row, errors)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
   checkUnique(step, seen, row, errors)
   checkLimit(step, seen, errors)
@@ -77,6 +78,12 @@ export async function inspect(
     if (misfit !== null) errors.add([...path, name], misfit)
   }
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
+}
+
+/** The owner of a row that is there is fixed, which the model says: it says the same of a user who exists. */
+function checkNames({ model, path, nameErrors = [] }: Step, row: Row | undefined, errors: ErrorList): void {
+  for (const { path: at, message } of nameErrors)
+    if (row === undefined || at[path.length] !== model.owner) errors.add(at, message)
 }
 
 function claimsOf(

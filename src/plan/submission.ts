@@ -65,10 +65,10 @@ export function toBlueprint(
   const expectedKeys: Record<string, number> = {}
   if (isObject(sent.app)) {
     const { provider: key, ...app } = sent.app
-    // A sent key must be the key of the submitted provider: it never selects another one.
+    // A sent key or name must be that of the submitted provider: it never selects another one.
     if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[ids.provider] = key
-    else if (key !== undefined && key !== null)
-      errors.add([ids.app, 'provider'], 'Must be a whole number: the key of the provider in this submission.')
+    else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
+      errors.add([ids.app, 'provider'], 'Must be the key or the name of the provider in this submission.')
     const provider = kind === undefined ? {} : { provider: new KeyOf(ids.provider) }
     entries.push(toEntry(ids.app, applicationModel, 'slug', { ...app, ...(isObject(sent.provider) && provider) }))
   }
@@ -84,6 +84,15 @@ export function toBlueprint(
     slug,
   }
 }
+
+const isNameOf = (sent: unknown, provider: unknown): boolean =>
+  isObject(provider) &&
+  typeof sent === 'string' &&
+  typeof provider.name === 'string' &&
+  asName(sent) === asName(provider.name)
+
+/** As names are stored, and unique in every case of their letters. */
+const asName = (text: string): string => text.normalize('NFC').trim().toLowerCase()
 
 function envelope(body: unknown, errors: ErrorList): JsonObject {
   if (!isObject(body)) {

@@ -18,6 +18,19 @@ beforeEach(() => {
 const path = '/api/v3/core/groups/'
 const { post, patch } = sender()
 
+test('names of groups, users and roles stand where keys do', async () => {
+  const [parent, ada, role] = [await make.group(), await make.user(), await make.role(['view_user'])]
+  const made = await post(there.admin, path, { name, parent: parent.name, users: [ada.username], roles: [role.name] })
+  const stored = { parent: parent.pk, users: [ada.pk], roles: [role.pk] }
+  expect(made).toMatchObject({ status: 201, json: stored })
+  const { pk } = made.json as { pk: string }
+  const changed = { parent: null, users: [ada.username.toUpperCase()], roles: [] }
+  expect(await patch(there.admin, `${path}${pk}/`, changed)).toMatchObject({
+    status: 200,
+    json: { parent: null, users: [ada.pk], roles: [] },
+  })
+})
+
 test('a group is created and answered in full', async () => {
   const parent = await make.group()
   const ada = await make.user()
@@ -115,8 +128,8 @@ describe('errors are reported by field, all at once', () => {
       code: 'invalid',
       name: [`"${name}" is taken by group "${name}".`],
       is_superuser: ['Must be true or false.'],
-      parent: ['Must be a UUID.'],
-      users: { 0: ['Must be a whole number.'] },
+      parent: ['No group is called "x".'],
+      users: { 0: ['No user is called "a".'] },
       roles: ['Must be a list.'],
       attributes: ['Must be an object.'],
       nam: ['Unknown field. Did you mean name?'],

@@ -27,6 +27,17 @@ const members = { name, is_superuser: false, attributes: {} }
 const made = { group: '' }
 const example = async () => JSON.parse(await readFile(new URL('../../examples/oauth2.json', import.meta.url), 'utf8'))
 
+const byNames = {
+  app: { name: 'By name', slug: 'by-name' },
+  provider_model: 'service_providers_oauth2.oauth2provider',
+  provider: {
+    name: 'by-name',
+    authorization_flow: 'default-authorization-explicit',
+    property_mappings: ['OpenID scope openid', 'gatewright/oauth2/scope-email'],
+    signing_key: 'Gatewright self-signed',
+  },
+}
+
 /** Each operation with the most statements that it may send, authentication included. */
 test.each<[string, string, string | (() => string), number, number, (() => unknown)?]>([
   ['own devices', 'GET', '/authenticators/totp/', 200, 5],
@@ -43,6 +54,8 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['a token', 'GET', `/core/tokens/${identifier}/`, 200, 6],
   ['a deleted token', 'DELETE', `/core/tokens/${identifier}/`, 204, 11],
   ['an apply', 'PUT', '/core/transactional/applications/', 200, 12, example],
+  // One statement more, for all names together.
+  ['an apply by names', 'PUT', '/core/transactional/applications/', 200, 13, () => byNames],
   ['applications', 'GET', '/core/applications/', 200, 4],
   ['an application', 'GET', '/core/applications/grafana/', 200, 4],
   ['providers', 'GET', '/providers/all/', 200, 4],

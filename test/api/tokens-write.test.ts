@@ -226,8 +226,32 @@ describe('errors are reported by field', () => {
     })
   })
 
+  test('a user by name; who exists is not told to callers who may only have tokens of their own', async () => {
+    const [ada, bob] = [await make.user(), await make.user()]
+    expect(await post(there.admin, path, { identifier, user: ada.username })).toMatchObject({
+      status: 201,
+      json: { user: ada.pk },
+    })
+    expect(await post(ada, path, { identifier: `${identifier}-own`, user: ada.username })).toMatchObject({
+      status: 201,
+    })
+    const answers = async (user: string) => [
+      await post(ada, path, { identifier: `${identifier}-2`, user }),
+      await patch(ada, `${path}${identifier}/`, { user }),
+    ]
+    const [known, unknown] = [await answers(bob.username), await answers(`${bob.username}-not`)]
+    expect(known.map(({ status }) => status)).toEqual([403, 400])
+    expect(unknown.map(({ status, json }) => [status, json])).toEqual(known.map(({ status, json }) => [status, json]))
+    expect(await post(there.admin, path, { identifier: `${identifier}-3`, user: `${bob.username}-not` })).toMatchObject(
+      {
+        status: 400,
+        json: { user: [expect.stringContaining(`No user is called "${bob.username}-not".`)] },
+      },
+    )
+  })
+
   test('a malformed user, also to a caller who may not create tokens for others', async () => {
-    const { status, json } = await post(await make.user(), path, { identifier, user: 'me' })
+    const { status, json } = await post(await make.user(), path, { identifier, user: true })
     expect([status, json]).toEqual([400, { code: 'invalid', user: ['Must be a whole number.'] }])
   })
 

@@ -26,6 +26,8 @@ beforeAll(async () => {
 })
 
 const pkOf = async (name: string) => (await there.db.provider.findUniqueOrThrow({ where: { name } })).pk
+const noMapping = expect.stringMatching(/^No property mapping is called "x"\. /)
+const otherProvider = 'Must be the key or the name of the provider in this submission.'
 const none = '6f7e0000-0000-4000-8000-00000000ffff'
 const proto = (value: unknown) => JSON.stringify(value).replaceAll('"PROTO"', '"__proto__"')
 const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
@@ -95,7 +97,7 @@ const members: Record<string, Case> = {
   ),
   'a list of wrong types': provider(
     { property_mappings: ['x', 5, null] },
-    { property_mappings: { 0: ['Must be a UUID.'], 1: ['Must be a UUID.'], 2: ['Must be a UUID.'] } },
+    { property_mappings: { 0: [noMapping], 1: ['Must be a UUID.'], 2: ['Must be a UUID.'] } },
   ),
   'a model that there is none of': [
     (to) => ({ ...to, provider_model: 'service_providers_x.xprovider' }),
@@ -152,8 +154,9 @@ const members: Record<string, Case> = {
     { provider: 1 },
     { provider: [expect.stringContaining('"new" is not there yet')] },
   ),
-  'a key that is no number': app({ provider: '1' }, { provider: [expect.stringMatching(/^Must be a whole number/)] }),
-  'a key with a fraction': app({ provider: 1.5 }, { provider: [expect.stringMatching(/^Must be a whole number/)] }),
+  'the name of another provider': app({ provider: 'taken' }, { provider: [otherProvider] }),
+  'a key that is no number': app({ provider: '1' }, { provider: [otherProvider] }),
+  'a key with a fraction': app({ provider: 1.5 }, { provider: [otherProvider] }),
   'a client id that is taken': provider(
     { client_id: 'client-taken' },
     { client_id: ['"client-taken" is taken by provider oauth2 "taken".'] },

@@ -154,7 +154,7 @@ describe('a rule does not report what it cannot know', () => {
     'a key pair that is no key': {
       kind: 'saml',
       provider: { signing_kp: 'mine', sign_assertion: false, sign_response: false },
-      says: { provider: { signing_kp: ['Must be a UUID.'] } },
+      says: { provider: { signing_kp: ['No certificate key pair is called "mine".'] } },
     },
     'a client type that is none': {
       kind: 'oauth2',
@@ -177,13 +177,13 @@ describe('a list with one malformed key has its other keys checked', () => {
           backchannel_providers: {
             0: ['Must be at least 1.'],
             1: ['There is no backchannel provider with the key 98.'],
-            2: ['Must be a whole number.'],
+            2: [expect.stringMatching(/^No provider is called "x"\. /)],
             3: ['There is no backchannel provider with the key 99.'],
           },
         },
         provider: {
           property_mappings: {
-            0: ['Must be a UUID.'],
+            0: [expect.stringMatching(/^No property mapping is called "x"\. /)],
             2: [`There is no propertymapping with the key ${none}.`],
             3: ['May not hold the NUL character.', `There is no propertymapping with the key ${other}.`],
           },

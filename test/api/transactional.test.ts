@@ -99,6 +99,26 @@ function claims(queue: QueueKind): void {
     expect((await put(body)).logs).toEqual(['provider saml "shown" unchanged', 'application "shown" unchanged'])
   })
 
+  test('names stand where keys do, and say unchanged when they are sent again', async () => {
+    const names = {
+      app: { provider: 'By name' },
+      provider: {
+        authorization_flow: 'default-authorization-implicit',
+        property_mappings: ['gatewright/oauth2/scope-openid', 'OpenID scope email'],
+        signing_key: 'Gatewright self-signed',
+      },
+    }
+    const body = await named('oauth2', 'by-name', { ...names, provider: { ...names.provider, name: 'By name' } })
+    expect((await put(body)).status).toBe(200)
+    const again = await put(body)
+    expect(again.logs).toEqual(['provider oauth2 "By name" unchanged', 'application "by-name" unchanged'])
+    const run = await there.admin.get(again.headers['content-location'] ?? '')
+    expect(run.json).toMatchObject({ blueprint: expect.stringContaining('default-authorization-implicit') })
+    const { settings, ...row } = await provider('By name')
+    expect(row).toMatchObject({ authorizationFlowPk: '6f7e0000-0000-4000-8000-000000000103' })
+    expect(settings).toMatchObject({ signing_key: '6f7e0000-0000-4000-8000-000000000301' })
+  })
+
   test('a backchannel provider is added to an application with a provider', async () => {
     await put(await named('scim', 'behind'))
     const { pk } = await provider('behind')

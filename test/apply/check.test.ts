@@ -113,7 +113,9 @@ test('a key without a row is reported with its index, also after the key of a pe
   const role = { model: 'service_rbac.role', id: 'role', identifiers: { name } }
   const none = '6f7e0000-0000-4000-8000-00000000ffff'
   await expect(there.check([role, group({ roles: [new KeyOf('role'), 'x', none] })])).rejects.toMatchObject({
-    fields: { entries: { 1: { roles: { 1: ['Must be a UUID.'], 2: [`There is no role with the key ${none}.`] } } } },
+    fields: {
+      entries: { 1: { roles: { 1: ['No role is called "x".'], 2: [`There is no role with the key ${none}.`] } } },
+    },
   })
 })
 

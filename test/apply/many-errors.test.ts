@@ -24,13 +24,13 @@ test('a duplicate key is reported together with invalid keys and keys without a 
     fields: {
       users: {
         non_field_errors: ['Must not hold a key twice.'],
-        2: ['Must be a whole number.'],
+        2: ['No user is called "a".'],
         3: ['There is no user with the key 999999.'],
       },
     },
   })
   await expect(create({ users: ['a', 'a', 1] })).rejects.toMatchObject({
-    fields: { users: { 0: ['Must be a whole number.'], 1: ['Must be a whole number.'] } },
+    fields: { users: { 0: ['No user is called "a".'], 1: ['No user is called "a".'] } },
   })
   await expect(create({ users: 'a' })).rejects.toMatchObject({ fields: { users: ['Must be a list.'] } })
 })

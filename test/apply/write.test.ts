@@ -116,7 +116,7 @@ describe('a refused write writes nothing', () => {
         nam: ['Unknown field. Did you mean name?'],
         name: [`"${name}" is taken by group "${name}".`],
         parent: [expect.stringContaining('There is no group with the key')],
-        users: { 0: ['There is no user with the key 9999999.'], 1: ['Must be a whole number.'] },
+        users: { 0: ['There is no user with the key 9999999.'], 1: ['No user is called "x".'] },
         is_superuser: ['Must be true or false.'],
         attributes: { a: ['May not hold the NUL character.'] },
       },

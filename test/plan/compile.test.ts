@@ -102,9 +102,9 @@ const documents: Record<string, [Blueprint, Record<string, unknown>]> = {
   'an invalid key between tags, with its index': [
     of(
       { model: 'service_rbac.role', id: 'r', identifiers: { name: 'r' } },
-      { ...group, attrs: { roles: [new KeyOf('r'), 'x', 5] } },
+      { ...group, attrs: { roles: [new KeyOf('r'), '', 5] } },
     ),
-    { 1: { roles: { 1: ['Must be a UUID.'], 2: ['Must be a UUID.'] } } },
+    { 1: { roles: { 1: ['May not be empty.'], 2: ['Must be a UUID.'] } } },
   ],
   'several errors at once': [
     of(

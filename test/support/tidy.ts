@@ -157,6 +157,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/db/row-counts.ts': 'adding up is one statement, behind a lock of its own',
   'src/plan/compute.ts': 'the time by the clock of the database',
   'src/plan/resolve.ts': 'the engine finds rows by the fields that a document names',
+  'src/plan/names-sql.ts': 'the engine reads all rows that a document names in one statement',
   'src/plan/snapshot-sql.ts': 'the engine reads what a document names in one statement',
   'src/plan/statements.ts': 'the engine makes its statements from model declarations',
   'src/plan/referrers.ts': 'the engine finds what refers to a row, by its declarations',

@@ -1,0 +1,39 @@
+import type { Field, ReferenceTarget } from '../models/define.ts'
+import { filledLine, int32, uuid } from '../models/fields.ts'
+
+/** A reference by the name of a row, such as the slug of a flow. `names.ts` replaces it by the key. */
+export class Named {
+  readonly name: string
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+const keySchemas = { uuid: uuid(), integer: int32(1) } as const
+/** As long as the longest name of any model. */
+const nameSchema = filledLine(255)
+
+/**
+ * Reads texts that are no keys as names, where rows have names. A text in the form of a key is a key.
+ *
+ * @param value as it was sent: one reference, or a list
+ */
+export function withNames(value: unknown, target: ReferenceTarget | undefined): unknown {
+  if (target === undefined || target.models.every(({ names }) => names.length === 0)) return value
+  const isName = (each: unknown): each is string =>
+    typeof each === 'string' && !keySchemas[target.key].safeParse(each).success
+  // Names are stored with composed letters, and without white space around them.
+  const read = (each: unknown) => (isName(each) ? new Named(each.normalize('NFC').trim()) : each)
+  return Array.isArray(value) ? value.map(read) : read(value)
+}
+
+/** @returns what is wrong with the text, before any row is looked for */
+export const nameError = ({ name }: Named): string | undefined => nameSchema.safeParse(name).error?.issues[0]?.message
+
+/** @returns what is wrong with a list as a whole, such as its length: its items are looked up afterwards */
+export function listError({ schema }: Field, { key }: ReferenceTarget, length: number): string | undefined {
+  const keys = Array.from({ length }, (_, index) =>
+    key === 'integer' ? index + 1 : `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`,
+  )
+  return schema.safeParse(keys).error?.issues.find(({ path }) => path.length === 0)?.message
+}
