@@ -76,7 +76,7 @@ const databaseSettings = z.object({
 /** Settings that may also be the contents of a file, which `<NAME>_FILE` names. */
 const secrets: readonly string[] = [
   ...['databaseUrl', 'migrationDatabaseUrl', 'adminDatabaseUrl', 'redisUrl'],
-  ...['secretKey', 'secretKeyPrevious', 'bootstrapToken'],
+  ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken'],
 ]
 
 const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).extend({
@@ -87,6 +87,7 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
     })
     .optional(),
   gatewrightToken: z.string().nullable().default(null),
+  gatewrightOwner: z.string().nullable().default(null),
 })
 
 export type LogLevel = (typeof logLevels)[number]
@@ -97,7 +98,13 @@ export type Config = Readonly<z.output<typeof settings>>
 export type ServiceConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
 
 /** For a program that calls a running Gatewright. */
-export type ClientConfig = { readonly url: string; readonly token: string | null; readonly dataDir: string }
+export type ClientConfig = {
+  readonly url: string
+  readonly token: string | null
+  readonly dataDir: string
+  /** The label of GATEWRIGHT_OWNER. */
+  readonly owner: string | null
+}
 
 /** Every error in the environment, one line each. */
 export class ConfigError extends Error {
@@ -137,10 +144,17 @@ export const readServiceConfig = (env?: Environment): ServiceConfig =>
 
 /** @throws {ConfigError} with all errors at once */
 export function readClientConfig(env: Environment = process.env): ClientConfig {
-  const { host, port, dataDir, gatewrightUrl, gatewrightToken } = parse(clientSettings, env)
+  const { host, port, dataDir, gatewrightUrl, gatewrightToken, gatewrightOwner } = parse(clientSettings, env)
   const url = gatewrightUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  return { url, token: gatewrightToken, dataDir }
+  return { url, token: gatewrightToken, dataDir, owner: gatewrightOwner }
 }
+
+/** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */
+export const readVariable = (name: string, env: Environment = process.env): string | undefined => env[name] || undefined
+
+/** Whether a program should write plain lines even on a terminal (https://no-color.org). */
+export const wantsPlainOutput = (env: Environment = process.env): boolean =>
+  Boolean(env.NO_COLOR) || Boolean(env.CI) || env.TERM === 'dumb'
 
 /** @throws {ConfigError} with all errors at once */
 export const readDatabaseConfig = (env: Environment = process.env) => parse(databaseSettings, env)

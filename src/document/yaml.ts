@@ -11,6 +11,7 @@ import {
   NOT_RESOLVED,
   parseEvents,
   SCALAR_STYLE_PLAIN,
+  type TagDefinition,
   YAMLException,
 } from 'js-yaml'
 import { z } from 'zod'
@@ -50,6 +51,9 @@ export function print(blueprint: Blueprint): string {
   return dump(blueprint, { schema: printSchema, noRefs: true, lineWidth: 120 })
 }
 
+/** Prints what `readText` read, where it holds no other tags than those of a blueprint. */
+export const printValue = (value: unknown): string => dump(value, { schema: printSchema, noRefs: true, lineWidth: 120 })
+
 const fields = z.record(z.string(), z.unknown())
 
 /** The form of a blueprint. @param model the schema of an entry's `model` */
@@ -87,14 +91,24 @@ const documentSchema = blueprintForm(z.string())
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export function parseSent(text: string): Blueprint {
+export const parseSent = (text: string): Blueprint => readDocument(readText(text))
+
+/** Tags beside those of a blueprint, by the events of the text. */
+export type MoreTags = (events: readonly Event[], text: string) => readonly TagDefinition[]
+
+/**
+ * Parses YAML text of any form, with the limits of a blueprint.
+ *
+ * @throws {Problem} `invalid`, with line and column where there is one
+ */
+export function readText(text: string, moreTags?: MoreTags): unknown {
   if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
   const breaks = /[\r\n\\]/g
   for (let count = 0; breaks.test(text); count += 1) {
     if (count >= documentLimits.breaks)
       throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`)
   }
-  return readDocument(construct(text, countingDepth()))
+  return construct(text, countingDepth(), moreTags)
 }
 
 /**
@@ -113,13 +127,14 @@ export function readDocument(value: unknown): Blueprint {
   throw refused(`${issue?.path.join('.') || 'the document'}: ${issue?.message}`)
 }
 
-function construct(text: string, maxDepth: number): unknown {
+function construct(text: string, maxDepth: number, moreTags: MoreTags = () => []): unknown {
   try {
     const events = parseEvents(text, { maxDepth })
     refuseExpansion(events, text)
+    const more = moreTags(events, text)
     const documents = constructFromEvents(events, {
       source: text,
-      schema: parseSchema,
+      schema: more.length === 0 ? parseSchema : parseSchema.withTags(...more),
       maxAliases: 0,
       maxTotalMergeKeys: 0,
     })
@@ -165,9 +180,15 @@ function refuseExpansion(events: readonly Event[], text: string): void {
   }
 }
 
-function lineAndColumn(text: string, offset: number): string {
+/** Line and column of an offset, from 1. */
+export function placeAt(text: string, offset: number): { readonly line: number; readonly column: number } {
   const before = text.slice(0, offset).split('\n')
-  return ` (line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1})`
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
+}
+
+function lineAndColumn(text: string, offset: number): string {
+  const { line, column } = placeAt(text, offset)
+  return ` (line ${line}, column ${column})`
 }
 
 const refused = (why: string) =>

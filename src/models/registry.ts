@@ -1,4 +1,6 @@
 import { readdir } from 'node:fs/promises'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Permission, permissionsOf, specialPermissions } from '../permissions.ts'
 import application from './application.ts'
 import certificateKeyPair from './certificate-key-pair.ts'
@@ -103,10 +105,13 @@ export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly 
 const permissionsFor = (resources: readonly string[]): Permission[] =>
   [...specialPermissions, ...[...new Set(resources)].flatMap(permissionsOf)].sort()
 
+/** Of this file: the packed command line program is JavaScript. */
+const extension = extname(fileURLToPath(import.meta.url))
+
 /** Each file of the folder declares the provider kind that it is named after. */
 export async function loadKinds(folder: URL): Promise<ProviderModel[]> {
-  const files = (await readdir(folder)).filter((file) => file.endsWith('.ts')).sort()
-  return Promise.all(files.map((file) => loadKind(new URL(file, folder), file.slice(0, -'.ts'.length))))
+  const files = (await readdir(folder)).filter((file) => file.endsWith(extension)).sort()
+  return Promise.all(files.map((file) => loadKind(new URL(file, folder), file.slice(0, -extension.length))))
 }
 
 async function loadKind(url: URL, kind: string): Promise<ProviderModel> {

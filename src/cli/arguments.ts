@@ -1,0 +1,81 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { UsageError } from './exit.ts'
+
+export type Options = NonNullable<ParseArgsConfig['options']>
+
+/** One command: its file in `commands/` exports it as `command`. */
+export type Command = {
+  /** Printed by `--help`, without the exit codes. */
+  readonly usage: string
+  readonly options: Options
+  /** @returns the exit code */
+  run(args: readonly string[]): Promise<number>
+}
+
+/** @throws {UsageError} for an option that the command does not have */
+export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true })
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** Of every command that reads files. */
+export const fileOptions = {
+  context: { type: 'string', multiple: true },
+  json: { type: 'boolean' },
+  summary: { type: 'string' },
+} as const satisfies Options
+
+/** Of every command that sends them. */
+export const sendOptions = {
+  ...fileOptions,
+  owner: { type: 'string' },
+  'allow-grants': { type: 'boolean' },
+  'allow-takeover': { type: 'boolean' },
+  'create-only': { type: 'boolean' },
+  timeout: { type: 'string' },
+} as const satisfies Options
+
+export const fileHelp = `  FILE...              files, folders (their .yaml, .yml and .json files, sorted), or - for standard input
+  --context KEY=VALUE  the value of !Context KEY; repeat it for more
+  --json               one JSON document on standard output
+  --summary FILE       writes a Markdown summary, for a pull request
+`
+
+export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applications and providers under this label (default: GATEWRIGHT_OWNER)
+  --allow-grants       give rights to groups that have members whom the file does not name
+  --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
+  --create-only        refuse what is there already
+  --timeout SECONDS    how long to wait for the outcome of each file (default 120)
+`
+
+const longestTimeoutS = 86_400
+
+/** @throws {UsageError} */
+export function readTimeoutMs(text: string | undefined, defaultS = 120): number {
+  if (text === undefined) return defaultS * 1_000
+  if (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > longestTimeoutS)
+    throw new UsageError(`--timeout takes a whole number of seconds from 1 to ${longestTimeoutS}.`)
+  return Number(text) * 1_000
+}
+
+/** @throws {UsageError} for a number that is not between 1 and `max` */
+export function readCount(name: string, text: string | undefined, { initial, max }: { initial: number; max: number }) {
+  if (text === undefined) return initial
+  if (!/^\d{1,6}$/.test(text) || Number(text) < 1 || Number(text) > max)
+    throw new UsageError(`${name} takes a whole number from 1 to ${max}.`)
+  return Number(text)
+}
+
+/** `KEY=VALUE` texts. @throws {UsageError} */
+export function readContext(pairs: readonly string[] = []): ReadonlyMap<string, string> {
+  return new Map(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=')
+      if (at < 1) throw new UsageError(`--context takes KEY=VALUE, not ${JSON.stringify(pair.slice(0, 100))}.`)
+      return [pair.slice(0, at), pair.slice(at + 1)]
+    }),
+  )
+}

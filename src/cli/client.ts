@@ -1,0 +1,219 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { type ClientConfig, readClientConfig } from '../config.ts'
+import { apiPrefix } from '../paths.ts'
+import { reasonOf } from '../start-error.ts'
+import { Unreachable, UsageError } from './exit.ts'
+
+/** A running Gatewright, as its HTTP API. */
+export type Client = {
+  readonly url: string
+  /** Of GATEWRIGHT_OWNER. */
+  readonly owner: string | null
+  /**
+   * Sends one request, once.
+   *
+   * @param path below the prefix of the API, or with it, as answers name paths
+   * @throws {Lost} when there is no answer
+   */
+  send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer>
+}
+
+export type Request = {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly isYaml?: boolean
+  /** Until the answer is whole. */
+  readonly withinMs?: number
+}
+
+export type Answer = {
+  readonly status: number
+  /** null when it is not JSON. */
+  readonly body: unknown
+  readonly headers: Headers
+}
+
+/** No answer came. */
+export class Lost extends Error {
+  override readonly name = 'Lost'
+  /** Whether the service may have received the request. */
+  readonly isSent: boolean
+  /** Trying again makes no difference. */
+  readonly isFinal: boolean
+  constructor(message: string, facts: { isSent: boolean; isFinal: boolean; cause: unknown }) {
+    super(message, { cause: facts.cause })
+    this.isSent = facts.isSent
+    this.isFinal = facts.isFinal
+  }
+}
+
+/** A server that takes longer is asked again, under the same key. */
+const longestTryMs = 60_000
+const maxAnswerBytes = 33_554_432
+
+/** @throws {UsageError} without a token; @throws {ConfigError} */
+export async function openClient(): Promise<Client> {
+  const config = readClientConfig()
+  const { url, owner } = config
+  const authorization = `Bearer ${await readToken(config)}`
+  return {
+    url,
+    owner,
+    async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
+      const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
+      const whole = new URL(path.startsWith(apiPrefix) ? path : `${apiPrefix}${path}`, url)
+      try {
+        const response = await fetch(whole, {
+          method,
+          headers: {
+            ...headers,
+            authorization,
+            ...(body !== undefined && { 'content-type': isYaml ? 'application/yaml' : 'application/json' }),
+          },
+          ...(body !== undefined && { body }),
+          redirect: 'error',
+          signal,
+        })
+        return { status: response.status, headers: response.headers, body: await readJson(response) }
+      } catch (error) {
+        throw toLost(url, error)
+      }
+    },
+  }
+}
+
+async function readJson(response: Response): Promise<unknown> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > maxAnswerBytes) throw new Error(`an answer longer than ${maxAnswerBytes} bytes`)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch {
+    return null
+  }
+}
+
+const neverSent = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
+const untrusted = /CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL|EPROTO/
+
+function toLost(url: string, error: unknown): Lost {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const isTimeout = error instanceof Error && error.name === 'TimeoutError'
+  const reason = isTimeout ? 'no answer in time' : reasonOf(cause)
+  const isRedirect = /redirect/i.test(reason)
+  return new Lost(
+    isRedirect
+      ? `${url} redirects: set GATEWRIGHT_URL to the address it redirects to`
+      : `${url} does not answer (${reason})`,
+    {
+      isSent: !neverSent.test(reason) && !untrusted.test(reason),
+      isFinal: reason === 'ENOTFOUND' || untrusted.test(reason) || isRedirect,
+      cause,
+    },
+  )
+}
+
+/** Whether the service is on this machine: what is sent to it crosses no network. */
+const isLocal = (url: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
+
+/** @throws {UsageError} where the token could be read on its way, or is not meant for this address */
+async function readToken({ url, token, dataDir }: ClientConfig): Promise<string> {
+  if (!isLocal(url) && new URL(url).protocol === 'http:')
+    throw new UsageError(`GATEWRIGHT_URL ${url} would send the access token unencrypted: use https://.`)
+  if (token !== null) return token
+  if (!isLocal(url))
+    throw new UsageError(
+      `No access token for ${url}: set GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE. The one in DATA_DIR is for this machine only.`,
+    )
+  const file = join(dataDir, 'admin-token')
+  const text = (await readFile(file, 'utf8').catch(() => '')).trim()
+  if (text === '') throw new UsageError(`No access token: set GATEWRIGHT_TOKEN, or DATA_DIR to where ${file} is.`)
+  return text
+}
+
+const detailed = z.object({ detail: z.string(), code: z.string().optional() })
+
+/** The code of a Gatewright's answer; null for an answer of something else, such as a proxy. */
+export const codeOf = ({ body }: Answer): string | null =>
+  z.object({ code: z.string() }).safeParse(body).data?.code ?? null
+
+/** Why a request was refused: one line for each error. */
+export function refusalOf(answer: Answer): string[] {
+  const { data } = detailed.safeParse(answer.body)
+  if (data !== undefined) return [data.detail]
+  const lines = answer.status === 400 ? errorLines(answer.body) : []
+  return lines.length > 0 ? lines : [`The answer (${answer.status}) is not one of Gatewright.`]
+}
+
+/** `entries.3.name: This field is required.` */
+export function errorLines(body: unknown, path = ''): string[] {
+  if (Array.isArray(body)) return body.map((message) => (path === '' ? String(message) : `${path}: ${message}`))
+  if (typeof body !== 'object' || body === null) return []
+  return Object.entries(body)
+    .filter(([name]) => path !== '' || name !== 'code')
+    .flatMap(([name, value]) =>
+      errorLines(value, name === 'non_field_errors' ? path : [path, name].filter(Boolean).join('.')),
+    )
+}
+
+const backoffMs = { first: 250, longest: 3_000 } as const
+
+/** Waits before another try: longer each time, or as long as the answer asks for. */
+export async function backOff(tries: number, leftMs: number, answer?: Answer): Promise<void> {
+  const asked = Number(answer?.headers.get('retry-after') ?? 0) * 1_000
+  const own = Math.min(backoffMs.longest, backoffMs.first * 2 ** Math.min(tries, 8)) * (0.75 + Math.random() / 2)
+  await delay(Math.max(0, Math.min(Math.max(asked > 0 ? Math.min(asked, 30_000) : 0, own), leftMs)))
+}
+
+/** Answers that say: later. */
+export const isLater = (status: number): boolean => [429, 502, 503, 504].includes(status)
+
+/**
+ * Reads, and tries again while the service is away.
+ *
+ * @throws {Unreachable} when it stays away, or does not answer as Gatewright does; @throws {UsageError} when it refuses
+ */
+export async function read<Schema extends z.ZodType>(
+  client: Client,
+  path: string,
+  schema: Schema,
+  { withinMs = 30_000, onWait = () => {} }: { withinMs?: number; onWait?: (why: string) => void } = {},
+): Promise<z.output<Schema>> {
+  const endsAt = performance.now() + withinMs
+  for (let tries = 0; ; tries += 1) {
+    const leftMs = endsAt - performance.now()
+    const answer = await client.send('GET', path, { withinMs: leftMs }).catch((error: unknown) => {
+      if (!(error instanceof Lost)) throw error
+      if (error.isFinal || leftMs <= 0) throw new Unreachable(`${error.message}.`)
+      return error
+    })
+    if (!(answer instanceof Lost) && !isLater(answer.status)) return readAnswer(client, answer, schema)
+    const why = answer instanceof Lost ? answer.message : refusalOf(answer).join(' ')
+    if (leftMs <= 0) throw new Unreachable(why)
+    onWait(why)
+    await backOff(tries, leftMs, answer instanceof Lost ? undefined : answer)
+  }
+}
+
+/** @throws {Unreachable} for an answer of something else; @throws {UsageError} when it was refused */
+export function readAnswer<Schema extends z.ZodType>(
+  { url }: Client,
+  answer: Answer,
+  schema: Schema,
+): z.output<Schema> {
+  if (answer.status >= 400) {
+    if (codeOf(answer) === null || answer.status >= 500)
+      throw new Unreachable(`${url} answered ${answer.status}: ${refusalOf(answer).join(' ')}`)
+    throw new UsageError(refusalOf(answer).join('\n'))
+  }
+  const parsed = schema.safeParse(answer.body)
+  if (!parsed.success) throw new Unreachable(`${url} does not answer as Gatewright does.`)
+  return parsed.data
+}

@@ -1,0 +1,51 @@
+import { type Command, readArguments, sendHelp, sendOptions } from '../arguments.ts'
+import { UsageError } from '../exit.ts'
+import { planFile } from '../plan-file.ts'
+import { sendFiles } from '../send.ts'
+
+/** `gatewright apply`: makes it stand as the files say. */
+
+const usage = `gatewright apply FILE... [OPTIONS]
+
+Applies files, in this order, each in one transaction: all of a file, or nothing of it. It stops at the first file that
+is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
+
+${sendHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
+  --if-match TAG       apply one file exactly as this plan said, or refuse it; --plan TAG is the same
+  --plan-file FILE     the same for several files, by the tags that "plan --out FILE" wrote
+`
+
+const options = {
+  ...sendOptions,
+  'no-wait': { type: 'boolean' },
+  'if-match': { type: 'string' },
+  plan: { type: 'string' },
+  'plan-file': { type: 'string' },
+} as const
+
+async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, options)
+  return sendFiles(positionals, values, {
+    title: 'apply',
+    mode: 'apply',
+    waits: values['no-wait'] !== true,
+    tagFor: tagsOf([values['if-match'], values.plan], values['plan-file']),
+  })
+}
+
+/** @throws {UsageError} for more than one of the options */
+function tagsOf(tags: readonly (string | undefined)[], file: string | undefined) {
+  const given = tags.filter((tag) => tag !== undefined)
+  if (given.length + (file === undefined ? 0 : 1) > 1)
+    throw new UsageError('Use one of --if-match, --plan and --plan-file.')
+  const read = file === undefined ? null : planFile.read(file)
+  const [tag = null] = given
+  if (tag !== null && !/^"?[\w-]{22}"?$/.test(tag))
+    throw new UsageError('--if-match takes the tag of a plan, of 22 characters.')
+  return (name: string, count: number): string | null => {
+    if (tag !== null && count > 1) throw new UsageError('A tag is of one file: use --plan-file for several.')
+    return read === null ? tag : read(name)
+  }
+}
+
+export const command: Command = { usage, options, run }

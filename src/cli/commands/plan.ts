@@ -1,0 +1,29 @@
+import { type Command, readArguments, sendHelp, sendOptions } from '../arguments.ts'
+import { planFile } from '../plan-file.ts'
+import { sendFiles } from '../send.ts'
+
+/** `gatewright plan`: what an apply would do. */
+
+const usage = `gatewright plan FILE... [OPTIONS]
+
+Reports what apply would do, and changes nothing. Each file is planned on its own: what one file would create is not
+there for the next. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
+
+${sendHelp}  --out FILE           writes the tags, for "apply --plan-file FILE"
+`
+
+const options = { ...sendOptions, out: { type: 'string' } } as const
+
+async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, options)
+  const { out } = values
+  return sendFiles(positionals, values, {
+    title: 'plan',
+    mode: 'plan',
+    done: (results, { url }) => {
+      if (out !== undefined) planFile.write(out, url, results)
+    },
+  })
+}
+
+export const command: Command = { usage, options, run }

@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { type Answer, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
+import type { Document } from './inputs.ts'
+import { type Change, isOver, type Run, readRun, run as runSchema } from './runs.ts'
+
+/** Sends a document and finds out what became of it, through restarts of the service: once, under one Idempotency-Key. */
+
+/**
+ * `applied`, `unchanged`: it stands as the file says. `changes`: a plan that would change something. `accepted`: recorded,
+ * and not waited for. `unknown`: it may have been applied. `unreachable`: it certainly was not sent, or not applied.
+ */
+export type Outcome = 'applied' | 'unchanged' | 'changes' | 'refused' | 'accepted' | 'unknown' | 'unreachable'
+
+export type Delivered = {
+  readonly outcome: Outcome
+  readonly logs: readonly string[]
+  /** Why it was refused, or is unknown. */
+  readonly errors: readonly string[]
+  /** The HTTP status that refused it. */
+  readonly status?: number
+  /** What each entry changed; null when that is not known. */
+  readonly changes: readonly Change[] | null
+  /** The path of the run. */
+  readonly run: string | null
+  /** Of a plan: for `--if-match` of the apply. */
+  readonly etag: string | null
+}
+
+export type Delivery = {
+  readonly mode: 'plan' | 'apply'
+  readonly headers: Readonly<Record<string, string>>
+  /** false: `Prefer: respond-async`. */
+  readonly waits: boolean
+  readonly timeoutMs: number
+  readonly onWait: (why: string) => void
+}
+
+const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
+
+const paths = { submission: '/core/transactional/applications/', blueprint: '/blueprints/' } as const
+
+/** After a request that may have been applied, these answers are about the request alone. */
+const aboutTheRequest = [401, 403, 404, 408, 405]
+
+export async function deliver(client: Client, document: Document, delivery: Delivery): Promise<Delivered> {
+  const { mode, headers, waits, timeoutMs, onWait } = delivery
+  const endsAt = performance.now() + timeoutMs
+  const leftMs = () => endsAt - performance.now()
+  const request = {
+    headers: {
+      ...headers,
+      'idempotency-key': randomUUID(),
+      ...(!waits && { prefer: 'respond-async' }),
+    },
+    body: document.body,
+    isYaml: document.form === 'blueprint',
+  }
+  const path = `${paths[document.form]}${mode === 'plan' ? '?dry_run=true' : ''}`
+  let mayBeApplied = false
+  let run: string | null = null
+  let why = ''
+  for (let tries = 0; tries === 0 || leftMs() > 0; tries += 1) {
+    const answer = await client.send('PUT', path, { ...request, withinMs: leftMs() }).catch(asLost)
+    if (answer instanceof Lost) {
+      why = `${answer.message}.`
+      mayBeApplied ||= answer.isSent
+      if (answer.isFinal) break
+      onWait(answer.message)
+      await backOff(tries, leftMs())
+      continue
+    }
+    const { status } = answer
+    if (status === 200) {
+      const result = await finished(client, answer, delivery, leftMs)
+      if (result !== null) return result
+      return undecided('unknown', { errors: [`${client.url} does not answer as Gatewright does.`], run })
+    }
+    if (status === 202) {
+      run = runOf(answer) ?? run
+      if (!waits && codeOf(answer) === 'accepted') return undecided('accepted', { errors: [], run })
+      mayBeApplied = true
+      why = refusalOf(answer).join(' ')
+      const ended = run === null ? null : await follow(client, run, leftMs, onWait)
+      if (ended !== null && run !== null && isOutcome(ended)) return outcomeOf(ended, run, mode)
+      await backOff(tries, leftMs(), answer)
+      continue
+    }
+    if (isLater(status)) {
+      why = refusalOf(answer).join(' ')
+      // A proxy gives no reason, and may have passed the request on.
+      if (codeOf(answer) === null) mayBeApplied = true
+      onWait(why)
+      await backOff(tries, leftMs(), answer)
+      continue
+    }
+    run = answer.headers.get('content-location') ?? run
+    const isUnclear = status >= 500 && !answer.headers.has('content-location')
+    if (isUnclear || (mayBeApplied && aboutTheRequest.includes(status))) {
+      mayBeApplied = true
+      why = `${refusalOf(answer).join(' ')} (${status})`
+      break
+    }
+    return { ...undecided('refused', { errors: refusalOf(answer), run }), status }
+  }
+  return undecided(mayBeApplied && mode === 'apply' ? 'unknown' : 'unreachable', { errors: [why], run })
+}
+
+function asLost(error: unknown): Lost {
+  if (error instanceof Lost) return error
+  throw error
+}
+
+const undecided = (
+  outcome: Outcome,
+  { errors, run }: { readonly errors: readonly string[]; readonly run: string | null },
+): Delivered => ({ outcome, logs: [], errors, changes: null, run, etag: null })
+
+const runOf = (answer: Answer): string | null =>
+  z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
+
+/** @returns null for an answer that is not one of Gatewright */
+async function finished(
+  client: Client,
+  answer: Answer,
+  { mode, onWait }: Delivery,
+  leftMs: () => number,
+): Promise<Delivered | null> {
+  const { data } = answered.safeParse(answer.body)
+  if (data === undefined) return null
+  const path = answer.headers.get('content-location')
+  const etag = answer.headers.get('etag')
+  const { applied, logs } = data
+  const isRefused = mode === 'apply' ? !applied : etag === null
+  if (isRefused) return { outcome: 'refused', logs: [], errors: logs, changes: null, run: path, etag: null }
+  // The changes are beside the outcome: an apply that is done stays done when they cannot be read.
+  const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
+  const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
+  if (run === null && mode === 'plan')
+    return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
+  const changes = run?.changes ?? null
+  return { outcome: outcomeFor(mode, changes), logs, errors: [], changes, run: path, etag }
+}
+
+const outcomeFor = (mode: Delivery['mode'], changes: readonly Change[] | null): Outcome => {
+  if (changes?.every(({ action }) => action === 'unchanged')) return 'unchanged'
+  return mode === 'apply' ? 'applied' : 'changes'
+}
+
+const followMs = { first: 200, longest: 2_000 } as const
+
+/** Asks for the run until it is over. @returns null when it cannot be asked for: the PUT is sent again, under its key */
+async function follow(
+  client: Client,
+  path: string,
+  leftMs: () => number,
+  onWait: (why: string) => void,
+): Promise<Run | null> {
+  for (let waitMs: number = followMs.first; leftMs() > 0; waitMs = Math.min(waitMs * 2, followMs.longest)) {
+    const answer = await client.send('GET', path, { withinMs: leftMs() }).catch(asLost)
+    if (answer instanceof Lost || answer.status !== 200) return null
+    const { data } = runSchema.safeParse(answer.body)
+    if (data === undefined || isOver(data)) return data ?? null
+    onWait(`run ${data.id} is ${data.state}`)
+    await delay(Math.max(0, Math.min(waitMs, leftMs())))
+  }
+  return null
+}
+
+/** A run that ended without an effect, and that the same PUT may start again, is none. */
+const isOutcome = ({ state, reason }: Run): boolean =>
+  state === 'done' || (state === 'failed' && reason !== 'unavailable')
+
+function outcomeOf(run: Run, path: string, mode: Delivery['mode']): Delivered {
+  const { state, applied, reason, logs, changes, etag } = run
+  const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
+  if (!isFine) return { outcome: 'refused', logs: [], errors: logs, changes: null, run: path, etag: null }
+  return { outcome: outcomeFor(mode, changes), logs, errors: [], changes, run: path, etag }
+}

@@ -1,0 +1,23 @@
+/** How the program ends. The numbers are part of its interface. */
+export const exitCodes = { done: 0, refused: 1, changes: 2, unknown: 3 } as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export const exitCodeHelp = `Exit codes: 0 done or nothing to do, 1 refused, 2 changes (plan, diff), 3 unreachable or unknown.
+`
+
+/** The caller can fix it: the message is printed without a stack, and the program ends with `refused`. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** The service did not answer, or not as Gatewright does: it ends with `unknown`. */
+export class Unreachable extends Error {
+  override readonly name = 'Unreachable'
+}
+
+const urgency: readonly ExitCode[] = [exitCodes.unknown, exitCodes.refused, exitCodes.changes, exitCodes.done]
+
+/** The exit code of several: what is unknown is reported before what was refused. */
+export const worst = (codes: readonly ExitCode[]): ExitCode =>
+  urgency.find((code) => codes.includes(code)) ?? exitCodes.done

@@ -1,0 +1,153 @@
+import { isUtf8 } from 'node:buffer'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { documentLimits, Find, KeyOf } from '../document/document.ts'
+import { printValue, readText } from '../document/yaml.ts'
+import { Problem } from '../errors.ts'
+import { isObject } from '../json-object.ts'
+import { reasonOf } from '../start-error.ts'
+import { UsageError } from './exit.ts'
+import { callerTags, resolveTags, TagError } from './tags.ts'
+
+/** What a command was given, read and with the caller's tags resolved. */
+
+export type Document = {
+  /** As the caller named it, or `standard input`. */
+  readonly file: string
+  readonly form: 'submission' | 'blueprint'
+  readonly value: Readonly<Record<string, unknown>>
+  /** What is sent: JSON for a submission, YAML for a blueprint. */
+  readonly body: string
+}
+
+/** A file that cannot be sent, with the reasons. */
+export type Unreadable = { readonly file: string; readonly errors: readonly string[] }
+
+export type Inputs = {
+  readonly documents: readonly (Document | Unreadable)[]
+  /** Values from variables and files, which output does not show. */
+  readonly secrets: ReadonlySet<string>
+}
+
+export const isUnreadable = (input: Document | Unreadable): input is Unreadable => 'errors' in input
+
+export const standardInput = 'standard input'
+
+const limits = { files: 10_000, folderDepth: 16, filesAtOnce: 16 } as const
+
+const extensions = /\.(ya?ml|json)$/i
+
+/** @throws {UsageError} when nothing is named, or a folder holds nothing */
+export async function readInputs(paths: readonly string[], context: ReadonlyMap<string, string>): Promise<Inputs> {
+  if (paths.length === 0) throw new UsageError('Name files or folders, or - for standard input.')
+  const secrets = new Set<string>()
+  const files: string[] = []
+  for (const path of paths) files.push(...(path === '-' ? ['-'] : await filesOf(path)))
+  if (files.filter((file) => file === '-').length > 1) throw new UsageError('Standard input (-) can be read once.')
+  if (files.length > limits.files) throw new UsageError(`These are more than ${limits.files} files.`)
+  const documents: (Document | Unreadable)[] = []
+  for (let at = 0; at < files.length; at += limits.filesAtOnce)
+    documents.push(
+      ...(await Promise.all(
+        files.slice(at, at + limits.filesAtOnce).map((file) => readInput(file, { context, secrets })),
+      )),
+    )
+  return { documents, secrets }
+}
+
+async function filesOf(path: string): Promise<string[]> {
+  const found = await stat(path).catch(() => undefined)
+  if (found?.isDirectory() !== true) return [path]
+  const files = await filesBelow(path, 0)
+  if (files.length === 0) throw new UsageError(`The folder ${path} holds no .yaml, .yml or .json files.`)
+  return files
+}
+
+/** Hidden files and folders are left out. */
+async function filesBelow(folder: string, depth: number): Promise<string[]> {
+  if (depth > limits.folderDepth) throw new UsageError(`${folder} is nested deeper than ${limits.folderDepth} folders.`)
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
+    throw new UsageError(`${folder} cannot be read (${reasonOf(error)}).`)
+  })
+  const files: string[] = []
+  for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
+    const path = join(folder, entry.name)
+    if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
+    if (entry.isDirectory()) files.push(...(await filesBelow(path, depth + 1)))
+    else if (extensions.test(entry.name)) files.push(path)
+  }
+  return files
+}
+
+type Reading = { readonly context: ReadonlyMap<string, string>; readonly secrets: Set<string> }
+
+async function readInput(path: string, reading: Reading): Promise<Document | Unreadable> {
+  const file = path === '-' ? standardInput : path
+  try {
+    const bytes = path === '-' ? await readStream(process.stdin) : await readShort(path)
+    return toDocument(file, bytes, { ...reading, folder: path === '-' ? '.' : dirname(path) })
+  } catch (error) {
+    if (error instanceof TagError) {
+      const { line, column } = error.place
+      return { file, errors: [`line ${line}, column ${column}: ${error.message}`] }
+    }
+    if (error instanceof Problem) return { file, errors: problemLines(error) }
+    if (error instanceof Error && 'code' in error) return { file, errors: [`Cannot be read (${reasonOf(error)}).`] }
+    throw error
+  }
+}
+
+const tooLong = () => new Problem('invalid', `Is longer than ${documentLimits.bytes} bytes.`)
+
+async function readShort(path: string): Promise<Buffer> {
+  const { size } = await stat(path)
+  if (size > documentLimits.bytes) throw tooLong()
+  return readFile(path)
+}
+
+async function readStream(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of stream) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > documentLimits.bytes) throw tooLong()
+  }
+  return Buffer.concat(chunks)
+}
+
+function toDocument(file: string, bytes: Buffer, scope: Reading & { readonly folder: string }): Document | Unreadable {
+  if (!isUtf8(bytes)) return { file, errors: ['Is not UTF-8.'] }
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
+  let hasCallerTags = false
+  const read = readText(text, (events, source) => {
+    const tags = callerTags(events, source)
+    hasCallerTags = tags.length > 0
+    return tags
+  })
+  const value = hasCallerTags ? resolveTags(read, scope) : read
+  const form = formOf(value)
+  if (form === null || !isObject(value))
+    return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }
+  if (form === 'blueprint') return { file, form, value, body: hasCallerTags ? printValue(value) : text }
+  if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
+  return { file, form, value, body: JSON.stringify(value) }
+}
+
+function formOf(value: unknown): Document['form'] | null {
+  if (!isObject(value)) return null
+  if ('entries' in value || 'metadata' in value) return 'blueprint'
+  return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
+}
+
+const holdsTag = (value: unknown): boolean =>
+  value instanceof KeyOf ||
+  value instanceof Find ||
+  (typeof value === 'object' && value !== null && Object.values(value).some(holdsTag))
+
+const problemLines = ({ fields, message }: Problem): string[] =>
+  fields === undefined
+    ? [message]
+    : Object.values(fields)
+        .flat()
+        .map((line) => String(line).replace(/^The blueprint /, 'The file '))

@@ -1,0 +1,98 @@
+import { writeFileSync } from 'node:fs'
+import { wantsPlainOutput } from '../config.ts'
+import { reasonOf } from '../start-error.ts'
+import { UsageError } from './exit.ts'
+
+/** What the program prints: results on standard output, what it waits for on standard error. */
+
+const colours = { red: 31, green: 32, yellow: 33, dim: 2, bold: 1 } as const
+export type Colour = keyof typeof colours
+
+/** What a file says is no command for the terminal: control characters are shown, not sent. */
+const printable = (text: string): string =>
+  text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (each) =>
+    each === '\n' || each === '\t' ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+const hidden = '********'
+
+export type Output = {
+  /** A text in a colour, on a terminal that shows colours. */
+  paint(colour: Colour, text: string): string
+  /** A line on standard output. */
+  line(text: string): void
+  /** A line on standard error. */
+  note(text: string): void
+  /** What is being waited for: on a terminal each time, elsewhere once for each reason. */
+  waiting(why: string): void
+  /** How far it is: on a terminal only. */
+  progress(done: number, total: number, what: string): void
+  /** Hides what came from variables and files of the caller. */
+  redact(text: string): string
+}
+
+/** @param secrets texts that are never printed */
+export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
+  const isPlain = wantsPlainOutput()
+  const hasColour = process.stdout.isTTY === true && !isPlain
+  const hasBar = process.stderr.isTTY === true && !isPlain
+  const hide = redactor(secrets)
+  const noted = new Set<string>()
+  let barLength = 0
+  const clearBar = () => {
+    if (barLength > 0) process.stderr.write(`\r${' '.repeat(barLength)}\r`)
+    barLength = 0
+  }
+  const showBar = (text: string) => {
+    const cut = printable(hide(text)).slice(0, Math.max(20, (process.stderr.columns ?? 80) - 1))
+    clearBar()
+    process.stderr.write(cut)
+    barLength = cut.length
+  }
+  return {
+    paint: (colour, text) => (hasColour ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text),
+    line(text) {
+      clearBar()
+      process.stdout.write(`${hide(text)}\n`)
+    },
+    note(text) {
+      clearBar()
+      process.stderr.write(`${printable(hide(text))}\n`)
+    },
+    waiting(why) {
+      if (hasBar) showBar(`waiting: ${why}`)
+      else if (noted.size < 50 && !noted.has(why)) process.stderr.write(`waiting: ${printable(hide(why))}\n`)
+      noted.add(why)
+    },
+    progress(done, total, what) {
+      if (!hasBar || total < 2) return
+      if (done === total) return clearBar()
+      const filled = Math.round((20 * done) / total)
+      showBar(`[${'#'.repeat(filled)}${' '.repeat(20 - filled)}] ${done}/${total} ${what}`)
+    },
+    redact: hide,
+  }
+}
+
+/** Texts are hidden as they are, and as they stand in quotes. The longest first: one may hold another. */
+function redactor(secrets: ReadonlySet<string>): (text: string) => string {
+  return (text) => {
+    if (secrets.size === 0) return text
+    const forms = [...secrets].flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
+    return [...new Set(forms)]
+      .sort((one, other) => other.length - one.length)
+      .reduce((rest, secret) => rest.replaceAll(secret, hidden), text)
+  }
+}
+
+/** Text of a service or a file, safe for a terminal. */
+export const shown = printable
+
+/** @throws {UsageError} */
+export function writeOut(file: string, text: string, mode = 0o644): void {
+  try {
+    writeFileSync(file, text, { mode })
+  } catch (error) {
+    throw new UsageError(`${file} cannot be written (${reasonOf(error)}).`)
+  }
+}

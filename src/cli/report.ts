@@ -1,0 +1,143 @@
+import type { Delivered, Outcome } from './deliver.ts'
+import { type ExitCode, exitCodes, worst } from './exit.ts'
+import { type Colour, type Output, shown, writeOut } from './output.ts'
+import type { Change, FieldChange } from './runs.ts'
+
+/** The results of a command over files: lines, JSON and a Markdown summary. */
+
+export type Result = Omit<Delivered, 'outcome'> & {
+  readonly file: string
+  readonly outcome: Outcome | 'valid' | 'not tried'
+}
+
+export const emptyResult = { logs: [], errors: [], changes: null, run: null, etag: null } as const
+
+const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode }>> = {
+  applied: { colour: 'green', code: exitCodes.done },
+  valid: { colour: 'green', code: exitCodes.done },
+  unchanged: { colour: 'dim', code: exitCodes.done },
+  accepted: { colour: 'yellow', code: exitCodes.done },
+  changes: { colour: 'yellow', code: exitCodes.changes },
+  refused: { colour: 'red', code: exitCodes.refused },
+  'not tried': { colour: 'dim', code: exitCodes.done },
+  unknown: { colour: 'red', code: exitCodes.unknown },
+  unreachable: { colour: 'red', code: exitCodes.unknown },
+}
+
+export const codeOfResults = (results: readonly Result[]): ExitCode =>
+  worst(results.map(({ outcome }) => looks[outcome].code))
+
+/** What to do next, where that is not plain. */
+const advice: Partial<Readonly<Record<Result['outcome'], string>>> = {
+  unknown: 'It may have been applied, or not. Run the same again: what stands already is reported as unchanged.',
+  unreachable: 'Nothing was applied.',
+  accepted: 'Recorded. Its outcome is not known yet.',
+}
+
+const width = 12
+const indent = ' '.repeat(width)
+
+/** Prints one result. @param isDiff shows each field */
+export function printResult(output: Output, result: Result, { isDiff = false }: { isDiff?: boolean } = {}): void {
+  const { file, outcome, status, errors, logs, changes, run, etag } = result
+  const word = output.paint(looks[outcome].colour, outcome.padEnd(width - 1))
+  output.line(`${word} ${shown(file)}${status === undefined ? '' : ` (${status})`}`)
+  const tell = (text: string) => {
+    for (const line of shown(text).split('\n')) output.line(`${indent}${line}`)
+  }
+  for (const error of errors) tell(error)
+  if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
+  else if (outcome !== 'unchanged' || changes === null) for (const line of logs) tell(line)
+  const next = advice[outcome]
+  if (next !== undefined) tell(next)
+  if (run !== null && ['accepted', 'unknown'].includes(outcome)) tell(`gatewright logs -f ${idOf(run)}`)
+  if (etag !== null && outcome === 'changes' && !isDiff) tell(`plan ${etag.replaceAll('"', '')}`)
+}
+
+export const idOf = (run: string): string => run.split('/').findLast((part) => part !== '') ?? run
+
+function paintDiff(output: Output, line: string): string {
+  const text = `${indent}${shown(line)}`
+  if (line.trimStart().startsWith('+')) return output.paint('green', text)
+  if (line.trimStart().startsWith('-')) return output.paint('red', text)
+  return text
+}
+
+const marks: Readonly<Record<string, string>> = { create: '+', delete: '-', update: '~' }
+
+const keyOf = ({ key }: Change): string =>
+  Object.values(key)
+    .map((value) => JSON.stringify(value))
+    .join(' ')
+
+function diffLines(change: Change): string[] {
+  const { action, model, fields } = change
+  if (action === 'unchanged') return []
+  const lines = Object.entries(fields).flatMap(([name, field]) => fieldLines(name, field))
+  return [`${marks[action] ?? '?'} ${model} ${keyOf(change)}`, ...lines]
+}
+
+function fieldLines(name: string, field: FieldChange): string[] {
+  if (typeof field === 'string') return field === 'unchanged' ? [] : [`  ~ ${name}: ${field}`]
+  const { from, to } = field
+  const value = (each: unknown) => (isSetByServer(each) ? '(set by the server)' : JSON.stringify(each))
+  return [
+    ...(from === null || from === undefined ? [] : [`  - ${name}: ${value(from)}`]),
+    ...(to === undefined || (to === null && from === null) ? [] : [`  + ${name}: ${value(to)}`]),
+  ]
+}
+
+const isSetByServer = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && 'set_by_server' in value
+
+/** `2 applied, 1 refused` */
+export function totals(results: readonly Result[]): string {
+  const counts = new Map<string, number>()
+  for (const { outcome } of results) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+  return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(', ')
+}
+
+/** The one JSON document of `--json`. */
+export const toJson = (results: readonly Result[]): string =>
+  JSON.stringify(
+    {
+      exit: codeOfResults(results),
+      results: results.map(({ file, outcome, status, logs, errors, changes, run, etag }) => ({
+        ...{ file, outcome, status: status ?? null, logs, errors, changes, run, etag },
+      })),
+    },
+    null,
+    2,
+  )
+
+const fence = '`'.repeat(6)
+
+/** Comments of pull requests end at 65,536 characters. */
+const maxSummary = 60_000
+
+const cell = (text: string): string => shown(text).replaceAll('|', '\\|').replaceAll('<', '&lt;').replace(/\s+/g, ' ')
+
+/** Markdown for a pull request. */
+export function writeSummary(file: string, title: string, results: readonly Result[], output: Output): void {
+  const rows = results.map(({ file: name, outcome }) => `| ${cell(name)} | ${outcome} |`)
+  const details = results.flatMap(({ file: name, errors, logs, changes, outcome }) => {
+    const lines = [...errors, ...(changes === null || outcome === 'applied' ? logs : changes.flatMap(diffLines))]
+    // A fence that is longer than any in the text.
+    return lines.length === 0
+      ? []
+      : [
+          `<details><summary>${cell(name)}</summary>`,
+          '',
+          `${fence}diff`,
+          ...lines.map(shown),
+          fence,
+          '',
+          '</details>',
+          '',
+        ]
+  })
+  const head = [`### gatewright ${title}: ${totals(results)}`, '', '| File | Outcome |', '| --- | --- |']
+  const text = output.redact([...head, ...rows, '', ...details].join('\n'))
+  const cut = text.length > maxSummary ? `${text.slice(0, maxSummary)}\n${fence}\n\nThe summary is cut here.\n` : text
+  writeOut(file, cut)
+}

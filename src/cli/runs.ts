@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { type Client, read } from './client.ts'
+
+/** Runs, as the API shows them. What this version does not know is ignored: the service may be newer. */
+
+const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.string()])
+
+const change = z.object({
+  model: z.string(),
+  key: z.record(z.string(), z.unknown()),
+  action: z.string(),
+  fields: z.record(z.string(), fieldChange),
+})
+
+export const runSummary = z.object({
+  id: z.string(),
+  state: z.string(),
+  title: z.string(),
+  mode: z.string(),
+  applied: z.boolean().nullable(),
+  reason: z.string().nullable(),
+  logs: z.array(z.string()),
+  submitter_name: z.string().nullable(),
+  attempts: z.int(),
+  created_at: z.string(),
+  started_at: z.string().nullable(),
+  finished_at: z.string().nullable(),
+})
+
+export const run = runSummary.extend({
+  changes: z.array(change),
+  etag: z.string().nullable(),
+  generated: z.record(z.string(), z.record(z.string(), z.string())),
+})
+
+export type Change = z.output<typeof change>
+export type FieldChange = z.output<typeof fieldChange>
+export type RunSummary = z.output<typeof runSummary>
+export type Run = z.output<typeof run>
+
+export const isOver = ({ state }: RunSummary): boolean => ['done', 'failed', 'cancelled'].includes(state)
+
+export const readRun = (
+  client: Client,
+  path: string,
+  options: { withinMs?: number; onWait?: (why: string) => void } = {},
+): Promise<Run> => read(client, path, run, options)

@@ -1,0 +1,107 @@
+import { ownerLabel } from '../models/fields.ts'
+import { readContext, readTimeoutMs } from './arguments.ts'
+import { type Client, openClient } from './client.ts'
+import { type Delivered, type Delivery, deliver } from './deliver.ts'
+import { UsageError } from './exit.ts'
+import { isUnreadable, readInputs } from './inputs.ts'
+import { type Output, openOutput } from './output.ts'
+import { codeOfResults, emptyResult, printResult, type Result, toJson, totals, writeSummary } from './report.ts'
+
+/** What `plan`, `apply` and `diff` share: each file is sent on its own, one after the other. */
+
+export type SendValues = {
+  readonly context?: string[] | undefined
+  readonly json?: boolean | undefined
+  readonly summary?: string | undefined
+  readonly owner?: string | undefined
+  readonly 'allow-grants'?: boolean | undefined
+  readonly 'allow-takeover'?: boolean | undefined
+  readonly 'create-only'?: boolean | undefined
+  readonly timeout?: string | undefined
+}
+
+export type Sending = {
+  readonly title: string
+  readonly mode: Delivery['mode']
+  readonly waits?: boolean
+  /** Shows each field that changes. */
+  readonly isDiff?: boolean
+  /** Of the plan that was reviewed. @throws {UsageError} when there is none for the file */
+  readonly tagFor?: (file: string, count: number) => string | null
+  /** Called with the results of all files. */
+  readonly done?: (results: readonly Result[], client: Client) => void
+}
+
+/** @returns the exit code */
+export async function sendFiles(paths: readonly string[], values: SendValues, sending: Sending): Promise<number> {
+  const { title, mode, waits = true, isDiff = false, tagFor = () => null, done } = sending
+  const timeoutMs = readTimeoutMs(values.timeout)
+  const ownerOption = checkedOwner('--owner', values.owner)
+  const { documents, secrets } = await readInputs(paths, readContext(values.context))
+  const tags = documents.map(({ file }) => tagFor(file, documents.length))
+  const output = openOutput(secrets)
+  const client = await openClient()
+  const ownerSetting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
+  const results: Result[] = []
+  const add = (result: Result) => {
+    results.push(result)
+    if (values.json !== true) printResult(output, result, { isDiff })
+  }
+  // An apply begins when every file can be sent, and stops at the first that is not applied.
+  const isBroken = mode === 'apply' && documents.some(isUnreadable)
+  let isStopped = isBroken
+  for (const [index, document] of documents.entries()) {
+    output.progress(index, documents.length, document.file)
+    const { file } = document
+    if (isUnreadable(document)) add({ file, ...emptyResult, outcome: 'refused', errors: document.errors })
+    else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
+    else {
+      const owner = ownerOption ?? (typeof document.value.owner === 'string' ? undefined : ownerSetting)
+      const headers = headersOf(values, owner, tags[index] ?? null)
+      const delivered = await deliver(client, document, { mode, headers, waits, timeoutMs, onWait: output.waiting })
+      add({ ...redacted(delivered, output), file })
+      isStopped =
+        ['unknown', 'unreachable'].includes(delivered.outcome) || (mode === 'apply' && delivered.outcome === 'refused')
+    }
+  }
+  output.progress(documents.length, documents.length, '')
+  done?.(results, client)
+  finish(results, values, { output, title })
+  return codeOfResults(results)
+}
+
+/** The last lines, in the form that the caller wants. */
+export function finish(
+  results: readonly Result[],
+  { json, summary }: Pick<SendValues, 'json' | 'summary'>,
+  { output, title }: { readonly output: Output; readonly title: string },
+): void {
+  if (summary !== undefined) writeSummary(summary, title, results, output)
+  if (json === true) output.line(output.redact(toJson(results)))
+  else if (results.length > 1) output.line(output.paint('bold', totals(results)))
+}
+
+/** Changes hold values of the file too. */
+function redacted(delivered: Delivered, output: Output): Delivered {
+  const { changes } = delivered
+  return changes === null ? delivered : { ...delivered, changes: JSON.parse(output.redact(JSON.stringify(changes))) }
+}
+
+/** @throws {UsageError} */
+function checkedOwner(name: string, owner: string | undefined): string | undefined {
+  if (owner === undefined) return undefined
+  const { error } = ownerLabel().safeParse(owner)
+  if (error !== undefined) throw new UsageError(`${name}: ${error.issues.map(({ message }) => message).join(' ')}`)
+  return owner
+}
+
+function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
+  const words = [...(values['allow-grants'] ? ['grants'] : []), ...(values['allow-takeover'] ? ['takeover'] : [])]
+  return {
+    // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.
+    ...(owner !== undefined && { 'gatewright-owner': Buffer.from(owner).toString('latin1') }),
+    ...(words.length > 0 && { 'gatewright-allow': words.join(', ') }),
+    ...(values['create-only'] && { 'if-none-match': '*' }),
+    ...(tag !== null && { 'if-match': `"${tag.replaceAll('"', '')}"` }),
+  }
+}
