@@ -9,8 +9,13 @@ export type Command = {
   readonly usage: string
   readonly options: Options
   /** @returns the exit code */
-  run(args: readonly string[]): Promise<number>
+  run(args: readonly string[], commands: Commands): Promise<number>
 }
+
+/** All commands by name. A command's file is loaded when it is called. */
+export type Commands = Readonly<
+  Record<string, { readonly summary: string; load(): Promise<{ readonly command: Command }> }>
+>
 
 /** @throws {UsageError} for an option that the command does not have */
 export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {

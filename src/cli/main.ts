@@ -1,15 +1,17 @@
-import type { Command } from './arguments.ts'
+import type { Commands } from './arguments.ts'
 import { exitCodeHelp, exitCodes } from './exit.ts'
 
-/** The commands, and the end of the program. A command's file is loaded when it is called: `--help` answers at once. */
+/** The commands, and the end of the program. */
 
-type Loaded = { readonly command: Command }
-
-export const commands: Readonly<Record<string, { readonly summary: string; load(): Promise<Loaded> }>> = {
+const commands: Commands = {
   validate: { summary: 'check files, without a service', load: () => import('./commands/validate.ts') },
   plan: { summary: 'report what apply would do', load: () => import('./commands/plan.ts') },
   apply: { summary: 'apply files, and wait for the outcome', load: () => import('./commands/apply.ts') },
   diff: { summary: 'compare what stands with files', load: () => import('./commands/diff.ts') },
+  runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
+  logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
+  token: { summary: 'create an access token', load: () => import('./commands/token.ts') },
+  completion: { summary: 'print a completion script for a shell', load: () => import('./commands/completion.ts') },
 }
 
 const listed = () =>
@@ -45,7 +47,7 @@ export async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(`${command.usage}\n${exitCodeHelp}`)
     return exitCodes.done
   }
-  return command.run(rest)
+  return command.run(rest, commands)
 }
 
 /** Errors of the caller, by name: their classes stand in files that `--help` does not load. */

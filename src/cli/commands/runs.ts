@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { type Command, readArguments, readCount } from '../arguments.ts'
+import { openClient, read } from '../client.ts'
+import { exitCodes, UsageError } from '../exit.ts'
+import { openOutput, shown } from '../output.ts'
+import { type RunSummary, runSummary } from '../runs.ts'
+
+/** `gatewright runs`: what was submitted, and what became of it. */
+
+const usage = `gatewright runs [OPTIONS]
+
+Lists your runs, the newest first; with the permission view_run, all runs.
+
+  --limit N        how many (default 20, at most 100)
+  --state STATE    queued, done, failed or cancelled
+  --mode MODE      apply or plan
+  --json           one JSON document on standard output
+`
+
+const options = {
+  limit: { type: 'string' },
+  state: { type: 'string' },
+  mode: { type: 'string' },
+  json: { type: 'boolean' },
+} as const
+
+const page = z.object({ results: z.array(runSummary) })
+
+async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, options)
+  if (positionals.length > 0) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
+  const limit = readCount('--limit', values.limit, { initial: 20, max: 100 })
+  const query = new URLSearchParams({ page_size: String(limit) })
+  if (values.state !== undefined) query.set('state', values.state)
+  if (values.mode !== undefined) query.set('mode', values.mode)
+  const output = openOutput()
+  const path = `/blueprints/runs/?${query}`
+  const { results } = await read(await openClient(), path, page, { onWait: output.waiting })
+  if (values.json === true) output.line(JSON.stringify(results, null, 2))
+  else for (const each of results) output.line(lineOf(each))
+  return exitCodes.done
+}
+
+const lineOf = ({ id, created_at: createdAt, submitter_name: submitter, title, ...run }: RunSummary): string =>
+  [id, createdAt.slice(0, 19), outcomeOf(run).padEnd(11), shown(`${title} (${submitter ?? 'service'})`)].join('  ')
+
+/** One word for each run. */
+const outcomeOf = ({
+  state,
+  mode,
+  applied,
+  reason,
+}: Pick<RunSummary, 'state' | 'mode' | 'applied' | 'reason'>): string => {
+  if (state !== 'done') return state
+  if (mode === 'plan') return reason === null ? 'planned' : 'refused'
+  return applied === true ? 'applied' : 'refused'
+}
+
+export const command: Command = { usage, options, run }

@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { type Command, readArguments, readCount } from '../arguments.ts'
+import { type Answer, type Client, Lost, openClient, readAnswer } from '../client.ts'
+import { exitCodes, Unreachable, UsageError } from '../exit.ts'
+import { openOutput, shown } from '../output.ts'
+
+/** `gatewright token create`: an access token, whose key is shown once. */
+
+const usage = `gatewright token create IDENTIFIER [OPTIONS]
+
+Creates an access token and prints its key on standard output, the only time that it is shown.
+
+  --user PK            for another user (default: yourself)
+  --days N             until it expires (default 30, or less where the service allows less)
+  --description TEXT   what it is for
+  --json               {"identifier", "expires", "key"} on standard output
+`
+
+const options = {
+  user: { type: 'string' },
+  days: { type: 'string' },
+  description: { type: 'string' },
+  json: { type: 'boolean' },
+} as const
+
+const dayMs = 86_400_000
+const created = z.object({ identifier: z.string(), expires: z.string().nullable() })
+
+async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, options)
+  const [verb, identifier, ...others] = positionals
+  if (verb !== 'create' || identifier === undefined || others.length > 0)
+    throw new UsageError('It takes: gatewright token create IDENTIFIER')
+  const days = values.days === undefined ? null : readCount('--days', values.days, { initial: 30, max: 36_500 })
+  const user = values.user === undefined ? null : readCount('--user', values.user, { initial: 1, max: 999_999 })
+  const body = JSON.stringify({
+    identifier,
+    ...(user !== null && { user }),
+    ...(days !== null && { expires: new Date(Date.now() + days * dayMs).toISOString() }),
+    ...(values.description !== undefined && { description: values.description }),
+  })
+  const client = await openClient()
+  const output = openOutput()
+  const token = readAnswer(client, await once(client, identifier, 'POST', '/core/tokens/', body), created)
+  const path = `/core/tokens/${encodeURIComponent(token.identifier)}/view_key/`
+  const { key } = readAnswer(client, await once(client, identifier, 'GET', path), z.object({ key: z.string() }))
+  if (values.json === true) output.line(JSON.stringify({ ...token, key }))
+  else {
+    output.line(shown(key))
+    output.note(`${token.identifier} expires ${token.expires ?? 'never'}. The key is not shown again.`)
+  }
+  return exitCodes.done
+}
+
+/** Neither request can be repeated: a token is made once, and its key viewed once. */
+async function once(
+  client: Client,
+  identifier: string,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: string,
+): Promise<Answer> {
+  try {
+    return await client.send(method, path, body === undefined ? {} : { body })
+  } catch (error) {
+    if (!(error instanceof Lost)) throw error
+    const isNothingDone = method === 'POST' && !error.isSent
+    const what = isNothingDone
+      ? 'Nothing was created.'
+      : `The token ${identifier} may have been created, and its key cannot be shown: delete it, and create another.`
+    throw new Unreachable(`${error.message}. ${what}`)
+  }
+}
+
+export const command: Command = { usage, options, run }

@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { freePort } from '../support/free-port.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { run } from '../support/processes.ts'
+
+/** `gatewright runs`, `logs`, `token create` and `completion`. */
+
+const folder = freshFolder()
+let on: Installation
+let address: string
+beforeAll(async () => {
+  on = await installation()
+  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+})
+
+const start = (args: string[], env: Record<string, string> = {}) =>
+  run('bin/gatewright.mjs', { args, env: { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, ...env } })
+
+async function gatewright(args: string[], env: Record<string, string> = {}) {
+  const running = start(args, env)
+  const { code } = await running.exited
+  return { code, output: running.output() }
+}
+
+function group(name: string): string {
+  const path = join(folder, `${name}.yaml`)
+  writeFileSync(
+    path,
+    `version: 1\nmetadata: { name: ${name} }\nentries:\n  - { model: service_core.group, identifiers: { name: ${name} } }\n`,
+  )
+  return path
+}
+
+test('runs lists what was submitted, the newest first, and filters', async () => {
+  await gatewright(['apply', group('listed')])
+  await gatewright(['plan', group('planned')])
+  const { code, output } = await gatewright(['runs', '--limit', '2'])
+  expect(output).toMatch(
+    /^[\da-f-]{36} {2}\S{19} {2}planned +plan blueprint planned \(.*\)\n[\da-f-]{36} {2}\S{19} {2}applied +apply blueprint listed \(.*\)\n$/,
+  )
+  expect(code).toBe(0)
+  const plans = await gatewright(['runs', '--mode', 'plan', '--json'])
+  expect(JSON.parse(plans.output)).toMatchObject([{ title: 'plan blueprint planned', mode: 'plan' }])
+  expect(await gatewright(['runs', '--mode', 'other'])).toMatchObject({ code: 1 })
+  expect(await gatewright(['runs', '--limit', '0'])).toMatchObject({ code: 1 })
+})
+
+test('logs -f waits for the end of a run; without -f it says that the outcome is not known: 3', async () => {
+  const release = on.hold()
+  const { output } = await gatewright(['apply', '--no-wait', group('followed')])
+  const [id = ''] = /[\da-f-]{36}/.exec(output) ?? []
+  expect(await gatewright(['logs', id])).toEqual({
+    code: 3,
+    output: expect.stringMatching(/its outcome is not known yet\n$/),
+  })
+  const following = start(['logs', '-f'])
+  await following.line(/^waiting: run .* is (queued|running)/)
+  release()
+  expect(await following.exited).toMatchObject({ code: 0 })
+  expect(following.output()).toMatch(new RegExp(`^group "followed" created .*\\n${id} .*: applied\\n$`, 'm'))
+  expect(await gatewright(['logs', '00000000-0000-4000-8000-000000000000'])).toMatchObject({ code: 1 })
+  expect(await gatewright(['logs', 'x'])).toMatchObject({ code: 1 })
+})
+
+test('an unreachable service is a 3', async () => {
+  const away = { GATEWRIGHT_URL: `http://127.0.0.1:${await freePort()}` }
+  expect(await gatewright(['logs', '-f', '--timeout', '1'], away)).toMatchObject({ code: 3 })
+  expect(await gatewright(['token', 'create', 'never'], away)).toEqual({
+    code: 3,
+    output: expect.stringMatching(/ECONNREFUSED.*Nothing was created/),
+  })
+})
+
+test('token create prints a key that works', async () => {
+  const { code, output } = await gatewright(['token', 'create', 'from-cli', '--days', '2', '--json'])
+  expect(code).toBe(0)
+  const { key, expires } = JSON.parse(output)
+  expect(await on.as(key).get('/api/v3/core/tokens/from-cli/')).toMatchObject({ status: 200 })
+  expect(Date.parse(expires) - Date.now()).toBeGreaterThan(1.9 * 86_400_000)
+  expect(await gatewright(['token', 'create', 'from-cli'])).toEqual({
+    code: 1,
+    output: expect.stringMatching(/^identifier: /),
+  })
+  expect(await gatewright(['token', 'delete', 'from-cli'])).toMatchObject({ code: 1 })
+})
+
+test('completion knows every command and option', async () => {
+  const { code, output } = await gatewright(['completion', 'bash'])
+  expect(code).toBe(0)
+  const words = (...line: string[]) =>
+    spawnSync(
+      'bash',
+      [
+        '-c',
+        `${output}\nCOMP_WORDS=(gatewright "$@"); COMP_CWORD=$#; _gatewright; echo "\${COMPREPLY[@]}"`,
+        '-',
+        ...line,
+      ],
+      { encoding: 'utf8' },
+    ).stdout.trim()
+  const help = await gatewright(['--help'])
+  const listed = [...help.output.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name]) => name)
+  expect(words('').split(' ')).toEqual(listed)
+  expect(words('apply', '--plan')).toBe('--plan --plan-file')
+  for (const shell of ['zsh', 'fish'])
+    expect(await gatewright(['completion', shell])).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('plan-file'),
+    })
+  expect(await gatewright(['completion', 'sh'])).toMatchObject({ code: 1 })
+})

@@ -1,0 +1,158 @@
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { readInputs } from '../../src/cli/inputs.ts'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { run } from '../support/processes.ts'
+
+/** Files as the program reads them: tags of the caller, folders, standard input. */
+
+const folder = freshFolder()
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+/** The value of a field of a submission, or the errors of the file. */
+async function nameFrom(text: string, context: Record<string, string> = {}): Promise<unknown> {
+  const { documents } = await readInputs(
+    [file('value.yaml', `app:\n  name: ${text}\n`)],
+    new Map(Object.entries(context)),
+  )
+  const [document] = documents
+  if (document === undefined || 'errors' in document) return document?.errors
+  return JSON.parse(document.body).app.name
+}
+
+const where = 'line 2, column 9: '
+
+describe('a tag of the caller', () => {
+  beforeAll(() => {
+    file('secret.txt', 'from a file\r\n')
+    file('dots.txt', 'a\n\n')
+  })
+
+  test.each([
+    ['!Env [NO_SUCH_VARIABLE, b]', 'b'],
+    ['!Env NO_SUCH_VARIABLE some words', 'some words'],
+    ['!Env [NO_SUCH_VARIABLE, null]', null],
+    ['!Env [NO_SUCH_VARIABLE, !Context colour]', 'blue'],
+    ['!File secret.txt', 'from a file'],
+    ['!File dots.txt', 'a\n'],
+    ['!File [none.txt, [1, 2]]', [1, 2]],
+    ['!Context colour', 'blue'],
+    ['!Context [size, 7]', 7],
+    ['!Format ["%s is %s, 100%%", !Context colour, 3]', 'blue is 3, 100%'],
+    ['!Format plain', 'plain'],
+    ['!If [true, a, b]', 'a'],
+    ['!If [!Context colour, a, !Env NO_SUCH_VARIABLE]', 'a'],
+    ['!If [!Context [size, "false"], !Env NO_SUCH_VARIABLE, b]', 'b'],
+    ['!If [!Context [size, off], a, [!Context colour, { x: !Context colour }]]', ['blue', { x: 'blue' }]],
+    ['"!Env NO_SUCH_VARIABLE"', '!Env NO_SUCH_VARIABLE'],
+  ])('%s is %j', async (text, value) => {
+    expect(await nameFrom(text, { colour: 'blue' })).toEqual(value)
+  })
+
+  test.each([
+    ['!Env NO_SUCH_VARIABLE', `${where}!Env: the variable NO_SUCH_VARIABLE is not set, or is empty`],
+    ['!Env A-B', `${where}!Env: "A-B" is no name of a variable.`],
+    ['!Env [A, b, c]', `${where}!Env: takes a name`],
+    ['!File none.txt', `${where}!File: there is no file none.txt`],
+    ['!File .', `${where}!File: `],
+    ['!Context size', `${where}!Context: there is no --context size=VALUE`],
+    ['!Format ["%s"]', `${where}!Format: its value 1 is missing`],
+    ['!Format ["%d", 1]', `${where}!Format: "%d" is unknown`],
+    ['!Format ["x", 1]', `${where}!Format: has 1 values for 0 %s.`],
+    ['!If [true, a]', `${where}!If: takes a list of three`],
+    ['[a, !If [true, !Context size, b]]', 'line 2, column 24: !Context: '],
+    ['!Nothing x', 'The file unknown scalar tag'],
+    ['!KeyOf x', 'A submission takes no !KeyOf or !Find'],
+  ])('%s is an error with its place', async (text, error) => {
+    expect(await nameFrom(text)).toEqual([expect.stringContaining(error)])
+  })
+})
+
+test('of a folder all YAML and JSON files are read, sorted, with those of its folders', async () => {
+  const top = join(folder, 'top')
+  mkdirSync(join(top, 'b'), { recursive: true })
+  mkdirSync(join(top, '.hidden'))
+  for (const name of ['c.json', 'a.yaml', 'b/z.yml', 'notes.txt', '.hidden/x.yaml', '.y.yaml'])
+    file(`top/${name}`, '{app: {}}')
+  const { documents } = await readInputs([top], new Map())
+  expect(documents.map((document) => document.file)).toEqual(
+    ['a.yaml', 'b/z.yml', 'c.json'].map((name) => join(top, name)),
+  )
+})
+
+describe('the program', () => {
+  const program = fileURLToPath(new URL('../../bin/gatewright.mjs', import.meta.url))
+  const validate = (input: string, env: Record<string, string> = {}) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'validate', '-'], {
+      input,
+      env,
+      encoding: 'utf8',
+      timeout: 10_000,
+    })
+    return { status, output: `${stdout}${stderr}` }
+  }
+  const group = (name: string, attrs = '{}') =>
+    `version: 1\nmetadata: { name: x }\nentries:\n  - { model: service_core.group, identifiers: { name: ${name} }, attrs: ${attrs} }\n`
+
+  test('validates standard input, and names every error: 1', () => {
+    expect(validate(group('x'))).toEqual({ status: 0, output: 'valid       standard input\n' })
+    expect(validate(group('x', '{ parnt: 1, is_superuser: 7 }'))).toEqual({
+      status: 1,
+      output: expect.stringMatching(
+        /^refused +standard input\n +entries\.0\.parnt: .*\n +entries\.0\.is_superuser: .*\n$/,
+      ),
+    })
+    expect(validate('{"app": {}}')).toMatchObject({
+      status: 1,
+      output: expect.stringContaining('provider_model: This field is required.'),
+    })
+    expect(validate('a: 1')).toMatchObject({ status: 1, output: expect.stringContaining('Is neither a submission') })
+  })
+
+  test('checks values of tags, and prints none of a variable', () => {
+    const answer = validate(
+      group('!Format ["%s-x", !Env SECRET_NAME]', '{ parent: !Env SECRET_NAME, x: !Env [NO, 1] }'),
+      {
+        SECRET_NAME: 'hidden-value',
+      },
+    )
+    expect(answer).toMatchObject({ status: 1, output: expect.stringContaining('entries.0.x: Unknown field.') })
+    expect(answer.output).not.toContain('hidden-value')
+  })
+
+  describe('with a service', () => {
+    let on: Installation
+    let url: string
+    beforeAll(async () => {
+      on = await installation()
+      url = await on.app.listen({ port: 0, host: '127.0.0.1' })
+    })
+
+    test('sends values, not tags, and hides them in what the service answers', async () => {
+      const path = file(
+        'env.yaml',
+        group('!Env GROUP_NAME', '{ parent: !Find [service_core.group, { name: !Context parent }] }'),
+      )
+      await on.db.group.create({ data: { pk: randomUUID(), name: 'the parent' } })
+      const applying = run('bin/gatewright.mjs', {
+        args: ['apply', path, '--context', 'parent=the parent', '--json'],
+        env: { GATEWRIGHT_URL: url, GATEWRIGHT_TOKEN: adminToken, GROUP_NAME: 'name-from-ci' },
+      })
+      expect(await applying.exited).toMatchObject({ code: 0 })
+      expect(await on.db.group.count({ where: { name: 'name-from-ci' } })).toBe(1)
+      expect(applying.output()).toContain('group \\"********\\" created')
+      expect(applying.output()).not.toContain('name-from-ci')
+    })
+  })
+})
