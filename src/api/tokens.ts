@@ -146,7 +146,11 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       // HEAD would use up the one view, and show nothing.
       exposeHeadRoute: false,
       config: { permission: 'authenticated', document: { codes: ['key_gone'], alsoNeeds: toView } },
-      schema: { summary: "View a new token's key, once", params, response: { 200: z.object({ key: z.string() }) } },
+      schema: {
+        summary: "View a new token's key, once",
+        params,
+        response: { 200: z.object({ key: z.string() }).meta({ id: 'TokenKey' }) },
+      },
     },
     async ({ params: { identifier }, actor, id: requestId }, reply) => {
       reply.header('Cache-Control', 'no-store')

@@ -50,18 +50,20 @@ export const applyQuery = z.strictObject({
 
 export const modeOf = ({ dry_run }: z.infer<typeof applyQuery>): Mode => (dry_run ? 'plan' : 'apply')
 
-export const applyAnswer = z.object({
-  applied: z
-    .boolean()
-    .meta({ description: 'False: it was rolled back, for the reason in `logs`, or because it is a plan.' }),
-  logs: z.array(z.string()).meta({
-    description: 'A sentence for each thing that happened.',
-    examples: [
-      ['provider oauth2 "grafana" created (pk 12)', 'application "grafana" updated: meta_launch_url'],
-      ['provider oauth2 "grafana" unchanged', 'application "grafana" unchanged'],
-    ],
-  }),
-})
+export const applyAnswer = z
+  .object({
+    applied: z
+      .boolean()
+      .meta({ description: 'False: it was rolled back, for the reason in `logs`, or because it is a plan.' }),
+    logs: z.array(z.string()).meta({
+      description: 'A sentence for each thing that happened.',
+      examples: [
+        ['provider oauth2 "grafana" created (pk 12)', 'application "grafana" updated: meta_launch_url'],
+        ['provider oauth2 "grafana" unchanged', 'application "grafana" unchanged'],
+      ],
+    }),
+  })
+  .meta({ id: 'ApplyResult' })
 
 /** Headers and error codes of an apply. */
 export const applyDocument = {

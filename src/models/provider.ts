@@ -10,6 +10,8 @@ export type ProviderDeclaration = {
   verboseName: string
   /** The name of the form that edits it. */
   component: string
+  /** The kind that most applications take: descriptions show it first. */
+  usual?: true
   /** Whether it may be one of an application's backchannel providers. */
   backchannel: boolean
   /** `all` three flow fields for kinds through which users log in; `none` for kinds by which the service itself syncs. */
@@ -26,6 +28,7 @@ export type ProviderDeclaration = {
 
 export type ProviderModel = Model & {
   readonly provider: Pick<ProviderDeclaration, 'kind' | 'verboseName' | 'component' | 'backchannel'> & {
+    readonly usual: boolean
     readonly launchUrl: (values: Values) => string | null
   }
 }
@@ -53,7 +56,7 @@ const readOnly = [
 /** Declares a provider kind, in a file of its own in `models/providers/`, which is found at start. */
 export function defineProvider(declaration: ProviderDeclaration): ProviderModel {
   const { kind, settings, flows, columns, rules, unique, launchUrl = () => null } = declaration
-  const { verboseName, component, backchannel } = declaration
+  const { verboseName, component, backchannel, usual = false } = declaration
   const model = defineModel({
     name: `service_providers_${kind}.${kind}provider`,
     displayName: `provider ${kind}`,
@@ -96,7 +99,7 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
     ...(rules && { rules }),
   })
   const fields = new Map([...model.fields].map(([name, field]) => [name, withOwnMappings(kind, field)]))
-  return { ...model, fields, provider: { kind, verboseName, component, backchannel, launchUrl } }
+  return { ...model, fields, provider: { kind, verboseName, component, backchannel, usual, launchUrl } }
 }
 
 /** A provider takes property mappings of its own kind, in whatever field. */

@@ -1,5 +1,6 @@
 import manifest from '../../package.json' with { type: 'json' }
 import type { JsonObject } from '../json-object.ts'
+import { nameEnums } from './enums.ts'
 import { nameSchemas } from './names.ts'
 import { type Operation, type Route, toOperation } from './operation.ts'
 import { nameOf, problemResponse } from './problems.ts'
@@ -11,6 +12,7 @@ export function toDocument(routes: readonly Route[], prefix: string): JsonObject
   const operations = routes.map((route) => toOperation(route, prefix, components)).sort(inOrder)
   const paths: Record<string, Record<string, unknown>> = {}
   for (const { path, method, operation } of operations) paths[path] = { ...paths[path], [method]: operation }
+  nameEnums(paths, components)
   const statuses = [...new Set(operations.flatMap((each) => each.statuses))].sort()
   const responses = statuses.map((status) => [nameOf(status), problemResponse(status, components)])
   return {
@@ -101,7 +103,7 @@ const headers = {
     schema: { type: 'string', examples: ['"token";q=2000;w=1'] },
   },
   'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer' } },
-  'WWW-Authenticate': { schema: { type: 'string', const: 'Bearer' } },
+  'WWW-Authenticate': { description: 'How to authenticate.', schema: { type: 'string', enum: ['Bearer'] } },
   'X-Request-Id': {
     description: 'The id that was sent, or a new one. The log, the run and the audit rows have it.',
     schema: { type: 'string' },

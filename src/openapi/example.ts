@@ -39,7 +39,7 @@ function ofProperties({ properties }: JsonObject, components: Components): JsonO
   if (!isObject(properties)) return {}
   const examples = Object.entries(properties).map(([name, property]) => [
     name,
-    isObject(property) && property.readOnly !== true ? exampleOf(property, components) : undefined,
+    isObject(property) ? exampleOf(property, components) : undefined,
   ])
   return Object.fromEntries(examples.filter(([, value]) => value !== undefined))
 }

@@ -7,7 +7,8 @@ import { bodyExamples } from './names.ts'
 /** The schemas that others refer to, by name. */
 export type Components = Map<string, unknown>
 
-type Direction = 'input' | 'output'
+/** What the schema describes. Bodies have no `default`: generated clients send it, and reset what is stored. */
+export type Use = 'parameter' | 'body' | 'answer'
 type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }
 
 /**
@@ -15,8 +16,8 @@ type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSche
  *
  * @throws when two different schemas have one name
  */
-export function toJsonSchema(schema: z.core.$ZodType, io: Direction, components: Components): JsonObject {
-  const { $schema, $defs = {}, ...converted } = convert(schema, io)
+export function toJsonSchema(schema: z.core.$ZodType, use: Use, components: Components): JsonObject {
+  const { $schema, $defs = {}, ...converted } = convert(schema, use)
   for (const [name, found] of Object.entries($defs)) {
     const example = bodyExamples[name]
     const component = { ...relocated(found), ...(example && { examples: [example] }) }
@@ -27,23 +28,35 @@ export function toJsonSchema(schema: z.core.$ZodType, io: Direction, components:
   return relocated(converted)
 }
 
-const convert = (schema: z.core.$ZodType, io: Direction) =>
-  z.toJSONSchema(schema, { io, unrepresentable: 'any', override: (node) => fix(node, io) })
+const convert = (schema: z.core.$ZodType, use: Use) =>
+  z.toJSONSchema(schema, {
+    io: use === 'answer' ? 'output' : 'input',
+    unrepresentable: 'any',
+    override: (node) => fix(node, use),
+  })
 
 const relocated = (schema: object): JsonObject =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'))
 
 /** zod describes the texts of a query string as texts; a reader needs the types that they are converted to. */
-function fix({ zodSchema, jsonSchema }: Node, io: Direction): void {
+function fix({ zodSchema, jsonSchema }: Node, use: Use): void {
   if (zodSchema === queryBoolean) replaceBy(jsonSchema, { type: 'boolean' })
-  if (zodSchema instanceof z.ZodPipe && io === 'input') {
+  if (zodSchema instanceof z.ZodPipe && use !== 'answer') {
     const { in: from, out: to } = zodSchema.def
-    if (!(from instanceof z.ZodTransform) && !(to instanceof z.ZodTransform)) replaceBy(jsonSchema, convert(to, io))
+    if (!(from instanceof z.ZodTransform) && !(to instanceof z.ZodTransform)) replaceBy(jsonSchema, convert(to, use))
     // Every number in a query string is an integer.
     if (jsonSchema.type === 'number') jsonSchema.type = 'integer'
   }
   if (zodSchema instanceof z.ZodDefault && isOfType(zodSchema.def.defaultValue, jsonSchema.type))
     jsonSchema.default = zodSchema.def.defaultValue
+  if (use === 'body') delete jsonSchema.default
+  if (zodSchema instanceof z.ZodObject && isDeepStrictEqual(jsonSchema.additionalProperties, {}))
+    jsonSchema.additionalProperties = true
+  // Generators of older languages know only enums.
+  if (typeof jsonSchema.const === 'string') {
+    jsonSchema.enum = [jsonSchema.const]
+    delete jsonSchema.const
+  }
   omitImplied(jsonSchema)
 }
 

@@ -6,6 +6,7 @@ import type { Documented } from '../http/documented.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { exampleOf } from './example.ts'
 import { type Components, toJsonSchema } from './json-schema.ts'
+import { parameterText } from './parameter-texts.ts'
 import { sentencesOf, toAlsoNeeds } from './permission-docs.ts'
 import { headersNamed, nameOf } from './problems.ts'
 
@@ -39,9 +40,7 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
     .split('/')
     .filter((part) => part !== '')
   const responses = successes(schema.response, document, components)
-  const isPaged = Object.values(responses).some(
-    ({ schema: { properties } }) => isObject(properties) && 'pagination' in properties,
-  )
+  const isPaged = Object.values(responses).some((each) => each.isPaged)
   const parameters = [
     ...parametersIn('path', schema.params, components),
     ...parametersIn('query', schema.querystring, components),
@@ -50,7 +49,7 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
   ]
   const body = document.body?.() ?? schema.body
   const codes: ProblemCode[] = [
-    ...(['invalid', 'server_error', 'unavailable'] as const),
+    ...(['invalid', 'headers_too_large', 'server_error', 'unavailable'] as const),
     ...(permission === 'anyone' ? [] : (['not_authenticated', 'permission_denied', 'too_many_requests'] as const)),
     ...(isPaged || schema.params !== undefined ? (['not_found'] as const) : []),
     ...(body === undefined ? [] : (['invalid_json', 'too_large', 'too_slow', 'unsupported_media_type'] as const)),
@@ -87,10 +86,10 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
 
 function parametersIn(location: 'path' | 'query' | 'header', schema: unknown, components: Components): JsonObject[] {
   if (!(schema instanceof z.core.$ZodType)) return []
-  const { properties, required } = toJsonSchema(schema, 'input', components)
+  const { properties, required } = toJsonSchema(schema, 'parameter', components)
   if (!isObject(properties)) return []
   const parameters = Object.entries(properties).flatMap(([name, found]) => {
-    const { description, ...value } = isObject(found) ? found : {}
+    const { description = parameterText(location, name), ...value } = isObject(found) ? found : {}
     // Of no type: it is declared only to be refused.
     if (Object.keys(value).length === 0) return []
     const isRequired = location === 'path' || (Array.isArray(required) && required.includes(name))
@@ -106,7 +105,7 @@ function parametersIn(location: 'path' | 'query' | 'header', schema: unknown, co
   return parameters.sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-type Success = { readonly schema: JsonObject; readonly response: JsonObject }
+type Success = { readonly isPaged: boolean; readonly response: JsonObject }
 
 function successes(
   response: unknown,
@@ -117,13 +116,25 @@ function successes(
   return Object.fromEntries(
     declared.flatMap(([status, found]) => {
       if (!(found instanceof z.core.$ZodType)) return []
-      const schema = toJsonSchema(found, 'output', components)
+      const converted = toJsonSchema(found, 'answer', components)
+      const isPaged = isObject(converted.properties) && 'pagination' in converted.properties
+      const schema = isPaged ? nameList(converted, components) : converted
       const content = { 'application/json': { schema, example: exampleOf(schema, components) } }
       const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
       // 204 and 304 have no body.
-      return [[status, { schema, response: status === '204' || status === '304' ? answer : { ...answer, content } }]]
+      return [[status, { isPaged, response: status === '204' || status === '304' ? answer : { ...answer, content } }]]
     }),
   )
+}
+
+/** A list is named by what it lists. */
+function nameList(list: JsonObject, components: Components): JsonObject {
+  const { results } = isObject(list.properties) ? list.properties : {}
+  const { $ref } = isObject(results) && isObject(results.items) ? results.items : {}
+  if (typeof $ref !== 'string') throw new Error('What a list lists has no name: give its schema an `id`.')
+  const name = `Paginated${$ref.replace('#/components/schemas/', '')}List`
+  components.set(name, list)
+  return { $ref: `#/components/schemas/${name}` }
 }
 
 function requestBody(
@@ -132,7 +143,7 @@ function requestBody(
   { examples, text }: Documented,
   components: Components,
 ): JsonObject {
-  const schema = toJsonSchema(body, 'input', components)
+  const schema = toJsonSchema(body, 'body', components)
   const named = examples?.() ?? {}
   const example = exampleOf(schema, components)
   const shown = Object.keys(named).length > 0 ? { examples: named } : example !== undefined && { example }

@@ -69,32 +69,30 @@ const texts: Readonly<Record<ProblemCode, readonly [when: string, example: strin
   ],
 }
 
-const messages = z.array(z.string())
-
-const fieldErrors = z.record(z.string(), z.union([messages, z.lazy((): z.ZodType => fieldErrors)])).meta({
-  id: 'FieldErrors',
-  description: 'Messages by field. Nested objects are nested; items of a list are keyed by their index.',
-  examples: [{ slug: ['May hold only letters, digits, hyphens and underscores.'] }],
-})
-
 const codesOf = (status: number) =>
   Object.keys(catalogue)
     .filter((code): code is ProblemCode => catalogue[code as ProblemCode] === status)
     .sort()
 
-const bodySchema = (status: number): z.ZodType =>
-  status === 400
-    ? z
-        .object({ code: z.enum(codesOf(status)), non_field_errors: messages.optional() })
-        .catchall(z.union([messages, fieldErrors]))
-        .meta({ id: nameOf(status), description: 'Messages by parameter, header or field.' })
-    : z
-        .object({
-          detail: z.string(),
-          code: z.enum(codesOf(status)),
-          ...(status === 202 && { run: z.string().meta({ description: 'The path of the run.' }) }),
-        })
-        .meta({ id: nameOf(status) })
+function bodySchema(status: number): z.ZodType {
+  const code = z.enum(codesOf(status))
+  const id = nameOf(status)
+  switch (status) {
+    case 202:
+      // It has nothing in common with the answer of a run that ended, so that a client can tell them apart.
+      return z
+        .object({ detail: z.string(), code, run: z.string().meta({ description: 'The path of the run.' }) })
+        .meta({ id })
+    case 400:
+      return z.looseObject({ code, non_field_errors: z.array(z.string()).optional() }).meta({
+        id,
+        description:
+          'Messages by parameter, header or field. Nested objects are nested; items of a list are keyed by their index.',
+      })
+    default:
+      return z.looseObject({ detail: z.string(), code }).meta({ id })
+  }
+}
 
 /** `NotFound` of 404. */
 export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
@@ -112,7 +110,7 @@ const examplePath = runPath('01a1fd66-cb34-7782-913d-bbffaaf714c9')
 /** The answer with this status, for `components.responses`. */
 export function problemResponse(status: number, components: Components): JsonObject {
   const codes = codesOf(status)
-  const schema = toJsonSchema(bodySchema(status), 'output', components)
+  const schema = toJsonSchema(bodySchema(status), 'answer', components)
   const examples = codes.map((code) => {
     const [, message] = texts[code]
     const fields = code === 'invalid' ? { fields: { page_size: ['Must be at most 1000.'] } } : {}

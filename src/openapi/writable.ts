@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Field, Model } from '../models/define.ts'
+import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
-import { schemaName } from '../views/stored.ts'
+import { discriminatorOf, schemaName } from '../views/stored.ts'
 
 /**
  * The bodies that the engine validates, as schemas for the description. They are made of the schemas that the engine
@@ -24,18 +25,24 @@ export function submission(registry: Registry): z.ZodType {
   const application = registry.byName('service_core.application')
   if (application === undefined) throw new Error('There is no application.')
   const app = fieldsOf(registry, application, 'create').meta({ id: 'ApplicationFields' })
-  const variants = [...registry.kinds.values()].map((kind) => {
+  const kinds = inOrder(registry)
+  const variants = kinds.map((kind) => {
     const provider = fieldsOf(registry, kind, 'create').meta({ id: schemaName(`${kind.provider.kind}_provider`) })
     return z
       .strictObject({ app, provider_model: z.literal(kind.name), provider })
       .meta({ id: schemaName(`${kind.provider.kind}_submission`), title: kind.provider.verboseName })
   })
-  return z.xor(variants)
+  const named = kinds.map(({ name, provider: { kind } }) => [name, schemaName(`${kind}_submission`)] as const)
+  return z.xor(variants).meta({ id: 'ApplicationSubmission', discriminator: discriminatorOf('provider_model', named) })
 }
 
+/** The usual kind first: generators and pages show the first. */
+const inOrder = ({ kinds }: Registry): ProviderModel[] =>
+  [...kinds.values()].sort((one, other) => Number(other.provider.usual) - Number(one.provider.usual))
+
 /** The submissions in `examples/`, by kind. They work on every installation; a build may leave the folder out. */
-export function submissionExamples({ kinds }: Registry): Readonly<Record<string, unknown>> {
-  const shipped = [...kinds.values()].flatMap(({ provider: { kind, verboseName } }) => {
+export function submissionExamples(registry: Registry): Readonly<Record<string, unknown>> {
+  const shipped = inOrder(registry).flatMap(({ provider: { kind, verboseName } }) => {
     const file = new URL(`../../examples/${kind}.json`, import.meta.url)
     return existsSync(file)
       ? [[kind, { summary: verboseName, value: JSON.parse(readFileSync(file, 'utf8')) }] as const]
@@ -44,12 +51,9 @@ export function submissionExamples({ kinds }: Registry): Readonly<Record<string,
   return Object.fromEntries(shipped)
 }
 
-const readOnly = z.unknown().optional().meta({ readOnly: true, description: 'Read-only: ignored when it is sent.' })
-
 function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
   const shape: Record<string, z.ZodType> = {}
   for (const field of model.fields.values()) shape[field.name] = schemaOf(registry, model, field, use)
-  for (const name of model.readOnly) shape[name] ??= readOnly
   return z.strictObject(shape)
 }
 
@@ -61,12 +65,12 @@ function schemaOf({ models }: Registry, { owner }: Model, field: Field, use: Use
   const notes = [
     reference && (reference.many ? `The keys of the ${target}s.` : `The key of the ${target}.`),
     reference?.only && `With the ${reference.only.column} ${reference.only.values.join(' or ')}.`,
-    isNew && name === owner && 'Default: the caller.',
+    isNew && name === owner && 'Of a new one: the caller.',
+    isNew && name !== owner && initial !== undefined && `Of a new one: \`${JSON.stringify(initial)}\`.`,
     isNew && generate && 'Generated when it is left out.',
     secret && 'Stored encrypted. Answers mask it.',
   ].filter((note) => typeof note === 'string')
   const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }
   if (isNew && required && name !== owner) return schema.meta(note)
-  if (isNew && initial !== undefined) return schema.default(initial).meta(note)
   return schema.optional().meta(note)
 }

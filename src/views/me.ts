@@ -28,10 +28,12 @@ const currentUser = z.object({
   system_permissions: z.array(z.string()),
 })
 
-export const me = z.object({
-  user: currentUser,
-  original: currentUser.optional().meta({ description: 'The real user, while impersonating.' }),
-})
+export const me = z
+  .object({
+    user: currentUser,
+    original: currentUser.optional().meta({ description: 'The real user, while impersonating.' }),
+  })
+  .meta({ id: 'SessionUser' })
 
 const groupOfUserSelect = {
   pk: true,

@@ -7,6 +7,7 @@ import type { Registry } from '../models/registry.ts'
 import {
   type Columns,
   checkColumns,
+  discriminatorOf,
   fieldSchemas,
   originSchemas,
   originSelect,
@@ -111,6 +112,8 @@ const shown = providerSummary.pick({
   verbose_name_plural: true,
 })
 
+const nameOf = ({ provider }: ProviderModel) => schemaName(`read_${provider.kind}_provider`)
+
 function schemaOf(model: ProviderModel) {
   checkColumns(model, columns)
   return z
@@ -121,7 +124,7 @@ function schemaOf(model: ProviderModel) {
       meta_model_name: z.literal(model.name),
       ...originSchemas,
     })
-    .meta({ id: schemaName(`read_${model.provider.kind}_provider`), title: model.provider.verboseName })
+    .meta({ id: nameOf(model), title: model.provider.verboseName })
 }
 
 /** Providers with all of their fields: those of all kinds, and those of each. */
@@ -140,7 +143,10 @@ export function providerViews(kinds: Registry['kinds']) {
     model,
     view: { model: 'Provider', schema: schemaOf(model), read } satisfies View<'Provider'>,
   }))
-  const schema = z.union(ofKinds.map(({ view }) => view.schema))
+  const named = ofKinds.map(({ model }) => [model.name, nameOf(model)] as const)
+  const schema = z
+    .union(ofKinds.map(({ view }) => view.schema))
+    .meta({ id: 'ReadProvider', discriminator: discriminatorOf('meta_model_name', named) })
   return { all: { model: 'Provider', schema, read } satisfies View<'Provider'>, ofKinds }
 }
 

@@ -26,6 +26,15 @@ export const schemaName = (words: string): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('')
 
+/** For the API's description: which value of a property stands for which named schema. */
+export const discriminatorOf = (
+  propertyName: string,
+  schemas: readonly (readonly [value: string, name: string])[],
+) => ({
+  propertyName,
+  mapping: Object.fromEntries(schemas.map(([value, name]) => [value, `#/components/schemas/${name}`])),
+})
+
 /** The fields of a model as they are answered. */
 export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>
   Object.fromEntries([...fields.values()].map((field) => [field.name, field.secret ? secret : field.schema]))

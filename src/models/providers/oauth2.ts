@@ -32,6 +32,7 @@ export default defineProvider({
   kind: 'oauth2',
   verboseName: 'OAuth2/OpenID Provider',
   component: 'service-provider-oauth2-form',
+  usual: true,
   backchannel: false,
   flows: 'all',
   settings: z.object({

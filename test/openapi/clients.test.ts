@@ -1,0 +1,137 @@
+import { beforeAll, expect, test } from 'vitest'
+import { installation } from '../support/installation.ts'
+import { type Description, type Json, type Operation, readDescription } from '../support/openapi.ts'
+
+/** What generators of clients make good code of, over the whole document. */
+
+let api: Description
+/** The schemas of a body and all that they refer to. */
+let bodies: readonly [string, Json][]
+
+beforeAll(async () => {
+  api = await readDescription((await installation({ workers: 'none' })).app)
+  bodies = api.operations.flatMap(({ operationId, requestBody }) =>
+    Object.values(requestBody?.content ?? {}).flatMap(({ schema }) =>
+      [...reachedFrom(schema)].map((each): [string, Json] => [operationId, each]),
+    ),
+  )
+})
+
+const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function* reachedFrom(node: unknown, seen = new Set<unknown>()): Generator<Json> {
+  if (seen.has(node)) return
+  seen.add(node)
+  if (Array.isArray(node)) for (const item of node) yield* reachedFrom(item, seen)
+  if (!isJson(node)) return
+  yield node
+  if (typeof node.$ref === 'string') yield* reachedFrom(named(node.$ref), seen)
+  for (const [key, value] of Object.entries(node))
+    if (!/^(examples?|default)$/.test(key)) yield* reachedFrom(value, seen)
+}
+
+const named = (ref: unknown): Json => api.document.components.schemas[String(ref).split('/').at(-1) ?? ''] ?? {}
+
+const find = (id: string): Operation => {
+  const found = api.operations.find(({ operationId }) => operationId === id)
+  if (found === undefined) throw new Error(`there is no operation ${id}`)
+  return found
+}
+
+test('no body has a default: a client that sends it would reset what is stored', () => {
+  expect(bodies.length).toBeGreaterThan(100)
+  for (const [id, schema] of bodies)
+    expect.soft(Object.hasOwn(schema, 'default'), `${id}: ${JSON.stringify(schema)}`).toBe(false)
+})
+
+test('no body has a read-only field', () => {
+  for (const [id, schema] of bodies) expect.soft(schema.readOnly, id).toBeUndefined()
+  for (const name of ['ApplicationFields', 'Oauth2Provider', 'CreateGroup', 'ChangeToken'])
+    expect(api.document.components.schemas[name]?.properties, name).not.toHaveProperty('pk')
+})
+
+test('a submission has a name, and provider_model tells its variants apart; OAuth2 is the first', () => {
+  const content = find('core_transactional_applications_update').requestBody?.content['application/json']
+  expect(content?.schema).toEqual({ $ref: '#/components/schemas/ApplicationSubmission' })
+  const { oneOf, discriminator } = named(content?.schema.$ref)
+  const { propertyName, mapping } = discriminator as { propertyName: string; mapping: Record<string, string> }
+  expect(propertyName).toBe('provider_model')
+  expect(Object.values(mapping).map(($ref) => ({ $ref }))).toEqual(oneOf)
+  for (const [value, ref] of Object.entries(mapping))
+    expect(named(ref).properties).toMatchObject({ provider_model: { type: 'string', enum: [value] } })
+  expect(Object.keys(mapping)).toHaveLength(9)
+  expect(Object.keys(mapping)[0]).toBe('service_providers_oauth2.oauth2provider')
+  const kinds = Object.entries(content?.examples ?? {}).map(([kind, { value }]) => [kind, Object(value).provider_model])
+  expect(kinds.map(([, model]) => model)).toEqual(Object.keys(mapping))
+  expect(kinds[0]?.[0]).toBe('oauth2')
+})
+
+test('the schema of each answer, and of each body, has a name', () => {
+  for (const { operationId, responses, requestBody } of api.operations)
+    for (const [status, content] of [
+      ['body', requestBody?.content] as const,
+      ...Object.entries(responses).map(([status, { content }]) => [status, content] as const),
+    ])
+      if (content?.['application/json'] !== undefined)
+        expect.soft(Object.keys(content['application/json'].schema), `${operationId} ${status}`).toEqual(['$ref'])
+  expect(find('core_users_list').responses['200']?.content?.['application/json']?.schema).toEqual({
+    $ref: '#/components/schemas/PaginatedUserList',
+  })
+})
+
+test('an enum that stands in several places has a name', () => {
+  const places = new Map<string, number>()
+  for (const { enum: values } of reachedFrom([api.document.paths, api.document.components]))
+    if (Array.isArray(values) && values.length > 1)
+      places.set(JSON.stringify(values), (places.get(JSON.stringify(values)) ?? 0) + 1)
+  expect([...places].filter(([, count]) => count > 1)).toEqual([])
+  const { schemas } = api.document.components
+  expect(schemas.UserType?.enum).toHaveLength(4)
+  expect(schemas.User?.properties).toMatchObject({ type: { $ref: '#/components/schemas/UserType' } })
+})
+
+test('nothing is a const, which generators of older languages do not know, except the version of a blueprint', () => {
+  const constants = [...reachedFrom([api.document.paths, api.document.components])].filter(
+    (schema) => schema.const !== undefined,
+  )
+  expect(constants).toEqual([{ type: 'number', const: 1 }])
+  const header = find('blueprints_update').parameters.find(({ name }) => name === 'If-None-Match')
+  expect(header?.schema).toEqual({ type: 'string', enum: ['*'] })
+})
+
+test('the body of an error may have more than is named', () => {
+  for (const { operationId, responses } of api.operations)
+    for (const [status, { content }] of Object.entries(responses))
+      if (Number(status) >= 400)
+        expect
+          .soft(named(content?.['application/json']?.schema.$ref).additionalProperties, `${operationId} ${status}`)
+          .toBe(true)
+})
+
+test('the answers 200 and 202 of an apply have nothing in common', () => {
+  for (const id of ['blueprints_update', 'core_transactional_applications_update']) {
+    const { responses } = find(id)
+    const [ended, accepted] = ['200', '202'].map((status) => {
+      const content = responses[status]?.content?.['application/json']
+      if (content === undefined) throw new Error(`${id} has no ${status}`)
+      const values = [content.example, ...Object.values(content.examples ?? {}).map(({ value }) => value)]
+      return { schema: content.schema, values: values.filter((value) => value !== undefined) }
+    })
+    if (ended === undefined || accepted === undefined) throw new Error(`${id} has no answers`)
+    expect(accepted.values.length * ended.values.length).toBeGreaterThan(0)
+    for (const value of accepted.values) expect(api.errorsOf(ended.schema, value), id).not.toEqual([])
+    for (const value of ended.values) expect(api.errorsOf(accepted.schema, value), id).not.toEqual([])
+    const shared = Object.keys(Object(named(ended.schema.$ref).properties))
+    expect(Object.keys(Object(named(accepted.schema.$ref).properties))).not.toEqual(expect.arrayContaining(shared))
+  }
+})
+
+test('each operation says that headers may be too large', () => {
+  for (const { operationId, responses } of api.operations) expect.soft(responses['431'], operationId).toBeDefined()
+})
+
+test('each parameter has a description', () => {
+  for (const { operationId, parameters } of api.operations)
+    for (const { name, description } of parameters)
+      expect.soft(description, `${operationId}: ${name}`).toMatch(/^[A-Z`].+[.)]$/s)
+})
