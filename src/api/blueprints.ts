@@ -3,7 +3,7 @@ import { documentLimits } from '../document/document.ts'
 import { parseSent, readDocument } from '../document/yaml.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
-import { applyAnswer, applyDocument, applyQuery, modeOf, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import { acceptYaml } from '../http/body.ts'
 import type { Metrics } from '../http/metrics.ts'
@@ -38,11 +38,11 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
         const read = () => {
           const { body, headers, query } = request
           const blueprint = typeof body === 'string' ? parseSent(body) : readDocument(body)
-          const mode = modeOf(query)
           const errors = new ErrorList()
-          const conditions = { ...readConditions(headers, errors, { ...blueprint, mode }), expectedKeys: {} }
+          const asked = { ...blueprint, ...askedIn(query) }
+          const conditions = { ...readConditions(headers, errors, asked), expectedKeys: {} }
           const { steps, errors: found } = compile(blueprint, submitter.engine.registry)
-          const title = `${mode} blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
+          const title = `${conditions.mode} blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
           const submission = { blueprint, conditions, title, kind: 'blueprint', slug: null }
           return { plan: { steps, errors: errors.include([found]) }, submission }
         }

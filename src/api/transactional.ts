@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import { applyAnswer, applyDocument, applyQuery, modeOf, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { submission, submissionExamples } from '../openapi/writable.ts'
@@ -24,10 +24,13 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
     ...applyDocument,
     body: () => submission(registry),
     examples: () => submissionExamples(registry),
-    alsoNeeds: [...registry.kinds.values()].map(({ resource, provider: { verboseName } }) => ({
-      permission: [`add_${resource}`, `change_${resource}`] as const,
-      when: `for the provider, by whether it is there already: ${verboseName}`,
-    })),
+    alsoNeeds: [...registry.kinds.values()].flatMap(({ resource, provider: { verboseName } }) => [
+      {
+        permission: [`add_${resource}`, `change_${resource}`] as const,
+        when: `for the provider, by whether it is there already: ${verboseName}`,
+      },
+      { permission: `delete_${resource}` as const, when: `for \`replace_provider\`, to delete one: ${verboseName}` },
+    ]),
   }
   app.put(
     '/core/transactional/applications/',
@@ -54,7 +57,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
         if (kind !== undefined && !mayWrite(actor, kind))
           throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
         const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
-        const conditions = readConditions(headers, errors, { mode: modeOf(query) })
+        const conditions = readConditions(headers, errors, askedIn(query))
         const { plan, ...submission } = toBlueprint(body, registry, conditions, errors)
         return { plan, submission }
       }

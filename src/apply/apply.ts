@@ -1,7 +1,8 @@
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Actor } from '../permissions.ts'
-import type { Plan } from '../plan/compile.ts'
+import type { Plan, Step } from '../plan/compile.ts'
 import type { Conditions, Engine, Mode } from '../plan/engine.ts'
+import { orphansOf } from '../plan/holders.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import { hasNames, resolveNames } from '../plan/names.ts'
 import type { Keys } from '../plan/resolve.ts'
@@ -14,15 +15,16 @@ import type { AuditedChange } from './audit.ts'
 import { type Change, describeChange, digestOfEntry, fieldsAsText } from './changes.ts'
 import { conflictsOf } from './conflicts.ts'
 import { changeOf, execute, lock } from './execute.ts'
+import { type Loss, lossesOf, lossLines, orphanLines, removal, replacedOf } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, denied, errorLines, Refusal, rowName } from './refusal.ts'
 
 export type ApplyResult = {
   /** The submitter, with the rights at the time of the apply. */
   readonly actor: Actor
-  /** One sentence for each entry, in document order. */
+  /** A sentence for each entry, in document order, then what follows from them. */
   readonly logs: readonly string[]
-  /** One for each entry. */
+  /** One for each entry, and for each deletion that follows from them. */
   readonly changes: readonly Change[]
   /** Of each entry: what it looked at, and what it does. */
   readonly digests: readonly string[]
@@ -69,13 +71,14 @@ export async function apply(
   const audited: AuditedChange[] = []
   const findings: Finding[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
+  const losses: Loss[] = []
   const review = (error: unknown) => {
     // What changed since the review goes before the errors that follow from it.
     const isOfDocument = error instanceof Refusal && error.reason !== 'permission_denied'
     if (reviewed !== undefined && isOfDocument) refuseChanged(findings, digests, reviewed)
     return error
   }
-  for (const step of steps) {
+  const applyStep = async (step: Step, conditions: Conditions) => {
     const finding = await inspect(tx, engine, snapshot, step, keys)
     findings.push(finding)
     const ownership = ownershipOf(finding, actor, conditions)
@@ -94,6 +97,7 @@ export async function apply(
     } catch (error) {
       throw review(error)
     }
+    losses.push(...(await lossesOf(tx, engine.registry, finding)))
     const key = await execute(tx, engine, finding, origin, mode)
     recordSettings(tx, actor, finding, key)
     const { becomes, note } = ownership
@@ -104,7 +108,20 @@ export async function apply(
     const written = changeOf(finding, key, becomes !== undefined)
     if (written !== undefined) audited.push(written)
   }
+  for (const step of steps) await applyStep(step, conditions)
+  const orphansNow = () => orphansOf(tx, engine.registry, findings)
+  const replaced = replacedOf(await orphansNow(), findings, conditions)
+  if (replaced.length > 0) {
+    lock(tx, replaced.map(removal))
+    // Another transaction may have taken one of them before it was locked.
+    const still = new Set(replacedOf(await orphansNow(), findings, conditions).map(({ pk }) => pk))
+    for (const row of replaced.filter(({ pk }) => still.has(pk)))
+      await applyStep(removal(row), { ...conditions, createOnly: false })
+  }
+  logs.push(...orphanLines(await orphansNow(), conditions))
+  logs.push(...(await lossLines(tx, engine.registry, losses, mode)))
   if (reviewed !== undefined) refuseChanged(findings, digests, reviewed)
+  if (reviewed !== undefined && reviewed.length > digests.length) throw fewer(reviewed.length - digests.length)
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser)
   if (errors.any) throw new Refusal('invalid', errorLines(errors))
   return { actor, logs, changes, digests, audited, generated }
@@ -124,6 +141,13 @@ function refuseChanged(findings: readonly Finding[], digests: readonly string[],
 }
 
 const maxChangedLines = 20
+
+/** What the plan would have deleted besides its entries is not there, or is in use. */
+const fewer = (count: number): Refusal =>
+  new Refusal('precondition_failed', [
+    `rolled back: the plan has ${count} more to delete than there is now`,
+    'plan again, and review that plan',
+  ])
 
 /** In the order of `check`: a denial hides everything else, and `If-None-Match: *` goes before other errors. */
 function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly }: Conditions): void {

@@ -3,12 +3,14 @@ import { ErrorList, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan, Step } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
+import { orphansOf } from '../plan/holders.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
 import { resolveNames } from '../plan/names.ts'
 import { type Keys, pending } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { forbidden } from '../rights/policy.ts'
 import { conflictsOf } from './conflicts.ts'
+import { removal, replacedOf } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, denied } from './refusal.ts'
 
@@ -35,13 +37,18 @@ export async function check(
     const own = finding.isForeign ? undefined : finding.row
     if (step.id !== undefined) keys.set(step.id, entryKey(finding, own?.pk ?? pending, own === undefined))
   }
-  for (const finding of findings) refuseDenied(finding, await forbidden(reader, engine, actor, finding))
+  const orphans = conditions.replaceProvider ? await orphansOf(reader, engine.registry, findings) : []
+  const follow = replacedOf(orphans, findings, conditions).map(removal)
+  const following: Finding[] = []
+  for (const step of follow) following.push(await inspect(reader, engine, snapshot, step, keys))
+  for (const finding of [...findings, ...following])
+    refuseDenied(finding, await forbidden(reader, engine, actor, finding))
   for (const finding of findings) addKeyError(finding, conditions)
   const errors = new ErrorList().include([plan.errors, ...findings.map((finding) => finding.errors)])
   // `If-None-Match: *` is checked only for a document without errors of its own.
   if (!plan.errors.any) refuseExisting(findings, conditions)
   errors.throwIfAny()
-  await refuseConflicts(reader, steps, findings, actor, conditions)
+  await refuseConflicts(reader, steps, [...findings, ...following], actor, conditions)
   return findings
 }
 

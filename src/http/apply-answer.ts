@@ -7,11 +7,10 @@ import { Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
 import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
-import type { Mode } from '../plan/engine.ts'
 import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ledger.ts'
 import { inTurn, type Submission, type Submitter, submitOnce, type Undecided } from '../runs/submit.ts'
-import { conditionHeaders } from './apply-conditions.ts'
+import { type Asked, conditionHeaders } from './apply-conditions.ts'
 import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
@@ -36,19 +35,29 @@ export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
 const arrived = Symbol('arrived')
 type Arriving = FastifyRequest & { [arrived]?: () => void }
 
-export const applyQuery = z.strictObject({
-  dry_run: z
+/** A parameter of a query that is false unless it is sent. */
+export const flag = (description: string) =>
+  z
     .string()
     .regex(/^(true|false)$/i, 'Must be true or false.')
     .transform((text) => text.toLowerCase() === 'true')
     .default(false)
-    .meta({
-      description:
-        'Plan: does all of it and rolls it back. `logs` say what would happen, the run at `Content-Location` has each change in `changes`, and `ETag` is for `If-Match` of the apply.',
-    }),
+    .meta({ description })
+
+export const applyQuery = z.strictObject({
+  dry_run: flag(
+    'Plan: does all of it and rolls it back. `logs` say what would happen, the run at `Content-Location` has each change in `changes`, and `ETag` is for `If-Match` of the apply.',
+  ),
+  replace_provider: flag(
+    'A provider that an application had as its `provider`, and that no application has any more, is deleted in the same transaction. This needs the permission to delete it. Without it, `logs` name the provider.',
+  ),
 })
 
-export const modeOf = ({ dry_run }: z.infer<typeof applyQuery>): Mode => (dry_run ? 'plan' : 'apply')
+/** What the query says about the apply. */
+export const askedIn = ({ dry_run, replace_provider }: z.infer<typeof applyQuery>): Asked => ({
+  mode: dry_run ? 'plan' : 'apply',
+  replaceProvider: replace_provider,
+})
 
 export const applyAnswer = z
   .object({

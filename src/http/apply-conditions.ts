@@ -2,13 +2,7 @@ import { z } from 'zod'
 import type { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
-import {
-  type Acknowledgements,
-  acknowledgements,
-  type Mode,
-  nothingAllowed,
-  type RequestConditions,
-} from '../plan/engine.ts'
+import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
 import { headerText } from './headers.ts'
 
 /** The conditions of an apply, as request headers. */
@@ -45,14 +39,20 @@ export const conditionHeaders = z.object({
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
+/** What the query and the document say about an apply. */
+export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider'>> & {
+  /** Of the document, when it names one. */
+  readonly owner?: string
+}
+
 /**
- * @param document its own owner, when it names one, and whether it is planned or applied
+ * @param asked what is not in the headers
  * @param errors those of the headers are added, to be reported with those of the body
  */
 export function readConditions(
   headers: Headers,
   errors: ErrorList,
-  { owner: documentOwner, mode = 'apply' }: { readonly owner?: string; readonly mode?: Mode } = {},
+  { owner: documentOwner, mode = 'apply', replaceProvider = false }: Asked = {},
 ): RequestConditions {
   refuseUnknown(headers, errors)
   const owner = readOwner(headers['gatewright-owner'], errors)
@@ -66,6 +66,7 @@ export function readConditions(
     createOnly: readCreateOnly(headers['if-none-match'], errors),
     owner: owner ?? documentOwner ?? null,
     allow: readAllowed(headers['gatewright-allow'], errors),
+    replaceProvider,
   }
 }
 

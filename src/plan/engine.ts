@@ -40,6 +40,8 @@ export type Conditions = {
   readonly owner: string | null
   /** `Gatewright-Allow`. */
   readonly allow: Acknowledgements
+  /** `replace_provider=true`: the provider that an application loses, and that no other one has, is deleted too. */
+  readonly replaceProvider: boolean
 }
 
 /** Conditions that do not depend on what is applied. */
@@ -47,5 +49,5 @@ export type RequestConditions = Omit<Conditions, 'expectedKeys'>
 
 export const unconditional: Conditions = {
   ...{ mode: 'apply', reviewed: null, createOnly: false, expectedKeys: {}, owner: null },
-  allow: nothingAllowed,
+  ...{ allow: nothingAllowed, replaceProvider: false },
 }

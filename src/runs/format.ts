@@ -5,8 +5,9 @@
  * 1: version 0.1.0.
  * 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds.
  * 3: plans, and applies of a reviewed plan.
+ * 4: deletions that follow from a document.
  */
-export const runFormat = 3
+export const runFormat = 4
 
 /** Workers of earlier formats do not look at the format of a run. */
 export const firstCheckedFormat = 2

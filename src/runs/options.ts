@@ -12,6 +12,7 @@ const conditionsSchema = ownershipSchema.extend({
   mode: z.enum(['apply', 'plan']).default('apply'),
   reviewed: z.string().nullable().default(null),
   createOnly: z.boolean(),
+  replaceProvider: z.boolean().default(false),
   expectedKeys: z.record(z.string(), z.number()),
 })
 const submitterSchema = z.object({

@@ -107,8 +107,9 @@ test('names what some requests of an operation need', () => {
     'it must hold that too: documents find the group by its name',
   )
   const kinds = namesOf('core_transactional_applications_update')
-  expect(kinds).toHaveLength(18)
-  expect(kinds).toEqual(expect.arrayContaining(['add_oauth2provider', 'change_oauth2provider']))
+  expect(kinds).toHaveLength(27)
+  const ofKind = ['add_oauth2provider', 'change_oauth2provider', 'delete_oauth2provider']
+  expect(kinds).toEqual(expect.arrayContaining(ofKind))
   for (const id of ['core_users_list', 'core_users_me_retrieve', 'authenticators_totp_list'])
     expect.soft(namesOf(id), id).toBeUndefined()
 })

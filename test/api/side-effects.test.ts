@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { objects } from '../support/contents.ts'
+import { type Installation, installation, type Kind, named } from '../support/installation.ts'
+
+/** What an apply does to rows that it does not name: it is reported, and `replace_provider=true` removes a provider. */
+
+let there: Installation
+let name: string
+beforeAll(async () => {
+  there = await installation()
+})
+beforeEach(() => {
+  name = `s-${randomUUID().slice(0, 8)}`
+})
+
+const replacing = '?replace_provider=true'
+type Options = { by?: Asker; query?: string; kind?: Kind; headers?: Record<string, string>; app?: object }
+
+/** Applies the application under a provider of this name. */
+const put = async (
+  provider: string,
+  { by = there.admin, query = '', kind = 'oauth2', headers = {}, app }: Options = {},
+) =>
+  by.put(
+    `${applyPath}${query}`,
+    await named(kind, name, {
+      app: { ...app },
+      provider: { name: provider, ...(kind === 'oauth2' && { client_id: `client-${provider}` }) },
+    }),
+    { headers },
+  )
+const blueprint = (entries: readonly object[], query = '') =>
+  there.admin.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'effects' }, entries })
+
+const logsOf = ({ json }: Answer): string[] => (json as { logs?: string[] }).logs ?? []
+const runOf = async ({ headers }: Answer) => (await there.admin.get(headers['content-location'] ?? '')).json
+const pkOf = async (provider: string) => (await there.db.provider.findUnique({ where: { name: provider } }))?.pk
+const application = () => ({ model: 'service_core.application', identifiers: { slug: name } })
+const oauth2 = (provider: string) => ({
+  model: 'service_providers_oauth2.oauth2provider',
+  identifiers: { name: provider },
+})
+const remedy = 'delete it, or send ?replace_provider=true next time'
+
+describe('an application with another provider', () => {
+  test('leaves the old one without an application, which is reported once, with the remedy', async () => {
+    await put(`${name}-old`)
+    const body = await put(`${name}-new`)
+    expect(logsOf(body).at(-1)).toBe(`provider oauth2 "${name}-old" has no application now: ${remedy}`)
+    expect(await pkOf(`${name}-old`)).toBeDefined()
+    expect(logsOf(await put(`${name}-new`))).toEqual([
+      `provider oauth2 "${name}-new" unchanged`,
+      `application "${name}" unchanged`,
+    ])
+  })
+
+  test('would leave it, in a plan', async () => {
+    await put(`${name}-old`)
+    const line = `provider oauth2 "${name}-old" would have no application now: ${remedy}`
+    expect(logsOf(await put(`${name}-new`, { query: '?dry_run=true' })).at(-1)).toBe(line)
+  })
+
+  test('does not report a provider that another application has as a backchannel provider', async () => {
+    await put(`${name}-old`, { kind: 'scim' })
+    const pk = await pkOf(`${name}-old`)
+    const other = { model: 'service_core.application', identifiers: { slug: `${name}-2` } }
+    await blueprint([{ ...other, attrs: { name: 'Two', backchannel_providers: [pk] } }])
+    expect(logsOf(await put(`${name}-new`, { query: replacing }))).toHaveLength(2)
+    expect(await pkOf(`${name}-old`)).toBe(pk)
+  })
+
+  test('reports a backchannel provider that it gives up', async () => {
+    await put(`${name}-scim`, { kind: 'scim' })
+    const pk = await pkOf(`${name}-scim`)
+    await blueprint([{ ...application(), attrs: { provider: null, backchannel_providers: [pk] } }])
+    const answer = await blueprint([{ ...application(), attrs: { backchannel_providers: [] } }], replacing)
+    expect(logsOf(answer).at(-1)).toBe(`provider scim "${name}-scim" has no application now: delete it, or use it`)
+    expect(await pkOf(`${name}-scim`)).toBe(pk)
+  })
+})
+
+describe('replace_provider=true', () => {
+  test('deletes it in the same transaction, with a change, an audit row and a line of the log', async () => {
+    await put(`${name}-old`)
+    const pk = await pkOf(`${name}-old`)
+    const answer = await put(`${name}-new`, { query: replacing })
+    expect(logsOf(answer).at(-1)).toBe(`provider oauth2 "${name}-old" deleted (pk ${pk})`)
+    expect(await pkOf(`${name}-old`)).toBeUndefined()
+    const removed = { model: oauth2('').model, action: 'delete' }
+    expect(await runOf(answer)).toMatchObject({
+      changes: [{ action: 'create' }, { action: 'update' }, { ...removed, key: { name: `${name}-old` } }],
+    })
+    const runId = answer.headers['content-location']?.split('/').at(-2) ?? ''
+    const audited = await there.db.auditRow.findFirstOrThrow({ where: { runId } })
+    expect(audited.changes).toContainEqual({ ...removed, key: pk, fields: [] })
+    expect(logsOf(await put(`${name}-new`, { query: replacing }))).toEqual([
+      `provider oauth2 "${name}-new" unchanged`,
+      `application "${name}" unchanged`,
+    ])
+  })
+
+  test('is planned, and the plan is what is applied', async () => {
+    await put(`${name}-old`)
+    const body = await named('oauth2', name, { provider: { name: `${name}-new` } })
+    const before = await objects(there.db)
+    const planned = await there.admin.put(`${applyPath}?dry_run=true&replace_provider=true`, body)
+    expect(logsOf(planned).at(-1)).toBe(`provider oauth2 "${name}-old" would be deleted`)
+    expect(await objects(there.db)).toEqual(before)
+    const tag = { headers: { 'if-match': planned.headers.etag ?? '' } }
+    expect((await there.admin.put(applyPath, body, tag)).status).toBe(412)
+    const applied = await there.admin.put(`${applyPath}${replacing}`, body, tag)
+    expect(applied).toMatchObject({ status: 200, json: { applied: true } })
+    const [one, two] = [await runOf(planned), await runOf(applied)] as { changes: object }[]
+    expect(two?.changes).toEqual(one?.changes)
+  })
+
+  test('needs the permission to delete a provider of that kind', async () => {
+    const writes = ['oauth2', 'saml'].flatMap((kind) => [`add_${kind}provider`, `change_${kind}provider`])
+    const permissions = ['add_application', 'change_application', ...writes]
+    const writer = await there.make.user({ permissions: [...permissions, 'delete_oauth2provider'] })
+    const remover = await there.make.user({ permissions: [...permissions, 'delete_samlprovider'] })
+    await put(`${name}-old`, { kind: 'saml' })
+    const before = await objects(there.db)
+    expect(await put(`${name}-new`, { by: writer, query: replacing })).toMatchObject({
+      status: 403,
+      json: {
+        detail: `You may not delete provider saml "${name}-old": the permission delete_samlprovider is missing.`,
+      },
+    })
+    expect(await objects(there.db)).toEqual(before)
+    expect((await put(`${name}-new`, { by: remover, query: replacing })).status).toBe(200)
+    expect(await pkOf(`${name}-old`)).toBeUndefined()
+  })
+
+  test('deletes nothing of another owner without takeover', async () => {
+    await put(`${name}-old`, { headers: { 'gatewright-owner': 'team-b' } })
+    await there.db.application.update({ where: { slug: name }, data: { owner: 'team-a' } })
+    const headers = { 'gatewright-owner': 'team-a' }
+    const answer = await put(`${name}-new`, { query: replacing, headers })
+    expect(answer).toMatchObject({ status: 409, json: { code: 'conflict' } })
+    expect(answer.text).toContain(`provider oauth2 \\"${name}-old\\" belongs to owner \\"team-b\\"`)
+    const allowed = await put(`${name}-new`, {
+      query: replacing,
+      headers: { ...headers, 'gatewright-allow': 'takeover' },
+    })
+    expect(allowed.status).toBe(200)
+    expect(await pkOf(`${name}-old`)).toBeUndefined()
+  })
+
+  test('keeps what the document names itself', async () => {
+    await put(`${name}-old`)
+    const entries = [oauth2(`${name}-old`), { ...application(), attrs: { provider: null } }]
+    const answer = await blueprint(entries, replacing)
+    expect(logsOf(answer).at(-1)).toBe(`provider oauth2 "${name}-old" has no application now: delete it, or use it`)
+    expect(await pkOf(`${name}-old`)).toBeDefined()
+  })
+
+  test('of a blueprint that deletes the application deletes its provider', async () => {
+    await put(`${name}-old`)
+    expect(logsOf(await blueprint([{ ...application(), state: 'absent' }], replacing)).at(-1)).toMatch(
+      /^provider .*deleted/,
+    )
+    expect(await pkOf(`${name}-old`)).toBeUndefined()
+  })
+
+  test.each(['1', 'yes', ''])('is true or false, and not %j', async (value) => {
+    const answer = await put(name, { query: `?replace_provider=${value}` })
+    expect(answer).toMatchObject({ status: 400, json: { replace_provider: ['Must be true or false.'] } })
+  })
+})
+
+describe('an application that loses its provider', () => {
+  test('is reported, with the remedy', async () => {
+    await put(name)
+    expect(logsOf(await blueprint([{ ...oauth2(name), state: 'absent' }])).at(-1)).toBe(
+      `application "${name}" has no provider now, because provider oauth2 "${name}" is deleted: send it with another, or delete it`,
+    )
+  })
+
+  test('is not reported when the document deletes it, or gives it another', async () => {
+    await put(name)
+    const gone = await blueprint([
+      { ...oauth2(name), state: 'absent' },
+      { ...application(), state: 'absent' },
+    ])
+    expect(logsOf(gone)).toHaveLength(2)
+  })
+
+  test('of several is reported by name', async () => {
+    await put(`${name}-scim`, { kind: 'scim' })
+    const pk = await pkOf(`${name}-scim`)
+    await blueprint([{ ...application(), attrs: { provider: null, backchannel_providers: [pk] } }])
+    const scim = { model: 'service_providers_scim.scimprovider', identifiers: { name: `${name}-scim` } }
+    expect(logsOf(await blueprint([{ ...scim, state: 'absent' }])).at(-1)).toBe(
+      `application "${name}" lost provider scim "${name}-scim" from backchannel_providers: send the field again with another, if it needs one`,
+    )
+  })
+
+  test('to another application is refused: a provider belongs to one', async () => {
+    await put(name)
+    const other = { model: 'service_core.application', identifiers: { slug: `${name}-2` } }
+    const answer = await blueprint([{ ...other, attrs: { name: 'Two', provider: await pkOf(name) } }])
+    expect(answer.status).toBe(400)
+    expect(answer.text).toContain(`belongs to application \\"${name}\\"`)
+  })
+})
