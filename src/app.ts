@@ -110,7 +110,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
       tokenRoutes(api, db, engine)
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)
-      applicationRoutes(api, db, engine.registry)
+      applicationRoutes(api, db, engine)
       providerRoutes(api, db, engine.registry)
       flowRoutes(api, db, engine.registry)
       propertyMappingRoutes(api, db, engine.registry)

@@ -1,15 +1,32 @@
-import type { Db } from '../db/client.ts'
+import { z } from 'zod'
+import { remove } from '../apply/remove.ts'
+import type { Db, Tx } from '../db/client.ts'
+import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
+import { flag } from '../http/apply-answer.ts'
+import { ownerHeaders, readOwnership } from '../http/apply-conditions.ts'
+import { isMatched, matchHeaders } from '../http/etag.ts'
 import * as filter from '../lists/filters.ts'
+import { queryText } from '../lists/filters.ts'
 import { applicationText } from '../lists/find.ts'
 import { type ListSpec, list } from '../lists/list.ts'
-import { one } from '../lists/one.ts'
-import type { Registry } from '../models/registry.ts'
+import { one, tagOf } from '../lists/one.ts'
+import { type Engine, unconditional } from '../plan/engine.ts'
 import { applicationView } from '../views/application.ts'
 import { toSeeMakers } from '../views/stored.ts'
+import { readUidOf } from '../views/uid.ts'
 
-/** GET /api/v3/core/applications/, GET /api/v3/core/applications/{slug}/ */
-export function applicationRoutes(app: Api, db: Db, { kinds }: Registry): void {
+/** GET /api/v3/core/applications/, GET and DELETE /api/v3/core/applications/{slug}/ */
+
+const model = 'service_core.application'
+
+const description = `Its consents go with it; backchannel providers stay, without an application. With \`with_provider=true\` its
+provider is deleted in the same transaction, unless another application has it as a backchannel provider.
+
+What another owner manages, and what another user made for a request with an owner, is a 409, as for an apply; so is an
+application that a provider refers to.`
+export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
+  const { kinds } = engine.registry
   const applications: ListSpec<'Application'> = {
     path: '/core/applications/',
     summary: 'List applications',
@@ -31,4 +48,50 @@ export function applicationRoutes(app: Api, db: Db, { kinds }: Registry): void {
   }
   list(app, db, applications)
   one(app, db, applications, { by: 'slug', summary: 'Read an application', displayName: 'application' })
+
+  app.delete(
+    '/core/applications/:slug/',
+    {
+      config: {
+        permission: 'delete_application',
+        document: {
+          codes: ['conflict', 'precondition_failed'],
+          headers: matchHeaders.extend(ownerHeaders.shape),
+          alsoNeeds: [...kinds.values()].map(({ resource, provider: { verboseName } }) => ({
+            permission: `delete_${resource}` as const,
+            when: `for \`with_provider\`: ${verboseName}`,
+          })),
+        },
+      },
+      schema: {
+        summary: 'Delete an application',
+        description,
+        params: z.object({ slug: queryText() }),
+        querystring: z.strictObject({ with_provider: flag('Deletes its provider too.') }),
+        response: { 204: z.null() },
+      },
+    },
+    async ({ params: { slug }, query, headers, actor, id: requestId }, reply) => {
+      const errors = new ErrorList()
+      const owned = readOwnership(headers, errors)
+      errors.throwIfAny()
+      const conditions = { ...unconditional, ...owned, replaceProvider: query.with_provider }
+      const by = { slug: slug.normalize('NFC') }
+      const expected = headers['if-match']
+      const reading = { actor, uidOf: await readUidOf(db) }
+      const precondition = async (tx: Tx) => {
+        const tag = await tagOf(tx, applications, by, reading)
+        if (tag !== undefined && expected !== undefined && !isMatched(expected, tag))
+          throw new Problem('precondition_failed', 'The application is not as `If-Match` has it: read it again.')
+      }
+      await remove(db, engine, actor, {
+        model,
+        by,
+        conditions,
+        requestId,
+        ...(expected !== undefined && { precondition }),
+      })
+      return reply.code(204).send(null)
+    },
+  )
 }

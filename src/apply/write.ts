@@ -33,7 +33,7 @@ export type Write = {
 }
 
 /** For writes that collide. */
-const tries = { max: 5, stepMs: 5 }
+export const tries = { max: 5, stepMs: 5 }
 
 /** Another transaction took the name or a referenced row since the check, or collided: another try reports the field. */
 const canRetry = (error: unknown) => error instanceof Refusal || isCollision(error)
@@ -120,13 +120,13 @@ async function refuseGone(tx: EngineTx, { username, impersonator }: Actor): Prom
 
 const notFound = ({ model }: Step) => new Problem('not_found', `There is no such ${model.displayName}.`)
 
-const busy = (cause: unknown) =>
+export const busy = (cause: unknown) =>
   new Problem('unavailable', 'Others are writing the same. Nothing was changed; try again shortly.', {
     retryAfterS: 1,
     cause,
   })
 
-function asProblem(error: unknown): unknown {
+export function asProblem(error: unknown): unknown {
   if (!(error instanceof CommitUnknown)) return statementProblem(error)
   const detail = 'The database went away while this was saved. Look whether it was before trying again.'
   return new Problem('unavailable', detail, { retryAfterS: 1, cause: error })

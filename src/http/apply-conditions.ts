@@ -11,16 +11,8 @@ const words = Object.keys(acknowledgements.shape)
 
 const meanings = Object.entries(acknowledgements.shape).map(([word, schema]) => `\`${word}\` (${schema.description})`)
 
-export const conditionHeaders = z.object({
-  'If-Match': z
-    .string()
-    .optional()
-    .meta({
-      description:
-        'The `ETag` of a plan (`dry_run=true`): applies exactly what was planned, or answers 412 with what changed since.',
-      examples: ['"9mfbLkQ0kGoTzVW3fGB1pA"'],
-    }),
-  'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
+/** Whose the objects are, and what the caller acknowledges. */
+export const ownerHeaders = z.object({
   'Gatewright-Owner': ownerLabel()
     .optional()
     .meta({
@@ -35,6 +27,19 @@ export const conditionHeaders = z.object({
       description: `What would be a 409 otherwise, separated by commas: ${meanings.join(', ')}.`,
       examples: ['takeover, grants'],
     }),
+})
+
+export const conditionHeaders = z.object({
+  'If-Match': z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'The `ETag` of a plan (`dry_run=true`): applies exactly what was planned, or answers 412 with what changed since.',
+      examples: ['"9mfbLkQ0kGoTzVW3fGB1pA"'],
+    }),
+  'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
+  ...ownerHeaders.shape,
 })
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
@@ -54,8 +59,7 @@ export function readConditions(
   errors: ErrorList,
   { owner: documentOwner, mode = 'apply', replaceProvider = false }: Asked = {},
 ): RequestConditions {
-  refuseUnknown(headers, errors)
-  const owner = readOwner(headers['gatewright-owner'], errors)
+  const { owner, allow } = readOwnership(headers, errors)
   if (owner !== null && documentOwner !== undefined && owner !== documentOwner)
     errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
   const reviewed = readReviewed(headers['if-match'], errors)
@@ -65,8 +69,17 @@ export function readConditions(
     reviewed,
     createOnly: readCreateOnly(headers['if-none-match'], errors),
     owner: owner ?? documentOwner ?? null,
-    allow: readAllowed(headers['gatewright-allow'], errors),
+    allow,
     replaceProvider,
+  }
+}
+
+/** @param errors those of the headers are added */
+export function readOwnership(headers: Headers, errors: ErrorList): Pick<RequestConditions, 'owner' | 'allow'> {
+  refuseUnknown(headers, errors)
+  return {
+    owner: readOwner(headers['gatewright-owner'], errors),
+    allow: readAllowed(headers['gatewright-allow'], errors),
   }
 }
 

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { type Db, transaction } from '../db/client.ts'
+import { type Db, type Tx, transaction } from '../db/client.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
-import { etagHeaders, sendTagged } from '../http/etag.ts'
+import { etagHeaders, etagOf, sendTagged } from '../http/etag.ts'
 import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
-import type { FieldOf } from '../views/view.ts'
+import type { FieldOf, Reading } from '../views/view.ts'
 import { equals, queryText } from './filters.ts'
 import { type Asked, find, type ListedModel } from './find.ts'
 import { alsoNeedsOf, type ListSpec, scopeOf } from './list.ts'
@@ -71,16 +71,32 @@ function askedOf(spec: ListSpec, sent: Readonly<Record<string, unknown>>, actor:
 
 async function read(db: Db, spec: ListSpec, asked: Asked, actor: Actor): Promise<readonly object[]> {
   const reading = { uidOf: await readUidOf(db), related: true, actor }
-  const results = await transaction(
-    db,
-    async (tx) => {
-      const { readKeys } = await find(tx, spec, asked)
-      const keys = await readKeys()
-      return keys.length === 0 ? [] : (await Array.fromAsync(spec.view.read(tx, keys, reading))).flat()
-    },
-    { isolationLevel: 'RepeatableRead' },
-  )
+  const isolationLevel = 'RepeatableRead'
+  const results = await transaction(db, (tx) => readIn(tx, spec, asked, reading), { isolationLevel })
   return (await spec.view.complete?.(db, results)) ?? results
+}
+
+async function readIn(tx: Tx, spec: ListSpec, asked: Asked, reading: Reading): Promise<object[]> {
+  const { readKeys } = await find(tx, spec, asked)
+  const keys = await readKeys()
+  return keys.length === 0 ? [] : (await Array.fromAsync(spec.view.read(tx, keys, reading))).flat()
+}
+
+/**
+ * The tag of one row as this caller reads it, in a transaction that changes the row.
+ *
+ * @param named such as `{slug: 'grafana'}`
+ * @param uidOf read before the transaction
+ * @returns undefined for no row
+ */
+export async function tagOf<Model extends ListedModel>(
+  tx: Tx,
+  spec: ListSpec<Model>,
+  named: Readonly<Record<string, string>>,
+  { actor, uidOf }: Pick<Reading, 'actor' | 'uidOf'>,
+): Promise<string | undefined> {
+  const [result] = await readIn(tx, spec, askedOf(spec, named, actor), { uidOf, related: true, actor })
+  return result === undefined ? undefined : etagOf(JSON.stringify(result))
 }
 
 function ambiguous(displayName: string, field: string): Problem {

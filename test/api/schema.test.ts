@@ -64,6 +64,11 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
   crypto_certificatekeypairs_retrieve: async () => ({ values: ['Gatewright%20self-signed'] }),
   rbac_roles_retrieve: async () => ({ values: ['Application%20deployer'] }),
   core_tokens_retrieve: async () => ({ values: [await newToken()] }),
+  core_applications_destroy: async () => {
+    const body = await named('radius', `d-${randomUUID()}`)
+    await service.admin.put(applyPath, body)
+    return { values: [String(body.app.slug)] }
+  },
   core_applications_retrieve: async () => ({ values: ['jenkins-directory'] }),
   core_tokens_create: async () => ({ body: { identifier: randomUUID() } }),
   core_tokens_destroy: async () => ({ values: [await newToken()] }),

@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, test } from 'vitest'
 import { z } from 'zod'
 import { type Answer, applyPath } from '../../support/asker.ts'
-import { example, type Installation, installation, kinds } from '../../support/installation.ts'
+import { example, type Installation, installation, kinds, named } from '../../support/installation.ts'
 import { type Row, rowsOf } from './matrix.ts'
 import { type Stage, stage } from './trial.ts'
 
@@ -72,6 +73,23 @@ describe.each(['GET', 'HEAD'])('%s', async (method) => {
     }))
   })
 })
+
+describe('who may delete applications', async () => {
+  test.each(await rowsOf('DELETE /api/v3/core/applications/'))('%s', (_, row) =>
+    on.try(row, async () => {
+      const name = row.whose === 'there' ? await deletable() : 'not-there'
+      const query = row.member === 'with_provider' ? '?with_provider=true' : ''
+      return { method: 'DELETE', url: `/api/v3/core/applications/${name}/${query}` }
+    }),
+  )
+})
+
+/** A new application with a provider of the kind ldap. */
+async function deletable(): Promise<string> {
+  const name = `deletable-${randomUUID()}`
+  await there.admin.put(applyPath, await named('ldap', name))
+  return name
+}
 
 /** HEAD has no body that could show objects. */
 const without = (row: Row): Row => ({
