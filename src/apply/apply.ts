@@ -4,7 +4,10 @@ import type { Plan, Step } from '../plan/compile.ts'
 import type { Conditions, Engine, Mode } from '../plan/engine.ts'
 import { orphansOf } from '../plan/holders.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
+
 import { hasNames, resolveNames } from '../plan/names.ts'
+import { renamed } from '../plan/rename.ts'
+
 import type { Keys } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { setOwner } from '../plan/statements.ts'
@@ -17,7 +20,7 @@ import { conflictsOf } from './conflicts.ts'
 import { changeOf, execute, lock } from './execute.ts'
 import { type Loss, lossesOf, lossLines, orphanLines, removal, replacedOf } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
-import { addKeyError, alreadyExists, denied, errorLines, Refusal, rowName } from './refusal.ts'
+import { addKeyError, alreadyExists, bothThere, denied, errorLines, Refusal, rowName } from './refusal.ts'
 
 export type ApplyResult = {
   /** The submitter, with the rights at the time of the apply. */
@@ -79,7 +82,7 @@ export async function apply(
     return error
   }
   const applyStep = async (step: Step, conditions: Conditions) => {
-    const finding = await inspect(tx, engine, snapshot, step, keys)
+    const finding = await inspect(tx, engine, snapshot, await renamed(tx, step), keys)
     findings.push(finding)
     const ownership = ownershipOf(finding, actor, conditions)
     const change = describeChange(finding, keys, ownership.becomes)
@@ -152,6 +155,8 @@ const fewer = (count: number): Refusal =>
 /** In the order of `check`: a denial hides everything else, and `If-None-Match: *` goes before other errors. */
 function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly }: Conditions): void {
   if (why !== null) throw new Refusal('permission_denied', [`rolled back: ${denied(actor.username, finding, why)}`])
+  const both = bothThere(finding)
+  if (both !== null) throw new Refusal('conflict', [`rolled back: ${both}`])
   if (createOnly && finding.row !== undefined)
     throw new Refusal('precondition_failed', [`rolled back: ${alreadyExists(finding)}`])
   if (finding.errors.any) throw new Refusal('invalid', errorLines(finding.errors))
@@ -159,7 +164,9 @@ function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly
 
 function sentence(finding: Finding, change: Change, key: string | number | undefined, mode: Mode): string {
   const { step, action } = finding
-  const what = rowName(finding)
+  const [[identifier = ''] = []] = step.identifiers
+  const what =
+    step.rename === 'old' ? `${step.model.displayName} ${JSON.stringify(step.attrs.get(identifier))}` : rowName(finding)
   const [done, withKey] = mode === 'plan' ? ['would be ', ''] : ['', ` (pk ${key})`]
   switch (action) {
     case 'create':

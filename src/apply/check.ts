@@ -5,14 +5,17 @@ import type { Plan, Step } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { orphansOf } from '../plan/holders.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
+
 import { resolveNames } from '../plan/names.ts'
+import { renamed } from '../plan/rename.ts'
+
 import { type Keys, pending } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { forbidden } from '../rights/policy.ts'
 import { conflictsOf } from './conflicts.ts'
 import { removal, replacedOf } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
-import { addKeyError, alreadyExists, denied } from './refusal.ts'
+import { addKeyError, alreadyExists, bothThere, denied } from './refusal.ts'
 
 /**
  * What the API does before it enqueues: the reads and decisions of the worker, without writing. It reports all errors
@@ -32,7 +35,7 @@ export async function check(
   const steps = await resolveNames(reader, engine.registry, plan.steps, actor)
   const snapshot = await openSnapshot(reader, engine.registry, steps, { takesKeys: false })
   for (const step of steps) {
-    const finding = await inspect(reader, engine, snapshot, step, keys)
+    const finding = await inspect(reader, engine, snapshot, await renamed(reader, step), keys)
     findings.push(finding)
     const own = finding.isForeign ? undefined : finding.row
     if (step.id !== undefined) keys.set(step.id, entryKey(finding, own?.pk ?? pending, own === undefined))
@@ -43,6 +46,8 @@ export async function check(
   for (const step of follow) following.push(await inspect(reader, engine, snapshot, step, keys))
   for (const finding of [...findings, ...following])
     refuseDenied(finding, await forbidden(reader, engine, actor, finding))
+  const both = findings.map(bothThere).filter((each) => each !== null)
+  if (both.length > 0) throw new Problem('conflict', `${both.slice(0, maxConflicts).join('. ')}.`)
   for (const finding of findings) addKeyError(finding, conditions)
   const errors = new ErrorList().include([plan.errors, ...findings.map((finding) => finding.errors)])
   // `If-None-Match: *` is checked only for a document without errors of its own.

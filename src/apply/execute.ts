@@ -26,9 +26,12 @@ export function lock(tx: EngineTx, steps: readonly Step[]): void {
 }
 
 /** The lock of the identifiers, and of each name that is unique in all cases: no index of the database guards that. */
-function locksOf({ model, identifiers, attrs }: Step): string[] {
+function locksOf({ model, identifiers, attrs, was }: Step): string[] {
   const names = [...identifiers, ...attrs].filter(([name]) => model.fields.get(name)?.folded === true)
-  return [[...identifiers.values()], ...names.map(([, value]) => [value])].map((each) => nameLock(model.table, each))
+  const before = was === undefined ? [] : [[was]]
+  return [[...identifiers.values()], ...before, ...names.map(([, value]) => [value])].map((each) =>
+    nameLock(model.table, each),
+  )
 }
 
 /**

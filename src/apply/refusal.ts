@@ -44,3 +44,9 @@ export function addKeyError(finding: Finding, { expectedKeys }: Conditions): voi
     `The submission's ${rowName(finding)} ${actual}: leave this field out, or send its key.`,
   )
 }
+
+/** Why a rename goes wrong, before all other errors, which follow from it; null when it does not. */
+export const bothThere = (finding: Finding): string | null =>
+  finding.step.rename === 'both'
+    ? `${rowName(finding)} and ${finding.step.model.displayName} ${JSON.stringify(finding.step.was)} are both there, so that was renames nothing: leave was out, or delete one of them`
+    : null

@@ -33,6 +33,8 @@ export type Entry = {
   /** The name of the entry in `!KeyOf` of later entries. */
   readonly id?: string
   readonly state: EntryState
+  /** The name that the row had before, in the place of its identifier. */
+  readonly was?: string
   /** Fields that find the row. */
   readonly identifiers: Readonly<Record<string, unknown>>
   /** The other fields, as they shall be; a field that is not listed is kept. */

@@ -56,6 +56,10 @@ export const printValue = (value: unknown): string => dump(value, { schema: prin
 
 const fields = z.record(z.string(), z.unknown())
 
+/** For the description of the API. */
+export const wasMeaning =
+  'The name (or slug) that the row had before: while the row has it, it is renamed. Ignored when the new one is there and the old one is not, so that it may stay. When both are there, a 409.'
+
 /** The form of a blueprint. @param model the schema of an entry's `model` */
 export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
   z.strictObject({
@@ -74,6 +78,7 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
             description:
               '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted. Left out, it is `present`.',
           }),
+          was: filledLine(255).exactOptional().meta({ description: wasMeaning }),
           identifiers: fields.meta({ description: 'Fields that find the row.' }),
           attrs: fields
             .default({})

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { wasMeaning } from '../document/yaml.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
@@ -24,10 +25,13 @@ export function writable(registry: Registry, model: string, use: Use): z.ZodType
 export function submission(registry: Registry): z.ZodType {
   const application = registry.byName('service_core.application')
   if (application === undefined) throw new Error('There is no application.')
-  const app = fieldsOf(registry, application, 'create').meta({ id: 'ApplicationFields' })
+  const was = z.string().optional().meta({ description: wasMeaning })
+  const app = fieldsOf(registry, application, 'create').extend({ was }).meta({ id: 'ApplicationFields' })
   const kinds = inOrder(registry)
   const variants = kinds.map((kind) => {
-    const provider = fieldsOf(registry, kind, 'create').meta({ id: schemaName(`${kind.provider.kind}_provider`) })
+    const provider = fieldsOf(registry, kind, 'create')
+      .extend({ was })
+      .meta({ id: schemaName(`${kind.provider.kind}_provider`) })
     return z
       .strictObject({ app, provider_model: z.literal(kind.name), provider })
       .meta({ id: schemaName(`${kind.provider.kind}_submission`), title: kind.provider.verboseName })

@@ -6,7 +6,9 @@ import { unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
 import { int32, uuid } from '../models/fields.ts'
 import type { Registry } from '../models/registry.ts'
+
 import { listError, Named, nameError, withNames } from './named.ts'
+import { wasOf } from './was.ts'
 
 /** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
 export type Step = {
@@ -19,6 +21,10 @@ export type Step = {
   readonly path: FieldPath
   /** Of names that stand for no row, or for several. */
   readonly nameErrors?: readonly { readonly path: FieldPath; readonly message: string }[]
+  /** The name that the row had before. */
+  readonly was?: string
+  /** Once `was` was looked up: only the row with the old name is there, or one with each. */
+  readonly rename?: 'old' | 'both'
 }
 
 /** The checked entries, in document order. `errors` are those that need no database. */
@@ -68,6 +74,7 @@ export function compile(
       continue
     }
     const context: Context = { registry, model, targets, errors, path }
+    const was = wasOf(entry, model, path, errors)
     steps.push({
       id: entry.id,
       model,
@@ -75,6 +82,7 @@ export function compile(
       identifiers: checkIdentifiers(entry, context),
       attrs: checkFields(entry.attrs, context),
       path,
+      ...(was !== undefined && { was }),
     })
     if (entry.id === undefined) continue
     if (targets.has(entry.id)) errors.add([...path, 'id'], `Another entry is called ${entry.id} too.`)

@@ -61,7 +61,7 @@ export function toBlueprint(
   }
   const entries: Entry[] = []
   if (kind !== undefined && isObject(sent.provider))
-    entries.push(toEntry(ids.provider, kind.name, 'name', sent.provider))
+    entries.push(toEntry(ids.provider, kind.name, 'name', sent.provider, errors))
   const expectedKeys: Record<string, number> = {}
   if (isObject(sent.app)) {
     const { provider: key, ...app } = sent.app
@@ -70,7 +70,9 @@ export function toBlueprint(
     else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
       errors.add([ids.app, 'provider'], 'Must be the key or the name of the provider in this submission.')
     const provider = kind === undefined ? {} : { provider: new KeyOf(ids.provider) }
-    entries.push(toEntry(ids.app, applicationModel, 'slug', { ...app, ...(isObject(sent.provider) && provider) }))
+    entries.push(
+      toEntry(ids.app, applicationModel, 'slug', { ...app, ...(isObject(sent.provider) && provider) }, errors),
+    )
   }
   const slug = isObject(sent.app) ? String(sent.app.slug) : ''
   const blueprint: Blueprint = { version: 1, metadata: { name: `application ${slug}` }, entries }
@@ -110,7 +112,15 @@ function envelope(body: unknown, errors: ErrorList): JsonObject {
   return body
 }
 
-function toEntry(id: string, model: string, identifier: string, sent: JsonObject): Entry {
-  const { [identifier]: named, ...attrs } = sent
-  return { model, id, state: 'present', identifiers: named === undefined ? {} : { [identifier]: named }, attrs }
+function toEntry(id: string, model: string, identifier: string, sent: JsonObject, errors: ErrorList): Entry {
+  const { [identifier]: named, was, ...attrs } = sent
+  if (was !== undefined && typeof was !== 'string') errors.add([id, 'was'], 'Must be a text: the name before.')
+  return {
+    ...(typeof was === 'string' && { was }),
+    model,
+    id,
+    state: 'present',
+    identifiers: named === undefined ? {} : { [identifier]: named },
+    attrs,
+  }
 }

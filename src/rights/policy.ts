@@ -137,7 +137,7 @@ export function decidesRights(step: Step): boolean {
   const { decides = [], isNamed = false } = policyOf(step) ?? {}
   if (decides.length === 0) return false
   if (step.state === 'absent') return true
-  const mayRename = isNamed && step.state === 'present' && step.attrs.has('name')
+  const mayRename = isNamed && step.state === 'present' && (step.attrs.has('name') || step.was !== undefined)
   return mayRename || decides.some((name) => step.attrs.has(name) || step.identifiers.has(name))
 }
 

@@ -91,7 +91,9 @@ export function describe(document: Document): Description {
     validate: (operation, { status, headers, text }) => {
       const answered = operation.responses[status]
       if (answered === undefined) return [`${status} is not described: ${text.slice(0, 300)}`]
-      const missing = Object.keys(answered.headers).filter((name) => headers[name.toLowerCase()] === undefined)
+      const missing = Object.entries(answered.headers)
+        .filter(([name, each]) => (each as Json).required !== false && headers[name.toLowerCase()] === undefined)
+        .map(([name]) => name)
       const errors = missing.map((name) => `${status} has no header ${name}`)
       const [type = ''] = String(headers['content-type']).split(';')
       if (answered.content === undefined) return text === '' ? errors : [...errors, `${status} has a body`]

@@ -160,6 +160,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/plan/names-sql.ts': 'the engine reads all rows that a document names in one statement',
   'src/plan/snapshot-sql.ts': 'the engine reads what a document names in one statement',
   'src/plan/statements.ts': 'the engine makes its statements from model declarations',
+  'src/plan/rename.ts': 'the engine finds a row by the name that it had before',
   'src/apply/remove.ts': 'locks the row that `If-Match` is about, by its declaration',
   'src/plan/holders.ts': 'the engine finds which rows have others for their own, by their declarations',
   'src/plan/referrers.ts': 'the engine finds what refers to a row, by its declarations',

@@ -21,7 +21,16 @@ database (references, required fields of what is new) is checked by plan.
 
 ${fileHelp}`
 
-const conditions = { mode: 'plan', reviewed: null, createOnly: false, owner: null, allow: nothingAllowed } as const
+const conditions = {
+  ...{
+    mode: 'plan' as const,
+    reviewed: null,
+    createOnly: false,
+    replaceProvider: false,
+    owner: null,
+    allow: nothingAllowed,
+  },
+} as const
 
 async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, fileOptions)

@@ -86,6 +86,7 @@ export const submitted =
     const whose = written.replace(/ beside$/, '')
     const old = known.get(kind)
     if (old === undefined) throw new Error(`nothing of ${kind} is there`)
+    if (whose === 'renamed') return renaming(there, kind, old.values, member)
     const [part, name = ''] = member.split('.')
     const [newApp, newProvider] = [/^new( application)?$/.test(whose), /^new( provider)?$/.test(whose)]
     const provider = newProvider ? fresh() : old.name
@@ -108,6 +109,17 @@ export const submitted =
     const body = bodyOf(there, kind, { name: provider, values: old.values, app, members, isThere: !newProvider })
     return { method: 'PUT', url: applyPath, body }
   }
+
+/** An application and its provider that no other row of the table has, so that one of them may be renamed. */
+async function renaming(there: Installation, kind: string, values: Values, member: string) {
+  const [name, isApp] = [fresh(), member === 'app.was']
+  const { pk: providerPk } = await there.db.provider.create({ data: { uuid: randomUUID(), kind, name } })
+  await there.db.application.create({ data: { pk: randomUUID(), name, slug: name, providerPk } })
+  const app = { slug: isApp ? fresh() : name }
+  const body = bodyOf(there, kind, { name: isApp ? name : fresh(), values, app, members: [], isThere: true })
+  Object.assign(isApp ? body.app : body.provider, { was: name })
+  return { method: 'PUT', url: applyPath, body }
+}
 
 /** It belongs to no application. */
 async function freeBackchannelProvider({ db }: Installation): Promise<number> {
