@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 const faults = 'test/faults/**/*.test.ts'
+const packed = 'test/packed/**/*.test.ts'
 
 export default defineConfig({
   test: {
@@ -20,7 +21,7 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
-          exclude: [faults],
+          exclude: [faults, packed],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -35,6 +36,11 @@ export default defineConfig({
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        // It needs the package registry.
+        extends: true,
+        test: { name: 'packed', include: [packed], sequence: { groupOrder: 2 } },
       },
       {
         // They bound how long clients wait while parts die: nothing else may run beside them.
