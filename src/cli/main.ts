@@ -10,6 +10,7 @@ const commands: Commands = {
   diff: { summary: 'compare what stands with files', load: () => import('./commands/diff.ts') },
   runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
+  rotate: { summary: 'give an application a new client secret', load: () => import('./commands/rotate.ts') },
   token: { summary: 'create an access token', load: () => import('./commands/token.ts') },
   completion: { summary: 'print a completion script for a shell', load: () => import('./commands/completion.ts') },
 }

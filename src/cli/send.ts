@@ -95,7 +95,8 @@ function checkedOwner(name: string, owner: string | undefined): string | undefin
   return owner
 }
 
-function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
+/** Conditions of an apply, as headers. */
+export function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
   const words = [...(values['allow-grants'] ? ['grants'] : []), ...(values['allow-takeover'] ? ['takeover'] : [])]
   return {
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.

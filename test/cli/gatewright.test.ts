@@ -189,6 +189,32 @@ describe('plan and diff', () => {
   })
 })
 
+describe('rotate', () => {
+  test('applies a new client secret and prints it once', async () => {
+    const body = await named('oauth2', 'cli-rotate', { app: { group: 'Kept' } })
+    await gatewright(['apply', file('rotate.json', body)])
+    const { code, output } = await gatewright(['rotate', 'cli-rotate'])
+    expect(code).toBe(0)
+    const [secret = '', ...others] = output.split('\n').filter((line) => /^\S{30,}$/.test(line))
+    expect(others).toEqual([])
+    expect(output.split(secret)).toHaveLength(2)
+    // It stands: a file with this secret changes nothing.
+    const rotated = await named('oauth2', 'cli-rotate', { app: { group: 'Kept' }, provider: { client_secret: secret } })
+    expect(await gatewright(['plan', file('rotate.json', rotated)])).toMatchObject({ code: 0 })
+    expect(await gatewright(['rotate', 'cli-rotate', '--owner', 'team-a'])).toMatchObject({ code: 0 })
+    expect(await gatewright(['rotate', 'cli-rotate'], { GATEWRIGHT_OWNER: 'team-b' })).toMatchObject({ code: 1 })
+  })
+
+  test('what has no client secret is refused', async () => {
+    await gatewright(['apply', file('rotate-ldap.json', await named('ldap', 'cli-rotate-ldap'))])
+    expect(await gatewright(['rotate', 'cli-rotate-ldap'])).toEqual({
+      code: 1,
+      output: expect.stringMatching(/has no client secret\.\n$/),
+    })
+    expect(await gatewright(['rotate', 'no-such-slug'])).toMatchObject({ code: 1 })
+  })
+})
+
 describe('a service that is away', () => {
   test('is waited for as long as --timeout says: 3, and nothing was sent', async () => {
     const path = file('away.yaml', group('cli-away'))

@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { loadRegistry } from '../../models/registry.ts'
+import { type Command, readArguments, readTimeoutMs, sendOptions } from '../arguments.ts'
+import { type Client, openClient, read } from '../client.ts'
+import { deliver } from '../deliver.ts'
+import { UsageError } from '../exit.ts'
+import { openOutput, shown } from '../output.ts'
+import { codeOfResults, printResult } from '../report.ts'
+import { headersOf } from '../send.ts'
+
+/** `gatewright rotate`: a new client secret, generated here. */
+
+const usage = `gatewright rotate SLUG [OPTIONS]
+
+Generates a new client secret, applies it to the provider of the application, and prints it on standard output, the only
+time that it is shown. The old secret ends at once. When the outcome is unknown, the secret is printed too: it may be
+in force.
+
+  --owner LABEL        the owner under which you manage the application (default: GATEWRIGHT_OWNER)
+  --allow-takeover     also of another owner; it belongs to your owner afterwards
+  --timeout SECONDS    how long to wait for the outcome (default 120)
+`
+
+const { owner, 'allow-takeover': takeover, timeout } = sendOptions
+const options = { owner, 'allow-takeover': takeover, timeout } as const
+
+const field = 'client_secret'
+const application = z.object({
+  provider_obj: z.object({ name: z.string(), meta_model_name: z.string(), verbose_name: z.string() }).nullable(),
+})
+
+async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(args, options)
+  const [slug, ...others] = positionals
+  if (slug === undefined || others.length > 0) throw new UsageError('rotate takes the slug of one application.')
+  const timeoutMs = readTimeoutMs(values.timeout)
+  const client = await openClient()
+  const provider = await providerOf(client, slug)
+  const secret = await newSecretOf(provider.meta_model_name, provider.verbose_name)
+  const output = openOutput(new Set([secret]))
+  const value = {
+    app: { slug },
+    provider_model: provider.meta_model_name,
+    provider: { name: provider.name, [field]: secret },
+  }
+  const document = { file: slug, form: 'submission', value, body: JSON.stringify(value) } as const
+  const delivered = await deliver(client, document, {
+    mode: 'apply',
+    headers: headersOf(values, values.owner ?? client.owner ?? undefined, null),
+    waits: true,
+    timeoutMs,
+    onWait: output.waiting,
+  })
+  // Standard output has the secret alone, for a pipe into a secret store.
+  printResult({ ...output, line: output.note }, { ...delivered, file: slug })
+  if (['applied', 'unknown'].includes(delivered.outcome)) process.stdout.write(`${secret}\n`)
+  return codeOfResults([{ ...delivered, file: slug }])
+}
+
+/** @throws {UsageError} for an application without a provider */
+async function providerOf(client: Client, slug: string) {
+  const { provider_obj: provider } = await read(client, `/core/applications/${encodeURIComponent(slug)}/`, application)
+  if (provider === null) throw new UsageError(`The application ${shown(slug)} has no provider.`)
+  return provider
+}
+
+/** @throws {UsageError} for a kind without a client secret */
+async function newSecretOf(modelName: string, kind: string): Promise<string> {
+  const registry = await loadRegistry()
+  const secret = registry.byName(modelName)?.fields.get(field)?.generate?.()
+  if (secret === undefined) throw new UsageError(`A provider of the kind ${shown(kind)} has no client secret.`)
+  return secret
+}
+
+export const command: Command = { usage, options, run }
