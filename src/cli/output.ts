@@ -21,6 +21,8 @@ export type Output = {
   paint(colour: Colour, text: string): string
   /** A line on standard output. */
   line(text: string): void
+  /** The one document of `--json`, whose texts are redacted already. */
+  json(text: string): void
   /** A line on standard error. */
   note(text: string): void
   /** What is being waited for: on a terminal each time, elsewhere once for each reason. */
@@ -54,6 +56,10 @@ export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
     line(text) {
       clearBar()
       process.stdout.write(`${hide(text)}\n`)
+    },
+    json(text) {
+      clearBar()
+      process.stdout.write(`${text}\n`)
     },
     note(text) {
       clearBar()

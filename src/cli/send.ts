@@ -77,14 +77,20 @@ export function finish(
   { output, title }: { readonly output: Output; readonly title: string },
 ): void {
   if (summary !== undefined) writeSummary(summary, title, results, output)
-  if (json === true) output.line(output.redact(toJson(results)))
+  if (json === true) output.json(toJson(results))
   else if (results.length > 1) output.line(output.paint('bold', totals(results)))
 }
 
-/** Changes hold values of the file too. */
-function redacted(delivered: Delivered, output: Output): Delivered {
-  const { changes } = delivered
-  return changes === null ? delivered : { ...delivered, changes: JSON.parse(output.redact(JSON.stringify(changes))) }
+/** Text by text: a value such as `null` may stand in the JSON around them. */
+function redacted(delivered: Delivered, { redact }: Output): Delivered {
+  const { logs, errors, changes } = delivered
+  const inside = (_: string, value: unknown) => (typeof value === 'string' ? redact(value) : value)
+  return {
+    ...delivered,
+    logs: logs.map(redact),
+    errors: errors.map(redact),
+    changes: changes === null ? null : JSON.parse(JSON.stringify(changes, inside)),
+  }
 }
 
 /** @throws {UsageError} */

@@ -145,14 +145,19 @@ describe('the program', () => {
         group('!Env GROUP_NAME', '{ parent: !Find [service_core.group, { name: !Context parent }] }'),
       )
       await on.db.group.create({ data: { pk: randomUUID(), name: 'the parent' } })
+      const other = file('null.yaml', group('!Env NULL_NAME'))
       const applying = run('bin/gatewright.mjs', {
-        args: ['apply', path, '--context', 'parent=the parent', '--json'],
-        env: { GATEWRIGHT_URL: url, GATEWRIGHT_TOKEN: adminToken, GROUP_NAME: 'name-from-ci' },
+        args: ['apply', path, other, '--context', 'parent=the parent', '--json'],
+        env: { GATEWRIGHT_URL: url, GATEWRIGHT_TOKEN: adminToken, GROUP_NAME: 'name from "ci"', NULL_NAME: 'null' },
       })
       expect(await applying.exited).toMatchObject({ code: 0 })
-      expect(await on.db.group.count({ where: { name: 'name-from-ci' } })).toBe(1)
+      expect(await on.db.group.count({ where: { name: 'name from "ci"' } })).toBe(1)
       expect(applying.output()).toContain('group \\"********\\" created')
-      expect(applying.output()).not.toContain('name-from-ci')
+      expect(applying.output()).not.toMatch(/from.{1,6}ci/)
+      expect(JSON.parse(applying.output())).toMatchObject({
+        exit: 0,
+        results: [{}, { outcome: 'applied', status: null }],
+      })
     })
   })
 })

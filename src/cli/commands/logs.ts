@@ -47,7 +47,7 @@ async function run(args: readonly string[]): Promise<number> {
     await delay(Math.min(waitMs, leftMs()))
     found = await readOnce()
   }
-  if (values.json === true) output.line(JSON.stringify(found, null, 2))
+  if (values.json === true) output.json(JSON.stringify(found, null, 2))
   else {
     for (const line of found.logs) output.line(shown(line))
     output.line(`${found.id}  ${shown(found.title)}: ${wordFor(found)}`)

@@ -36,7 +36,7 @@ async function run(args: readonly string[]): Promise<number> {
   const output = openOutput()
   const path = `/blueprints/runs/?${query}`
   const { results } = await read(await openClient(), path, page, { onWait: output.waiting })
-  if (values.json === true) output.line(JSON.stringify(results, null, 2))
+  if (values.json === true) output.json(JSON.stringify(results, null, 2))
   else for (const each of results) output.line(lineOf(each))
   return exitCodes.done
 }

@@ -44,7 +44,7 @@ async function run(args: readonly string[]): Promise<number> {
   const token = readAnswer(client, await once(client, identifier, 'POST', '/core/tokens/', body), created)
   const path = `/core/tokens/${encodeURIComponent(token.identifier)}/view_key/`
   const { key } = readAnswer(client, await once(client, identifier, 'GET', path), z.object({ key: z.string() }))
-  if (values.json === true) output.line(JSON.stringify({ ...token, key }))
+  if (values.json === true) output.json(JSON.stringify({ ...token, key }))
   else {
     output.line(shown(key))
     output.note(`${token.identifier} expires ${token.expires ?? 'never'}. The key is not shown again.`)

@@ -39,7 +39,8 @@ async function run(args: readonly string[]): Promise<number> {
   const registry = await loadRegistry()
   const results = documents.map((document): Result => {
     const errors = isUnreadable(document) ? document.errors : errorsOf(document, registry)
-    return { file: document.file, ...emptyResult, errors, outcome: errors.length === 0 ? 'valid' : 'refused' }
+    const outcome = errors.length === 0 ? 'valid' : 'refused'
+    return { file: document.file, ...emptyResult, errors: errors.map(output.redact), outcome }
   })
   if (values.json !== true) for (const result of results) printResult(output, result)
   finish(results, values, { output, title: 'validate' })
