@@ -65,9 +65,15 @@ const queryTime = z
   .pipe(z.iso.datetime({ offset: true, error: 'Must be a date-time such as 2026-11-20T08:15:00Z.' }))
   .refine((text) => !text.startsWith('0000'), 'Must be after year 0.')
 
-/** A parameter that may be repeated: a row matches when one of its values does. */
+/**
+ * A parameter that may be repeated: a row matches when one of its values does. Generated clients send an empty list as one
+ * empty value (`groups_by_pk=`): it is as if the parameter were left out.
+ */
 const repeated = <Item extends z.ZodType>(item: Item, max = 100) =>
-  z.preprocess((sent) => (Array.isArray(sent) ? sent : [sent]), z.array(item).max(max, `Send at most ${max} of these.`))
+  z.preprocess(
+    (sent) => (sent === '' ? undefined : Array.isArray(sent) ? sent : [sent]),
+    z.array(item).max(max, `Send at most ${max} of these.`).optional(),
+  )
 
 const filter = <Field extends string, Value>(declared: Filter<Field, Value>) => declared as Filter<Field>
 

@@ -37,5 +37,6 @@ export default defineModel({
   unique: ['provider'],
   claims: ['provider', 'backchannel_providers'],
   isLabelled: true,
-  readOnly: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'],
+  readOnly: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url'],
+  alwaysNull: ['meta_icon'],
 })

@@ -151,6 +151,8 @@ export type ModelDeclaration = {
   uuid?: true
   /** Fields of answers that bodies may repeat: accepted and ignored. */
   readOnly?: readonly string[]
+  /** Fields of answers that are not stored and always null: in a body, only null is taken. */
+  alwaysNull?: readonly string[]
   /** Generates missing values of a new row from the others, after defaults: for example a self-signed certificate. */
   generateMissing?: (values: Values) => Promise<Values>
   /**

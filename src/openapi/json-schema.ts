@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import type { JsonObject } from '../json-object.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
 import { queryBoolean } from '../lists/filters.ts'
 import { bodyExamples } from './names.ts'
 
@@ -36,7 +36,18 @@ const convert = (schema: z.core.$ZodType, use: Use) =>
   })
 
 const relocated = (schema: object): JsonObject =>
-  JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'))
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'), (_, node) => withoutNull(node))
+
+/** A value of one type, or null, as `type: [string, null]`: generators make a type of two variants of an `anyOf`. */
+function withoutNull(node: unknown): unknown {
+  if (!isObject(node) || !Array.isArray(node.anyOf)) return node
+  const { anyOf, ...others } = node
+  const [only, none, more] = anyOf
+  if (!isObject(only) || typeof only.type !== 'string' || !isDeepStrictEqual(none, { type: 'null' }) || more)
+    return node
+  const choices = Array.isArray(only.enum) ? { enum: [...only.enum, null] } : {}
+  return { ...only, ...choices, ...others, type: [only.type, 'null'] }
+}
 
 /** zod describes the texts of a query string as texts; a reader needs the types that they are converted to. */
 function fix({ zodSchema, jsonSchema }: Node, use: Use): void {

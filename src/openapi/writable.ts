@@ -34,7 +34,7 @@ export function submission(registry: Registry): z.ZodType {
       .meta({ id: schemaName(`${kind.provider.kind}_provider`) })
     return z
       .strictObject({ app, provider_model: z.literal(kind.name), provider })
-      .meta({ id: schemaName(`${kind.provider.kind}_submission`), title: kind.provider.verboseName })
+      .meta({ id: schemaName(`${kind.provider.kind}_submission`), description: kind.provider.verboseName })
   })
   const named = kinds.map(({ name, provider: { kind } }) => [name, schemaName(`${kind}_submission`)] as const)
   return z.xor(variants).meta({ id: 'ApplicationSubmission', discriminator: discriminatorOf('provider_model', named) })

@@ -128,6 +128,8 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
     const field = name === 'pk' ? key : model.fields.get(name)
     if (field !== undefined) {
       checked.set(name, checkValue(value, field, context))
+    } else if (model.alwaysNull?.includes(name)) {
+      if (value !== null) errors.add([...path, name], 'This is not stored: leave it out, or send null.')
     } else if (!model.readOnly.includes(name)) {
       errors.add([...path, name], () => unknownName('field', name, model.fields.keys()))
     }

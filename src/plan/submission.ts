@@ -61,7 +61,7 @@ export function toBlueprint(
   }
   const entries: Entry[] = []
   if (kind !== undefined && isObject(sent.provider))
-    entries.push(toEntry(ids.provider, kind.name, 'name', sent.provider, errors))
+    entries.push(toEntry(ids.provider, kind.name, 'name', withoutModel(sent.provider, kind, errors), errors))
   const expectedKeys: Record<string, number> = {}
   if (isObject(sent.app)) {
     const { provider: key, ...app } = sent.app
@@ -110,6 +110,15 @@ function envelope(body: unknown, errors: ErrorList): JsonObject {
     else if (name !== 'provider_model' && !isObject(value)) errors.add([name], 'Must be an object.')
   }
   return body
+}
+
+/** Newer clients of this API family repeat `provider_model` inside the provider, as one of its fields. */
+function withoutModel(provider: JsonObject, { name }: ProviderModel, errors: ErrorList): JsonObject {
+  const { provider_model, providerModel, ...fields } = provider
+  for (const [field, value] of Object.entries({ provider_model, providerModel }))
+    if (value !== undefined && value !== name)
+      errors.add([ids.provider, field], `Must be ${name}, as provider_model beside it, or left out.`)
+  return fields
 }
 
 function toEntry(id: string, model: string, identifier: string, sent: JsonObject, errors: ErrorList): Entry {

@@ -124,7 +124,7 @@ function schemaOf(model: ProviderModel) {
       meta_model_name: z.literal(model.name),
       ...originSchemas,
     })
-    .meta({ id: nameOf(model), title: model.provider.verboseName })
+    .meta({ id: nameOf(model), description: model.provider.verboseName })
 }
 
 /** Providers with all of their fields: those of all kinds, and those of each. */

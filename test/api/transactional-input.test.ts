@@ -42,12 +42,24 @@ const app = (members: Record<string, unknown>, fields: object): Case => [
   { app: fields },
 ]
 const required = ['This field is required.']
+const otherModel = 'Must be service_providers_oauth2.oauth2provider, as provider_model beside it, or left out.'
 const halfPair = ['Is not well-formed Unicode: half of a surrogate pair is missing.']
 
 const members: Record<string, Case> = {
   'no members': [() => ({}), { app: required, provider_model: required, provider: required }],
   'no provider_model': [({ app, provider }) => ({ app, provider }), { provider_model: required }],
   'no app': [({ provider_model, provider }) => ({ provider_model, provider }), { app: required }],
+  'another provider_model inside the provider': provider(
+    { provider_model: 'service_providers_saml.samlprovider', providerModel: null },
+    {
+      provider_model: [otherModel],
+      providerModel: [otherModel],
+    },
+  ),
+  'an icon, which is not stored': app(
+    { meta_icon: '/icon.png' },
+    { meta_icon: ['This is not stored: leave it out, or send null.'] },
+  ),
   'an empty app': [(to) => ({ ...to, app: {} }), { app: { name: required, slug: required } }],
   'an empty provider': [
     (to) => ({ ...to, provider: {} }),

@@ -118,6 +118,16 @@ function claims(queue: QueueKind): void {
     expect(row).toMatchObject({ authorizationFlowPk: '6f7e0000-0000-4000-8000-000000000103' })
     expect(settings).toMatchObject({ signing_key: '6f7e0000-0000-4000-8000-000000000301' })
   })
+  test.each(['provider_model', 'providerModel'])(
+    '%s inside the provider may repeat the one beside it',
+    async (field) => {
+      const name = `repeated-${field}`
+      const { provider_model } = await named('ldap', name)
+      const body = await named('ldap', name, { provider: { [field]: provider_model } })
+      expect(await put(body)).toMatchObject({ status: 200, json: { applied: true } })
+      expect((await put(body)).logs).toEqual([`provider ldap "${name}" unchanged`, `application "${name}" unchanged`])
+    },
+  )
 
   test('a backchannel provider is added to an application with a provider', async () => {
     await put(await named('scim', 'behind'))

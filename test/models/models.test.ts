@@ -110,7 +110,7 @@ test('an application has the fields, defaults and links of the table', () => {
     reference: { many: true },
   })
   expect(application.readOnly).toEqual([
-    ...['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url', 'meta_icon'],
+    ...['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url'],
     ...['owner', 'created_by', 'created_by_name'],
   ])
 })

@@ -22,7 +22,10 @@ export function valuesOf(components: Readonly<Record<string, Json>>, known: Know
     if (Array.isArray(choices)) return fc.constantFrom(...choices)
     const variants = [anyOf ?? oneOf ?? []].flat()
     if (variants.length > 0) return fc.oneof(...variants.map((each) => of(each as Json)))
+    if (Array.isArray(type)) return fc.oneof(...type.map((each) => of({ ...schema, type: each })))
     switch (type) {
+      case 'null':
+        return fc.constant(null)
       case 'string':
         return textOf(schema)
       case 'integer':

@@ -146,6 +146,7 @@ describe('is narrowed by', () => {
     [{ groups_by_pk: groups.loose.toUpperCase() }, ['ada', 'alan']],
     [{ groups_by_pk: [groups.loose, groups.team, groups.team] }, ['ada', 'alan']],
     [{ groups_by_name: 'loose', groups_by_pk: groups.team }, ['ada']],
+    [{ groups_by_name: 'loose', groups_by_pk: '', type: '' }, ['ada', 'alan']],
     [{ attributes: '{"department": "it"}' }, ['ada', 'alan']],
     [{ attributes: '{"address": {"city": "London"}}' }, ['ada']],
     [{ attributes: '{"address__city": "London", "department": "it"}' }, ['ada']],
@@ -214,6 +215,10 @@ testRefusals(users, {
   'a mistyped filter': ['?user_name=x', { user_name: ['Unknown parameter. Did you mean username?'] }],
   'two values of a filter': ['?username=a&username=b', { username: ['Send this parameter once.'] }],
   'a uuid that is none': ['?uuid=1', { uuid: ['Must be a UUID.'] }],
+  'an empty group key among others': [
+    `?groups_by_pk=&groups_by_pk=${groups.team}`,
+    { groups_by_pk: { 0: ['Must be a UUID.'] } },
+  ],
   'a group key that is none': ['?groups_by_pk=x', { groups_by_pk: { 0: ['Must be a UUID.'] } }],
   'a group that is not there': [
     `?groups_by_pk=${none}&groups_by_pk=${groups.team}&groups_by_name=team&groups_by_name=nobody's`,
@@ -224,7 +229,7 @@ testRefusals(users, {
     { groups_by_name: ['Send at most 100 of these.'] },
   ],
   'a type that is none': ['?type=internal&type=robot', { type: { 1: oneOfTypes } }],
-  'an empty type': ['?type=', { type: { 0: oneOfTypes } }],
+  'two empty types': ['?type=&type=', { type: { 0: oneOfTypes, 1: oneOfTypes } }],
   'a boolean that is none': ['?is_active=1', { is_active: ['Must be true or false.'] }],
   'an include flag that is none': ['?include_groups=no', { include_groups: ['Must be true or false.'] }],
   'a flag sent twice': ['?is_superuser=true&is_superuser=false', { is_superuser: ['Send this parameter once.'] }],
