@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 const faults = 'test/faults/**/*.test.ts'
 const packed = 'test/packed/**/*.test.ts'
+const clients = 'test/clients/**/*.test.ts'
 
 export default defineConfig({
   test: {
@@ -21,7 +22,7 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
-          exclude: [faults, packed],
+          exclude: [faults, packed, clients],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -41,6 +42,11 @@ export default defineConfig({
         // It needs the package registry.
         extends: true,
         test: { name: 'packed', include: [packed], sequence: { groupOrder: 2 } },
+      },
+      {
+        // They install generators from package registries.
+        extends: true,
+        test: { name: 'clients', include: [clients], maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
       {
         // They bound how long clients wait while parts die: nothing else may run beside them.

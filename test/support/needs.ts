@@ -1,9 +1,10 @@
 import { appendFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { expect, inject } from 'vitest'
+import { findProgram } from './environment.ts'
 
 /** What tests need and a developer's machine may lack; CI has it all. */
-export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root'
+export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root' | 'python3'
 
 /**
  * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when the program is missing, which the
@@ -12,7 +13,8 @@ export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root'
 export function needs(program: Needed): boolean {
   const { redisUrl, chromium, curl, skipped } = inject('servers')
   const root = process.getuid?.() === 0 ? 'root' : null
-  const there = { 'redis-server': redisUrl, chromium, curl, root }[program] !== null
+  const python3 = findProgram('python3')
+  const there = { 'redis-server': redisUrl, chromium, curl, root, python3 }[program] !== null
   if (!there) appendFileSync(skipped, `${program}\t${relative('.', expect.getState().testPath ?? 'a test file')}\n`)
   return there
 }
