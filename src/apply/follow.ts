@@ -8,7 +8,7 @@ import type { Finding } from '../plan/inspect.ts'
 /**
  * What follows from a document for rows that it does not name: a provider that no application has any more, an application
  * that lost its provider. They are reported in the logs, or deleted if the submitter asked for it
- * (docs/adr/0041-what-follows-from-a-document.md).
+ * (docs/adr/0044-what-follows-from-a-document.md).
  */
 
 /** The deletion of a row, by its name: it takes the lock that documents take which name the row. */
