@@ -34,9 +34,9 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
     max: config.workerConcurrency + 3,
   })
   const { db } = connected
-  await untilMigrated(db, log)
   const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)
+  await untilMigrated(db, log)
   const engine = {
     registry: await loadRegistry(),
     keyring: keyring(secretKey, config.secretKeyPrevious),

@@ -67,7 +67,7 @@ export const applyAnswer = z.object({
 export const applyDocument = {
   codes: ['accepted', 'outcome_unknown', 'conflict', 'precondition_failed', 'idempotency_key_reused', 'cancelled'],
   headers: conditionHeaders.extend(deliveryHeaders.shape),
-  answerHeaders: ['Content-Location', 'ETag'],
+  answerHeaders: ['Content-Location', 'PlanTag'],
 } satisfies Documented
 
 type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission'> & {

@@ -86,11 +86,19 @@ const parameters = {
 const headers = {
   'Content-Location': { description: 'The run, which has the details.', schema: { type: 'string' } },
   ETag: {
-    description:
-      'A digest of the answer, the same as long as it would be the same for this caller. Of a plan: of what it looked at, for `If-Match` of the apply.',
+    description: 'A digest of the answer: the same as long as it would be the same for this caller.',
     schema: { type: 'string', examples: ['"Jhg7nK2T6yq8eE3xH0b7Qm1cV5rL9sW4dZ2uF6aP0Yk"'] },
   },
-  'Preference-Applied': { description: '`respond-async`, when it was asked for.', schema: { type: 'string' } },
+  PlanTag: {
+    description: 'Only of a plan: for `If-Match` of the apply.',
+    required: false,
+    schema: { type: 'string', examples: ['"9mfbLkQ0kGoTzVW3fGB1pA"'] },
+  },
+  'Preference-Applied': {
+    description: '`respond-async`, when it was asked for.',
+    required: false,
+    schema: { type: 'string' },
+  },
   Location: { description: 'The run, which will have the result.', schema: { type: 'string' } },
   RateLimit: {
     description: 'What is left of a rate: the policy, requests (`r`), and seconds until there are more (`t`).',

@@ -136,5 +136,11 @@ export function problemResponse(status: number, components: Components): JsonObj
   }
 }
 
+/** @param names of headers; `PlanTag` is the `ETag` that only plans have */
 export const headersNamed = (...names: string[]): JsonObject =>
-  Object.fromEntries(['X-Request-Id', ...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+  Object.fromEntries(
+    ['X-Request-Id', ...names].map((name) => [
+      name === 'PlanTag' ? 'ETag' : name,
+      { $ref: `#/components/headers/${name}` },
+    ]),
+  )

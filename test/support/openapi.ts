@@ -41,6 +41,7 @@ export type Document = {
     readonly schemas: Record<string, Json>
     readonly responses: Record<string, Answered>
     readonly parameters: Record<string, Parameter>
+    readonly headers: Record<string, Json>
   }
 }
 
@@ -91,7 +92,16 @@ export function describe(document: Document): Description {
     validate: (operation, { status, headers, text }) => {
       const answered = operation.responses[status]
       if (answered === undefined) return [`${status} is not described: ${text.slice(0, 300)}`]
-      const missing = Object.keys(answered.headers).filter((name) => headers[name.toLowerCase()] === undefined)
+      const named = document.components.headers
+      const isRequired = (each: unknown) =>
+        named[
+          String((each as Json).$ref)
+            .split('/')
+            .at(-1) ?? ''
+        ]?.required !== false
+      const missing = Object.entries(answered.headers)
+        .filter(([name, each]) => isRequired(each) && headers[name.toLowerCase()] === undefined)
+        .map(([name]) => name)
       const errors = missing.map((name) => `${status} has no header ${name}`)
       const [type = ''] = String(headers['content-type']).split(';')
       if (answered.content === undefined) return text === '' ? errors : [...errors, `${status} has a body`]

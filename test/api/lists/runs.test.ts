@@ -59,7 +59,15 @@ describe('a run', () => {
   test('is shown with every field, but without its document', async () => {
     const [run] = (await read(runs, { request_id: 'request 1' })).results
     expect(run).toEqual({
-      ...{ id: key(1), state: 'done', title: 'apply oauth2 wiki-1', kind: 'oauth2', slug: 'wiki-1', applied: true },
+      ...{
+        id: key(1),
+        state: 'done',
+        title: 'apply oauth2 wiki-1',
+        mode: 'apply',
+        kind: 'oauth2',
+        slug: 'wiki-1',
+        applied: true,
+      },
       ...{ reason: null, logs: [], submitter: ada.pk, submitter_name: ada.username, request_id: 'request 1' },
       ...{ attempts: 1, created_at: '2026-11-01T12:01:00.000Z', started_at: '2026-11-01T12:01:00.040Z' },
       ...{ finished_at: '2026-11-01T12:01:00.065Z', queue_ms: 40, work_ms: 25 },
