@@ -30,8 +30,9 @@ export const setByServer = { set_by_server: true } as const
 export function describeChange(finding: Finding, keys: Keys, owner: string | null | undefined): Change {
   const { step, action, row } = finding
   const fields: Record<string, FieldChange> = {}
+  const tags = tagsOf(keys)
   for (const field of step.model.fields.values()) {
-    const change = changeOfField(field, finding, keys)
+    const change = changeOfField(field, finding, tags)
     if (change !== undefined) fields[field.name] = change
   }
   if (owner !== undefined && row !== undefined) fields.owner = { from: row.owner ?? null, to: owner }
@@ -52,7 +53,13 @@ const asText = (value: unknown): unknown =>
       ? `!Find ${value.model} ${JSON.stringify(value.identifiers)}`
       : value
 
-function changeOfField(field: Field, finding: Finding, keys: Keys): FieldChange | undefined {
+/** `!KeyOf id` by the key of a row that this document creates: in a plan it has no key yet. */
+type Tags = ReadonlyMap<unknown, string>
+
+const tagsOf = (keys: Keys): Tags =>
+  new Map([...keys].flatMap(([id, { key, isNew }]) => (isNew ? [[key, `!KeyOf ${id}`] as const] : [])))
+
+function changeOfField(field: Field, finding: Finding, tags: Tags): FieldChange | undefined {
   const { name, secret } = field
   const { action, before, values, changed, sent } = finding
   const isChanged = action === 'create' ? (values[name] ?? null) !== null : changed.includes(name)
@@ -60,15 +67,13 @@ function changeOfField(field: Field, finding: Finding, keys: Keys): FieldChange 
   if (secret) return isChanged ? 'changed' : sent.has(name) && before !== undefined ? 'unchanged' : undefined
   if (!isChanged) return undefined
   const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
-  const to = sent.has(name) || isDefault ? inDocument(field, values[name], keys) : setByServer
+  const to = sent.has(name) || isDefault ? inDocument(field, values[name], tags) : setByServer
   return { from: before?.[name] ?? null, to }
 }
 
-/** A row that this document creates has no key yet in a plan: the reference stands as in the document. */
-function inDocument({ reference }: Field, value: unknown, keys: Keys): unknown {
+function inDocument({ reference }: Field, value: unknown, tags: Tags): unknown {
   if (reference === undefined) return value
-  const made = new Map([...keys].flatMap(([id, { key, isNew }]) => (isNew ? [[key, `!KeyOf ${id}`] as const] : [])))
-  const shown = keysOf(value).map((key) => made.get(key) ?? key)
+  const shown = keysOf(value).map((key) => tags.get(key) ?? key)
   return Array.isArray(value) ? shown : (shown[0] ?? null)
 }
 
