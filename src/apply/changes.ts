@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
@@ -84,10 +83,8 @@ function inDocument({ reference }: Field, value: unknown, tags: Tags): unknown {
  */
 export function digestOfEntry({ before, row }: Finding, change: Change, keyring: Keyring): string {
   const origin = row === undefined ? null : [row.pk, row.owner ?? null, row.created_by ?? null]
-  return createHmac('sha256', keyring.derive('plan'))
-    .update(JSON.stringify([change, origin, before ?? row ?? null]))
-    .digest('base64url')
-    .slice(0, 16)
+  const looked = JSON.stringify([change, origin, before ?? row ?? null])
+  return keyring.digest('plan', looked).toString('base64url').slice(0, 16)
 }
 
 const shownLength = 60
