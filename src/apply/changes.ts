@@ -1,26 +1,33 @@
 import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
 import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
-import type { JsonObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { Finding } from '../plan/inspect.ts'
 import type { Keys } from '../plan/resolve.ts'
 import { keysOf } from '../plan/storage.ts'
 
+/** Of a secret: only whether it changes. */
+const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
+  description:
+    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value.',
+})
+
 /**
  * What an entry changes, field by field, as plans and runs show it. A plan and the apply of the same document have equal
  * changes: what only an apply knows (new keys, generated values, the time) is replaced by a marker. It holds no secret.
  */
-export type Change = {
-  readonly model: string
-  /** The entry's identifiers. */
-  readonly key: JsonObject
-  readonly action: 'create' | 'update' | 'unchanged' | 'delete'
-  readonly fields: Readonly<Record<string, FieldChange>>
-}
+export const change = z
+  .object({
+    model: z.string(),
+    key: z.record(z.string(), z.unknown()).meta({ description: 'The identifiers of the entry.' }),
+    action: z.enum(['create', 'update', 'unchanged', 'delete']),
+    fields: z.record(z.string(), fieldChange),
+  })
+  .meta({ id: 'Change' })
 
-/** Of a secret: only whether it changes. */
-export type FieldChange = { readonly from: unknown; readonly to: unknown } | 'changed' | 'unchanged'
+export type Change = z.output<typeof change>
+type FieldChange = z.output<typeof fieldChange>
 
 /** The new value of a field that the service generates or computes. */
 export const setByServer = { set_by_server: true } as const

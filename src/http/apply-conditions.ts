@@ -9,7 +9,7 @@ import {
   nothingAllowed,
   type RequestConditions,
 } from '../plan/engine.ts'
-import { headerText } from './headers.ts'
+import { type Headers, headerText } from './headers.ts'
 
 /** The conditions of an apply, as request headers. */
 
@@ -42,8 +42,6 @@ export const conditionHeaders = z.object({
       examples: ['takeover, grants'],
     }),
 })
-
-type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /**
  * @param document its own owner, when it names one, and whether it is planned or applied

@@ -89,19 +89,16 @@ function parametersIn(location: 'path' | 'query' | 'header', schema: unknown, co
   if (!(schema instanceof z.core.$ZodType)) return []
   const { properties, required } = toJsonSchema(schema, 'input', components)
   if (!isObject(properties)) return []
-  const parameters = Object.entries(properties).flatMap(([name, found]) => {
+  const parameters = Object.entries(properties).map(([name, found]) => {
     const { description, ...value } = isObject(found) ? found : {}
-    // Of no type: it is declared only to be refused.
-    if (Object.keys(value).length === 0) return []
     const isRequired = location === 'path' || (Array.isArray(required) && required.includes(name))
-    const parameter = {
+    return {
       name,
       in: location,
       ...(isRequired && { required: true }),
       ...(description !== undefined && { description }),
       schema: value,
     }
-    return [parameter]
   })
   return parameters.sort((one, other) => (one.name < other.name ? -1 : 1))
 }
