@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 const faults = 'test/faults/**/*.test.ts'
+/** Minutes of random calls. */
+const randomRights = 'test/rights/random.test.ts'
+const random = ['test/api/random-requests.test.ts', randomRights]
 
 export default defineConfig({
   test: {
@@ -20,7 +23,7 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
-          exclude: [faults],
+          exclude: [faults, ...random],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -31,6 +34,21 @@ export default defineConfig({
         test: {
           name: 'pipelined',
           include: ['test/apply/**/*.test.ts', 'test/rights/**/*.test.ts', 'test/runs/**/*.test.ts'],
+          exclude: [randomRights],
+          provide: { transactions: 'pipelined' },
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'random', include: random, maxWorkers: 2, sequence: { groupOrder: 0 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'random-pipelined',
+          include: [randomRights],
           provide: { transactions: 'pipelined' },
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
