@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config'
 const faults = 'test/faults/**/*.test.ts'
 const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
+/** Minutes of random calls. */
+const randomRights = 'test/rights/random.test.ts'
+const random = ['test/api/random-requests.test.ts', randomRights]
 
 export default defineConfig({
   test: {
@@ -22,7 +25,7 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
-          exclude: [faults, packed, clients],
+          exclude: [faults, packed, clients, ...random],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -33,6 +36,21 @@ export default defineConfig({
         test: {
           name: 'pipelined',
           include: ['test/apply/**/*.test.ts', 'test/rights/**/*.test.ts', 'test/runs/**/*.test.ts'],
+          exclude: [randomRights],
+          provide: { transactions: 'pipelined' },
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'random', include: random, maxWorkers: 2, sequence: { groupOrder: 0 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'random-pipelined',
+          include: [randomRights],
           provide: { transactions: 'pipelined' },
           maxWorkers: 2,
           sequence: { groupOrder: 0 },

@@ -13,6 +13,8 @@ const secretUrl = (...schemes: string[]) =>
     error: `is not a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}.`,
   })
 
+const databaseUrl = secretUrl('postgresql', 'postgres')
+
 const secret = (min: number) => z.string().min(min, `is too short: it takes ${min} characters or more.`)
 
 const integer = (min: number, max: number) =>
@@ -39,7 +41,7 @@ const settings = z.object({
     .default('.data')
     .transform((path) => resolve(path)),
   /** null: PostgreSQL embedded in `dataDir`. */
-  databaseUrl: secretUrl('postgresql', 'postgres').nullable().default(null),
+  databaseUrl: databaseUrl.nullable().default(null),
   /** null: the queue runs on PostgreSQL. */
   redisUrl: secretUrl('redis', 'rediss').nullable().default(null),
   /** null: generated at the first start and kept in `dataDir`. */
@@ -62,7 +64,6 @@ const settings = z.object({
   applyWaitMs: integer(100, 120_000).default(10_000),
 })
 
-const databaseUrl = secretUrl('postgresql', 'postgres')
 const required = { error: 'is required.' }
 
 /** For preparing a database. */

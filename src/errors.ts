@@ -10,7 +10,6 @@ export const catalogue = {
   invalid: 400,
   invalid_json: 400,
   invalid_http: 400,
-  not_supported: 400,
   not_authenticated: 401,
   permission_denied: 403,
   not_found: 404,

@@ -29,7 +29,7 @@ export type ApplyResult = {
   readonly logs: readonly string[]
   /** One for each entry, and for each deletion that follows from them. */
   readonly changes: readonly Change[]
-  /** Of each entry: what it looked at, and what it does. */
+  /** Of each entry, in a plan and in the apply of a reviewed one: what it looked at, and what it does. */
   readonly digests: readonly string[]
   /** Of the entries that wrote something. */
   readonly audited: readonly AuditedChange[]
@@ -39,7 +39,7 @@ export type ApplyResult = {
 
 /**
  * Applies a plan in the caller's transaction, entry by entry, in document order. In the mode `plan` it does the same, and
- * the caller rolls back: only what a rollback does not undo is left out (docs/adr/0039-a-plan-is-an-apply-that-is-rolled-back.md).
+ * the caller rolls back: only what a rollback does not undo is left out (docs/adr/0040-a-plan-is-an-apply-that-is-rolled-back.md).
  *
  * @param submitter read again after the locks are taken: a transaction that held them may have changed the submitter's
  *   rights
@@ -75,19 +75,14 @@ export async function apply(
   const findings: Finding[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
   const losses: Loss[] = []
-  const review = (error: unknown) => {
-    // What changed since the review goes before the errors that follow from it.
-    const isOfDocument = error instanceof Refusal && error.reason !== 'permission_denied'
-    if (reviewed !== undefined && isOfDocument) refuseChanged(findings, digests, reviewed)
-    return error
-  }
+  const isCompared = mode === 'plan' || reviewed !== undefined
   const applyStep = async (step: Step, conditions: Conditions) => {
     const finding = await inspect(tx, engine, snapshot, await renamed(tx, step), keys)
     findings.push(finding)
     const ownership = ownershipOf(finding, actor, conditions)
     const change = describeChange(finding, keys, ownership.becomes)
     changes.push(change)
-    digests.push(digestOfEntry(finding, change, engine.keyring))
+    if (isCompared) digests.push(digestOfEntry(finding, change, engine.keyring))
     try {
       addKeyError(finding, conditions)
       refuse(finding, actor, await forbidden(tx, engine, actor, finding), conditions)
@@ -98,7 +93,9 @@ export async function apply(
           conflicts.map((conflict) => `rolled back: ${conflict}`),
         )
     } catch (error) {
-      throw review(error)
+      // What changed since the review goes before the errors that follow from it.
+      if (error instanceof Refusal && error.reason !== 'permission_denied') refuseChanged(findings, digests, reviewed)
+      throw error
     }
     losses.push(...(await lossesOf(tx, engine.registry, finding)))
     const key = await execute(tx, engine, finding, origin, mode)
@@ -123,15 +120,20 @@ export async function apply(
   }
   logs.push(...orphanLines(await orphansNow(), conditions))
   logs.push(...(await lossLines(tx, engine.registry, losses, mode)))
-  if (reviewed !== undefined) refuseChanged(findings, digests, reviewed)
+  refuseChanged(findings, digests, reviewed)
   if (reviewed !== undefined && reviewed.length > digests.length) throw fewer(reviewed.length - digests.length)
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser)
   if (errors.any) throw new Refusal('invalid', errorLines(errors))
   return { actor, logs, changes, digests, audited, generated }
 }
 
-/** @throws {Refusal} when an entry looked at something else, or would do something else, than in the plan */
-function refuseChanged(findings: readonly Finding[], digests: readonly string[], reviewed: readonly string[]): void {
+/** @throws {Refusal} when an entry looked at something else, or would do something else, than in the reviewed plan */
+function refuseChanged(
+  findings: readonly Finding[],
+  digests: readonly string[],
+  reviewed: readonly string[] | undefined,
+): void {
+  if (reviewed === undefined) return
   const changed = findings.filter((_, index) => digests[index] !== reviewed[index])
   if (changed.length === 0) return
   const lines = changed.slice(0, maxChangedLines).map((each) => `rolled back: ${rowName(each)} changed after the plan`)

@@ -1,27 +1,33 @@
-import { createHmac } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
 import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
-import type { JsonObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import type { Finding } from '../plan/inspect.ts'
 import type { Keys } from '../plan/resolve.ts'
 import { keysOf } from '../plan/storage.ts'
 
+/** Of a secret: only whether it changes. */
+const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
+  description:
+    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value.',
+})
+
 /**
  * What an entry changes, field by field, as plans and runs show it. A plan and the apply of the same document have equal
  * changes: what only an apply knows (new keys, generated values, the time) is replaced by a marker. It holds no secret.
  */
-export type Change = {
-  readonly model: string
-  /** The entry's identifiers. */
-  readonly key: JsonObject
-  readonly action: 'create' | 'update' | 'unchanged' | 'delete'
-  readonly fields: Readonly<Record<string, FieldChange>>
-}
+export const change = z
+  .object({
+    model: z.string(),
+    key: z.record(z.string(), z.unknown()).meta({ description: 'The identifiers of the entry.' }),
+    action: z.enum(['create', 'update', 'unchanged', 'delete']),
+    fields: z.record(z.string(), fieldChange),
+  })
+  .meta({ id: 'Change' })
 
-/** Of a secret: only whether it changes. */
-export type FieldChange = { readonly from: unknown; readonly to: unknown } | 'changed' | 'unchanged'
+export type Change = z.output<typeof change>
+type FieldChange = z.output<typeof fieldChange>
 
 /** The new value of a field that the service generates or computes. */
 export const setByServer = { set_by_server: true } as const
@@ -30,8 +36,9 @@ export const setByServer = { set_by_server: true } as const
 export function describeChange(finding: Finding, keys: Keys, owner: string | null | undefined): Change {
   const { step, action, row } = finding
   const fields: Record<string, FieldChange> = {}
+  const tags = tagsOf(keys)
   for (const field of step.model.fields.values()) {
-    const change = changeOfField(field, finding, keys)
+    const change = changeOfField(field, finding, tags)
     if (change !== undefined) fields[field.name] = change
   }
   if (owner !== undefined && row !== undefined) fields.owner = { from: row.owner ?? null, to: owner }
@@ -52,7 +59,13 @@ const asText = (value: unknown): unknown =>
       ? `!Find ${value.model} ${JSON.stringify(value.identifiers)}`
       : value
 
-function changeOfField(field: Field, finding: Finding, keys: Keys): FieldChange | undefined {
+/** `!KeyOf id` by the key of a row that this document creates: in a plan it has no key yet. */
+type Tags = ReadonlyMap<unknown, string>
+
+const tagsOf = (keys: Keys): Tags =>
+  new Map([...keys].flatMap(([id, { key, isNew }]) => (isNew ? [[key, `!KeyOf ${id}`] as const] : [])))
+
+function changeOfField(field: Field, finding: Finding, tags: Tags): FieldChange | undefined {
   const { name, secret } = field
   const { action, before, values, changed, sent } = finding
   const isChanged = action === 'create' ? (values[name] ?? null) !== null : changed.includes(name)
@@ -60,15 +73,13 @@ function changeOfField(field: Field, finding: Finding, keys: Keys): FieldChange 
   if (secret) return isChanged ? 'changed' : sent.has(name) && before !== undefined ? 'unchanged' : undefined
   if (!isChanged) return undefined
   const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
-  const to = sent.has(name) || isDefault ? inDocument(field, values[name], keys) : setByServer
+  const to = sent.has(name) || isDefault ? inDocument(field, values[name], tags) : setByServer
   return { from: before?.[name] ?? null, to }
 }
 
-/** A row that this document creates has no key yet in a plan: the reference stands as in the document. */
-function inDocument({ reference }: Field, value: unknown, keys: Keys): unknown {
+function inDocument({ reference }: Field, value: unknown, tags: Tags): unknown {
   if (reference === undefined) return value
-  const made = new Map([...keys].flatMap(([id, { key, isNew }]) => (isNew ? [[key, `!KeyOf ${id}`] as const] : [])))
-  const shown = keysOf(value).map((key) => made.get(key) ?? key)
+  const shown = keysOf(value).map((key) => tags.get(key) ?? key)
   return Array.isArray(value) ? shown : (shown[0] ?? null)
 }
 
@@ -79,10 +90,8 @@ function inDocument({ reference }: Field, value: unknown, keys: Keys): unknown {
  */
 export function digestOfEntry({ before, row }: Finding, change: Change, keyring: Keyring): string {
   const origin = row === undefined ? null : [row.pk, row.owner ?? null, row.created_by ?? null]
-  return createHmac('sha256', keyring.derive('plan'))
-    .update(JSON.stringify([change, origin, before ?? row ?? null]))
-    .digest('base64url')
-    .slice(0, 16)
+  const looked = JSON.stringify([change, origin, before ?? row ?? null])
+  return keyring.digest('plan', looked).toString('base64url').slice(0, 16)
 }
 
 const shownLength = 60

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
-import pg from 'pg'
 import { environmentWith, readPlaceOfDatabase } from '../config.ts'
+import { type Answer, runStatement } from '../db/statement.ts'
 import { runningUrl } from '../standalone/embedded/running.ts'
 import { reasonOf, runProgram, StartError } from '../start-error.ts'
 
@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   const url = databaseUrl ?? runningUrl(dataDir)
   if (values.url === true) return void process.stdout.write(`${url}\n`)
   const place = placeOf(url, values.write === true)
-  process.exitCode = statement === undefined ? await openPsql(place) : await runStatement(place, statement)
+  process.exitCode = statement === undefined ? await openPsql(place) : await printStatement(place, statement)
 }
 
 function readArguments() {
@@ -101,62 +101,32 @@ function openPsql({ publicUrl, password, options, mayWrite }: Place): Promise<nu
   })
 }
 
-/** One statement: the extended protocol refuses more. @returns the exit code */
-async function runStatement({ url, options, mayWrite }: Place, text: string): Promise<number> {
-  const client = new pg.Client({
+/** @returns the exit code */
+async function printStatement({ url, options, mayWrite }: Place, text: string): Promise<number> {
+  const config = {
     connectionString: url,
     application_name: applicationName,
     connectionTimeoutMillis: limits.connectMs,
     statement_timeout: limits.statementMs,
     ...(options !== '' && { options }),
-  })
-  // The statement reports a connection that ends.
-  client.on('error', () => {})
+  }
   try {
-    await client.connect()
-    process.stdout.write(await answerTo(client, text))
+    process.stdout.write(asText(await runStatement(config, text, limits.rows)))
     return 0
   } catch (error) {
     if (!(error instanceof Error)) throw error
     const hint = !mayWrite && reasonOf(error) === '25006' ? ' To write, add --write.' : ''
     throw new StartError(`${error.message || reasonOf(error)}.${hint}`, { cause: error })
-  } finally {
-    await client.end().catch(() => {})
   }
 }
 
-type Row = (string | null)[]
-
-async function answerTo(client: pg.Client, text: string): Promise<string> {
-  const config: pg.QueryArrayConfig = {
-    text,
-    // A statement with a name takes the extended protocol.
-    name: applicationName,
-    rowMode: 'array',
-    // The values stay as PostgreSQL writes them.
-    types: { getTypeParser: () => (value: unknown) => value },
-  }
-  const query = new pg.Query<Row>(config)
-  const rows: Row[] = []
-  let found = 0
-  // With a listener, the rows are not gathered in memory.
-  query.on('row', (row) => {
-    if (++found <= limits.rows) rows.push(row)
-  })
-  const result = await new Promise<pg.QueryResultBase>((resolve, reject) => {
-    query.on('end', resolve).on('error', reject)
-    client.query(query)
-  })
-  const { command, rowCount, fields } = result
-  if (fields.length === 0) return `${command}${rowCount === null ? '' : ` ${rowCount}`}\n`
-  const table = toTable(
-    fields.map(({ name }) => name),
-    rows,
-  )
+function asText({ command, rowCount, columns, rows, found }: Answer): string {
+  if (columns.length === 0) return `${command}${rowCount === null ? '' : ` ${rowCount}`}\n`
+  const table = toTable(columns, rows)
   return `${table}(${found > limits.rows ? `the first ${limits.rows} of ` : ''}${found} ${found === 1 ? 'row' : 'rows'})\n`
 }
 
-function toTable(names: string[], rows: Row[]): string {
+function toTable(names: readonly string[], rows: Answer['rows']): string {
   const lines = [names, ...rows].map((line) => line.map(toCell))
   const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
   const write = (cells: string[]) => ` ${cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')}`.trimEnd()

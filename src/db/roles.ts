@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { StartError } from '../start-error.ts'
 import { databaseProblem } from './errors.ts'
+import { inSession } from './session.ts'
 
 /**
  * The logins of a database (docs/adr/0036-two-logins-without-superuser-rights.md). The owner of the tables migrates. API
@@ -10,6 +11,10 @@ import { databaseProblem } from './errors.ts'
 export type Login = { readonly user: string; readonly password: string }
 
 export type Logins = { readonly owner: Login; readonly service: Login }
+
+/** The same database with another login. */
+export const withLogin = (url: string, { user, password }: Login): string =>
+  Object.assign(new URL(url), { username: user, password }).href
 
 /** The schemas of Gatewright and of BullMQ. */
 const schemas = ['public', 'bullmq']
@@ -92,18 +97,11 @@ const grantsIn = (schema: string, name: string) => `
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${name};
   GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${schema} TO ${name}`
 
-async function inTransaction(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ connectionString: url, application_name: 'gatewright-logins' })
-  // When an idle connection breaks, the next query fails with the error.
-  client.on('error', () => {})
-  try {
-    await client.connect()
+const inTransaction = (url: string, work: (client: pg.Client) => Promise<void>): Promise<void> =>
+  inSession({ connectionString: url, application_name: 'gatewright-logins' }, async (client) => {
     await client.query('BEGIN')
     await work(client)
     await client.query('COMMIT')
-  } catch (error) {
+  }).catch((error: unknown) => {
     throw databaseProblem(error)
-  } finally {
-    await client.end()
-  }
-}
+  })

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto'
 import { randomBytes } from '../ids.ts'
 
 /** The place of a sealed value. It cannot be opened in another place. */
@@ -22,6 +22,8 @@ export type Keyring = {
   readonly prefix: string
   /** A key for another purpose, such as signing sessions: 32 bytes. */
   derive(purpose: string): Buffer
+  /** A digest under SECRET_KEY of what may hold secrets that could be guessed: 32 bytes. */
+  digest(purpose: string, ...parts: readonly (string | Uint8Array)[]): Buffer
 }
 
 const tagBytes = 16
@@ -38,9 +40,15 @@ export function keyring(secret: string, previous: string | null = null): Keyring
   const masters = previous === null ? [current] : [current, masterOf(previous)]
   const prefix = `v2.${current.id}.`
   const derived = new Map<string, Buffer>()
+  const keyFor = (purpose: string) => derived.getOrInsertComputed(purpose, () => derive(secret, purpose))
   return {
     prefix,
-    derive: (purpose) => derived.getOrInsertComputed(purpose, () => derive(secret, purpose)),
+    derive: keyFor,
+    digest: (purpose, ...parts) => {
+      const hmac = createHmac('sha256', keyFor(purpose))
+      for (const part of parts) hmac.update(part)
+      return hmac.digest()
+    },
     isOfCurrentKey: (envelope) => envelope.split('.')[1] === current.id,
     isCurrent: (envelope) => envelope.startsWith(prefix),
     seal(plaintext, place) {

@@ -3,7 +3,7 @@ import type { ErrorList } from '../errors.ts'
 import { unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
 import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
-import { headerText } from './headers.ts'
+import { type Headers, headerText } from './headers.ts'
 
 /** The conditions of an apply, as request headers. */
 
@@ -41,8 +41,6 @@ export const conditionHeaders = z.object({
   'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
   ...ownerHeaders.shape,
 })
-
-type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /** What the query and the document say about an apply. */
 export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider'>> & {

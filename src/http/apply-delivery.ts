@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
 import type { Delivery } from '../runs/submit.ts'
+import type { Headers } from './headers.ts'
 
 /** How an apply is delivered, as request headers: once under its key, and whether the answer waits. */
 
@@ -21,8 +22,6 @@ export const deliveryHeaders = z.object({
       examples: ['respond-async'],
     }),
 })
-
-type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 /** @throws {Problem} `invalid` */
 export function readDelivery(headers: Headers): Delivery {

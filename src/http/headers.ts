@@ -35,6 +35,9 @@ export const securityHeaders: FastifyHelmetOptions = {
   strictTransportSecurity: false,
 }
 
+/** Of a request. */
+export type Headers = Readonly<Record<string, string | string[] | undefined>>
+
 /** The text of a request's header: Node decodes headers as Latin-1, and clients send other characters as UTF-8. */
 export function headerText(value: string | string[]): string {
   const text = String(value)

@@ -93,14 +93,13 @@ function parametersIn(location: 'path' | 'query' | 'header', schema: unknown, co
     // Of no type: it is declared only to be refused.
     if (Object.keys(value).length === 0) return []
     const isRequired = location === 'path' || (Array.isArray(required) && required.includes(name))
-    const parameter = {
+    return {
       name,
       in: location,
       ...(isRequired && { required: true }),
       ...(description !== undefined && { description }),
       schema: value,
     }
-    return [parameter]
   })
   return parameters.sort((one, other) => (one.name < other.name ? -1 : 1))
 }

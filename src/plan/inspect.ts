@@ -19,8 +19,8 @@ import { keysOf } from './storage.ts'
 export type Finding = Diff & {
   readonly step: Step
   readonly row: Row | undefined
-  /** The fields that the entry names. */
-  readonly sent: ReadonlySet<string>
+  /** The fields that the entry names, with tags replaced by keys. */
+  readonly sent: ReadonlyMap<string, unknown>
   /** The row belongs to another model: later entries may not refer to it by this entry's id. */
   readonly isForeign: boolean
   /** The row's name in messages. */
@@ -61,16 +61,8 @@ export async function inspect(
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
   const claims = claimsOf(step, own, sent, keys)
-  const base = {
-    step,
-    row,
-    sent: new Set(sent.keys()),
-    isForeign,
-    label,
-    errors,
-    claims,
-    pk: keyOfNew(step, identifiers, seen, errors),
-  }
+  const pk = keyOfNew(step, identifiers, seen, errors)
+  const base = { step, row, sent, isForeign, label, errors, claims, pk }
   if (isAmbiguous) return { ...base, ...noChange }
   const rowDiff = await diff(step, own, sent, engine.keyring, errors)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {

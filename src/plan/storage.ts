@@ -110,7 +110,7 @@ export function toNewRow(
   return { columns, links: stored.links }
 }
 
-/** Secret fields that an earlier version stored in `settings`, for which they were no secrets: any write seals them. */
+/** Secret fields that an earlier version stored in `settings`, for which they were no secrets: each write seals them. */
 function secretsInOpen(model: Model, { settings }: Row): string[] {
   const stored = object(settings)
   return [...model.fields.values()].flatMap(({ name, storage }) =>

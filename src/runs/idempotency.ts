@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { brokenConstraint } from '../db/errors.ts'
@@ -22,7 +21,7 @@ export type RetryKey = {
 }
 
 export const requestDigest = (keyring: Keyring, ...parts: readonly string[]): Buffer =>
-  createHmac('sha256', keyring.derive('idempotency')).update(JSON.stringify(parts)).digest()
+  keyring.digest('idempotency', JSON.stringify(parts))
 
 const keyRow = z.object({ run: z.guid(), isSame: z.boolean(), isFree: z.boolean() })
 

@@ -1,13 +1,10 @@
-import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
 import type { Keyring } from '../db/seal.ts'
 
 /** Digests of documents and of plans, by which an apply finds the plan that was reviewed. */
 
-/** A digest under SECRET_KEY, because a document may hold secrets that could be guessed. */
-export const digestOf = (keyring: Keyring, document: string): Buffer =>
-  createHmac('sha256', keyring.derive('document')).update(document).digest()
+export const digestOf = (keyring: Keyring, document: string): Buffer => keyring.digest('document', document)
 
 /** Begins what `endPlan` rolls back. Triggers leave out what a rollback does not undo. */
 export function beginPlan(tx: EngineTx): void {
@@ -19,7 +16,7 @@ export const endPlan = (tx: EngineTx): void => tx.send({ text: 'ROLLBACK TO SAVE
 
 /** A digest over a document and what each of its entries looked at: equal plans have equal tags. */
 export const planTagOf = (keyring: Keyring, document: Buffer, digests: readonly string[]): string =>
-  createHmac('sha256', keyring.derive('plan')).update(document).update(digests.join()).digest('base64url').slice(0, 22)
+  keyring.digest('plan', document, digests.join()).toString('base64url').slice(0, 22)
 
 const planRow = z.object({ digests: z.array(z.string()), document: z.instanceof(Uint8Array).nullable() })
 

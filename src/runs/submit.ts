@@ -9,7 +9,7 @@ import { causeOf, type Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import type { Admission, Backlog } from './backlog.ts'
-import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempotency.ts'
+import { isKeyTaken, requestDigest, runUnderKey } from './idempotency.ts'
 import { cancelRun, type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
 import type { Enqueue } from './reconcile.ts'
 import { awaitEnd, awaitOther, cancelOrRead, longestCancelMs, type Runs, type WaitResult } from './subscribe.ts'
@@ -93,20 +93,21 @@ export async function submitOnce(
 ): Promise<Submitted> {
   const { db, engine, runs } = submitter
   const { pk } = actor
+  const { blueprint, ...rest } = submission
   if (key === null || pk === null) {
     await check()
     if (isAsync && pk !== null) await refuseTooMany(db, pk)
-    return submit(submitter, submission, actor, requestId, turn, { isAsync })
+    return submit(submitter, { ...rest, blueprint: print(blueprint) }, actor, requestId, turn, isAsync)
   }
-  const { blueprint, conditions } = submission
-  const retryKey = { key, request: requestDigest(engine.keyring, print(blueprint), JSON.stringify(conditions)) }
+  const text = print(blueprint)
+  const retryKey = { key, request: requestDigest(engine.keyring, text, JSON.stringify(rest.conditions)) }
   for (let tries = 1; ; tries += 1) {
     const first = await inTime(runUnderKey(db, pk, retryKey))
     if (first !== undefined) return outcome(first, await awaitOther(runs, first, isAsync ? 0 : turn.leftMs()), {})
     if (tries === 1) await check()
     if (isAsync) await refuseTooMany(db, pk)
     try {
-      return await submit(submitter, submission, actor, requestId, turn, { isAsync, retryKey })
+      return await submit(submitter, { ...rest, blueprint: text, retryKey }, actor, requestId, turn, isAsync)
     } catch (error) {
       // The next try finds the run of the other request.
       if (!isKeyTaken(error) || tries === maxKeyTries) throw error
@@ -122,36 +123,28 @@ const maxQueued = 1_000
 async function refuseTooMany(db: Db, submitter: number): Promise<void> {
   const queued = await inTime(db.run.count({ where: { state: 'queued', submitterPk: submitter } }))
   if (queued < maxQueued) return
-  throw new Problem(
-    'too_many_requests',
-    `${queued} of your runs are waiting already. Try again when some have ended.`,
-    {
-      retryAfterS: 5,
-    },
-  )
+  const detail = `${queued} of your runs are waiting already. Try again when some have ended.`
+  throw new Problem('too_many_requests', detail, { retryAfterS: 5 })
 }
 
 /**
  * @throws {Problem} `cancelled` when it certainly was not applied: the queue is away, no worker took it in time, or a
  *   crash of the database lost it
  */
-export async function submit(
+async function submit(
   submitter: Submitter,
-  { blueprint, ...submission }: Submission,
+  submission: Pick<NewRun, 'id' | 'title' | 'kind' | 'slug' | 'blueprint' | 'conditions' | 'retryKey'>,
   { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,
   { admission, leftMs }: Turn,
-  { isAsync = false, retryKey }: { readonly isAsync?: boolean; readonly retryKey?: RetryKey } = {},
+  isAsync: boolean,
 ): Promise<Submitted> {
   const { db, engine, runs, enqueue, log, applyWaitMs, whyPaused } = submitter
   const { id, title } = submission
   const fields = { request: requestId, run: id, title, user: username, real_user: impersonator?.username ?? null }
   const cancelMs = Math.min(longestCancelMs, applyWaitMs / 4)
   if (leftMs() < cancelMs) throw cancelled('its check took too long', { retryAfterS: 1 })
-  const run: NewRun = {
-    ...{ ...submission, submitterPk, impersonator, ceiling, requestId, retryKey },
-    blueprint: print(blueprint),
-  }
+  const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId }
   const recordedFrom = performance.now()
   try {
     const isRecorded = await inTime(recordRun(db, engine.keyring, run, admission.databaseNow() + recordWithinMs))

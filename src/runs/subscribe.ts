@@ -143,15 +143,7 @@ export async function awaitEnd(
   id: string,
   { budgetMs, cancelMs, stop }: { readonly budgetMs: number; readonly cancelMs?: number; readonly stop: AbortSignal },
 ): Promise<WaitResult> {
-  const { promise, resolve } = Promise.withResolvers<Current | undefined>()
-  const end = runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run), {
-    isQueued: true,
-  })
-  const timer = setTimeout(resolve, budgetMs, undefined)
-  stop.addEventListener('abort', () => resolve(undefined))
-  const run = await promise
-  clearTimeout(timer)
-  end()
+  const run = await untilFinished(runs, id, budgetMs, { isQueued: true, stop })
   return run ?? cancelOrRead(db, id, (tx) => cancelRun(tx, id, noWorker), cancelMs)
 }
 
@@ -160,14 +152,25 @@ export async function awaitEnd(
  *
  * @returns `locked` when it has not ended in time
  */
-export async function awaitOther(runs: Runs, id: string, budgetMs: number): Promise<WaitResult> {
+export const awaitOther = async (runs: Runs, id: string, budgetMs: number): Promise<WaitResult> =>
+  (await untilFinished(runs, id, budgetMs)) ?? 'locked'
+
+/** @returns undefined when it has not ended in time, and when the wait was stopped */
+async function untilFinished(
+  runs: Runs,
+  id: string,
+  budgetMs: number,
+  { isQueued = false, stop }: { readonly isQueued?: boolean; readonly stop?: AbortSignal } = {},
+): Promise<Current | undefined> {
   const { promise, resolve } = Promise.withResolvers<Current | undefined>()
-  const end = runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run))
+  const onRun = (run: Current) => (run === 'vanished' || isFinished(run.state)) && resolve(run)
+  const end = runs.subscribe(id, onRun, { isQueued })
   const timer = setTimeout(resolve, budgetMs, undefined)
+  stop?.addEventListener('abort', () => resolve(undefined))
   const run = await promise
   clearTimeout(timer)
   end()
-  return run ?? 'locked'
+  return run
 }
 
 /** @param cancel cancels the run in a transaction; returns whether it did */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
-import type { Login } from '../db/roles.ts'
+import { type Login, withLogin } from '../db/roles.ts'
+import { inSession } from '../db/session.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { type Report, StartError } from '../start-error.ts'
 import { type Account, canEnter, clusterFolder, clusterLocation, serverAccount } from './embedded/account.ts'
@@ -53,8 +53,7 @@ export async function startEmbedded(dataDir: string, report: Report): Promise<Em
     return started
   })
   const url = server.url(database)
-  const urlOf = ({ user, password }: Login) => Object.assign(new URL(url), { username: user, password }).href
-  return { url, urlOf, folder, ended: server.ended, stop: server.stop }
+  return { url, urlOf: (login) => withLogin(url, login), folder, ended: server.ended, stop: server.stop }
 }
 
 function readPassword(dataDir: string, clusterExists: boolean): string {
@@ -73,13 +72,8 @@ function reachable(account: Account, folder: string): string {
   )
 }
 
-async function makeDatabase(server: RunningServer): Promise<void> {
-  const client = new pg.Client({ connectionString: server.url('postgres') })
-  await client.connect()
-  try {
+const makeDatabase = (server: RunningServer): Promise<void> =>
+  inSession({ connectionString: server.url('postgres') }, async (client) => {
     const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [database])
     if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`)
-  } finally {
-    await client.end()
-  }
-}
+  })

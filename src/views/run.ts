@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import type { Keyring } from '../db/seal.ts'
@@ -36,20 +37,6 @@ export const runSummary = z.object({
   queue_ms: z.int().nullable().meta({ description: 'Milliseconds from `created_at` to `started_at`.' }),
   work_ms: z.int().nullable().meta({ description: 'Milliseconds from `started_at` to `finished_at`.' }),
 })
-
-const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
-  description:
-    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value.',
-})
-
-const change = z
-  .object({
-    model: z.string(),
-    key: z.record(z.string(), z.unknown()).meta({ description: 'The identifiers of the entry.' }),
-    action: z.enum(['create', 'update', 'unchanged', 'delete']),
-    fields: z.record(z.string(), fieldChange),
-  })
-  .meta({ id: 'Change' })
 
 export const run = runSummary.extend({
   owner: z.string().nullable().meta({ description: 'The label of `Gatewright-Owner`, or of the document.' }),

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { withLogin } from '../../src/db/roles.ts'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
@@ -6,7 +7,7 @@ import { adminToken } from '../support/engine.ts'
 import { freePort } from '../support/free-port.ts'
 import { example } from '../support/installation.ts'
 import { type Exit, run } from '../support/processes.ts'
-import { asLogin, within } from '../support/template.ts'
+import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
 /** `npm run database`, and what API and worker may do in a database that it has prepared. */
@@ -29,8 +30,8 @@ beforeAll(async () => {
   admin = await emptyDatabase()
   urls = {
     ADMIN_DATABASE_URL: admin,
-    MIGRATION_DATABASE_URL: asLogin(admin, owner),
-    DATABASE_URL: asLogin(admin, service),
+    MIGRATION_DATABASE_URL: withLogin(admin, owner),
+    DATABASE_URL: withLogin(admin, service),
   }
 })
 
@@ -40,7 +41,7 @@ const asService = (statement: string) => within(urls.DATABASE_URL, (client) => c
 test('a version is not started before its migrations: the sentence names the command', async () => {
   const { ADMIN_DATABASE_URL } = urls
   await within(admin, (client) => client.query(`CREATE ROLE "stranger" LOGIN`))
-  const DATABASE_URL = asLogin(ADMIN_DATABASE_URL, { user: 'stranger', password: 'any' })
+  const DATABASE_URL = withLogin(ADMIN_DATABASE_URL, { user: 'stranger', password: 'any' })
   const api = run('src/server.ts', { env: { DATABASE_URL, SECRET_KEY, PORT: String(await freePort()) } })
   expect(await api.exited).toEqual({ code: 1, signal: null })
   expect(api.output()).toMatch(
@@ -141,7 +142,7 @@ describe('refuses', () => {
 
   test('a superuser as the login of the service', async () => {
     const superuser = { user: new URL(admin).username, password: 'any' }
-    const { exit, output } = await prepare({ ...urls, DATABASE_URL: asLogin(admin, superuser) })
+    const { exit, output } = await prepare({ ...urls, DATABASE_URL: withLogin(admin, superuser) })
     expect([exit, output]).toEqual([failed, expect.stringContaining('is a superuser of PostgreSQL')])
   })
 

@@ -2,11 +2,11 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
+import { withLogin } from '../../src/db/roles.ts'
 import { freshDatabase } from '../support/database.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
 import { run } from '../support/processes.ts'
-import { asLogin } from '../support/template.ts'
 
 /** `npm run psql`, as a process. */
 
@@ -85,7 +85,7 @@ function standIn(): string {
 }
 
 test('psql gets the password in its environment, never in its arguments', async () => {
-  const url = `${asLogin('postgresql://db.test:5433/gw', { user: 'me', password: 'pa ss@1' })}?sslmode=require&password=pa&schema=public&options=-c%20work_mem%3D8MB`
+  const url = `${withLogin('postgresql://db.test:5433/gw', { user: 'me', password: 'pa ss@1' })}?sslmode=require&password=pa&schema=public&options=-c%20work_mem%3D8MB`
   const env = { PATH: `${standIn()}:${plainEnvironment().PATH}`, DATABASE_URL: url }
   const { code, output } = await psql([], env)
   expect(code).toBe(3)

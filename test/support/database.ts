@@ -3,8 +3,9 @@ import { basename } from 'node:path'
 import pg from 'pg'
 import { expect, inject } from 'vitest'
 import { connect, type Db } from '../../src/db/client.ts'
+import { withLogin } from '../../src/db/roles.ts'
 import { atEnd } from './at-end.ts'
-import { asLogin, logins, within } from './template.ts'
+import { logins, within } from './template.ts'
 
 type Connection = { readonly url: string; readonly db: Db; readonly pool: pg.Pool }
 
@@ -24,7 +25,7 @@ export async function freshDatabase({
     url: each,
     ...connect(each, { applicationName: 'gatewright-test', max }),
   })
-  const [own, service] = [connectTo(url), connectTo(asLogin(url, logins.service))]
+  const [own, service] = [connectTo(url), connectTo(withLogin(url, logins.service))]
   atEnd(async () => {
     await Promise.all([own.db.$disconnect(), service.db.$disconnect()])
     await drop()

@@ -41,6 +41,7 @@ export type Document = {
     readonly schemas: Record<string, Json>
     readonly responses: Record<string, Answered>
     readonly parameters: Record<string, Parameter>
+    readonly headers: Record<string, Json>
   }
 }
 

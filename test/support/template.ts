@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Login, type Logins, prepareLogins } from '../../src/db/roles.ts'
+import { type Logins, prepareLogins, withLogin } from '../../src/db/roles.ts'
 import { prepareDatabase } from '../../src/prepare.ts'
 import type { PostgresServer } from './postgres.ts'
 
@@ -13,12 +13,12 @@ export const logins: Logins = {
 export async function fillTemplate(server: PostgresServer, name: string): Promise<void> {
   await within(server.url(), (client) => client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`))
   await prepareLogins(server.url(name), logins)
-  await prepareDatabase({ ownerUrl: asLogin(server.url(name), logins.owner), service: logins.service, withQueue: true })
+  await prepareDatabase({
+    ownerUrl: withLogin(server.url(name), logins.owner),
+    service: logins.service,
+    withQueue: true,
+  })
 }
-
-/** The same database, with another login. */
-export const asLogin = (url: string, { user, password }: Login): string =>
-  Object.assign(new URL(url), { username: user, password }).href
 
 /** Runs `work` on a connection of its own. */
 export async function within<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {

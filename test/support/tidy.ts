@@ -130,9 +130,9 @@ const pgPlaces: Readonly<Record<string, string>> = {
   'src/db/roles.ts': 'logins and rights, with the login of the owner',
   'src/queue/migrate.ts': "BullMQ's migrations",
   'src/runs/subscribe.ts': 'LISTEN',
-  'src/standalone/embedded.ts': 'CREATE DATABASE',
   'src/standalone/embedded/server.ts': 'whether a server accepts connections',
-  'src/cli/psql.ts': 'a statement of the operator, with its columns as PostgreSQL writes them',
+  'src/db/session.ts': 'a connection of its own, for what Prisma has no word for',
+  'src/db/statement.ts': 'a statement of the operator, with its columns as PostgreSQL writes them',
   'tools/seed/copy.ts': 'COPY',
   'tools/seed/seed.ts': 'the transaction of a COPY',
 }

@@ -4,13 +4,14 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
+import { withLogin } from '../../src/db/roles.ts'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { run } from '../support/processes.ts'
-import { asLogin, within } from '../support/template.ts'
+import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
 /** An installation of version 0.1.0 (`0.1.0.sql`) is started by this version: API and worker as processes. */
@@ -25,7 +26,7 @@ let origin: string
 const query = async <Row extends object>(text: string): Promise<Row[]> =>
   (await within(databaseUrl, (client) => client.query<Row>(text))).rows
 
-const serviceUrl = () => asLogin(databaseUrl, { user: 'upgrade_service', password: 'service' })
+const serviceUrl = () => withLogin(databaseUrl, { user: 'upgrade_service', password: 'service' })
 
 type Stored = { table: string; row: Record<string, unknown> }
 
@@ -72,7 +73,7 @@ beforeAll(async () => {
   const command = run('src/cli/database.ts', {
     env: {
       ADMIN_DATABASE_URL: databaseUrl,
-      MIGRATION_DATABASE_URL: asLogin(databaseUrl, { user: 'upgrade_owner', password: 'owner' }),
+      MIGRATION_DATABASE_URL: withLogin(databaseUrl, { user: 'upgrade_owner', password: 'owner' }),
       DATABASE_URL: serviceUrl(),
     },
   })

@@ -4,7 +4,8 @@ ALTER TABLE "runs" ADD COLUMN "mode" "run_mode" NOT NULL DEFAULT 'apply',
   ADD COLUMN "plan_tag" TEXT,
   ADD COLUMN "entry_digests" TEXT[] NOT NULL DEFAULT '{}';
 
--- A plan is rolled back, but a number that a sequence gave away does not come back: a plan does not count rows.
+-- A plan is rolled back, but a number that a sequence gave away does not come back: a plan does not count rows. PostgreSQL
+-- replaces a function as a whole: all but the first IF is as in the first migration.
 CREATE OR REPLACE FUNCTION "keep_row_count"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('gatewright.mode', true) = 'plan' THEN
