@@ -47,7 +47,7 @@ export function runRoutes(app: Api, db: Db, engine: Engine): void {
       config: { permission: 'authenticated', document: { alsoNeeds: toSeeOthers } },
       schema: {
         summary: 'Read what became of a submission',
-        description: 'Its submitter sees generated values too.',
+        description: 'Its submitter and superusers see generated values too, as long as they are kept.',
         params: z.object({ id: z.guid() }),
         response: { 200: run },
       },

@@ -21,6 +21,7 @@ import { changeOf, execute, lock } from './execute.ts'
 import { type Loss, lossesOf, lossLines, orphanLines, removal, replacedOf } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, bothThere, denied, errorLines, Refusal, rowName } from './refusal.ts'
+import { shortSecrets } from './warnings.ts'
 
 export type ApplyResult = {
   /** The submitter, with the rights at the time of the apply. */
@@ -33,7 +34,7 @@ export type ApplyResult = {
   readonly digests: readonly string[]
   /** Of the entries that wrote something. */
   readonly audited: readonly AuditedChange[]
-  /** Values that the service generated, by entry id and field. */
+  /** Values that the service generated, by field, and by entry: its id, or the name of its row. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
@@ -103,8 +104,11 @@ export async function apply(
     const { becomes, note } = ownership
     if (becomes !== undefined && finding.row !== undefined) tx.send(setOwner(step.model, finding.row.pk, becomes))
     if (step.id !== undefined && key !== undefined) keys.set(step.id, entryKey(finding, key, finding.row === undefined))
-    if (step.id !== undefined && Object.keys(finding.generated).length > 0) generated[step.id] = finding.generated
-    logs.push(sentence(finding, change, key, mode), ...(note === undefined ? [] : [note]))
+    if (Object.keys(finding.generated).length > 0) {
+      const entry = step.id ?? rowName(finding)
+      generated[entry] = { ...generated[entry], ...finding.generated }
+    }
+    logs.push(sentence(finding, change, key, mode), ...shortSecrets(finding), ...(note === undefined ? [] : [note]))
     const written = changeOf(finding, key, becomes !== undefined)
     if (written !== undefined) audited.push(written)
   }

@@ -73,7 +73,8 @@ function changeOfField(field: Field, finding: Finding, tags: Tags): FieldChange 
   if (secret) return isChanged ? 'changed' : sent.has(name) && before !== undefined ? 'unchanged' : undefined
   if (!isChanged) return undefined
   const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
-  const to = sent.has(name) || isDefault ? inDocument(field, values[name], tags) : setByServer
+  const isGenerated = finding.generated[name] !== undefined
+  const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, values[name], tags) : setByServer
   return { from: before?.[name] ?? null, to }
 }
 

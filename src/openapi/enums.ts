@@ -31,7 +31,7 @@ export function nameEnums(paths: unknown, components: Components): void {
   const places = new Map<string, Place[]>()
   for (const part of [paths, ...components.values()]) {
     for (const place of enumsIn(part, '')) {
-      const values = JSON.stringify(place.schema.enum)
+      const values = JSON.stringify(valuesOf(place.schema))
       places.set(values, [...(places.get(values) ?? []), place])
     }
   }
@@ -41,13 +41,17 @@ export function nameEnums(paths: unknown, components: Components): void {
     if (components.has(name)) throw new Error(`There is a schema ${name} already: name the enum ${values}.`)
     components.set(name, { type: 'string', enum: JSON.parse(values) })
     for (const { schema } of found) {
+      const isNullable = Array.isArray(schema.type)
+      const $ref = `#/components/schemas/${name}`
       delete schema.type
       delete schema.title
       delete schema.enum
-      schema.$ref = `#/components/schemas/${name}`
+      Object.assign(schema, isNullable ? { anyOf: [{ $ref }, { type: 'null' }] } : { $ref })
     }
   }
 }
+
+const valuesOf = ({ enum: values }: Place['schema']) => [values].flat().filter((value) => value !== null)
 
 function nameOf(values: string, places: readonly Place[]): string {
   const title = places.find(({ schema }) => typeof schema.title === 'string')?.schema.title
@@ -62,8 +66,8 @@ function nameOf(values: string, places: readonly Place[]): string {
 function enumsIn(node: unknown, property: string): Place[] {
   if (Array.isArray(node)) return node.flatMap((item) => enumsIn(item, property))
   if (!isObject(node)) return []
-  if (node.type === 'string' && Array.isArray(node.enum))
-    return node.enum.length > 1 ? [{ schema: node, property }] : []
+  if ([node.type].flat()[0] === 'string' && Array.isArray(node.enum))
+    return valuesOf(node).length > 1 ? [{ schema: node, property }] : []
   return Object.entries(node).flatMap(([key, value]) => {
     if (key === 'example' || key === 'examples') return []
     if (key === 'properties' && isObject(value))

@@ -64,7 +64,7 @@ function fix({ zodSchema, jsonSchema }: Node, use: Use): void {
   if (zodSchema instanceof z.ZodObject && isDeepStrictEqual(jsonSchema.additionalProperties, {}))
     jsonSchema.additionalProperties = true
   // Generators of older languages know only enums.
-  if (typeof jsonSchema.const === 'string') {
+  if (typeof jsonSchema.const === 'string' || typeof jsonSchema.const === 'boolean') {
     jsonSchema.enum = [jsonSchema.const]
     delete jsonSchema.const
   }

@@ -5,6 +5,7 @@ import type { Field, Model } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { discriminatorOf, schemaName } from '../views/stored.ts'
+import { noteOf, sentForms } from './sent-forms.ts'
 
 /**
  * The bodies that the engine validates, as schemas for the description. They are made of the schemas that the engine
@@ -61,17 +62,18 @@ function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
   return z.strictObject(shape)
 }
 
-function schemaOf({ models }: Registry, { owner }: Model, field: Field, use: Use): z.ZodType {
-  const { name, schema, required, initial, reference, secret, generate } = field
+function schemaOf({ targets }: Registry, { owner }: Model, field: Field, use: Use): z.ZodType {
+  const { name, required, initial, reference, secret, generate } = field
   const isNew = use === 'create'
-  const [only, ...others] = models.filter(({ target }) => target === reference?.target)
-  const target = only !== undefined && others.length === 0 ? only.displayName : reference?.target
+  const target = targets.get(reference?.target ?? '')
+  const schema = sentForms(field, target)
   const notes = [
-    reference && (reference.many ? `The keys of the ${target}s.` : `The key of the ${target}.`),
+    noteOf(field, target),
     reference?.only && `With the ${reference.only.column} ${reference.only.values.join(' or ')}.`,
     isNew && name === owner && 'Of a new one: the caller.',
     isNew && name !== owner && initial !== undefined && `Of a new one: \`${JSON.stringify(initial)}\`.`,
     isNew && generate && 'Generated when it is left out.',
+    generate && '`{"generate": true}` makes a new one at each apply.',
     secret && 'Stored encrypted. Answers mask it.',
   ].filter((note) => typeof note === 'string')
   const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
+import { isGenerate } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import { unknownName } from '../messages.ts'
@@ -9,6 +10,9 @@ import type { Registry } from '../models/registry.ts'
 
 import { listError, Named, nameError, withNames } from './named.ts'
 import { wasOf } from './was.ts'
+
+/** The checked value of a field that asks for a new one. `diff` generates it: a document is compiled more than once. */
+export const generateNew = Symbol('generate')
 
 /** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
 export type Step = {
@@ -127,7 +131,7 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
   for (const [name, value] of Object.entries(sent)) {
     const field = name === 'pk' ? key : model.fields.get(name)
     if (field !== undefined) {
-      checked.set(name, checkValue(value, field, context))
+      checked.set(name, key === undefined ? checkAttribute(value, field, context) : checkValue(value, field, context))
     } else if (model.alwaysNull?.includes(name)) {
       if (value !== null) errors.add([...path, name], 'This is not stored: leave it out, or send null.')
     } else if (!model.readOnly.includes(name)) {
@@ -135,6 +139,20 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
     }
   }
   return checked
+}
+
+/** `null` stands for the default of a field that has one, unless null is a value of its own. */
+function checkAttribute(sent: unknown, field: Field, context: Context): unknown {
+  const { initial, generate, schema } = field
+  if (sent === null && !schema.safeParse(null).success) {
+    if (initial !== undefined) return initial
+    if (generate !== undefined) {
+      const message = 'May not be null: leave this field out to keep it, or send {"generate": true} for a new one.'
+      context.errors.add([...context.path, field.name], message)
+      return undefined
+    }
+  }
+  return generate !== undefined && isGenerate(sent) ? generateNew : checkValue(sent, field, context)
 }
 
 /** @returns the value as it will be stored; undefined for a value with errors, and for each key of a list with errors */

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Keyring } from '../db/seal.ts'
 import type { ErrorList } from '../errors.ts'
 import type { Field, Values } from '../models/define.ts'
-import type { Step } from './compile.ts'
+import { generateNew, type Step } from './compile.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { toValues } from './storage.ts'
 
@@ -24,19 +24,20 @@ export const noChange: Diff = { action: 'leave', values: {}, changed: [], before
 /**
  * Compares an entry with its row, and checks the row that would result.
  *
- * @param sent fields by name; one that has errors is undefined
+ * @param asked fields by name; one that has errors is undefined
  * @param errors the errors known so far; more are added
  */
 export async function diff(
   step: Step,
   row: Row | undefined,
-  sent: ReadonlyMap<string, unknown>,
+  asked: ReadonlyMap<string, unknown>,
   keyring: Keyring,
   errors: ErrorList,
 ): Promise<Diff> {
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
-  if (row === undefined) return create(step, sent, errors)
+  const { sent, generated } = generate(step, asked)
+  if (row === undefined) return create(step, sent, generated, errors)
   const stored = toValues(model, row, keyring)
   if (state === 'must_created') {
     errors.add(path, `${model.displayName} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
@@ -49,7 +50,20 @@ export async function diff(
   )
   if (changed.length === 0) return { ...noChange, action: 'unchanged', values, before: stored }
   checkRules(step, values, errors)
-  return { action: 'update', values, changed: changed.map(({ name }) => name), before: stored, generated: {} }
+  return { action: 'update', values, changed: changed.map(({ name }) => name), before: stored, generated }
+}
+
+/** Generates the values that the document asks for. */
+function generate({ model }: Step, asked: ReadonlyMap<string, unknown>) {
+  const sent = new Map(asked)
+  const generated: Record<string, string> = {}
+  for (const [name, value] of asked) {
+    const made = value === generateNew ? model.fields.get(name)?.generate?.() : undefined
+    if (made === undefined) continue
+    generated[name] = made
+    sent.set(name, made)
+  }
+  return { sent, generated }
 }
 
 /** Links are compared as sets, all other values by equality. */
@@ -67,10 +81,15 @@ function asStored(sent: unknown): unknown {
   return typeof sent === 'object' && sent !== null ? JSON.parse(JSON.stringify(sent)) : sent
 }
 
-async function create(step: Step, sent: ReadonlyMap<string, unknown>, errors: ErrorList): Promise<Diff> {
+async function create(
+  step: Step,
+  sent: ReadonlyMap<string, unknown>,
+  asked: Readonly<Record<string, string>>,
+  errors: ErrorList,
+): Promise<Diff> {
   const { model, path } = step
   const values: Record<string, unknown> = {}
-  const generated: Record<string, string> = {}
+  const generated = { ...asked }
   for (const field of model.fields.values()) {
     const { name, required, initial, generate } = field
     if (sent.has(name)) values[name] = sent.get(name)

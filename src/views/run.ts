@@ -46,9 +46,10 @@ export const run = runSummary.extend({
     .meta({ description: 'What each entry changed, or would change; empty when it was refused, and while it waits.' }),
   etag: z.string().nullable().meta({ description: 'Of a plan: for `If-Match` of the apply.' }),
   blueprint: z.string().meta({ description: 'YAML; secrets are masked. A comment says so when it cannot be opened.' }),
-  generated: z
-    .record(z.string(), z.record(z.string(), z.string()))
-    .meta({ description: 'Generated values by entry and field, for the submitter, as long as they are kept.' }),
+  generated: z.record(z.string(), z.record(z.string(), z.string())).meta({
+    description:
+      'Generated values by entry and field, for the submitter and superusers, as often as they are read while they are kept.',
+  }),
 })
 
 export type RunSummary = z.output<typeof runSummary>
@@ -136,7 +137,7 @@ export async function readRun(
 ): Promise<z.output<typeof run> | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
-  const shows = row.generated !== null && isForSubmitter(row, actor) && (await showsGenerated(db, id))
+  const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const [completed] = await complete(db, [toRun({ ...row, ...(await readDocument(db, row)) }, opening, shows)])
   return completed ?? null
 }
@@ -189,10 +190,11 @@ function conditionsShown(row: Stored) {
 }
 
 /**
- * Generated values are for the submitter, and not for another user who impersonates it. A token with a ceiling sees only
- * those of runs that had no more rights.
+ * Generated values are for superusers and for the submitter, and not for another user who impersonates it. A token with a
+ * ceiling sees only those of runs that had no more rights.
  */
-function isForSubmitter(row: Stored, { pk, impersonator, ceiling }: Actor): boolean {
+function showsGeneratedTo(row: Stored, { pk, isSuperuser, impersonator, ceiling }: Actor): boolean {
+  if (isSuperuser && impersonator === undefined && ceiling === undefined) return true
   if (row.submitterPk !== pk) return false
   const submitter = submitterOf(row)
   if (ceiling !== undefined && submitter.ceiling?.isSubsetOf(ceiling) !== true) return false

@@ -121,7 +121,7 @@ describe('who may', () => {
 describe('errors are reported by field, all at once', () => {
   test('on create', async () => {
     await post(there.admin, path, { name })
-    const bad = { name, is_superuser: 1, parent: 'x', users: ['a'], roles: null, attributes: [], nam: 1 }
+    const bad = { name, is_superuser: 1, parent: 'x', users: ['a'], roles: 'r', attributes: [], nam: 1 }
     const { status, json } = await post(there.admin, path, bad)
     expect(status).toBe(400)
     expect(json).toEqual({

@@ -119,18 +119,17 @@ describe('who may read a run', () => {
 })
 
 describe('generated values', () => {
-  test('are for the submitter alone', async () => {
+  test('are for the submitter and superusers', async () => {
     const path = await submitted(await withoutSecrets('made-up'))
     const own = seen(await submitter.get(path))
     const made = await there.db.provider.findUniqueOrThrow({ where: { name: 'made-up' } })
     expect(own.generated).toEqual({
       provider: { client_id: made.oauth2ClientId, client_secret: expect.stringMatching(/^\w{128}$/) },
     })
-    for (const other of [there.admin, await there.make.user({ permissions: ['view_run'] })]) {
-      const foreign = await other.get(path)
-      expect(seen(foreign).generated).toEqual({})
-      expect(foreign.text).not.toContain(own.generated.provider?.client_secret)
-    }
+    for (const _ of ['once', 'once more']) expect(seen(await there.admin.get(path)).generated).toEqual(own.generated)
+    const foreign = await (await there.make.user({ permissions: ['view_run'] })).get(path)
+    expect([foreign.status, seen(foreign).generated]).toEqual([200, {}])
+    expect(foreign.text).not.toContain(own.generated.provider?.client_secret)
   })
 
   test('are not for another user who impersonates the submitter', async () => {
@@ -155,6 +154,22 @@ describe('generated values', () => {
       data: { generatedUntil: new Date(Date.now() - 1) },
     })
     expect(seen(await submitter.get(path)).generated).toEqual({})
+  })
+
+  test('are made again on request, and masked everywhere else', async () => {
+    const body = await withoutSecrets('rotated')
+    const first = seen(await submitter.get(await submitted(body)))
+    const asks = { ...body, provider: { ...body.provider, client_secret: { generate: true } } }
+    const planned = await submitter.put(`${applyPath}?dry_run=true`, asks)
+    const plan = seen(await submitter.get(planned.headers['content-location'] ?? ''))
+    expect([plan.generated, plan.changes]).toMatchObject([{}, [{ fields: { client_secret: 'changed' } }, {}]])
+    const run = seen(await submitter.get(await submitted(asks)))
+    const { client_secret } = run.generated.provider ?? {}
+    expect(Object.keys(run.generated.provider ?? {})).toEqual(['client_secret'])
+    expect(client_secret).not.toBe(first.generated.provider?.client_secret)
+    expect(JSON.stringify({ ...run, generated: {} })).not.toContain(client_secret)
+    expect(run.changes).toEqual(plan.changes)
+    expect(run.blueprint).toContain('generate: true')
   })
 
   test('are kept for 24 hours', async () => {

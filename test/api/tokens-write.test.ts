@@ -209,7 +209,7 @@ describe('errors are reported by field', () => {
     await post(there.admin, path, { identifier, managed: `m-${identifier}` })
     const bad = {
       ...{ identifier, managed: `m-${identifier}`, intent: 'x', user: 9_999_999, expires: 'soon' },
-      ...{ expiring: 1, description: null, key: 'chosen' },
+      ...{ expiring: 1, description: 5, key: 'chosen' },
     }
     const { status, json } = await post(there.admin, path, bad)
     expect(status).toBe(400)

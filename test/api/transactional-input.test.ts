@@ -51,10 +51,7 @@ const members: Record<string, Case> = {
   'no app': [({ provider_model, provider }) => ({ provider_model, provider }), { app: required }],
   'another provider_model inside the provider': provider(
     { provider_model: 'service_providers_saml.samlprovider', providerModel: null },
-    {
-      provider_model: [otherModel],
-      providerModel: [otherModel],
-    },
+    { provider_model: [otherModel], providerModel: [otherModel] },
   ),
   'an icon, which is not stored': app(
     { meta_icon: '/icon.png' },
@@ -92,7 +89,7 @@ const members: Record<string, Case> = {
       name: 5,
       slug: [],
       open_in_new_tab: 'true',
-      meta_launch_url: null,
+      meta_launch_url: 5,
       policy_engine_mode: 1,
       group: {},
       backchannel_providers: 'x',

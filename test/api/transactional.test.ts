@@ -59,7 +59,7 @@ function claims(queue: QueueKind): void {
     const { logs } = await put({
       app: { slug: 'partial', group: 'New', meta_publisher: 'Somebody' },
       provider_model: body.provider_model,
-      provider: { name: 'partial', sub_mode: 'user_email', client_secret: 'another' },
+      provider: { name: 'partial', sub_mode: 'user_email', client_secret: 'another secret of many letters' },
     })
     expect(logs).toEqual([
       'provider oauth2 "partial" updated: client_secret changed, sub_mode "user_uuid" -> "user_email"',

@@ -96,5 +96,5 @@ export const oauth2 = (name: string, attrs: Record<string, unknown> = {}): Parti
 export const scim = (name: string, attrs: Record<string, unknown> = {}): Partial<Entry> => ({
   model: 'service_providers_scim.scimprovider',
   identifiers: { name },
-  attrs: { url: 'https://example.com/scim', token: 'scim-token', ...attrs },
+  attrs: { url: 'https://example.com/scim', token: 'a token of many letters', ...attrs },
 })

@@ -165,8 +165,14 @@ test('describes the bodies that the engine validates', async () => {
     required: ['name', 'authorization_flow'],
     additionalProperties: false,
     properties: {
-      client_secret: { type: 'string', writeOnly: true, maxLength: 255 },
-      sub_mode: { $ref: '#/components/schemas/SubMode', description: 'Of a new one: `"hashed_user_id"`.' },
+      client_secret: { anyOf: [{ type: 'string', maxLength: 255 }, { required: ['generate'] }], writeOnly: true },
+      sub_mode: {
+        anyOf: [{ $ref: '#/components/schemas/SubMode' }, { type: 'null' }],
+        description: 'Of a new one: `"hashed_user_id"`.',
+      },
+      authorization_flow: { type: 'string', maxLength: 255 },
+      property_mappings: { type: ['array', 'null'], maxItems: 500, items: { type: 'string', maxLength: 255 } },
+      authentication_flow: { type: ['string', 'null'], maxLength: 255 },
     },
   })
   expect(schemas.ChangeGroup).not.toHaveProperty('required')

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { generateForm } from '../document/generate.ts'
+import type { Field, ReferenceTarget } from '../models/define.ts'
+import { textLimits } from '../models/fields.ts'
+
+/** The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value. */
+
+/** @param target what the field refers to */
+export function sentForms(
+  { schema, reference, initial, generate }: Field,
+  target: ReferenceTarget | undefined,
+): z.ZodType {
+  const hasNames = reference !== undefined && target?.models.some(({ names }) => names.length > 0) === true
+  const stored = hasNames ? named(schema) : schema
+  const others = [
+    ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate) })]),
+    ...(initial === undefined || schema.safeParse(null).success ? [] : [z.null()]),
+  ]
+  return others.length === 0 ? stored : z.union([stored, ...others])
+}
+
+const name = z.string().min(1).max(textLimits.name)
+
+/** A key or a name, one or a list of them. A key that is a text is one text with a name: generated clients make a type of a union. */
+function named(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodNullable) {
+    const form = named(schema.def.innerType as z.ZodType)
+    return form instanceof z.ZodUnion ? z.union([...form.options, z.null()]) : form.nullable()
+  }
+  if (schema instanceof z.ZodArray)
+    return new z.ZodArray({ ...schema.def, element: named(schema.element as z.ZodType) })
+  return schema.safeParse(randomUUID()).success ? name : z.union([schema, name])
+}
+
+/** @returns `The flow, by key or slug.` */
+export function noteOf({ reference }: Field, target: ReferenceTarget | undefined): string | undefined {
+  const [model, ...others] = target?.models ?? []
+  if (reference === undefined || model === undefined) return undefined
+  const noun = others.length === 0 ? model.displayName : reference.target
+  const ways = ['key', ...model.names]
+  const by = ways.length === 1 ? 'key' : `${ways.slice(0, -1).join(', ')} or ${ways.at(-1)}`
+  return reference.many ? `The ${noun}s, each by ${by}.` : `The ${noun}, by ${by}.`
+}

@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Entry } from '../../src/document/document.ts'
+import { toValues } from '../../src/plan/storage.ts'
+import { bench, oauth2, scim, shipped } from './engine.ts'
+
+/** Values with a meaning of their own: null for a default, `{"generate": true}` for a new one, and secrets that are short. */
+
+const there = await bench()
+let name: string
+beforeEach(() => {
+  name = randomUUID()
+})
+
+/** The provider as it is stored, with secrets opened. */
+async function stored(): Promise<Record<string, unknown>> {
+  const { pk, uuid, settings, secrets, oauth2ClientId } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+  const model = there.engine.registry.byName('service_providers_oauth2.oauth2provider')
+  if (model === undefined) throw new Error('no such model')
+  return toValues(model, { pk, uuid, settings, secrets, oauth2_client_id: oauth2ClientId }, there.engine.keyring)
+}
+
+describe('null', () => {
+  const group = (attrs: Record<string, unknown>): Partial<Entry> => ({
+    model: 'service_core.group',
+    identifiers: { name },
+    attrs,
+  })
+
+  test('puts fields back to their defaults, and plans say so', async () => {
+    const set = { sub_mode: 'user_email', include_claims_in_id_token: false, property_mappings: shipped.mappings }
+    await there.apply([oauth2(name, { ...set, redirect_uris: 'https://a.example/cb', signing_key: shipped.keyPair })])
+    const none = Object.fromEntries([...Object.keys(set), 'redirect_uris', 'signing_key'].map((field) => [field, null]))
+    const cleared = [oauth2(name, none)]
+    await there.check(cleared)
+    const { changes } = await there.apply(cleared)
+    expect(changes[0]?.fields).toEqual({
+      property_mappings: { from: shipped.mappings, to: [] },
+      signing_key: { from: shipped.keyPair, to: null },
+      redirect_uris: { from: [{ matching_mode: 'strict', url: 'https://a.example/cb' }], to: [] },
+      sub_mode: { from: 'user_email', to: 'hashed_user_id' },
+      include_claims_in_id_token: { from: false, to: true },
+    })
+    expect((await there.apply(cleared)).logs[0]).toContain('unchanged')
+  })
+
+  test('of a new row is the default', async () => {
+    await there.apply([group({ attributes: null, users: null, is_superuser: null, parent: null })])
+    expect(await there.db.group.findUnique({ where: { name } })).toMatchObject({ attributes: {}, isSuperuser: false })
+  })
+
+  test.each([
+    ['a required field', { authorization_flow: null }, 'authorization_flow: Must be a UUID.'],
+    [
+      'a generated field',
+      { client_secret: null },
+      'client_secret: May not be null: leave this field out to keep it, or send {"generate": true} for a new one.',
+    ],
+  ])('is an error of %s', async (_, attrs, message) => {
+    await there.apply([oauth2(name)])
+    const before = await stored()
+    expect((await there.refusal([oauth2(name, attrs)])).logs).toEqual([`rolled back: entries.0.${message}`])
+    expect(await stored()).toEqual(before)
+  })
+
+  test('is an error of an identifier', async () => {
+    const { logs } = await there.refusal([{ ...group({}), identifiers: { name: null } }])
+    expect(logs).toEqual(['rolled back: entries.0.name: Must be text.'])
+  })
+})
+
+describe('{"generate": true}', () => {
+  const asked = { client_secret: { generate: true }, client_id: { generate: true } }
+
+  test('makes a new value each time, which is shown as generated only', async () => {
+    const { generated } = await there.apply([{ ...oauth2(name, asked), id: 'p' }])
+    expect(generated).toEqual({
+      p: { client_id: expect.any(String), client_secret: expect.stringMatching(/^\w{128}$/) },
+    })
+    expect(await stored()).toMatchObject(generated.p ?? {})
+    const { changes, logs, ...again } = await there.apply([oauth2(name, asked)])
+    const made = again.generated[`provider oauth2 "${name}"`]
+    expect(made?.client_secret).not.toBe(generated.p?.client_secret)
+    expect(await stored()).toMatchObject(made ?? { none: true })
+    expect(changes[0]?.fields).toEqual({
+      client_id: { from: generated.p?.client_id, to: { set_by_server: true } },
+      client_secret: 'changed',
+    })
+    expect(JSON.stringify([changes, logs])).not.toContain(made?.client_secret)
+    expect(logs).toHaveLength(1)
+  })
+
+  test('leaves a row alone that is only to be created', async () => {
+    await there.apply([oauth2(name)])
+    const before = await stored()
+    const { generated } = await there.apply([{ ...oauth2(name, asked), state: 'created' }])
+    expect([generated, await stored()]).toEqual([{}, before])
+  })
+
+  test.each([
+    ['a field that is not generated', { sub_mode: { generate: true } }],
+    ['false', { client_secret: { generate: false } }],
+    ['more than that', { client_secret: { generate: true, length: 5 } }],
+  ])('not of %s', async (_, attrs) => {
+    expect((await there.refusal([oauth2(name, attrs)])).reason).toBe('invalid')
+  })
+})
+
+describe('a short secret is applied, with a warning', () => {
+  const warning = (field: string) =>
+    `warning: the sent ${field} of provider oauth2 "${name}" has fewer than 20 characters`
+
+  test.each([
+    ['x'.repeat(19), true],
+    ['x'.repeat(20), false],
+    ['🔒'.repeat(19), true],
+    ['🔒'.repeat(10) + 'x'.repeat(10), false],
+  ])('%s: %s', async (client_secret, isShort) => {
+    const { logs } = await there.apply([oauth2(name, { client_secret })])
+    expect(logs.slice(1)).toEqual(isShort ? [warning('client_secret')] : [])
+    expect(await stored()).toMatchObject({ client_secret })
+    // Not for what stays as it is.
+    expect((await there.apply([oauth2(name, { client_secret })])).logs).toEqual([`provider oauth2 "${name}" unchanged`])
+    await there.apply([oauth2(name, { client_secret: 'y'.repeat(30) })])
+    expect((await there.apply([oauth2(name, { client_secret })])).logs.slice(1)).toEqual(
+      isShort ? [warning('client_secret')] : [],
+    )
+  })
+
+  test('not for the empty secret of a public client, nor for a generated one', async () => {
+    expect((await there.apply([oauth2(name, { client_type: 'public', client_secret: '' })])).logs).toHaveLength(1)
+    expect((await there.apply([oauth2(`${name}-b`)])).logs).toHaveLength(1)
+  })
+
+  test('in every kind with a secret text', async () => {
+    expect((await there.apply([scim(name, { token: 'short' })])).logs[1]).toBe(
+      `warning: the sent token of provider scim "${name}" has fewer than 20 characters`,
+    )
+  })
+})
