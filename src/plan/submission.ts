@@ -7,7 +7,6 @@ import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { compile, type Plan } from './compile.ts'
 import type { Conditions, RequestConditions } from './engine.ts'
-import { Named, nameError } from './named.ts'
 
 /** An application and its provider in one body, as deployment pipelines send them. */
 
@@ -92,7 +91,6 @@ const isNameOf = (sent: unknown, provider: unknown): boolean =>
   isObject(provider) &&
   typeof sent === 'string' &&
   typeof provider.name === 'string' &&
-  nameError(new Named(sent)) === undefined &&
   asName(sent) === asName(provider.name)
 
 /** As names are stored, and unique in every case of their letters. */

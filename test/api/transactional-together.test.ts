@@ -31,12 +31,16 @@ const wrongIn = (body: Body, { part, member, value }: Omit<Wrong, 'reported'>): 
   [part]: { ...body[part], [member]: value },
 })
 
+/** Among the same text in all fields, `app.provider` is right: it is the name of the provider. */
+const isOfItself = ({ part, member, value }: Omit<Wrong, 'reported'>) =>
+  !(part === 'app' && member === 'provider' && typeof value === 'string')
+
 /** Each field of both with each value that it refuses, and the errors, which are of that field only. */
 async function wrongOneByOne(body: Body): Promise<Wrong[]> {
   const models = { app: 'service_core.application', provider: body.provider_model }
   const all = (['app', 'provider'] as const).flatMap((part) => {
     const members = [...(there.engine.registry.byName(models[part])?.fields.keys() ?? [])]
-    return members.flatMap((member) => values.map((value) => ({ part, member, value })))
+    return members.flatMap((member) => values.map((value) => ({ part, member, value }))).filter(isOfItself)
   })
   const wrong: Wrong[] = []
   while (all.length > 0) {
