@@ -18,7 +18,17 @@ import type { AuditedChange } from './audit.ts'
 import { type Change, describeChange, digestOfEntry, fieldsAsText } from './changes.ts'
 import { conflictsOf } from './conflicts.ts'
 import { changeOf, execute, lock } from './execute.ts'
-import { type Loss, lossesOf, lossLines, orphanLines, removal, replacedOf } from './follow.ts'
+import {
+  type Loss,
+  lossesOf,
+  lossLines,
+  orphanLines,
+  pruneConflict,
+  prunedBy,
+  removal,
+  replacedOf,
+  rowId,
+} from './follow.ts'
 import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, bothThere, denied, errorLines, Refusal, rowName } from './refusal.ts'
 import { shortSecrets } from './warnings.ts'
@@ -76,6 +86,7 @@ export async function apply(
   const findings: Finding[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
   const losses: Loss[] = []
+  const made = new Set<string>()
   const isCompared = mode === 'plan' || reviewed !== undefined
   const applyStep = async (step: Step, conditions: Conditions) => {
     const finding = await inspect(tx, engine, snapshot, await renamed(tx, step), keys)
@@ -100,6 +111,7 @@ export async function apply(
     }
     losses.push(...(await lossesOf(tx, engine.registry, finding)))
     const key = await execute(tx, engine, finding, origin, mode)
+    if (finding.action === 'create' && key !== undefined) made.add(rowId(step.model, key))
     recordSettings(tx, actor, finding, key)
     const { becomes, note } = ownership
     if (becomes !== undefined && finding.row !== undefined) tx.send(setOwner(step.model, finding.row.pk, becomes))
@@ -113,6 +125,16 @@ export async function apply(
     if (written !== undefined) audited.push(written)
   }
   for (const step of steps) await applyStep(step, conditions)
+  const pruned = await prunedBy(tx, engine.registry, findings, conditions, made)
+  const conflict = pruneConflict(pruned, conditions)
+  if (conflict !== null) {
+    refuseChanged(findings, digests, reviewed)
+    throw new Refusal('conflict', [`rolled back: ${conflict}`])
+  }
+  if (pruned.length > 0) lock(tx, pruned.map(removal))
+  for (const row of pruned) await applyStep(removal(row), conditions)
+  if (mode === 'plan' && pruned.length > 0)
+    logs.push(`prune would delete ${pruned.length}: apply it with Gatewright-Allow: deletes=${pruned.length}`)
   const orphansNow = () => orphansOf(tx, engine.registry, findings)
   const replaced = replacedOf(await orphansNow(), findings, conditions)
   if (replaced.length > 0) {

@@ -13,7 +13,7 @@ import { type Keys, pending } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { forbidden } from '../rights/policy.ts'
 import { conflictsOf } from './conflicts.ts'
-import { removal, replacedOf } from './follow.ts'
+import { pruneConflict, prunedBy, removal, replacedOf } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, bothThere, denied } from './refusal.ts'
 
@@ -40,9 +40,13 @@ export async function check(
     const own = finding.isForeign ? undefined : finding.row
     if (step.id !== undefined) keys.set(step.id, entryKey(finding, own?.pk ?? pending, own === undefined))
   }
-  const orphans = conditions.replaceProvider ? await orphansOf(reader, engine.registry, findings) : []
-  const follow = replacedOf(orphans, findings, conditions).map(removal)
+  const pruned = await prunedBy(reader, engine.registry, findings, conditions)
   const following: Finding[] = []
+  for (const row of pruned) following.push(await inspect(reader, engine, snapshot, removal(row), keys))
+  const orphans = conditions.replaceProvider
+    ? await orphansOf(reader, engine.registry, [...findings, ...following])
+    : []
+  const follow = replacedOf(orphans, findings, conditions).map(removal)
   for (const step of follow) following.push(await inspect(reader, engine, snapshot, step, keys))
   for (const finding of [...findings, ...following])
     refuseDenied(finding, await forbidden(reader, engine, actor, finding))
@@ -54,6 +58,8 @@ export async function check(
   if (!plan.errors.any) refuseExisting(findings, conditions)
   errors.throwIfAny()
   await refuseConflicts(reader, steps, [...findings, ...following], actor, conditions)
+  const conflict = pruneConflict(pruned, conditions)
+  if (conflict !== null) throw new Problem('conflict', `${conflict}.`)
   return findings
 }
 

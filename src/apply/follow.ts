@@ -1,8 +1,18 @@
 import type { EngineReader } from '../db/engine-tx.ts'
+import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
-import { bereft, type Holder, holdersOf, type NamedRow, type Orphan } from '../plan/holders.ts'
+import {
+  bereft,
+  claimedBy,
+  type Holder,
+  holdersOf,
+  maxNamed,
+  type NamedRow,
+  namedRows,
+  type Orphan,
+} from '../plan/holders.ts'
 import type { Finding } from '../plan/inspect.ts'
 
 /**
@@ -21,11 +31,14 @@ export const removal = ({ model, pk, name }: NamedRow): Step => {
 /** A row in messages, as `rowName` has it. */
 const nameOf = ({ model, name }: NamedRow): string => `${model.displayName} ${JSON.stringify(name)}`
 
-/** The rows that the document names, as `table key`. */
+/** A row, among those of all tables: `table key`. */
+export const rowId = ({ table }: Model, key: string | number): string => `${table} ${key}`
+
+/** The rows that the document names and that were there before, as `rowId` has them. */
 export const rowsNamed = (findings: readonly Finding[]): ReadonlySet<string> =>
   new Set(
     findings.flatMap(({ step: { model }, row, isForeign }) =>
-      row === undefined || isForeign ? [] : [`${model.table} ${row.pk}`],
+      row === undefined || isForeign ? [] : [rowId(model, row.pk)],
     ),
   )
 
@@ -37,8 +50,44 @@ export function replacedOf(
 ): NamedRow[] {
   const named = rowsNamed(findings)
   return orphans.flatMap(({ row, isReplaced }) =>
-    replaceProvider && isReplaced && !named.has(`${row.model.table} ${row.pk}`) ? [row] : [],
+    replaceProvider && isReplaced && !named.has(rowId(row.model, row.pk)) ? [row] : [],
   )
+}
+
+/**
+ * What the owner manages and the document neither names nor refers to, if it prunes: what has others for its own goes
+ * first, such as an application before its provider.
+ *
+ * @param made the rows that the document has made by now, as `rowId` has them
+ * @returns one more than may be pruned at once, when there are more
+ */
+export async function prunedBy(
+  reader: EngineReader,
+  registry: Registry,
+  findings: readonly Finding[],
+  { prune, owner }: Conditions,
+  made: ReadonlySet<string> = new Set(),
+): Promise<NamedRow[]> {
+  if (!prune || owner === null) return []
+  const kept = rowsNamed(findings).union(claimedBy(registry, findings)).union(made)
+  const labelled = registry.models.filter(({ isLabelled }) => isLabelled === true)
+  const claiming = labelled.filter(({ claims = [] }) => claims.length > 0)
+  const tables = new Set([...claiming, ...labelled].map(({ table }) => table))
+  const pruned: NamedRow[] = []
+  for (const table of tables)
+    for (const row of await namedRows(reader, registry, table, { owner, except: kept })) pruned.push(row)
+  return pruned.slice(0, maxNamed + 1)
+}
+
+/** @returns why these rows are not deleted; null when their number was acknowledged, and for a plan, which shows it */
+export function pruneConflict(pruned: readonly NamedRow[], { mode, allow: { deletes } }: Conditions): string | null {
+  if (pruned.length > maxNamed) return `prune would delete more than ${maxNamed}: that is too much for one document`
+  if (pruned.length === 0 || deletes === pruned.length || mode === 'plan') return null
+  const names = pruned.slice(0, maxLines).map(nameOf)
+  const more = pruned.length - names.length
+  const listed = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ')
+  const sent = deletes === null ? '' : `, and not ${deletes}`
+  return `prune would delete ${pruned.length}${sent}: ${listed}. Gatewright-Allow: deletes=${pruned.length} applies it all the same`
 }
 
 /** @returns a line of the log for each row that was left without one that has it for its own, with the remedy */

@@ -39,6 +39,7 @@ export const sendOptions = {
   owner: { type: 'string' },
   'allow-grants': { type: 'boolean' },
   'allow-takeover': { type: 'boolean' },
+  'allow-deletes': { type: 'string' },
   'create-only': { type: 'boolean' },
   timeout: { type: 'string' },
 } as const satisfies Options
@@ -52,6 +53,7 @@ export const fileHelp = `  FILE...              files, folders (their .yaml, .ym
 export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applications and providers under this label (default: GATEWRIGHT_OWNER)
   --allow-grants       give rights to groups that have members whom the file does not name
   --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
+  --allow-deletes N    delete the N applications and providers that a file with prune: true does not name
   --create-only        refuse what is there already
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `

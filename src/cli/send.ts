@@ -1,5 +1,5 @@
 import { ownerLabel } from '../models/fields.ts'
-import { readContext, readTimeoutMs } from './arguments.ts'
+import { readContext, readCount, readTimeoutMs } from './arguments.ts'
 import { type Client, openClient } from './client.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
@@ -16,6 +16,7 @@ export type SendValues = {
   readonly owner?: string | undefined
   readonly 'allow-grants'?: boolean | undefined
   readonly 'allow-takeover'?: boolean | undefined
+  readonly 'allow-deletes'?: string | undefined
   readonly 'create-only'?: boolean | undefined
   readonly timeout?: string | undefined
 }
@@ -103,7 +104,14 @@ function checkedOwner(name: string, owner: string | undefined): string | undefin
 
 /** Conditions of an apply, as headers. */
 export function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
-  const words = [...(values['allow-grants'] ? ['grants'] : []), ...(values['allow-takeover'] ? ['takeover'] : [])]
+  const deletes = values['allow-deletes']
+  const words = [
+    ...(values['allow-grants'] ? ['grants'] : []),
+    ...(values['allow-takeover'] ? ['takeover'] : []),
+    ...(deletes === undefined
+      ? []
+      : [`deletes=${readCount('--allow-deletes', deletes, { initial: 0, max: 999_999 })}`]),
+  ]
   return {
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.
     ...(owner !== undefined && { 'gatewright-owner': Buffer.from(owner).toString('latin1') }),

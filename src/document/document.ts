@@ -46,6 +46,8 @@ export type Blueprint = {
   readonly metadata: { readonly name: string }
   /** The label under which its objects are managed. */
   readonly owner?: string
+  /** Deletes what the owner manages and the document does not name. */
+  readonly prune?: boolean
   readonly entries: readonly Entry[]
 }
 

@@ -69,6 +69,10 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
       description:
         'The label under which its applications and providers are managed, as the header `Gatewright-Owner`.',
     }),
+    prune: z.boolean().exactOptional().meta({
+      description:
+        'Deletes the applications and providers that the owner manages and the document neither names nor refers to. It takes an owner, and `Gatewright-Allow: deletes=` with their number.',
+    }),
     entries: z
       .array(
         z.strictObject({

@@ -14,6 +14,7 @@ import { type Asked, conditionHeaders } from './apply-conditions.ts'
 import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
+import { flag } from './query.ts'
 
 /** What the two routes that apply something share. */
 
@@ -34,15 +35,6 @@ export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
 
 const arrived = Symbol('arrived')
 type Arriving = FastifyRequest & { [arrived]?: () => void }
-
-/** A parameter of a query that is false unless it is sent. */
-export const flag = (description: string) =>
-  z
-    .string()
-    .regex(/^(true|false)$/i, 'Must be true or false.')
-    .transform((text) => text.toLowerCase() === 'true')
-    .default(false)
-    .meta({ description })
 
 export const applyQuery = z.strictObject({
   dry_run: flag(

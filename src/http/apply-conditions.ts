@@ -43,7 +43,7 @@ export const conditionHeaders = z.object({
 })
 
 /** What the query and the document say about an apply. */
-export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider'>> & {
+export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune'>> & {
   /** Of the document, when it names one. */
   readonly owner?: string
 }
@@ -55,20 +55,25 @@ export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider'>>
 export function readConditions(
   headers: Headers,
   errors: ErrorList,
-  { owner: documentOwner, mode = 'apply', replaceProvider = false }: Asked = {},
+  { owner: documentOwner, mode = 'apply', replaceProvider = false, prune = false }: Asked = {},
 ): RequestConditions {
   const { owner, allow } = readOwnership(headers, errors)
   if (owner !== null && documentOwner !== undefined && owner !== documentOwner)
     errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
   const reviewed = readReviewed(headers['if-match'], errors)
   if (reviewed !== null && mode === 'plan') errors.add(['If-Match'], 'A plan has no plan before it: leave one out.')
+  const createOnly = readCreateOnly(headers['if-none-match'], errors)
+  if (prune && owner === null && documentOwner === undefined)
+    errors.add(['prune'], 'It takes an owner: Gatewright-Owner, or owner of the document.')
+  if (prune && createOnly) errors.add(['If-None-Match'], 'A document with prune deletes: leave one out.')
   return {
     mode,
     reviewed,
-    createOnly: readCreateOnly(headers['if-none-match'], errors),
+    createOnly,
     owner: owner ?? documentOwner ?? null,
     allow,
     replaceProvider,
+    prune,
   }
 }
 
@@ -108,16 +113,27 @@ function readOwner(value: string | string[] | undefined, errors: ErrorList): str
   return parsed.data ?? null
 }
 
+type Word = keyof Acknowledgements
+
+/** NaN is no number of rows. */
+const count = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : Number.NaN)
+
 function readAllowed(value: string | string[] | undefined, errors: ErrorList): Acknowledgements {
   const sent = String(value ?? '')
     .split(',')
     .map((word) => word.trim())
     .filter((word) => word !== '')
-  const isKnown = (word: string) => words.includes(word)
-  for (const word of sent.filter((each) => !isKnown(each)))
-    errors.add(
-      ['Gatewright-Allow'],
-      `${JSON.stringify(word.slice(0, 50))}: ${unknownName('word', word, words)} It takes ${words.join(', ')}.`,
-    )
-  return { ...nothingAllowed, ...Object.fromEntries(sent.filter(isKnown).map((word) => [word, true])) }
+  const allowed: Record<string, boolean | number> = {}
+  for (const each of sent) {
+    const [word = '', number] = each.split('=', 2)
+    const parsed = acknowledgements.partial().safeParse({ [word]: number === undefined ? true : count(number) })
+    if (words.includes(word) && parsed.success) Object.assign(allowed, { [word]: parsed.data[word as Word] })
+    else if (word === 'deletes') errors.add(['Gatewright-Allow'], 'deletes takes a number: deletes=3.')
+    else
+      errors.add(
+        ['Gatewright-Allow'],
+        `${JSON.stringify(each.slice(0, 50))}: ${unknownName('word', word, words)} It takes ${words.join(', ')}.`,
+      )
+  }
+  return { ...nothingAllowed, ...allowed }
 }

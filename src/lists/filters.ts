@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { once, queryBoolean } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
 
@@ -22,8 +23,6 @@ export type Bind = (value: unknown) => string
 /** SQL over the list's table, under a name of its own in `find.ts`. */
 export type Expression = { readonly sql: string }
 
-const once = 'Send this parameter once.'
-
 /** A text in which LIKE takes every character literally. */
 export const likeLiterally = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
@@ -36,12 +35,6 @@ export const queryText = (max = 255) =>
       const error = storable(text)
       if (error !== undefined) context.addIssue({ code: 'custom', message: error })
     })
-
-/** `true` or `false`, in any case. */
-export const queryBoolean = z
-  .string(once)
-  .regex(/^(true|false)$/i, 'Must be true or false.')
-  .transform((text) => text.toLowerCase() === 'true')
 
 /** @param max the largest number that means something */
 export function queryInteger(min: number, max: number) {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
+import { queryBoolean } from '../http/query.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import { queryBoolean } from '../lists/filters.ts'
 import { bodyExamples } from './names.ts'
 
 /** The schemas that others refer to, by name. */

@@ -18,6 +18,9 @@ export const acknowledgements = z.object({
   grants: z.boolean().default(false).meta({
     description: 'give rights to a group that has members whom the document does not name',
   }),
+  deletes: z.int().min(0).nullable().default(null).meta({
+    description: 'with their number, `deletes=3`: delete what a document with `prune` does not name',
+  }),
 })
 
 export type Acknowledgements = Readonly<z.output<typeof acknowledgements>>
@@ -42,6 +45,8 @@ export type Conditions = {
   readonly allow: Acknowledgements
   /** `replace_provider=true`: the provider that an application loses, and that no other one has, is deleted too. */
   readonly replaceProvider: boolean
+  /** `prune` of the document: what its owner manages, and the document does not name, is deleted. */
+  readonly prune: boolean
 }
 
 /** Conditions that do not depend on what is applied. */
@@ -49,5 +54,5 @@ export type RequestConditions = Omit<Conditions, 'expectedKeys'>
 
 export const unconditional: Conditions = {
   ...{ mode: 'apply', reviewed: null, createOnly: false, expectedKeys: {}, owner: null },
-  ...{ allow: nothingAllowed, replaceProvider: false },
+  ...{ allow: nothingAllowed, replaceProvider: false, prune: false },
 }

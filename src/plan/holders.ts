@@ -33,27 +33,40 @@ export type Orphan = {
 /** At most one more than this many rows are read of a table at once. */
 export const maxNamed = 1_000
 
-/** @param by the keys of the rows, or the label under which they are managed */
+/** @param by the keys of the rows, or the label under which they are managed, and of those the ones to leave out, as `table key` */
 export async function namedRows(
   reader: EngineReader,
   { models }: Registry,
   table: string,
-  by: { readonly keys: readonly (string | number)[] } | { readonly owner: string },
+  by:
+    | { readonly keys: readonly (string | number)[] }
+    | { readonly owner: string; readonly except: ReadonlySet<string> },
 ): Promise<NamedRow[]> {
   const ofTable = models.filter((model) => model.table === table)
   const [first] = ofTable
   if (first === undefined) return []
   const columns = [...new Set(ofTable.flatMap(({ discriminator }) => Object.keys(discriminator)))]
   const discriminator = columns.map((column) => `'${column}', t.${quoted(column)}`).join(', ')
-  const [where, value] = 'keys' in by ? [`t.pk = ANY($1::${first.key}[])`, by.keys] : ['t."owner" = $1', by.owner]
+  const isAny = (parameter: string) => `t.pk = ANY(${parameter}::${first.key}[])`
+  const [where, values] =
+    'keys' in by
+      ? [isAny('$1'), [by.keys]]
+      : [`t."owner" = $1 AND NOT ${isAny('$2')}`, [by.owner, keysIn(first, by.except)]]
   const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, jsonb_build_object(${discriminator}) AS discriminator
     FROM ${quoted(table)} t WHERE ${where} ORDER BY t.pk LIMIT ${maxNamed + 1}`
-  const rows = await reader.query(namedRow, { text, values: [value] })
+  const rows = await reader.query(namedRow, { text, values })
   return rows.flatMap(({ pk, name, discriminator: has }) => {
     const model = ofTable.find((each) => Object.entries(each.discriminator).every(([column, is]) => has[column] === is))
     return model === undefined ? [] : [{ model, pk, name }]
   })
 }
+
+/** Of keys as `table key`, those of the model's table. */
+const keysIn = ({ table, key }: Model, all: ReadonlySet<string>): (string | number)[] =>
+  [...all]
+    .filter((each) => each.startsWith(`${table} `))
+    .map((each) => each.slice(table.length + 1))
+    .map((text) => (key === 'integer' ? Number(text) : text))
 
 /** The fields of all models that claim rows of this table. */
 function claimingFields({ models, targets }: Registry, table: string) {

@@ -5,7 +5,7 @@
  * 1: version 0.1.0.
  * 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds.
  * 3: plans, and applies of a reviewed plan.
- * 4: deletions that follow from a document, and renames.
+ * 4: deletions that follow from a document, renames and prunes.
  */
 export const runFormat = 4
 

@@ -13,6 +13,7 @@ const conditionsSchema = ownershipSchema.extend({
   reviewed: z.string().nullable().default(null),
   createOnly: z.boolean(),
   replaceProvider: z.boolean().default(false),
+  prune: z.boolean().default(false),
   expectedKeys: z.record(z.string(), z.number()),
 })
 const submitterSchema = z.object({

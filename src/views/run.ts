@@ -184,9 +184,13 @@ function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening)
   return print(mask(parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint'))), registry))
 }
 
+/** As it was sent: `takeover`, `deletes=3`. */
+const wordOf = (word: string, value: boolean | number | null): string[] =>
+  typeof value === 'number' ? [`${word}=${value}`] : value === true ? [word] : []
+
 function conditionsShown(row: Stored) {
   const { owner, allow } = ownershipOfRun(row)
-  return { owner, allowed: Object.entries(allow).flatMap(([word, isAllowed]) => (isAllowed ? [word] : [])) }
+  return { owner, allowed: Object.entries(allow).flatMap(([word, value]) => wordOf(word, value)) }
 }
 
 /**

@@ -209,7 +209,7 @@ describe('what an owner is', () => {
       json: {
         code: 'invalid',
         'If-None-Match': [expect.any(String)],
-        'Gatewright-Allow': ['"take-over": Unknown word. Did you mean takeover? It takes takeover, grants.'],
+        'Gatewright-Allow': ['"take-over": Unknown word. Did you mean takeover? It takes takeover, grants, deletes.'],
         app: { nme: ['Unknown field. Did you mean name?'] },
         'gatewright-ovner': ['Unknown header. Did you mean gatewright-owner?'],
       },

@@ -89,6 +89,24 @@ test('--owner, --allow-takeover and --allow-grants are sent', async () => {
   expect(await apply(['--allow-grants', granting], token)).toMatchObject({ code: 0 })
 })
 
+test('--allow-deletes acknowledges what prune deletes', async () => {
+  const document = (...slugs: string[]) => `version: 1
+metadata: { name: pruned }
+owner: team-pruned
+prune: true
+entries:
+${slugs.map((slug) => `  - { model: service_core.application, identifiers: { slug: ${slug} }, attrs: { name: ${slug} } }\n`).join('')}`
+  expect(await apply([file('both.yaml', document('kept', 'surplus'))], token)).toMatchObject({ code: 0 })
+  const path = file('one.yaml', document('kept'))
+  expect(await apply([path], token)).toEqual({
+    code: 1,
+    output: expect.stringMatching(/\(409\)\n.*surplus.*deletes=1/),
+  })
+  expect(await apply([path, '--allow-deletes', '0'], token)).toMatchObject({ code: 1 })
+  expect(await apply([path, '--allow-deletes', '1'], token)).toMatchObject({ code: 0 })
+  expect(await on.db.application.count({ where: { slug: { in: ['kept', 'surplus'] } } })).toBe(1)
+})
+
 test('--help prints the usage', async () => {
   expect(await apply(['--help'])).toMatchObject({
     code: 0,

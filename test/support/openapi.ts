@@ -92,8 +92,15 @@ export function describe(document: Document): Description {
     validate: (operation, { status, headers, text }) => {
       const answered = operation.responses[status]
       if (answered === undefined) return [`${status} is not described: ${text.slice(0, 300)}`]
+      const named = document.components.headers
+      const isRequired = (each: unknown) =>
+        named[
+          String((each as Json).$ref)
+            .split('/')
+            .at(-1) ?? ''
+        ]?.required !== false
       const missing = Object.entries(answered.headers)
-        .filter(([name, each]) => (each as Json).required !== false && headers[name.toLowerCase()] === undefined)
+        .filter(([name, each]) => isRequired(each) && headers[name.toLowerCase()] === undefined)
         .map(([name]) => name)
       const errors = missing.map((name) => `${status} has no header ${name}`)
       const [type = ''] = String(headers['content-type']).split(';')

@@ -27,6 +27,7 @@ const conditions = {
     reviewed: null,
     createOnly: false,
     replaceProvider: false,
+    prune: false,
     owner: null,
     allow: nothingAllowed,
   },

@@ -223,10 +223,19 @@ async function providers(slug: string): Promise<void> {
   }
 }
 
+async function deletion(slug: string): Promise<void> {
+  const path = '/api/v3/core/applications/{slug}/'
+  const { response } = await client.DELETE(path, { params: { path: { slug }, query: { with_provider: true } } })
+  hold('it is deleted', response.status === 204)
+  const { error } = await client.GET(path, { params: { path: { slug } } })
+  hold('it is gone', error !== undefined && error.code === 'not_found')
+}
+
 await groupsAndUsers()
 await tokens()
 const slug = await applications()
 await shipped()
 await devicesAndConsents(slug)
 await providers(slug)
+await deletion(slug)
 process.stdout.write(`${JSON.stringify(calls)}\n`)

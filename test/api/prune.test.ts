@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, applyPath } from '../support/asker.ts'
+import { objects } from '../support/contents.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** A blueprint with `prune: true`: what its owner manages, and it does not name, is deleted. */
+
+let there: Installation
+let owner: string
+beforeAll(async () => {
+  there = await installation()
+})
+beforeEach(() => {
+  owner = `team-${randomUUID().slice(0, 8)}`
+})
+
+const nameOf = (each: string) => `${owner}-${each}`
+/** An application and its provider of this owner. */
+const make = async (each: string, by = owner) =>
+  there.admin.put(applyPath, await named('oauth2', nameOf(each)), { headers: { 'gatewright-owner': by } })
+const application = (each: string, attrs = {}) => ({
+  model: 'service_core.application',
+  identifiers: { slug: nameOf(each) },
+  attrs,
+})
+
+type Options = { query?: string; allow?: string; headers?: Record<string, string>; document?: object }
+const prune = (entries: readonly object[], { query = '', allow, headers, document }: Options = {}) =>
+  there.admin.put(
+    `/api/v3/blueprints/${query}`,
+    { version: 1, metadata: { name: 'pruned' }, owner, prune: true, entries, ...document },
+    { headers: { ...(allow !== undefined && { 'gatewright-allow': allow }), ...headers } },
+  )
+const logsOf = ({ json }: Answer): string[] => (json as { logs?: string[] }).logs ?? []
+const detailOf = ({ json }: Answer) => (json as { detail: string }).detail
+const runOf = async ({ headers }: Answer) => (await there.admin.get(headers['content-location'] ?? '')).json
+const left = async () => {
+  const where = { startsWith: owner }
+  const apps = await there.db.application.findMany({ where: { slug: where }, orderBy: { slug: 'asc' } })
+  const providers = await there.db.provider.findMany({ where: { name: where }, orderBy: { name: 'asc' } })
+  return [apps.map(({ slug }) => slug), providers.map(({ name }) => name)]
+}
+async function refused(status: number, ask: () => Promise<Answer>): Promise<Answer> {
+  const before = await objects(there.db)
+  const answer = await ask()
+  expect([answer.status, answer.text]).toEqual([status, expect.any(String)])
+  expect(await objects(there.db)).toEqual(before)
+  return answer
+}
+
+describe('prune', () => {
+  test('names what it would delete and its number, until that is acknowledged', async () => {
+    for (const each of ['a', 'b', 'c']) await make(each)
+    const entries = [application('a')]
+    const deleted = ['application "%b"', 'application "%c"', 'provider oauth2 "%b"', 'provider oauth2 "%c"'].map(
+      (each) => each.replace('%', `${owner}-`),
+    )
+    for (const allow of [undefined, 'deletes=3', 'deletes=5', 'deletes=0', 'takeover']) {
+      const answer = await refused(409, () => prune(entries, allow === undefined ? {} : { allow }))
+      expect(answer.json).toMatchObject({ code: 'conflict' })
+      for (const what of deleted) expect(detailOf(answer)).toContain(what)
+      expect(detailOf(answer)).toMatch(/prune would delete 4\b.*Gatewright-Allow: deletes=4 applies it all the same\.$/)
+    }
+    const answer = await prune(entries, { allow: 'deletes=4' })
+    expect(logsOf(answer).map((line) => line.replace(/ \(pk .*/, ''))).toEqual([
+      `application "${nameOf('a')}" unchanged`,
+      ...deleted.map((what) => `${what} deleted`),
+    ])
+    // The provider of the application that is named stays, because the application refers to it.
+    expect(await left()).toEqual([[nameOf('a')], [nameOf('a')]])
+    expect(await runOf(answer)).toMatchObject({ allowed: ['deletes=4'] })
+    const runId = answer.headers['content-location']?.split('/').at(-2) ?? ''
+    const audited = await there.db.auditRow.findFirstOrThrow({ where: { runId } })
+    expect(audited.changes).toHaveLength(4)
+    // The same pipeline again: there is nothing to acknowledge.
+    expect(logsOf(await prune(entries, { allow: 'deletes=4' }))).toEqual([`application "${nameOf('a')}" unchanged`])
+  })
+
+  test('is planned first, without an acknowledgement, and applied as planned', async () => {
+    for (const each of ['a', 'b']) await make(each)
+    const before = await objects(there.db)
+    const planned = await prune([application('a')], { query: '?dry_run=true' })
+    expect(logsOf(planned)).toEqual([
+      `application "${nameOf('a')}" unchanged`,
+      `application "${nameOf('b')}" would be deleted`,
+      `provider oauth2 "${nameOf('b')}" would be deleted`,
+      'prune would delete 2: apply it with Gatewright-Allow: deletes=2',
+    ])
+    expect(await objects(there.db)).toEqual(before)
+    const headers = { 'if-match': planned.headers.etag ?? '' }
+    await refused(409, () => prune([application('a')], { headers }))
+    const applied = await prune([application('a')], { headers, allow: 'deletes=2' })
+    expect(applied).toMatchObject({ status: 200, json: { applied: true } })
+    const [one, two] = [await runOf(planned), await runOf(applied)] as { changes: { action: string; key: object }[] }[]
+    expect(two?.changes).toEqual(one?.changes)
+    expect(one?.changes.map(({ action, key }) => [action, key])).toEqual([
+      ['unchanged', { slug: nameOf('a') }],
+      ['delete', { slug: nameOf('b') }],
+      ['delete', { name: nameOf('b') }],
+    ])
+  })
+
+  test('is refused when there is more, or less, to delete than was planned', async () => {
+    for (const each of ['a', 'b']) await make(each)
+    const planned = await prune([application('a')], { query: '?dry_run=true' })
+    const headers = { 'if-match': planned.headers.etag ?? '' }
+    await make('c')
+    const more = await prune([application('a')], { headers, allow: 'deletes=4' })
+    await there.db.application.deleteMany({ where: { slug: { in: [nameOf('b'), nameOf('c')] } } })
+    await there.db.provider.deleteMany({ where: { name: { in: [nameOf('b'), nameOf('c')] } } })
+    const fewer = await prune([application('a')], { headers, allow: 'deletes=2' })
+    expect([more.status, fewer.status]).toEqual([412, 412])
+    expect(detailOf(fewer)).toContain('the plan has 2 more to delete than there is now')
+  })
+
+  test('leaves what another owner manages, what has none, and what is named in any state', async () => {
+    for (const each of ['a', 'b']) await make(each)
+    await make('other', `${owner}-other`)
+    await there.admin.put(applyPath, await named('oauth2', nameOf('none')))
+    const provider = { model: 'service_providers_oauth2.oauth2provider', identifiers: { name: nameOf('b') } }
+    const entries = [application('a'), { ...application('b'), state: 'created' }, provider]
+    expect(logsOf(await prune(entries))).toHaveLength(3)
+    expect((await left()).map((names) => names?.length)).toEqual([4, 4])
+  })
+
+  test('takes its owner from the header, too', async () => {
+    for (const each of ['a', 'b']) await make(each)
+    const headers = { 'gatewright-owner': owner }
+    const answer = await prune([application('a')], { headers, allow: 'deletes=2', document: { owner: undefined } })
+    expect(answer.status).toBe(200)
+    expect(await left()).toEqual([[nameOf('a')], [nameOf('a')]])
+  })
+
+  test('creates and deletes in one transaction: when one fails, nothing is done', async () => {
+    for (const each of ['a', 'b']) await make(each)
+    const { pk: applicationPk } = await there.db.application.findUniqueOrThrow({ where: { slug: nameOf('b') } })
+    const { pk: providerPk } = await there.db.provider.create({
+      data: { uuid: randomUUID(), kind: 'scim', name: `x-${owner}` },
+    })
+    await there.db.providerReference.create({ data: { providerPk, field: 'x', position: 0, applicationPk } })
+    const entries = [application('a', { group: 'New' })]
+    const answer = await refused(200, () => prune(entries, { allow: 'deletes=2' }))
+    expect(answer.json).toMatchObject({ applied: false })
+    expect(logsOf(answer)[0]).toContain('something still refers to it')
+  })
+
+  test('is refused without an owner, for creation only, and with a word that is no number', async () => {
+    const ask = (options: Options) => prune([application('a', { name: 'A' })], options)
+    const without = await refused(400, () => ask({ document: { owner: undefined } }))
+    expect(without.json).toMatchObject({ prune: [expect.stringContaining('Gatewright-Owner')] })
+    expect((await refused(400, () => ask({ headers: { 'if-none-match': '*' } }))).text).toContain('prune')
+    for (const allow of ['deletes', 'deletes=', 'deletes=many', 'deletes=-1', 'takeover=1', 'deletes=1.5'])
+      expect((await refused(400, () => ask({ allow }))).json).toHaveProperty('Gatewright-Allow')
+    expect((await refused(400, () => ask({ document: { prune: 'yes' } }))).text).toContain('prune')
+  })
+
+  test('is for superusers, as all blueprints are', async () => {
+    const every = await there.make.user({ permissions: ['delete_application', 'delete_oauth2provider'] })
+    await make('a')
+    const body = { version: 1, metadata: { name: 'p' }, owner, prune: true, entries: [application('b', { name: 'B' })] }
+    await refused(403, () => every.put('/api/v3/blueprints/', body, { headers: { 'gatewright-allow': 'deletes=2' } }))
+  })
+})
