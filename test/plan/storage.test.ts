@@ -45,7 +45,7 @@ describe('an update writes only what changed', () => {
   test('a secret: the settings are kept', async () => {
     await there.apply([scim(name)])
     const before = await provider()
-    expect((await there.apply([scim(name, { token: 'another' })])).logs).toEqual([
+    expect((await there.apply([scim(name, { token: 'another-token-of-some-length' })])).logs).toEqual([
       `provider scim "${name}" updated: token changed`,
     ])
     expect((await provider()).settings).toEqual(before.settings)

@@ -132,7 +132,7 @@ describe.each(methods)('%s of what is open', async (method) => {
   test.each(rows)('%s', (_, row) => atTheDoor.try(row, async () => ({ method, url: pathOf(row) })))
 })
 
-test('a reader of a run that another user submitted does not see what was generated in it', async () => {
+test('what was generated in a run is for its submitter and superusers, and for no other reader', async () => {
   const made = await there.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
   const body = await named('radius', 'matrix-generated', { provider: { shared_secret: undefined } })
   const applied = await made.put(applyPath, body)
@@ -140,5 +140,7 @@ test('a reader of a run that another user submitted does not see what was genera
   const generated = (answer: Answer) =>
     typeof answer.json === 'object' && answer.json !== null && 'generated' in answer.json && answer.json.generated
   expect(generated(await made.get(url))).toMatchObject({ provider: { shared_secret: expect.any(String) } })
-  expect(generated(await there.admin.get(url))).toEqual({})
+  expect(generated(await there.admin.get(url))).toMatchObject({ provider: { shared_secret: expect.any(String) } })
+  const reader = await there.make.user({ permissions: ['view_run'] })
+  expect(generated(await reader.get(url))).toEqual({})
 })
