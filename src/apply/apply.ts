@@ -10,28 +10,20 @@ import { renamed } from '../plan/rename.ts'
 
 import type { Keys } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
-import { setOwner } from '../plan/statements.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
 import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
+import { turns } from '../turns.ts'
 import type { AuditedChange } from './audit.ts'
 import { type Change, describeChange, digestOfEntry, fieldsAsText } from './changes.ts'
 import { conflictsOf } from './conflicts.ts'
 import { changeOf, execute, lock } from './execute.ts'
-import {
-  type Loss,
-  lossesOf,
-  lossLines,
-  orphanLines,
-  pruneConflict,
-  prunedBy,
-  removal,
-  replacedOf,
-  rowId,
-} from './follow.ts'
+import { Losses, orphanLines, pruneConflict, prunedBy, removal, replacedOf, rowId } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
 import { addKeyError, alreadyExists, bothThere, denied, errorLines, Refusal, rowName } from './refusal.ts'
+import { fewer, refuseChanged } from './reviewed.ts'
 import { shortSecrets } from './warnings.ts'
+import { Writes } from './writes.ts'
 
 export type ApplyResult = {
   /** The submitter, with the rights at the time of the apply. */
@@ -48,51 +40,66 @@ export type ApplyResult = {
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
+/** Entries that were applied, of all that the document has. */
+export type Progress = { readonly done: number; readonly total: number }
+
+type Options = {
+  /** The digests of the plan that was reviewed: anything else is refused. */
+  readonly reviewed?: readonly string[] | undefined
+  /** Called after each entry. */
+  readonly onProgress?: ((progress: Progress) => void) | undefined
+}
+
 /**
  * Applies a plan in the caller's transaction, entry by entry, in document order. In the mode `plan` it does the same, and
  * the caller rolls back: only what a rollback does not undo is left out (docs/adr/0040-a-plan-is-an-apply-that-is-rolled-back.md).
  *
  * @param submitter read again after the locks are taken: a transaction that held them may have changed the submitter's
  *   rights
- * @param reviewed the digests of the plan that was reviewed: anything else is refused
  * @throws {Refusal} when an entry has an error, or the submitter may not execute it
  */
 export async function apply(
-  tx: EngineTx,
+  outer: EngineTx,
   engine: Engine,
   plan: Plan,
   submitter: Actor | ActorKeys,
   conditions: Conditions,
-  reviewed?: readonly string[],
+  { reviewed, onProgress = () => {} }: Options = {},
 ): Promise<ApplyResult> {
   if (plan.errors.any) throw new Refusal('invalid', errorLines(plan.errors))
   const { mode } = conditions
-  lock(tx, plan.steps)
+  const { registry } = engine
+  const losses = new Losses(registry)
+  const writes = new Writes(outer, registry, losses.read)
+  const { tx } = writes
+  await lock(tx, plan.steps)
   // Without names, nothing is awaited before the snapshot: it shares its round trip.
   const early = hasNames(plan.steps) ? { actor: await currentActor(tx, submitter) } : undefined
-  const steps = early ? await resolveNames(tx, engine.registry, plan.steps, early.actor) : plan.steps
+  const steps = early ? await resolveNames(tx, registry, plan.steps, early.actor) : plan.steps
   const [snapshot, actor] = await Promise.all([
-    openSnapshot(tx, engine.registry, steps, { takesKeys: mode === 'apply' }),
+    openSnapshot(tx, registry, steps, { takesKeys: mode === 'apply' }),
     early ? early.actor : currentActor(tx, submitter),
   ])
   if (actor === null) throw new Refusal('permission_denied', ['rolled back: the submitter is gone or no longer active'])
   const hadSuperuser = await hasSuperuser(tx, actor, steps)
   const origin = originOf(actor, conditions.owner)
   const keys: Keys = new Map()
+  const tags: Map<unknown, string> = new Map()
   const logs: string[] = []
   const changes: Change[] = []
   const digests: string[] = []
   const audited: AuditedChange[] = []
   const findings: Finding[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
-  const losses: Loss[] = []
   const made = new Set<string>()
   const isCompared = mode === 'plan' || reviewed !== undefined
+  const review = () => refuseChanged(findings, digests, reviewed)
+  const takeTurns = turns()
   const applyStep = async (step: Step, conditions: Conditions) => {
     const finding = await inspect(tx, engine, snapshot, await renamed(tx, step), keys)
     findings.push(finding)
     const ownership = ownershipOf(finding, actor, conditions)
-    const change = describeChange(finding, keys, ownership.becomes)
+    const change = describeChange(finding, tags, ownership.becomes)
     changes.push(change)
     if (isCompared) digests.push(digestOfEntry(finding, change, engine.keyring))
     try {
@@ -106,79 +113,59 @@ export async function apply(
         )
     } catch (error) {
       // What changed since the review goes before the errors that follow from it.
-      if (error instanceof Refusal && error.reason !== 'permission_denied') refuseChanged(findings, digests, reviewed)
+      if (error instanceof Refusal && error.reason !== 'permission_denied') review()
       throw error
     }
-    losses.push(...(await lossesOf(tx, engine.registry, finding)))
-    const key = await execute(tx, engine, finding, origin, mode)
-    if (finding.action === 'create' && key !== undefined) made.add(rowId(step.model, key))
+    losses.expect(finding)
+    const key = execute(writes, engine, finding, origin, { mode, owner: ownership.becomes })
+    snapshot.wrote(finding)
     recordSettings(tx, actor, finding, key)
-    const { becomes, note } = ownership
-    if (becomes !== undefined && finding.row !== undefined) tx.send(setOwner(step.model, finding.row.pk, becomes))
-    if (step.id !== undefined && key !== undefined) keys.set(step.id, entryKey(finding, key, finding.row === undefined))
+    if (finding.action === 'create' && key !== undefined) made.add(rowId(step.model, key))
+    if (step.id !== undefined && key !== undefined) {
+      const isNew = finding.row === undefined
+      keys.set(step.id, entryKey(finding, key, isNew))
+      if (isNew) tags.set(key, `!KeyOf ${step.id}`)
+    }
     if (Object.keys(finding.generated).length > 0) {
       const entry = step.id ?? rowName(finding)
       generated[entry] = { ...generated[entry], ...finding.generated }
     }
+    const { becomes, note } = ownership
     logs.push(sentence(finding, change, key, mode), ...shortSecrets(finding), ...(note === undefined ? [] : [note]))
     const written = changeOf(finding, key, becomes !== undefined)
     if (written !== undefined) audited.push(written)
+    onProgress({ done: findings.length, total: steps.length })
+    await takeTurns()
   }
   for (const step of steps) await applyStep(step, conditions)
-  const pruned = await prunedBy(tx, engine.registry, findings, conditions, made)
+  const pruned = await prunedBy(tx, registry, findings, conditions, made)
   const conflict = pruneConflict(pruned, conditions)
   if (conflict !== null) {
-    refuseChanged(findings, digests, reviewed)
+    review()
     throw new Refusal('conflict', [`rolled back: ${conflict}`])
   }
-  if (pruned.length > 0) lock(tx, pruned.map(removal))
+  if (pruned.length > 0) await lock(tx, pruned.map(removal))
   for (const row of pruned) await applyStep(removal(row), conditions)
   if (mode === 'plan' && pruned.length > 0)
     logs.push(`prune would delete ${pruned.length}: apply it with Gatewright-Allow: deletes=${pruned.length}`)
-  const orphansNow = () => orphansOf(tx, engine.registry, findings)
+  const orphansNow = () => orphansOf(tx, registry, findings)
   const replaced = replacedOf(await orphansNow(), findings, conditions)
   if (replaced.length > 0) {
-    lock(tx, replaced.map(removal))
+    await lock(tx, replaced.map(removal))
     // Another transaction may have taken one of them before it was locked.
     const still = new Set(replacedOf(await orphansNow(), findings, conditions).map(({ pk }) => pk))
     for (const row of replaced.filter(({ pk }) => still.has(pk)))
       await applyStep(removal(row), { ...conditions, createOnly: false })
   }
   logs.push(...orphanLines(await orphansNow(), conditions))
-  logs.push(...(await lossLines(tx, engine.registry, losses, mode)))
-  refuseChanged(findings, digests, reviewed)
+  writes.flush()
+  logs.push(...(await losses.lines(tx, mode)))
+  review()
   if (reviewed !== undefined && reviewed.length > digests.length) throw fewer(reviewed.length - digests.length)
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser)
   if (errors.any) throw new Refusal('invalid', errorLines(errors))
   return { actor, logs, changes, digests, audited, generated }
 }
-
-/** @throws {Refusal} when an entry looked at something else, or would do something else, than in the reviewed plan */
-function refuseChanged(
-  findings: readonly Finding[],
-  digests: readonly string[],
-  reviewed: readonly string[] | undefined,
-): void {
-  if (reviewed === undefined) return
-  const changed = findings.filter((_, index) => digests[index] !== reviewed[index])
-  if (changed.length === 0) return
-  const lines = changed.slice(0, maxChangedLines).map((each) => `rolled back: ${rowName(each)} changed after the plan`)
-  const more = changed.length - lines.length
-  throw new Refusal('precondition_failed', [
-    ...lines,
-    ...(more > 0 ? [`rolled back: ${more} more changed after the plan`] : []),
-    'plan again, and review that plan',
-  ])
-}
-
-const maxChangedLines = 20
-
-/** What the plan would have deleted besides its entries is not there, or is in use. */
-const fewer = (count: number): Refusal =>
-  new Refusal('precondition_failed', [
-    `rolled back: the plan has ${count} more to delete than there is now`,
-    'plan again, and review that plan',
-  ])
 
 /** In the order of `check`: a denial hides everything else, and `If-None-Match: *` goes before other errors. */
 function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly }: Conditions): void {

@@ -4,7 +4,6 @@ import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { Field } from '../models/define.ts'
 import type { Finding } from '../plan/inspect.ts'
-import type { Keys } from '../plan/resolve.ts'
 import { keysOf } from '../plan/storage.ts'
 
 /** Of a secret: only whether it changes. */
@@ -32,11 +31,13 @@ type FieldChange = z.output<typeof fieldChange>
 /** The new value of a field that the service generates or computes. */
 export const setByServer = { set_by_server: true } as const
 
-/** @param owner the label that the row gets; undefined when it keeps its own */
-export function describeChange(finding: Finding, keys: Keys, owner: string | null | undefined): Change {
+/**
+ * @param tags of the rows that the document has made by now
+ * @param owner the label that the row gets; undefined when it keeps its own
+ */
+export function describeChange(finding: Finding, tags: Tags, owner: string | null | undefined): Change {
   const { step, action, row } = finding
   const fields: Record<string, FieldChange> = {}
-  const tags = tagsOf(keys)
   for (const field of step.model.fields.values()) {
     const change = changeOfField(field, finding, tags)
     if (change !== undefined) fields[field.name] = change
@@ -61,9 +62,6 @@ const asText = (value: unknown): unknown =>
 
 /** `!KeyOf id` by the key of a row that this document creates: in a plan it has no key yet. */
 type Tags = ReadonlyMap<unknown, string>
-
-const tagsOf = (keys: Keys): Tags =>
-  new Map([...keys].flatMap(([id, { key, isNew }]) => (isNew ? [[key, `!KeyOf ${id}`] as const] : [])))
 
 function changeOfField(field: Field, finding: Finding, tags: Tags): FieldChange | undefined {
   const { name, secret } = field

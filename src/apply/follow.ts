@@ -101,34 +101,45 @@ export function orphanLines(orphans: readonly Orphan[], { mode, replaceProvider 
   return limited(lines)
 }
 
-/** A row that was deleted, with the rows that had it for their own. */
-export type Loss = { readonly name: string; readonly holder: Holder }
+/** The rows that lose what they had for their own, by the deletions of a document. */
+export class Losses {
+  readonly #registry: Registry
+  readonly #names = new Map<string, string>()
+  readonly #reads: Promise<readonly (Holder & { readonly name: string | undefined })[]>[] = []
 
-/** To be read before the deletion, which takes the row away from its holders. */
-export async function lossesOf(reader: EngineReader, registry: Registry, finding: Finding): Promise<Loss[]> {
-  const { step, action, row, label } = finding
-  if (action !== 'delete' || row === undefined) return []
-  const holders = await holdersOf(reader, registry, step.model.table, [row.pk])
-  return holders.map((holder) => ({ name: `${step.model.displayName} ${JSON.stringify(label)}`, holder }))
-}
+  constructor(registry: Registry) {
+    this.#registry = registry
+  }
 
-/** @returns a line of the log for each row that lost what it had for its own, and is there without another */
-export async function lossLines(
-  reader: EngineReader,
-  registry: Registry,
-  losses: readonly Loss[],
-  mode: Mode,
-): Promise<string[]> {
-  const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
-  const left = await bereft(reader, registry, [...new Set(losses.map(({ holder }) => holder))])
-  const lines = left.map(({ displayName, label, field, isLink, ...holder }) => {
-    const name = losses.find((loss) => loss.holder.pk === holder.pk && loss.holder.held === holder.held)?.name
-    const what = `${displayName} ${JSON.stringify(label)}`
-    return isLink
-      ? `${what} ${loses} ${name} from ${field}: send the field again with another, if it needs one`
-      : `${what} ${has} no ${field} now, because ${name} is deleted: send it with another, or delete it`
-  })
-  return limited(lines)
+  /** Takes down the name of a row that may be deleted. */
+  expect({ step: { model }, action, row, label }: Finding): void {
+    if (action === 'delete' && row !== undefined)
+      this.#names.set(rowId(model, row.pk), `${model.displayName} ${JSON.stringify(label)}`)
+  }
+
+  /** Reads who has these rows, before the deletion takes them away. */
+  readonly read = (reader: EngineReader, model: Model, keys: readonly (string | number)[]): void => {
+    const named = holdersOf(reader, this.#registry, model.table, keys).then((holders) =>
+      holders.map((holder) => ({ ...holder, name: this.#names.get(rowId(model, holder.held)) })),
+    )
+    // `lines` reports a failure. Until then it is handled.
+    named.catch(() => {})
+    this.#reads.push(named)
+  }
+
+  /** @returns a line of the log for each row that lost what it had for its own, and is there without another */
+  async lines(reader: EngineReader, mode: Mode): Promise<string[]> {
+    const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
+    const lost = (await Promise.all(this.#reads)).flat()
+    const left = await bereft(reader, this.#registry, lost)
+    const lines = left.map(({ displayName, label, field, isLink, name }) => {
+      const what = `${displayName} ${JSON.stringify(label)}`
+      return isLink
+        ? `${what} ${loses} ${name} from ${field}: send the field again with another, if it needs one`
+        : `${what} ${has} no ${field} now, because ${name} is deleted: send it with another, or delete it`
+    })
+    return limited(lines)
+  }
 }
 
 /** An answer lists at most this many of a kind. */

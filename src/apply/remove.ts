@@ -73,7 +73,7 @@ async function attemptOnce(
 
 /** After the lock of the name, as all others who write it. */
 async function lockRow(tx: EngineTx, { steps }: Plan): Promise<void> {
-  lock(tx, steps)
+  await lock(tx, steps)
   for (const { model, identifiers } of steps) {
     const where = [...identifiers.keys()].map((name, index) => `${quoted(columnOf(model, name))} = $${index + 1}`)
     const text = `SELECT pk FROM ${quoted(model.table)} WHERE ${where.join(' AND ')} FOR UPDATE`

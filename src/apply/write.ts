@@ -18,6 +18,7 @@ import { audit } from './audit.ts'
 import { refuseDenied } from './check.ts'
 import { changeOf, execute, lock } from './execute.ts'
 import { Refusal } from './refusal.ts'
+import { Writes } from './writes.ts'
 
 /** One row as a request writes it. */
 export type Write = {
@@ -89,7 +90,7 @@ async function attemptOnce(
   { mode, textErrors, requestId }: Write,
   plan: Plan,
 ): Promise<string | number> {
-  lock(tx, plan.steps)
+  await lock(tx, plan.steps)
   // Read after the lock: a transaction that held it may have changed the caller's rights.
   const actor = (await currentActor(tx, caller)) ?? (await refuseGone(tx, caller))
   const steps = await resolveNames(tx, engine.registry, plan.steps, actor)
@@ -101,7 +102,9 @@ async function attemptOnce(
   refuseDenied(finding, await forbidden(tx, engine, actor, finding))
   new ErrorList().include([textErrors ?? new ErrorList(), plan.errors, finding.errors]).throwIfAny()
   const hadSuperuser = await hasSuperuser(tx, actor, steps)
-  const key = await execute(tx, engine, finding, originOf(actor, null))
+  const writes = new Writes(tx, engine.registry)
+  const key = execute(writes, engine, finding, originOf(actor, null))
+  writes.flush()
   if (key === undefined) throw new Error(`${finding.action} left no row`)
   recordSettings(tx, actor, finding, key)
   const errors = await superuserErrors(tx, engine, actor, [finding], hadSuperuser)

@@ -168,24 +168,25 @@ export async function orphansOf(
 }
 
 /** Of these holders, those that are there and hold nothing in that field, or hold no longer what is gone of several. */
-export async function bereft(
+export async function bereft<Lost extends Holder>(
   reader: EngineReader,
   registry: Registry,
-  holders: readonly Holder[],
-): Promise<(Holder & { readonly displayName: string; readonly isLink: boolean })[]> {
-  const left = await Promise.all(
-    holders.map(async (each) => {
-      const model = registry.byName(each.model)
-      if (model === undefined) return []
-      const storage = model.fields.get(each.field)?.storage
-      const isLink = storage?.in === 'link'
-      const isEmpty = isLink ? '' : ` AND ${quoted(columnOf(model, each.field))} IS NULL`
-      const [found] = await reader.query(z.object({ pk: key }), {
-        text: `SELECT pk FROM ${quoted(model.table)} WHERE pk = $1${isEmpty}`,
-        values: [each.pk],
-      })
-      return found === undefined ? [] : [{ ...each, displayName: model.displayName, isLink }]
-    }),
-  )
-  return left.flat()
+  holders: readonly Lost[],
+): Promise<(Lost & { readonly displayName: string; readonly isLink: boolean })[]> {
+  const left: (Lost & { readonly displayName: string; readonly isLink: boolean })[] = []
+  for (const group of Map.groupBy(holders, ({ model, field }) => `${model} ${field}`).values()) {
+    const [{ model: name, field } = { model: '', field: '' }] = group
+    const model = registry.byName(name)
+    if (model === undefined) continue
+    const isLink = model.fields.get(field)?.storage.in === 'link'
+    const isEmpty = isLink ? '' : ` AND ${quoted(columnOf(model, field))} IS NULL`
+    const found = await reader.query(z.object({ pk: key }), {
+      text: `SELECT pk FROM ${quoted(model.table)} WHERE pk = ANY($1::${model.key}[])${isEmpty}`,
+      values: [group.map(({ pk }) => pk)],
+    })
+    const keys = new Set(found.map(({ pk }) => pk))
+    const { displayName } = model
+    left.push(...group.filter(({ pk }) => keys.has(pk)).map((each) => ({ ...each, displayName, isLink })))
+  }
+  return left
 }

@@ -45,18 +45,18 @@ export async function inspect(
 ): Promise<Finding> {
   const errors = new ErrorList()
   const { model, path } = step
-  const identifiers = await resolveTags(reader, engine.registry, step.identifiers, { keys, path, errors })
-  const attrs = await resolveTags(reader, engine.registry, step.attrs, { keys, path, errors })
+  const identifiers = await resolveTags(snapshot.unwritten, engine.registry, step.identifiers, { keys, path, errors })
+  const attrs = await resolveTags(snapshot.unwritten, engine.registry, step.attrs, { keys, path, errors })
   const sent = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
   const seen = await snapshot.entry(step, identifiers, sent, keys)
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   const isAmbiguous = seen.rows.length > 1
-  if (isAmbiguous) errors.add(path, `The identifiers match more than one ${model.displayName}.`)
+  if (isAmbiguous) errors.add(path, ambiguous(model, seen.rows))
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
   checkNames(step, row, errors)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
-  checkUnique(step, seen, row, errors)
+  if (!isAmbiguous) checkUnique(step, seen, row, errors)
   checkLimit(step, seen, errors)
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
@@ -70,6 +70,12 @@ export async function inspect(
     if (misfit !== null) errors.add([...path, name], misfit)
   }
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
+}
+
+/** Each identifier may find another row. */
+function ambiguous(model: Model, rows: readonly Row[]): string {
+  const names = rows.map((row) => `${JSON.stringify(row[labelColumn(model)])} (pk ${row.pk})`)
+  return `The identifiers match more than one ${model.displayName}: ${names.join(' and ')}.`
 }
 
 /** The owner of a row that is there is fixed, which the model says: it says the same of a user who exists. */

@@ -26,7 +26,7 @@ export type Seen = z.output<typeof seen>
 export type Question = {
   /** Take the key of a new row from its sequence now: statements that refer to it need not wait for the insert. */
   readonly takesKey: boolean
-  /** Identifier fields with their values; empty when a value is unknown or has errors. */
+  /** The fields of `waysToFind` with their values; empty when a value is unknown or has errors. */
   readonly by: ReadonlyMap<string, unknown>
   /** Keys that the entry refers to, by `referenceName`; none without a key. */
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
@@ -51,55 +51,97 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
  */
 export function snapshotStatement(registry: Registry, asked: readonly EntryQuestion[]): Statement {
   const shape = asked.map(shapeOf).join('; ')
-  const text = texts.getOrInsertComputed(shape, () => snapshotText(registry, asked))
-  const values = asked.flatMap(({ question: { by, referred, claimed, counted } }) => [
-    ...by.values(),
-    ...[...referred.values()].map(({ keys }) => keys),
-    ...claimed.values(),
-    ...(counted === undefined ? [] : [counted]),
-  ])
-  return { text, values }
+  const text = texts.getOrInsertComputed(shape, () => {
+    let position = 0
+    const answers = asked.map((each) => answerPart(registry, each, () => `$${++position}`))
+    return `SELECT jsonb_build_array(${answers.join(', ')}) AS seen`
+  })
+  return { text, values: asked.flatMap(({ question }) => valuesOf(question)) }
 }
 
-const shapeOf = ({ model, question: { takesKey, by, referred, claimed, counted } }: EntryQuestion): string =>
+/**
+ * The same for any number of entries of one shape: what one entry asks, once for each. Its one row holds an answer for
+ * each entry, in order.
+ *
+ * @param asked of one `shapeOf`
+ */
+export function snapshotOfMany(registry: Registry, asked: readonly EntryQuestion[]): Statement {
+  const [first] = asked
+  if (first === undefined) throw new Error('no entry asks')
+  const text = texts.getOrInsertComputed(`many ${shapeOf(first)}`, () => {
+    const columns = ['"at" integer']
+    const answer = answerPart(registry, first, (type) => {
+      const column = `"p${columns.length - 1}"`
+      columns.push(`${column} ${type}`)
+      return `q.${column}`
+    })
+    return `SELECT jsonb_agg(${answer} ORDER BY q."at") AS seen FROM jsonb_to_recordset($1::jsonb) AS q(${columns.join(', ')})`
+  })
+  const rows = asked.map(({ question }, at) => ({
+    at,
+    ...Object.fromEntries(valuesOf(question).map((value, index) => [`p${index}`, value])),
+  }))
+  return { text, values: [JSON.stringify(rows)] }
+}
+
+/** Entries of one shape ask by the same text. */
+export const shapeOf = ({ model, question: { takesKey, by, referred, claimed, counted } }: EntryQuestion): string =>
   `${model.name} ${takesKey} ${counted !== undefined} ${[by, referred, claimed].map((each) => [...each.keys()].join()).join(' ')}`
 
-/** The statement's text by the shape of its questions: documents have few shapes. */
+/** Statements by the shape of their questions: documents have few shapes. */
 const texts = new Map<string, string>()
 
-function snapshotText(registry: Registry, asked: readonly EntryQuestion[]): string {
-  let position = 0
-  const next = () => `$${++position}`
-  const answers = asked.map(({ model, question: { takesKey, by, referred, claimed, counted } }) => {
-    const rows = rowsPart(model, [...by.keys()], next)
-    const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
-    const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
-    const count = counted === undefined ? '0' : countPart(model, next)
-    const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}), 'count', ${count}`
-    if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
-    // OFFSET 0 keeps the planner from running the sub-select twice.
-    const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
-    return `(SELECT jsonb_build_object('rows', s.rows, ${others}, 'newKey', ${newKey}) FROM (SELECT ${rows} AS rows OFFSET 0) s)`
-  })
-  return `SELECT jsonb_build_array(${answers.join(', ')}) AS seen`
-}
+/** In the order in which `answerPart` names them. */
+const valuesOf = ({ by, referred, claimed, counted }: Question): unknown[] => [
+  ...by.values(),
+  ...[...referred.values()].map(({ keys }) => keys),
+  ...claimed.values(),
+  ...(counted === undefined ? [] : [counted]),
+]
 
-type Next = () => string
+/** Names the next value of a question: `$1`, or a column of a list of questions. @param type of the value, in SQL */
+type Next = (type: string) => string
+
+function answerPart(registry: Registry, { model, question }: EntryQuestion, next: Next): string {
+  const { takesKey, by, referred, claimed, counted } = question
+  const rows = rowsPart(model, registry, [...by.keys()], next)
+  const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
+  const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
+  const count = counted === undefined ? '0' : countPart(model, registry, next)
+  const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}), 'count', ${count}`
+  if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
+  // OFFSET 0 keeps the planner from running the sub-select twice.
+  const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
+  return `(SELECT jsonb_build_object('rows', s.rows, ${others}, 'newKey', ${newKey}) FROM (SELECT ${rows} AS rows OFFSET 0) s)`
+}
 
 // Below, LIMIT 1 makes PostgreSQL look up each key in an index. A join would be planned as a full scan while the table is
 // small, and the cached plan would stay when the table has grown.
 
-function rowsPart(model: Model, by: readonly string[], next: Next): string {
+/** A row is found by any of the ways that the entry names, and of several fields in one way, by all. */
+function rowsPart(model: Model, registry: Registry, by: readonly string[], next: Next): string {
   if (by.length === 0) return `'{}'::jsonb[]`
-  const where = by.map((name) => `t.${quoted(columnOf(model, name))} = ${next()}`)
+  const same = new Map(
+    by.map((name) => [name, `t.${quoted(columnOf(model, name))} = ${next(typeOf(model, registry, name))}`]),
+  )
+  const where = waysToFind(model, by).map((way) => way.map((name) => same.get(name)).join(' AND '))
   const links = linksOf(model).map(([{ name }, { table, own, other }]) => {
     const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
     return `ARRAY(${keys}) AS ${quoted(`link:${name}`)}`
   })
   const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
   const origin = model.isLabelled ? [originColumns] : []
-  const rows = `SELECT ${[...columns, ...origin, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' AND ')} LIMIT 2`
+  const rows = `SELECT ${[...columns, ...origin, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' OR ')} LIMIT 2`
   return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
+}
+
+/** The sets of fields that find one row, of those that an entry names. */
+export const waysToFind = ({ identifiers, unique }: Model, named: readonly string[]): readonly (readonly string[])[] =>
+  [['pk'], ...identifiers, ...unique.map((name) => [name])].filter((way) => way.every((name) => named.includes(name)))
+
+/** The type of an identifier in SQL: a key's, or text. */
+function typeOf({ key, fields }: Model, { targets }: Registry, name: string): string {
+  return name === 'pk' ? key : (targets.get(fields.get(name)?.reference?.target ?? '')?.key ?? 'text')
 }
 
 /** Who made the row, when, and the label under which it is managed: `apply/ownership.ts` reads them. */
@@ -115,15 +157,16 @@ function unfitPart(registry: Registry, reference: Reference, next: Next): string
   const isUnfit = only === undefined ? '' : ` OR found NOT IN (${values})`
   // OFFSET 0 keeps the planner from running the sub-select twice.
   const found = `SELECT (SELECT ${column} FROM ${quoted(target.table)} f WHERE f.pk = k LIMIT 1) AS found OFFSET 0`
-  const keys = `unnest(${next()}::${target.key}[]) k, LATERAL (${found}) s`
+  const keys = `unnest(${next(`${target.key}[]`)}::${target.key}[]) k, LATERAL (${found}) s`
   const unfit = `SELECT jsonb_build_object('key', k, 'found', found) FROM ${keys} WHERE found IS NULL${isUnfit}`
   return `'${referenceName(reference)}', ARRAY(${unfit})`
 }
 
 /** By an index on the field. */
-function countPart(model: Model, next: Next): string {
-  const column = columnOf(model, model.limit?.per ?? 'pk')
-  return `(SELECT count(*) FROM ${quoted(model.table)} t WHERE t.${quoted(column)} = ${next()})`
+function countPart(model: Model, registry: Registry, next: Next): string {
+  const per = model.limit?.per ?? 'pk'
+  const same = `t.${quoted(columnOf(model, per))} = ${next(typeOf(model, registry, per))}`
+  return `(SELECT count(*) FROM ${quoted(model.table)} t WHERE ${same})`
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {
@@ -142,5 +185,6 @@ function takenPart(model: Model, registry: Registry, name: string, next: Next): 
   const found = isFolded
     ? `(${holder(`${value} = k`)}) UNION ALL (${holder(`lower(${value}) = lower(k)`)}) LIMIT 1`
     : holder(`${value} = k`)
-  return `'${name}', ARRAY(SELECT to_jsonb(u) FROM unnest(${next()}::${target?.key ?? 'text'}[]) k, LATERAL (${found}) u)`
+  const type = `${target?.key ?? 'text'}[]`
+  return `'${name}', ARRAY(SELECT to_jsonb(u) FROM unnest(${next(type)}::${type}) k, LATERAL (${found}) u)`
 }

@@ -1,15 +1,27 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
+import type { Statement } from '../db/raw.ts'
 import { KeyOf } from '../document/document.ts'
 import type { Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import { hasTag, type Keys, pending } from './resolve.ts'
-import { type EntryQuestion, type Question, referenceName, type Seen, seen, snapshotStatement } from './snapshot-sql.ts'
-import { exclusiveLinks } from './statements.ts'
+import {
+  type EntryQuestion,
+  type Question,
+  referenceName,
+  type Seen,
+  seen,
+  shapeOf,
+  snapshotOfMany,
+  snapshotStatement,
+  waysToFind,
+} from './snapshot-sql.ts'
+import { exclusiveLinks, quoted } from './statements.ts'
 import { keysOf } from './storage.ts'
+import { type Ahead, type Effect, Written } from './written.ts'
 
-/** What the database holds about the entries of a document. What is not prefetched is read on demand. */
+/** What the database holds about the entries of a document. What is not read ahead is read when its entry is due. */
 export type Snapshot = {
   /**
    * @param identifiers of the entry, with tags replaced by keys
@@ -21,6 +33,10 @@ export type Snapshot = {
     sent: ReadonlyMap<string, unknown>,
     keys: Keys,
   ): Promise<Seen>
+  /** Has to be told of each entry that was written: what was read ahead may not hold any more. */
+  wrote(effect: Effect): void
+  /** Reads that have the same answer until an entry is written. */
+  readonly unwritten: EngineReader
 }
 
 type Use = {
@@ -30,9 +46,15 @@ type Use = {
 
 const answerRow = z.object({ seen: z.array(seen) })
 
+/** How many entries are read ahead. */
+const maxAhead = 500
+
+/** So many entries are read ahead by one statement that asks for each; of more, by one for each shape of question. */
+const maxTogether = 2
+
 /**
- * Prefetches, in one statement, what the first two entries need: nearly every document is an application and its
- * provider. Later entries, and those that an earlier entry may affect, are read one by one.
+ * Reads ahead what the next entries need. Nearly every document is an application and its provider: one statement. Of a
+ * set, one for each model in the next 500 entries. Entries that an earlier one affects are read one by one.
  */
 export async function openSnapshot(
   reader: EngineReader,
@@ -40,46 +62,75 @@ export async function openSnapshot(
   steps: readonly Step[],
   { takesKeys }: Use,
 ): Promise<Snapshot> {
-  const read = async (questions: readonly EntryQuestion[]): Promise<readonly Seen[]> => {
-    if (questions.length === 0) return []
-    const [answer] = await reader.query(answerRow, snapshotStatement(registry, questions))
-    return answer?.seen ?? []
+  const places = steps.length > maxAhead ? new Map(steps.map((step, index) => [step, index])) : undefined
+  let ahead: ReadonlyMap<Step, Ahead> = new Map()
+  let written = new Written(registry)
+  const known = new Map<string, { readonly text: string; readonly rows: Promise<unknown[]> }>()
+  const takesKey = ({ state }: Step) => takesKeys && state !== 'absent'
+
+  const readAhead = async (from: number) => {
+    written = new Written(registry)
+    ahead = await readTogether(reader, registry, plainQuestions(steps.slice(from, from + maxAhead), takesKey))
   }
-  const questions = prefetchable(registry, steps, takesKeys)
-  const answers = await read([...questions.values()])
-  const prefetched = new Map([...questions.keys()].map((step, index) => [step, answers[index]]))
+  await readAhead(0)
+
   return {
     entry: async (step, identifiers, sent, keys) => {
-      const known = prefetched.get(step)
-      if (known !== undefined && isComplete(known, step, sent, keys)) return known
-      const { model } = step
-      const [seen] = await read([{ model, question: { takesKey: false, ...questionOf(model, identifiers, sent) } }])
-      if (seen === undefined) throw new Error('a snapshot answered nothing')
-      return seen
+      const place = places?.get(step)
+      if (place !== undefined && place > 0 && place % maxAhead === 0) await readAhead(place)
+      const found = ahead.get(step)
+      if (found !== undefined && isComplete(found.seen, step, sent, keys) && !written.affects(found)) return found.seen
+      const question = { takesKey: takesKey(step), ...questionOf(step.model, identifiers, sent) }
+      const [answer] = await reader.query(answerRow, snapshotStatement(registry, [{ model: step.model, question }]))
+      if (answer?.seen[0] === undefined) throw new Error('a snapshot answered nothing')
+      return answer.seen[0]
+    },
+    wrote: (effect) => {
+      written.add(effect)
+      const table = quoted(effect.step.model.table)
+      for (const [key, { text }] of known) if (text.includes(table)) known.delete(key)
+    },
+    unwritten: {
+      query: <Row>(row: z.ZodType<Row>, statement: Statement) => {
+        const { text, values } = statement
+        const read = () => ({ text, rows: reader.query(row, statement) })
+        return known.getOrInsertComputed(JSON.stringify([text, values]), read).rows as Promise<Row[]>
+      },
     },
   }
 }
 
-const maxPrefetched = 2
-
-function prefetchable(
+async function readTogether(
+  reader: EngineReader,
   registry: Registry,
-  steps: readonly Step[],
-  takesKeys: boolean,
-): ReadonlyMap<Step, EntryQuestion> {
+  questions: ReadonlyMap<Step, EntryQuestion>,
+): Promise<ReadonlyMap<Step, Ahead>> {
+  const groups =
+    questions.size <= maxTogether
+      ? [[...questions]]
+      : Map.groupBy(questions, ([, question]) => shapeOf(question)).values()
+  const ahead = new Map<Step, Ahead>()
+  for (const group of groups) {
+    if (group.length === 0) continue
+    const asked = group.map(([, question]) => question)
+    const statement = questions.size <= maxTogether ? snapshotStatement : snapshotOfMany
+    const [answer] = await reader.query(answerRow, statement(registry, asked))
+    for (const [index, [step, question]] of group.entries()) {
+      const seen = answer?.seen[index]
+      if (seen !== undefined) ahead.set(step, { ...question, seen })
+    }
+  }
+  return ahead
+}
+
+/** What the entries ask as far as it is known before they are due: without the keys behind tags. */
+function plainQuestions(steps: readonly Step[], takesKey: (step: Step) => boolean): ReadonlyMap<Step, EntryQuestion> {
   const questions = new Map<Step, EntryQuestion>()
-  const written = new Set<string>()
-  for (const step of steps.slice(0, maxPrefetched)) {
-    const { model, identifiers, state } = step
+  for (const step of steps) {
+    const { model, identifiers } = step
+    if ([...identifiers.values()].some(hasTag)) continue
     const plain = new Map([...identifiers, ...step.attrs].filter(([name, value]) => name !== 'pk' && !hasTag(value)))
-    const isWritten = (name: string) =>
-      written.has(registry.targets.get(model.fields.get(name)?.reference?.target ?? '')?.table ?? '')
-    const isAffected = written.size > 0 && (written.has(model.table) || [...plain.keys()].some(isWritten))
-    const byTag = [...identifiers.values()].some(hasTag)
-    const takesKey = takesKeys && state !== 'absent'
-    if (!byTag && !isAffected)
-      questions.set(step, { model, question: { takesKey, ...questionOf(model, identifiers, plain) } })
-    written.add(model.table)
+    questions.set(step, { model, question: { takesKey: takesKey(step), ...questionOf(model, identifiers, plain) } })
   }
   return questions
 }
@@ -91,6 +142,8 @@ function questionOf(
 ): Omit<Question, 'takesKey'> {
   // References are checked even when the entry's row cannot be found yet.
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
+  const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
+  const by = new Map(usable ? [...identifiers].filter(([name]) => finding.has(name)) : [])
   const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
   const claimed = new Map<string, (string | number)[]>()
   for (const [name, value] of sent) {
@@ -108,11 +161,11 @@ function questionOf(
     if (isClaim) claimed.set(name, keys)
   }
   const [counted] = model.limit === undefined ? [] : keysOf(sent.get(model.limit.per))
-  return { by: usable ? identifiers : new Map(), referred, claimed, counted }
+  return { by, referred, claimed, counted }
 }
 
 /**
- * Whether the prefetched answer covers the entry. The prefetch did not know the keys behind tags: that matters for a
+ * Whether the answer that was read ahead covers the entry. The keys behind tags were not known: that matters for a
  * unique field, whose key another row could have, and for a limited one.
  */
 function isComplete(seen: Seen, { model, attrs }: Step, sent: ReadonlyMap<string, unknown>, keys: Keys): boolean {

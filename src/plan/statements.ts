@@ -116,7 +116,7 @@ function insertText(
   return `WITH ${before.join(', ')} ${last}`
 }
 
-function keyType(registry: Registry, { name, reference }: Field): string {
+export function keyType(registry: Registry, { name, reference }: Pick<Field, 'name' | 'reference'>): string {
   const target = registry.targets.get(reference?.target ?? '')
   if (target === undefined) throw new Error(`${name} is a link without a known reference target`)
   return target.key
@@ -177,11 +177,6 @@ export function updateReferenceRows(
     ...(references.length > 0 ? [{ text: inserted, values: [pk, JSON.stringify(references)] }] : []),
   ]
 }
-
-export const setOwner = (model: Model, pk: string | number, owner: string | null): Statement => ({
-  text: `UPDATE ${quoted(model.table)} SET "owner" = $2 WHERE pk = $1`,
-  values: [pk, owner],
-})
 
 export const remove = (model: Model, pk: string | number): Statement => ({
   text: `DELETE FROM ${quoted(model.table)} WHERE pk = $1`,

@@ -78,7 +78,7 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<R
   const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const isPlan = conditions.mode === 'plan'
   if (isPlan) beginPlan(tx)
-  const result = await apply(tx, engine, planOf(engine, text), submitter, conditions, reviewed)
+  const result = await apply(tx, engine, planOf(engine, text), submitter, conditions, { reviewed })
   const { actor, ...rest } = result
   const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }

@@ -61,14 +61,25 @@ describe('state present', () => {
     expect(await stored(name)).toMatchObject({ pk })
   })
 
-  test('identifiers must match the same row: the key of one and the name of another match none', async () => {
+  test('a row is found by any of its identifiers, and gets the others', async () => {
+    await there.apply([flow(name)])
+    const pk = (await stored(name))?.pk
+    await there.apply([{ ...flow(name), identifiers: { pk, slug: `${name}-b` } }])
+    expect(await stored(`${name}-b`)).toMatchObject({ pk })
+    expect(await stored(name)).toBeNull()
+  })
+
+  test('identifiers that find two rows are an error, which names both', async () => {
     await there.apply([flow(name), flow(`${name}-b`)])
     const pk = (await stored(name))?.pk
     const refusal = await there.refusal([{ ...flow(name), identifiers: { pk, slug: `${name}-b` } }])
-    expect(refusal).toMatchObject({
-      reason: 'invalid',
-      logs: [expect.stringMatching(/^rolled back: entries\.0\.slug: ".*" is taken by flow ".*"\.$/)],
-    })
+    expect(refusal).toMatchObject({ reason: 'invalid' })
+    expect(refusal.logs).toEqual([
+      expect.stringMatching(
+        /^rolled back: entries\.0: The identifiers match more than one flow: ".*" \(pk .*\) and ".*" \(pk .*\)\.$/,
+      ),
+    ])
+    expect(refusal.logs[0]).toContain(`${JSON.stringify(`${name}-b`)} (pk `)
   })
 
   test('identifiers that match more than one row are an error', async () => {
@@ -81,7 +92,7 @@ describe('state present', () => {
     await there.apply(twins)
     expect(await there.refusal([{ ...mapping, identifiers: { name, kind: 'oauth2' } }])).toMatchObject({
       reason: 'invalid',
-      logs: ['rolled back: entries.0: The identifiers match more than one property mapping.'],
+      logs: [expect.stringMatching(/^rolled back: entries\.0: The identifiers match more than one property mapping: /)],
     })
   })
 })

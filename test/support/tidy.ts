@@ -35,7 +35,7 @@ const edges = (files: Files, folder: RegExp) =>
 /** From the lowest; a file imports its own layer and lower ones. */
 const layers = [
   [
-    /^src\/(config|errors|ids|json-object|log|messages|paths|permissions|process|secret-file|start-error|token-secret)\.ts$/,
+    /^src\/(config|errors|ids|json-object|log|messages|paths|permissions|process|secret-file|start-error|token-secret|turns)\.ts$/,
   ],
   ...['db', 'models', 'document', 'plan', 'rights', 'apply', 'runs', 'queue', 'views', 'http', 'lists'].map(room),
   [/^src\/openapi\//],
@@ -158,6 +158,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/plan/compute.ts': 'the time by the clock of the database',
   'src/plan/resolve.ts': 'the engine finds rows by the fields that a document names',
   'src/plan/names-sql.ts': 'the engine reads all rows that a document names in one statement',
+  'src/plan/statements-of-many.ts': 'the engine writes rows of any model, several at once',
   'src/plan/snapshot-sql.ts': 'the engine reads what a document names in one statement',
   'src/plan/statements.ts': 'the engine makes its statements from model declarations',
   'src/plan/rename.ts': 'the engine finds a row by the name that it had before',

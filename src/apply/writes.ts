@@ -1,0 +1,181 @@
+import type { EngineTx } from '../db/engine-tx.ts'
+import type { Statement } from '../db/raw.ts'
+import type { Model, Values } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { insert, linksOf, remove, type StoredRow, update, updateReferenceRows } from '../plan/statements.ts'
+import { type Inserted, insertMany, removeMany, type Updated, updateMany } from '../plan/statements-of-many.ts'
+import { keysOf } from '../plan/storage.ts'
+
+/**
+ * The writes of a document, collected so that rows of one model are written together. They reach the database before
+ * anything is read from it. A write joins earlier ones only where that changes nothing: docs/adr/0046-writes-are-collected.md.
+ */
+
+type Key = string | number
+
+/** Turns the failure of a write into the error for the caller. @param count how many rows the statement wrote */
+export type Explain = (error: unknown, count: number) => unknown
+
+/** Called before rows are deleted. It reads by this `tx`, in turn. */
+type BeforeRemoval = (tx: EngineTx, model: Model, keys: readonly Key[]) => void
+
+type Insertion = Inserted & { readonly kind: 'insert'; readonly pk: Key }
+type Change = Updated & { readonly kind: 'update' }
+type Removal = { readonly kind: 'delete'; readonly pk: Key }
+type Write = Insertion | Change | Removal
+
+type Batch = {
+  readonly kind: Write['kind']
+  readonly model: Model
+  /** Writes of one shape share a statement. */
+  readonly shape: string
+  readonly writes: Write[]
+  readonly keys: Set<Key>
+  readonly explain: Explain
+}
+
+/** So many rows are collected at most. */
+const maxRows = 1_000
+
+export class Writes {
+  readonly #tx: EngineTx
+  readonly #registry: Registry
+  #batches: Batch[] = []
+  #rows = 0
+  /** The transaction as all others have to use it: what was collected goes first. */
+  readonly tx: EngineTx
+  readonly #beforeRemoval: BeforeRemoval
+
+  constructor(tx: EngineTx, registry: Registry, beforeRemoval: BeforeRemoval = () => {}) {
+    this.#tx = tx
+    this.#registry = registry
+    this.#beforeRemoval = beforeRemoval
+    this.tx = {
+      query: (row, statement) => {
+        this.flush()
+        return tx.query(row, statement)
+      },
+      send: (statement, explain) => {
+        this.flush()
+        tx.send(statement, explain)
+      },
+    }
+  }
+
+  insert(model: Model, pk: Key, row: StoredRow, references: readonly Values[], explain: Explain): void {
+    const shape = `insert ${model.name} ${[...row.columns.keys()].join()}`
+    const named = [...valuesIn(row), ...references.flatMap(Object.values)]
+    this.#add({ kind: 'insert', pk, row, references }, { model, shape, explain }, named)
+  }
+
+  /** @param isNaming it changes a name, or what one row may have only: such writes keep their order */
+  update(model: Model, change: Updated, isNaming: boolean, explain: Explain): void {
+    const { row, referring, references } = change
+    const written = [...row.columns.keys(), '', ...row.links.keys(), '', ...referring].join()
+    const shape = `update ${model.name} ${written}`
+    const named = [...valuesIn(row), ...references.flatMap(Object.values)]
+    this.#add(
+      { kind: 'update', ...change },
+      { model, shape: isNaming ? `${shape} of ${change.pk}` : shape, explain },
+      named,
+    )
+  }
+
+  remove(model: Model, pk: Key, explain: Explain): void {
+    this.#add({ kind: 'delete', pk }, { model, shape: `delete ${model.table}`, explain }, [])
+  }
+
+  /** @param named the values in which the write may name rows that others write */
+  #add(
+    write: Write,
+    { model, shape, explain }: Pick<Batch, 'model' | 'shape' | 'explain'>,
+    named: readonly unknown[],
+  ): void {
+    const { kind, pk } = write
+    const keys = new Set(named.flatMap(keysOf))
+    let joined: Batch | undefined
+    for (let index = this.#batches.length - 1; index >= 0 && joined === undefined; index -= 1) {
+      const batch = this.#batches[index]
+      if (batch === undefined) break
+      if (batch.shape === shape && !batch.keys.has(pk)) joined = batch
+      else if (mustFollow(kind, model, keys, batch)) break
+    }
+    if (joined === undefined) {
+      joined = { kind, model, shape, writes: [], keys: new Set(), explain }
+      this.#batches.push(joined)
+    }
+    joined.writes.push(write)
+    joined.keys.add(pk)
+    this.#rows += 1
+    if (this.#rows >= maxRows) this.flush()
+  }
+
+  /** Sends what was collected. Does not wait for it. */
+  flush(): void {
+    const batches = this.#batches
+    this.#batches = []
+    this.#rows = 0
+    for (const batch of batches) {
+      const { kind, model, writes, explain } = batch
+      if (kind === 'delete') this.#beforeRemoval(this.#tx, model, [...batch.keys])
+      for (const statement of statementsOf(batch, this.#registry))
+        this.#tx.send(statement, (error) => explain(error, writes.length))
+    }
+  }
+}
+
+/** Whether a write must stay behind those of a batch: it may depend on them. */
+function mustFollow(kind: Write['kind'], model: Model, named: ReadonlySet<Key>, batch: Batch): boolean {
+  // What refers to a row is deleted before it, in any document that can be applied.
+  if (kind === 'delete' && batch.kind === 'delete') return false
+  if (kind === 'delete' || batch.kind === 'delete') return true
+  return !tablesOf(batch.model).isDisjointFrom(tablesOf(model)) || !batch.keys.isDisjointFrom(named)
+}
+
+const known = new WeakMap<Model, ReadonlySet<string>>()
+
+/** All tables that a row of the model is stored in. */
+const tablesOf = (model: Model): ReadonlySet<string> =>
+  known.getOrInsertComputed(model, () => {
+    const links = linksOf(model).map(([, { table }]) => table)
+    return new Set([model.table, ...links, ...(model.referenceRows === undefined ? [] : [model.referenceRows.table])])
+  })
+
+/** All that a row may name another by. */
+const valuesIn = ({ columns, links }: StoredRow): unknown[] => [
+  ...[...columns.values()].map(({ value }) => value),
+  ...links.values(),
+]
+
+function statementsOf({ model, kind, writes }: Batch, registry: Registry): Statement[] {
+  const [only, ...others] = writes
+  if (only === undefined) return []
+  switch (kind) {
+    case 'insert': {
+      const rows = writes.filter((each) => each.kind === 'insert')
+      const [row] = rows
+      if (others.length > 0 || row === undefined) return insertMany(model, registry, rows)
+      return [insert(model, registry, row.row, row.references)]
+    }
+    case 'update': {
+      const rows = writes.filter((each) => each.kind === 'update')
+      const [row] = rows
+      if (others.length > 0 || row === undefined) return updateMany(model, registry, rows)
+      return [
+        ...update(model, registry, row.pk, row.row),
+        ...updateReferenceRows(model, row.pk, row.referring, row.references),
+      ]
+    }
+    case 'delete':
+      if (others.length > 0)
+        return [
+          removeMany(
+            model,
+            writes.map(({ pk }) => pk),
+          ),
+        ]
+      return [remove(model, only.pk)]
+    default:
+      return kind satisfies never
+  }
+}
