@@ -7,6 +7,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   lists: () => import('./lists.ts'),
   idle: () => import('./idle.ts'),
   plan: () => import('./plan.ts'),
+  sets: () => import('./sets.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -103,7 +103,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     async (api: Api) => {
       transactionalRoutes(api, submitter, metrics)
       blueprintRoutes(api, submitter, metrics)
-      runRoutes(api, db, engine)
+      runRoutes(api, db, engine, queue)
       userRoutes(api, db)
       meRoutes(api, db, engine.registry)
       groupRoutes(api, db, engine)

@@ -52,7 +52,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
     backend,
     db,
     config.workerConcurrency,
-    (run) => work({ ledger, log }, run),
+    (run, onProgress) => work({ ledger, log }, run, onProgress),
     reportTaken(),
   )
   const queue = await backend.openQueue(applyQueue)

@@ -5,30 +5,40 @@ import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
-import { acceptYaml } from '../http/body.ts'
+import { acceptDocuments } from '../http/body.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
 import { compile } from '../plan/compile.ts'
+import { toSet } from '../plan/submission.ts'
 import type { Submitter } from '../runs/submit.ts'
 
 /**
- * PUT /api/v3/blueprints/: a whole blueprint, as YAML or, without tags, as JSON. A blueprint may write anything, so it
- * requires a superuser.
+ * PUT /api/v3/blueprints/: a whole blueprint, as YAML or, without tags, as JSON, or a list of submissions as JSON. The
+ * caller needs the permissions that its entries need.
  */
 
-/** Of the text. `documentLimits` limits the parsed document too. */
-const bytes = documentLimits.bytes
+const description = `All of it in one transaction, or nothing. As JSON, it may also be a list of submissions, as
+\`PUT /core/transactional/applications/\` takes them.
+
+Each entry needs the permission to create, change or delete its object, as its own operation does.`
 
 export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
   const document = { ...applyDocument, body: () => blueprintBody(submitter.engine.registry), text: blueprintText }
   app.register(async (scope: Api) => {
-    acceptYaml(scope, { bytes })
+    acceptDocuments(scope, documentLimits)
     scope.put(
       '/blueprints/',
       {
-        config: { permission: 'superuser', takes: 'run', document },
+        config: {
+          permission: 'authenticated',
+          takes: 'run',
+          bodyLimits: documentLimits,
+          reportsTextErrors: true,
+          document,
+        },
         schema: {
-          summary: 'Apply a blueprint',
+          summary: 'Apply a blueprint, or a list of submissions',
+          description,
           querystring: applyQuery,
           body: z.unknown(),
           response: { 200: applyAnswer },
@@ -36,14 +46,20 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
       },
       async (request, reply) => {
         const read = () => {
-          const { body, headers, query } = request
+          const { body, headers, query, textErrors } = request
+          const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
+          const run = { kind: 'blueprint', slug: null }
+          if (Array.isArray(body)) {
+            const conditions = readConditions(headers, errors, askedIn(query))
+            const { plan, ...set } = toSet(body, submitter.engine.registry, conditions, errors)
+            return { plan, submission: { ...set, ...run, title: `${conditions.mode} ${body.length} submissions` } }
+          }
           const blueprint = typeof body === 'string' ? parseSent(body) : readDocument(body)
-          const errors = new ErrorList()
           const asked = { ...blueprint, ...askedIn(query) }
           const conditions = { ...readConditions(headers, errors, asked), expectedKeys: {} }
           const { steps, errors: found } = compile(blueprint, submitter.engine.registry)
           const title = `${conditions.mode} blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
-          const submission = { blueprint, conditions, title, kind: 'blueprint', slug: null }
+          const submission = { blueprint, conditions, title, ...run }
           return { plan: { steps, errors: errors.include([found]) }, submission }
         }
         return serveApply({ submitter, metrics }, request, reply, { kind: 'blueprint', read })

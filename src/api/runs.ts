@@ -7,13 +7,15 @@ import * as filter from '../lists/filters.ts'
 import { runTitle } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
 import type { Engine } from '../plan/engine.ts'
+import type { ApplyQueue } from '../queue/backend.ts'
+import { progressOf } from '../queue/enqueue.ts'
 import { readRun, run, runView } from '../views/run.ts'
 
 /** GET /api/v3/blueprints/runs/, GET /api/v3/blueprints/runs/{id}/: the outcomes of submissions. */
 
 const toSeeOthers = [{ permission: 'view_run', when: "to see others' runs" }] as const
 
-export function runRoutes(app: Api, db: Db, engine: Engine): void {
+export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): void {
   list(app, db, {
     path: '/blueprints/runs/',
     summary: 'List runs',
@@ -53,7 +55,7 @@ export function runRoutes(app: Api, db: Db, engine: Engine): void {
       },
     },
     async ({ params, actor }, reply) => {
-      const found = await inTime(readRun(db, engine, params.id, actor))
+      const found = await inTime(readRun(db, engine, params.id, actor, (of, attempt) => progressOf(queue, of, attempt)))
       if (found === null) throw new Problem('not_found', 'There is no such run.')
       reply.header('Cache-Control', 'no-store')
       return found

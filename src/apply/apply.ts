@@ -42,12 +42,13 @@ export type ApplyResult = {
 
 /** Entries that were applied, of all that the document has. */
 export type Progress = { readonly done: number; readonly total: number }
+export type OnProgress = (progress: Progress) => void
 
 type Options = {
   /** The digests of the plan that was reviewed: anything else is refused. */
   readonly reviewed?: readonly string[] | undefined
   /** Called after each entry. */
-  readonly onProgress?: ((progress: Progress) => void) | undefined
+  readonly onProgress?: OnProgress | undefined
 }
 
 /**

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Answer, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
 import type { Document } from './inputs.ts'
-import { type Change, isOver, type Run, readRun, run as runSchema } from './runs.ts'
+import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs } from './runs.ts'
 
 /** Sends a document and finds out what became of it, through restarts of the service: once, under one Idempotency-Key. */
 
@@ -34,7 +34,7 @@ export type Delivery = {
   /** false: `Prefer: respond-async`. */
   readonly waits: boolean
   readonly timeoutMs: number
-  readonly onWait: (why: string) => void
+  readonly onWait: (why: string, progress?: Run['progress']) => void
 }
 
 const answered = z.object({ applied: z.boolean(), logs: z.array(z.string()) })
@@ -155,14 +155,14 @@ async function follow(
   client: Client,
   path: string,
   leftMs: () => number,
-  onWait: (why: string) => void,
+  onWait: Delivery['onWait'],
 ): Promise<Run | null> {
   for (let waitMs: number = followMs.first; leftMs() > 0; waitMs = Math.min(waitMs * 2, followMs.longest)) {
     const answer = await client.send('GET', path, { withinMs: leftMs() }).catch(asLost)
     if (answer instanceof Lost || answer.status !== 200) return null
     const { data } = runSchema.safeParse(answer.body)
     if (data === undefined || isOver(data)) return data ?? null
-    onWait(`run ${data.id} is ${data.state}`)
+    onWait(whereItIs(data), data.progress)
     await delay(Math.max(0, Math.min(waitMs, leftMs())))
   }
   return null

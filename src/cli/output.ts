@@ -25,8 +25,8 @@ export type Output = {
   json(text: string): void
   /** A line on standard error. */
   note(text: string): void
-  /** What is being waited for: on a terminal each time, elsewhere once for each reason. */
-  waiting(why: string): void
+  /** What is being waited for: on a terminal each time, with a bar for progress, elsewhere once for each reason. */
+  waiting(why: string, progress?: { readonly done: number; readonly total: number } | null): void
   /** How far it is: on a terminal only. */
   progress(done: number, total: number, what: string): void
   /** Hides what came from variables and files of the caller. */
@@ -65,19 +65,23 @@ export function openOutput(secrets: ReadonlySet<string> = new Set()): Output {
       clearBar()
       process.stderr.write(`${printable(hide(text))}\n`)
     },
-    waiting(why) {
-      if (hasBar) showBar(`waiting: ${why}`)
+    waiting(why, progress) {
+      if (hasBar) showBar(progress == null ? `waiting: ${why}` : `${barOf(progress)} ${why}`)
       else if (noted.size < 50 && !noted.has(why)) process.stderr.write(`waiting: ${printable(hide(why))}\n`)
       noted.add(why)
     },
     progress(done, total, what) {
       if (!hasBar || total < 2) return
       if (done === total) return clearBar()
-      const filled = Math.round((20 * done) / total)
-      showBar(`[${'#'.repeat(filled)}${' '.repeat(20 - filled)}] ${done}/${total} ${what}`)
+      showBar(`${barOf({ done, total })} ${done}/${total} ${what}`)
     },
     redact: hide,
   }
+}
+
+function barOf({ done, total }: { readonly done: number; readonly total: number }): string {
+  const filled = Math.round((20 * Math.min(done, total)) / Math.max(1, total))
+  return `[${'#'.repeat(filled)}${' '.repeat(20 - filled)}]`
 }
 
 /** Texts are hidden as they are, and as they stand in quotes. The longest first: one may hold another. */

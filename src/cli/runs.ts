@@ -27,7 +27,10 @@ export const runSummary = z.object({
   finished_at: z.string().nullable(),
 })
 
+const progress = z.object({ done: z.int(), total: z.int() })
+
 export const run = runSummary.extend({
+  progress: progress.nullish(),
   changes: z.array(change),
   etag: z.string().nullable(),
   generated: z.record(z.string(), z.record(z.string(), z.string())),
@@ -37,6 +40,10 @@ export type Change = z.output<typeof change>
 export type FieldChange = z.output<typeof fieldChange>
 export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
+
+/** How far it is, for those who wait. */
+export const whereItIs = ({ id, state, progress }: Run): string =>
+  `run ${id} is ${state}${progress == null ? '' : `: ${progress.done} of ${progress.total} entries`}`
 
 export const isOver = ({ state }: RunSummary): boolean => ['done', 'failed', 'cancelled'].includes(state)
 

@@ -55,4 +55,7 @@ export type Blueprint = {
  * Limits of a document. Bytes are of UTF-8; nodes are scalars, lists and mappings, where an item of a block list may
  * count twice; breaks are ends of lines and backslashes, each of which costs the parser memory.
  */
-export const documentLimits = { bytes: 4_194_304, nodes: 75_000, depth: 40, entries: 1_000, breaks: 200_000 } as const
+export const documentLimits = {
+  ...{ bytes: 8_388_608, nodes: 600_000, depth: 40 },
+  ...{ entries: 10_000, breaks: 600_000 },
+} as const

@@ -4,6 +4,8 @@ import { ErrorList, type FieldPath, Problem } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
+    /** Of a route that takes more than others. */
+    bodyLimits?: BodyLimits
     /** The handler reports `textErrors` together with its own errors. Without it, they are an answer by themselves. */
     reportsTextErrors?: true
   }
@@ -13,32 +15,44 @@ declare module 'fastify' {
   }
 }
 
+export type BodyLimits = { readonly bytes: number; readonly depth: number; readonly nodes: number }
+
 /** Limits of a request body. */
-export const bodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_000 } as const
+export const bodyLimits: BodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_000 }
+
+/** The limits that the route of a request has. */
+export const limitsOf = ({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): BodyLimits =>
+  routeOptions.config.bodyLimits ?? bodyLimits
 
 /** Accepts JSON alone; everything else is 415. */
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.decorateRequest('textErrors')
-  app.addContentTypeParser(
-    'application/json',
-    { parseAs: 'buffer', bodyLimit: bodyLimits.bytes },
-    async (request: FastifyRequest, body: Buffer) => {
-      refuseEncoded(request.headers['content-encoding'])
-      // Many clients send the media type with every request.
-      if (request.method === 'DELETE' && body.length === 0) return undefined
-      const { value, errors } = parseJson(body)
-      request.textErrors = errors
-      return value
-    },
-  )
+  takeJson(app, bodyLimits)
   app.addHook('preValidation', async ({ routeOptions, textErrors }) => {
     if (routeOptions.config.reportsTextErrors !== true) textErrors?.throwIfAny()
   })
 }
 
-/** Accepts YAML too, as text, on the routes of this plugin (RFC 9512). */
-export function acceptYaml(app: FastifyInstance, limits: { bytes: number }): void {
+function takeJson(app: FastifyInstance, limits: BodyLimits): void {
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer', bodyLimit: limits.bytes },
+    async (request: FastifyRequest, body: Buffer) => {
+      refuseEncoded(request.headers['content-encoding'])
+      // Many clients send the media type with every request.
+      if (request.method === 'DELETE' && body.length === 0) return undefined
+      const { value, errors } = parseJson(body, limits)
+      request.textErrors = errors
+      return value
+    },
+  )
+}
+
+/** Accepts YAML too, as text, on the routes of this plugin (RFC 9512), and JSON with other limits. */
+export function acceptDocuments(app: FastifyInstance, limits: BodyLimits): void {
+  app.removeContentTypeParser('application/json')
+  takeJson(app, limits)
   app.addContentTypeParser(
     'application/yaml',
     { parseAs: 'buffer', bodyLimit: limits.bytes },
@@ -65,7 +79,7 @@ export type ParsedBody = { readonly value: unknown; readonly errors: ErrorList }
 /**
  * @throws {Problem} `invalid_json` for text that is not JSON, `invalid` for a value that is too deep or too large
  */
-export function parseJson(body: Buffer): ParsedBody {
+export function parseJson(body: Buffer, limits = bodyLimits): ParsedBody {
   if (body.length === 0) throw new Problem('invalid_json', 'The body is empty: it must be a JSON object.')
   if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
   let value: unknown
@@ -74,7 +88,7 @@ export function parseJson(body: Buffer): ParsedBody {
   } catch (error) {
     throw new Problem('invalid_json', `The body is not JSON${placeOf(error)}.`)
   }
-  return sanitise(value)
+  return sanitise(value, limits)
 }
 
 /** The place of the syntax error. The parser's message is not used: it may quote secrets of the body. */
@@ -84,57 +98,71 @@ function placeOf(error: unknown): string {
 }
 
 /** A value with its place, so that it can be replaced. */
-type Node = { value: unknown; holder: object; name: string | number; path: FieldPath }
+type Node = {
+  readonly value: unknown
+  readonly holder: object
+  readonly name: string | number
+  /** What holds it. Paths are made of errors only. */
+  readonly within: Node | undefined
+  readonly depth: number
+  /** Its name as it is shown. */
+  readonly shown: string | number
+}
+
+function pathOf({ within, shown }: Node): FieldPath {
+  return within === undefined ? [] : [...pathOf(within), shown]
+}
 
 /** Without recursion: the depth of the value is not known to be safe. */
-function sanitise(root: unknown): ParsedBody {
+function sanitise(root: unknown, limits: BodyLimits): ParsedBody {
   const errors = new ErrorList()
   const whole = { value: root }
-  const open: Node[] = [{ value: root, holder: whole, name: 'value', path: [] }]
+  const open: Node[] = [{ value: root, holder: whole, name: 'value', within: undefined, depth: 0, shown: '' }]
   let nodes = 1
   let isTooDeep = false
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { value, holder, name, path } = next
-    if (path.length > bodyLimits.depth) {
-      errors.add(path.slice(0, 2), `Is nested deeper than ${bodyLimits.depth} levels.`)
+    const { value, holder, name, depth } = next
+    if (depth > limits.depth) {
+      errors.add(pathOf(next).slice(0, 2), `Is nested deeper than ${limits.depth} levels.`)
       isTooDeep = true
     } else if (typeof value === 'string') {
-      if (!isStorable(value, path, errors)) Reflect.set(holder, name, value.replaceAll('\0', '').toWellFormed())
+      if (!isStorable(value, next, errors)) Reflect.set(holder, name, value.replaceAll('\0', '').toWellFormed())
     } else if (typeof value === 'number' && !Number.isFinite(value)) {
-      errors.add(path, 'Is too large a number.')
+      errors.add(pathOf(next), 'Is too large a number.')
       Reflect.set(holder, name, Math.sign(value) * Number.MAX_SAFE_INTEGER)
     } else if (typeof value === 'object' && value !== null) {
       nodes += Object.keys(value).length
       // Counted before the walk into it, so that a large array costs nothing.
-      if (nodes > bodyLimits.nodes) continue
-      for (const inner of Array.isArray(value) ? itemsOf(value, path) : fieldsOf(value, path, errors)) open.push(inner)
+      if (nodes > limits.nodes) continue
+      for (const inner of Array.isArray(value) ? itemsOf(value, next) : fieldsOf(value, next, errors)) open.push(inner)
     }
   }
-  const isTooMuch = nodes > bodyLimits.nodes
-  if (isTooMuch) errors.add([], `Holds more than ${bodyLimits.nodes} values.`)
+  const isTooMuch = nodes > limits.nodes
+  if (isTooMuch) errors.add([], `Holds more than ${limits.nodes} values.`)
   if (isTooDeep || isTooMuch) errors.throwIfAny()
   return { value: whole.value, errors }
 }
 
-const itemsOf = (list: readonly unknown[], path: FieldPath): Node[] =>
-  list.map((value, index) => ({ value, holder: list, name: index, path: [...path, index] }))
+const itemsOf = (list: readonly unknown[], within: Node): Node[] =>
+  list.map((value, index) => ({ value, holder: list, name: index, within, depth: within.depth + 1, shown: index }))
 
 /** Removes a field whose name cannot be stored. Its value is checked all the same. */
-function fieldsOf(object: object, path: FieldPath, errors: ErrorList): Node[] {
+function fieldsOf(object: object, within: Node, errors: ErrorList): Node[] {
   return Object.entries(object).map(([name, value]) => {
-    const at = [...path, name.toWellFormed().replaceAll('\0', '\ufffd')]
-    if (name === '__proto__') errors.add(at, 'No field may have this name.')
-    const isRemoved = !isStorable(name, at, errors) || name === '__proto__'
+    const shown = name.toWellFormed().replaceAll('\0', '\ufffd')
+    const node: Node = { value, holder: object, name, within, depth: within.depth + 1, shown }
+    if (name === '__proto__') errors.add(pathOf(node), 'No field may have this name.')
+    const isRemoved = !isStorable(name, node, errors) || name === '__proto__'
     if (isRemoved) Reflect.deleteProperty(object, name)
-    return { value, holder: isRemoved ? {} : object, name, path: at }
+    return isRemoved ? { ...node, holder: {} } : node
   })
 }
 
 /** Whether PostgreSQL can store the text, and UTF-8 encode it. */
-function isStorable(text: string, path: FieldPath, errors: ErrorList): boolean {
+function isStorable(text: string, node: Node, errors: ErrorList): boolean {
   const holdsNul = text.includes('\0')
   const isWellFormed = text.isWellFormed()
-  if (holdsNul) errors.add(path, 'May not hold the NUL character.')
-  if (!isWellFormed) errors.add(path, 'Is not well-formed Unicode: half of a surrogate pair is missing.')
+  if (holdsNul) errors.add(pathOf(node), 'May not hold the NUL character.')
+  if (!isWellFormed) errors.add(pathOf(node), 'Is not well-formed Unicode: half of a surrogate pair is missing.')
   return !holdsNul && isWellFormed
 }

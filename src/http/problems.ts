@@ -3,7 +3,7 @@ import { CommitUnknown } from '../db/client.ts'
 import { statementProblem } from '../db/errors.ts'
 import { catalogue, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
 import { fieldsOf, noteFailure } from './access-log.ts'
-import { bodyLimits } from './body.ts'
+import { limitsOf } from './body.ts'
 import { asksForPage, notFoundPage } from './not-found.ts'
 import { plainPolicy } from './page.ts'
 
@@ -35,8 +35,9 @@ export function answerUnroutable(error: unknown, request: FastifyRequest, reply:
 }
 
 /** Refusals of Fastify itself, by its error code. */
-const fastifyProblems: Readonly<Record<string, () => Problem>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: () => new Problem('too_large', `The body is larger than ${bodyLimits.bytes} bytes.`),
+const fastifyProblems: Readonly<Record<string, (request: FastifyRequest) => Problem>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: (request) =>
+    new Problem('too_large', `The body is larger than ${limitsOf(request).bytes} bytes.`),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Problem('unsupported_media_type', 'Send application/json.'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
     new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
@@ -59,9 +60,9 @@ const otherRefusals: Readonly<Record<number, ProblemCode>> = {
 }
 
 /** @returns undefined for an error that is no refusal of the request */
-function refusalOf(error: unknown): Problem | undefined {
+function refusalOf(error: unknown, request: FastifyRequest): Problem | undefined {
   const { code = '', statusCode = 0, message = '' } = error instanceof Error ? (error as Partial<FastifyError>) : {}
-  const made = fastifyProblems[code]?.()
+  const made = fastifyProblems[code]?.(request)
   if (made !== undefined) return made
   if (!code.startsWith('FST_') || statusCode < 400 || statusCode > 499) return undefined
   return new Problem(otherRefusals[statusCode] ?? 'invalid_http', message, { cause: error })
@@ -82,7 +83,7 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   }
   const known = isOfDatabase(error) ? statementProblem(error) : error
   if (known instanceof Problem) return known
-  const refusal = refusalOf(error)
+  const refusal = refusalOf(error, request)
   if (refusal !== undefined) return refusal
   request.log.error({ ...fieldsOf(request), code: 'server_error', err: error }, 'unexpected error')
   return new Problem('server_error', `Something went wrong inside. Ask for request ${request.id}.`, { cause: error })

@@ -168,6 +168,7 @@ export function nameSchemas(): void {
   name('RunSummary', runSummary, runOfBlueprint)
   name('Run', run, {
     ...runOfBlueprint,
+    progress: null,
     owner: 'team-a',
     allowed: [],
     changes: [

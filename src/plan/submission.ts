@@ -1,5 +1,5 @@
-import { type Blueprint, type Entry, KeyOf } from '../document/document.ts'
-import { ErrorList } from '../errors.ts'
+import { type Blueprint, documentLimits, type Entry, KeyOf } from '../document/document.ts'
+import { ErrorList, type FieldPath } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { unknownName } from '../messages.ts'
 import type { ProviderModel } from '../models/provider.ts'
@@ -53,28 +53,7 @@ export function toBlueprint(
   textErrors: ErrorList = new ErrorList(),
 ): Submission {
   const errors = new ErrorList().include([textErrors])
-  const sent = envelope(body, errors)
-  const kind = kindOf(body, registry)
-  if (sent.provider_model !== undefined && kind === undefined) {
-    const names = [...registry.kinds.values()].map(({ name }) => name)
-    errors.add(['provider_model'], `Must be one of: ${names.join(', ')}.`)
-  }
-  const entries: Entry[] = []
-  if (kind !== undefined && isObject(sent.provider))
-    entries.push(toEntry(ids.provider, kind.name, 'name', withoutModel(sent.provider, kind, errors), errors))
-  const expectedKeys: Record<string, number> = {}
-  if (isObject(sent.app)) {
-    const { provider: key, ...app } = sent.app
-    // A sent key or name must be that of the submitted provider: it never selects another one.
-    if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[ids.provider] = key
-    else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
-      errors.add([ids.app, 'provider'], 'Must be the key or the name of the provider in this submission.')
-    const provider = kind === undefined ? {} : { provider: new KeyOf(ids.provider) }
-    entries.push(
-      toEntry(ids.app, applicationModel, 'slug', { ...app, ...(isObject(sent.provider) && provider) }, errors),
-    )
-  }
-  const slug = isObject(sent.app) ? String(sent.app.slug) : ''
+  const { kind, slug, entries, expectedKeys } = entriesOf(body, registry, { at: [], errors })
   const blueprint: Blueprint = { version: 1, metadata: { name: `application ${slug}` }, entries }
   const plan = compile(blueprint, registry, (entry, index) => [entry.id ?? index])
   return {
@@ -87,6 +66,75 @@ export function toBlueprint(
   }
 }
 
+/**
+ * Converts a list of submissions to one blueprint: all are applied, or none. The ids of entries, and the places of errors,
+ * begin with the place in the list.
+ *
+ * @param bodies as parsed from JSON
+ * @param errors those of the request; those of the bodies are added
+ */
+export function toSet(
+  bodies: readonly unknown[],
+  registry: Registry,
+  asked: RequestConditions,
+  errors: ErrorList,
+): Pick<Submission, 'blueprint' | 'plan' | 'conditions'> {
+  const most = documentLimits.entries / 2
+  if (bodies.length === 0) errors.add([], 'Holds no submission.')
+  if (bodies.length > most) errors.add([], `Holds ${bodies.length} submissions: at most ${most} are taken.`)
+  const parts = bodies.slice(0, most).map((body, index) => entriesOf(body, registry, { at: [index], errors }))
+  const entries = parts.flatMap((part) => part.entries)
+  const blueprint: Blueprint = { version: 1, metadata: { name: `${bodies.length} submissions` }, entries }
+  const plan = compile(blueprint, registry, ({ id = '' }) => {
+    const [index = '', part = ''] = id.split('.')
+    return [Number(index), part]
+  })
+  return {
+    blueprint,
+    plan: { steps: plan.steps, errors: errors.include([plan.errors]) },
+    conditions: { ...asked, expectedKeys: Object.assign({}, ...parts.map((part) => part.expectedKeys)) },
+  }
+}
+
+type Part = {
+  readonly kind: ProviderModel | undefined
+  readonly slug: string
+  readonly entries: readonly Entry[]
+  readonly expectedKeys: Readonly<Record<string, number>>
+}
+
+/** The entries of one submission. @param at its place in a list of them */
+function entriesOf(
+  body: unknown,
+  registry: Registry,
+  { at, errors }: { readonly at: FieldPath; readonly errors: ErrorList },
+): Part {
+  const sent = envelope(body, errors, at)
+  const kind = kindOf(body, registry)
+  if (sent.provider_model !== undefined && kind === undefined) {
+    const names = [...registry.kinds.values()].map(({ name }) => name)
+    errors.add([...at, 'provider_model'], `Must be one of: ${names.join(', ')}.`)
+  }
+  const [providerId = '', appId = ''] = [ids.provider, ids.app].map((id) => [...at, id].join('.'))
+  const entries: Entry[] = []
+  if (kind !== undefined && isObject(sent.provider)) {
+    const provider = withoutModel(sent.provider, kind, errors, at)
+    entries.push(toEntry(providerId, kind.name, 'name', provider, errors, [...at, ids.provider]))
+  }
+  const expectedKeys: Record<string, number> = {}
+  if (isObject(sent.app)) {
+    const { provider: key, ...app } = sent.app
+    // A sent key or name must be that of the submitted provider: it never selects another one.
+    if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[providerId] = key
+    else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
+      errors.add([...at, ids.app, 'provider'], 'Must be the key or the name of the provider in this submission.')
+    const provider = kind === undefined ? {} : { provider: new KeyOf(providerId) }
+    const fields = { ...app, ...(isObject(sent.provider) && provider) }
+    entries.push(toEntry(appId, applicationModel, 'slug', fields, errors, [...at, ids.app]))
+  }
+  return { kind, slug: isObject(sent.app) ? String(sent.app.slug) : '', entries, expectedKeys }
+}
+
 const isNameOf = (sent: unknown, provider: unknown): boolean =>
   isObject(provider) &&
   typeof sent === 'string' &&
@@ -96,34 +144,41 @@ const isNameOf = (sent: unknown, provider: unknown): boolean =>
 /** As names are stored, and unique in every case of their letters. */
 const asName = (text: string): string => text.normalize('NFC').trim().toLowerCase()
 
-function envelope(body: unknown, errors: ErrorList): JsonObject {
+function envelope(body: unknown, errors: ErrorList, at: FieldPath): JsonObject {
   if (!isObject(body)) {
-    errors.add([], 'Must be an object with app, provider_model and provider.')
+    errors.add(at, 'Must be an object with app, provider_model and provider.')
     return {}
   }
   for (const name of Object.keys(body)) {
-    if (!fields.some((field) => field === name)) errors.add([name], () => unknownName('field', name, fields))
+    if (!fields.some((field) => field === name)) errors.add([...at, name], () => unknownName('field', name, fields))
   }
   for (const name of fields) {
     const value = body[name]
-    if (value === undefined) errors.add([name], 'This field is required.')
-    else if (name !== 'provider_model' && !isObject(value)) errors.add([name], 'Must be an object.')
+    if (value === undefined) errors.add([...at, name], 'This field is required.')
+    else if (name !== 'provider_model' && !isObject(value)) errors.add([...at, name], 'Must be an object.')
   }
   return body
 }
 
 /** Newer clients of this API family repeat `provider_model` inside the provider, as one of its fields. */
-function withoutModel(provider: JsonObject, { name }: ProviderModel, errors: ErrorList): JsonObject {
+function withoutModel(provider: JsonObject, { name }: ProviderModel, errors: ErrorList, at: FieldPath): JsonObject {
   const { provider_model, providerModel, ...fields } = provider
   for (const [field, value] of Object.entries({ provider_model, providerModel }))
     if (value !== undefined && value !== name)
-      errors.add([ids.provider, field], `Must be ${name}, as provider_model beside it, or left out.`)
+      errors.add([...at, ids.provider, field], `Must be ${name}, as provider_model beside it, or left out.`)
   return fields
 }
 
-function toEntry(id: string, model: string, identifier: string, sent: JsonObject, errors: ErrorList): Entry {
+function toEntry(
+  id: string,
+  model: string,
+  identifier: string,
+  sent: JsonObject,
+  errors: ErrorList,
+  at: FieldPath,
+): Entry {
   const { [identifier]: named, was, ...attrs } = sent
-  if (was !== undefined && typeof was !== 'string') errors.add([id, 'was'], 'Must be a text: the name before.')
+  if (was !== undefined && typeof was !== 'string') errors.add([...at, 'was'], 'Must be a text: the name before.')
   return {
     ...(typeof was === 'string' && { was }),
     model,

@@ -4,11 +4,13 @@ import { inTime } from '../db/in-time.ts'
 import { runPath } from '../paths.ts'
 import { comesBackAfterMs } from '../runs/life.ts'
 import { type Backend, closeInTime, closeWithinMs } from './backend.ts'
-import { type ApplyJob, applyQueue, type JobResult, probeName, runJob } from './define.ts'
+import { type ApplyJob, applyQueue, type JobResult, type Progress, probeName, runJob } from './define.ts'
 import { beat, beatNowAndThen } from './heartbeat.ts'
 
 /** How a run ended. */
 type Ended = Omit<JobResult, 'run'>
+
+type Work = (run: string, onProgress: (progress: Progress) => void) => Promise<Ended | undefined>
 
 export type Consumer = {
   /** Whether it could take another job. */
@@ -23,14 +25,14 @@ export type Consumer = {
  * its run has ended, and never earlier, so that it shows the outcome of the run: as its result when the run is `done`, as
  * its failure when the run is `cancelled`, `failed` or vanished (docs/adr/0033-a-job-ends-with-its-run.md).
  *
- * @param work on the run with this id; returns undefined when there is no such run, and throws when the run has not ended
+ * @param work on the run with this id, and reports its progress; returns undefined when there is no such run, and throws when the run has not ended
  * @param onTaken called for each job
  */
 export async function startConsumer(
   backend: Backend,
   db: Db,
   concurrency: number,
-  work: (run: string) => Promise<Ended | undefined>,
+  work: Work,
   onTaken: () => void = () => {},
 ): Promise<Consumer> {
   const beatLater = beatNowAndThen(db)
@@ -75,19 +77,30 @@ export async function startConsumer(
 /** The result of a job that was made by hand, without a run. */
 const gone: JobResult = { run: '', state: 'gone', applied: false, reason: null, logs: ['the job names no run'] }
 
-async function workOn(
-  job: Job<ApplyJob>,
-  token: string | undefined,
-  run: string,
-  work: (run: string) => Promise<Ended | undefined>,
-): Promise<JobResult> {
-  const ended = await work(run).catch(async () => {
+async function workOn(job: Job<ApplyJob>, token: string | undefined, run: string, work: Work): Promise<JobResult> {
+  const ended = await work(run, reportProgress(job)).catch(async () => {
     // Why is in the log of the worker. It is not shown: it is not the outcome.
     await job.log(`this attempt came to nothing, and the run is still queued: see ${runPath(run)}`)
     await job.moveToDelayed(Date.now() + comesBackAfterMs, token)
     throw new DelayedError()
   })
   return report(job, run, ended)
+}
+
+/** Shorter runs end before anybody could look. */
+const shownFrom = 200
+const shownEveryMs = 500
+
+/** Shows on the job how far its run is, from time to time. BullMQ makes an event of it. */
+function reportProgress(job: Job<ApplyJob>): (progress: Progress) => void {
+  let next = 0
+  return (progress) => {
+    const now = performance.now()
+    if (progress.total < shownFrom || now < next) return
+    next = now + shownEveryMs
+    // It is lost while the queue is away: the run goes on.
+    job.updateProgress(progress).catch(() => {})
+  }
 }
 
 const vanished: Ended = {

@@ -25,6 +25,10 @@ export type JobResult = {
   readonly logs: readonly string[]
 }
 
+/** How many entries of a document are done, of all that it has. A transaction that is rolled back undoes them all. */
+export const progress = z.object({ done: z.int(), total: z.int() })
+export type Progress = z.output<typeof progress>
+
 /** A job without a run. It shows that a worker consumes. */
 export const probeName = 'probe'
 

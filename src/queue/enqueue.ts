@@ -2,7 +2,7 @@ import type { JobState } from 'bullmq'
 import pTimeout from 'p-timeout'
 import { Problem } from '../errors.ts'
 import type { ApplyQueue } from './backend.ts'
-import { jobId } from './define.ts'
+import { jobId, type Progress, progress } from './define.ts'
 
 /** A queue that does not answer in this time is away. */
 const answersWithinMs = 900
@@ -34,6 +34,20 @@ const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfie
  */
 export async function isQueued(queue: ApplyQueue, run: { readonly id: string }, attempt: number): Promise<boolean> {
   return untaken.has(await answered(queue.getJobState(jobId(run.id, attempt))))
+}
+
+/**
+ * How far the run of this attempt is, as its job shows it.
+ *
+ * @returns null when that is not known: it has not begun, its document is small, or the queue is away
+ */
+export async function progressOf(
+  queue: ApplyQueue,
+  run: { readonly id: string },
+  attempt: number,
+): Promise<Progress | null> {
+  const job = await answered(queue.getJob(jobId(run.id, attempt))).catch(() => undefined)
+  return progress.safeParse(job?.progress).data ?? null
 }
 
 /** The queue as the reconciler uses it. */

@@ -1,3 +1,4 @@
+import type { OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
 import { type Pause, retrying } from '../db/backoff.ts'
 import { CommitUnknown } from '../db/client.ts'
@@ -32,6 +33,7 @@ export type Ended = {
 type Task = {
   readonly id: string
   readonly since: number
+  readonly onProgress: OnProgress | undefined
   /** Complete when the run was read. */
   fields: SubmissionFields
   /** For the line about the end: of the run as this job has locked it. */
@@ -47,9 +49,9 @@ const tries = { max: 4, stepMs: 20 }
  * @returns undefined when there is no such run
  * @throws when the run has not ended: the database is away, a lock was not given in time, a newer version recorded it
  */
-export async function work(worker: Worker, id: string): Promise<Ended | undefined> {
+export async function work(worker: Worker, id: string, onProgress?: OnProgress): Promise<Ended | undefined> {
   const fields = { request: null, run: id, title: null, user: null, real_user: null, code: null }
-  const task: Task = { id, since: performance.now(), fields, locked: undefined }
+  const task: Task = { id, since: performance.now(), onProgress, fields, locked: undefined }
   const { log, pause } = worker
   const canRetry = (error: unknown) => error instanceof CommitUnknown || isTransient(error)
   const onRetry = (error: unknown, attempt: number) =>
@@ -85,7 +87,7 @@ async function attemptOnce(worker: Worker, task: Task): Promise<Ended | undefine
 /** Applies the run, or records why it was refused. */
 async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefined> {
   try {
-    return await finishing(worker, task, (tx, run) => tx.apply(run))
+    return await finishing(worker, task, (tx, run) => tx.apply(run, task.onProgress))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { reason, logs } = error

@@ -1,4 +1,4 @@
-import { apply } from '../apply/apply.ts'
+import { apply, type OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
@@ -26,7 +26,7 @@ export type RunTx = {
   /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
   lock(id: string): Promise<WorkerRun | undefined>
   /** @throws {Refusal} which rolls the transaction back */
-  apply(run: WorkerRun): Promise<RunResult>
+  apply(run: WorkerRun, onProgress?: OnProgress): Promise<RunResult>
   /** Writes the result of a locked run, and the audit row when it was applied. */
   finish(run: WorkerRun, state: RunState, result: RunResult): void
   cancel(run: WorkerRun, why: string): void
@@ -60,7 +60,7 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
     transaction((tx) =>
       work({
         lock: (id) => lockRun(tx, id),
-        apply: (run) => resultOf(tx, engine, run),
+        apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
         finish: (run, state, result) => finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, result),
         cancel: (run, why) => cancelLocked(tx, run.id, why),
         leaveQueued: (run) => leaveQueued(tx, run.id),
@@ -70,7 +70,7 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
   notifyEnded: (id) => notifyEnded(db, id),
 })
 
-async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<RunResult> {
+async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const document = digestOf(engine.keyring, text)
   const conditions = conditionsOf(run)
@@ -78,7 +78,7 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun): Promise<R
   const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const isPlan = conditions.mode === 'plan'
   if (isPlan) beginPlan(tx)
-  const result = await apply(tx, engine, planOf(engine, text), submitter, conditions, { reviewed })
+  const result = await apply(tx, engine, planOf(engine, text), submitter, conditions, { reviewed, onProgress })
   const { actor, ...rest } = result
   const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }

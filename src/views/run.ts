@@ -38,7 +38,12 @@ export const runSummary = z.object({
   work_ms: z.int().nullable().meta({ description: 'Milliseconds from `started_at` to `finished_at`.' }),
 })
 
+const progress = z.object({ done: z.int(), total: z.int() })
+
 export const run = runSummary.extend({
+  progress: progress.nullable().meta({
+    description: 'Of a running document of many entries: how many are done, of all. Null when that is not known.',
+  }),
   owner: z.string().nullable().meta({ description: 'The label of `Gatewright-Owner`, or of the document.' }),
   allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.' }),
   changes: z
@@ -134,12 +139,14 @@ export async function readRun(
   opening: Opening,
   id: string,
   actor: Actor,
+  progressOf: (run: { readonly id: string }, attempt: number) => Promise<z.output<typeof progress> | null>,
 ): Promise<z.output<typeof run> | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const [completed] = await complete(db, [toRun({ ...row, ...(await readDocument(db, row)) }, opening, shows)])
-  return completed ?? null
+  if (completed?.state !== 'running') return completed ?? null
+  return { ...completed, progress: await progressOf(completed, completed.attempts) }
 }
 
 type Document = { readonly holder: string; readonly blueprint: string | null }
@@ -160,6 +167,7 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean):
   return {
     ...toRunSummary(row),
     ...conditionsShown(row),
+    progress: null,
     changes: z.array(change).parse(row.changes ?? []),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),

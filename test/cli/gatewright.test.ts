@@ -262,7 +262,11 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
     [['apply', path], { GATEWRIGHT_TOKEN: '' }, /^No access token: set GATEWRIGHT_TOKEN/],
     [['apply', path], { GATEWRIGHT_URL: 'http://gatewright.example' }, /unencrypted: use https/],
     [['apply', path], { GATEWRIGHT_URL: 'nowhere' }, /GATEWRIGHT_URL is "nowhere"/],
-    [['apply', path], { GATEWRIGHT_TOKEN: user.token }, /\(403\)\n +Only a superuser may do this\.\n/],
+    [
+      ['apply', path],
+      { GATEWRIGHT_TOKEN: user.token },
+      /\(403\)\n +You may not create group "cli-usage": the permission add_group is missing\.\n/,
+    ],
     [['apply', path], { GATEWRIGHT_TOKEN: 'wrong' }, /^refused .* \(401\)/],
     [['apply', join(folder, 'none.yaml')], {}, /Cannot be read \(ENOENT\)\./],
   ] as const) {

@@ -211,6 +211,20 @@ describe('a printed document is parsed as an equal document', () => {
   })
 })
 
+test('a document of many entries is printed with an entry on each line, and is parsed as an equal one', {
+  timeout: 60_000,
+}, () => {
+  fc.assert(
+    fc.property(blueprints, ({ entries, ...head }) => {
+      const there = { ...head, entries: Array.from({ length: 201 }, (_, index) => entries[index % entries.length]) }
+      const text = print(there as Blueprint)
+      expect(text.split('\n').filter((line) => line.startsWith('- {"model": '))).toHaveLength(201)
+      expect(isDeepStrictEqual(parse(text), there)).toBe(true)
+    }),
+    { numRuns: 200 },
+  )
+})
+
 const entryWith = (attrs: string) =>
   `version: 1\nmetadata: {name: a}\nentries:\n- model: m\n  identifiers: {}\n  attrs: ${attrs}\n`
 const laughs = Array.from(
@@ -247,7 +261,7 @@ const refused: Record<string, [text: string, why: RegExp]> = {
   'flow sequences 50 000 deep': [entryWith(`{a: ${'['.repeat(50_000)}${']'.repeat(50_000)}}`), /dep/i],
   'flow mappings 50 000 deep': [entryWith(`${'{a: '.repeat(50_000)}1${'}'.repeat(50_000)}`), /dep/i],
   'block sequences 50 000 deep': [`${'- '.repeat(50_000)}a`, /dep/i],
-  'more than 4 MiB': [entryWith(`{a: '${'x'.repeat(documentLimits.bytes)}'}`), /longer than 4194304 bytes/],
+  'more than 8 MiB': [entryWith(`{a: '${'x'.repeat(documentLimits.bytes)}'}`), /longer than 8388608 bytes/],
   NUL: [entryWith('{a: "\0"}'), /line|character/],
   'an id with NUL': [entryWith('{}').replace('identifiers', 'id: "a\\0"\n  identifiers'), /entries.0.id/],
 }

@@ -192,7 +192,7 @@ test('describes a blueprint in both of its languages', async () => {
       metadata: { required: ['name'], properties: { name: { type: 'string', minLength: 1, maxLength: 255 } } },
       entries: {
         minItems: 1,
-        maxItems: 1_000,
+        maxItems: 10_000,
         items: {
           required: ['model', 'identifiers'],
           properties: {

@@ -109,8 +109,10 @@ export async function installation({
   const worker: Worker = { ledger, log: logger }
   const gate = openGate()
   if (workers === 'one') {
-    const takeUp = (run: string) => gate.passed().then(() => work(worker, run))
-    const consumer = await startConsumer(backend, db, 4, takeUp)
+    const consumer = await startConsumer(backend, db, 4, async (run, onProgress) => {
+      await gate.passed()
+      return work(worker, run, onProgress)
+    })
     atEnd(() => consumer.close())
     const reconciler = startReconciler(db, runJobs, logger)
     atEnd(() => reconciler.stop())

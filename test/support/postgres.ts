@@ -53,7 +53,13 @@ export async function startPostgres({ durable }: { durable: boolean }): Promise<
   const port = await freePort()
   const url = (database = 'postgres') => `postgresql://postgres@127.0.0.1:${port}/${database}`
   const fast = durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
-  const settings = { max_connections: '200', unix_socket_directories: folder, listen_addresses: '127.0.0.1', ...fast }
+  const settings = {
+    max_connections: '200',
+    max_locks_per_transaction: '512',
+    unix_socket_directories: folder,
+    listen_addresses: '127.0.0.1',
+    ...fast,
+  }
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   let pid = 0
   let release = () => {}

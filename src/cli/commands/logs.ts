@@ -4,7 +4,7 @@ import { type Command, readArguments, readTimeoutMs } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
-import { isOver, type Run, readRun, runSummary } from '../runs.ts'
+import { isOver, type Run, readRun, runSummary, whereItIs } from '../runs.ts'
 
 /** `gatewright logs`: what became of one run. */
 
@@ -43,7 +43,7 @@ async function run(args: readonly string[]): Promise<number> {
     values.follow === true && !isOver(found) && leftMs() > 1;
     waitMs = Math.min(2 * waitMs, 2_000)
   ) {
-    output.waiting(`run ${found.id} is ${found.state}`)
+    output.waiting(whereItIs(found), found.progress)
     await delay(Math.min(waitMs, leftMs()))
     found = await readOnce()
   }

@@ -31,6 +31,8 @@ export type RunningServer = {
 const settings = {
   listen_addresses: '127.0.0.1',
   max_connections: '150',
+  // A document locks each name that it writes, and may have 10 000 entries.
+  max_locks_per_transaction: '512',
   shared_buffers: '128MB',
   max_wal_size: '512MB',
   log_min_messages: 'warning',

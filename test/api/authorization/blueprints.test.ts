@@ -16,12 +16,12 @@ type Values = Readonly<Record<string, unknown>>
 
 /** An entry of each model that is no provider: what finds it, and what is written. */
 const plain: Readonly<Record<string, (user: number) => readonly [identifiers: Values, attrs?: Values]>> = {
-  'service_rbac.role': () => [{ name: randomUUID() }, { permissions: ['view_user'] }],
+  'service_rbac.role': () => [{ name: randomUUID() }, { permissions: [] }],
   'service_flows.flow': () => [{ slug: slug() }, { name: 'Flow', designation: 'recovery' }],
   'service_mappings.propertymapping': () => [{ name: randomUUID(), kind: 'saml' }, { expression: 'return {}' }],
   'service_crypto.certificatekeypair': () => [{ name: randomUUID() }],
-  'service_core.group': () => [{ name: randomUUID() }, { is_superuser: true }],
-  'service_core.user': () => [{ username: randomUUID() }, { groups: ['6f7e0000-0000-4000-8000-000000000501'] }],
+  'service_core.group': () => [{ name: randomUUID() }],
+  'service_core.user': () => [{ username: randomUUID() }, { name: 'New' }],
   'service_core.token': (user) => [{ identifier: randomUUID() }, { user }],
   'service_stages_totp.totpdevice': (user) => [{ user, name: randomUUID() }],
   'service_core.application': () => [{ slug: slug() }, { name: 'Application' }],
@@ -47,8 +47,8 @@ beforeAll(async () => {
 
 describe('who may apply blueprints', async () => {
   test.each(await rowsOf('PUT /api/v3/blueprints/'))('%s', (_, row) =>
-    on.try(row, async ({ value }, { self }) => {
-      const entries = [await entryOf(value, self.pk)]
+    on.try(row, async ({ value }) => {
+      const entries = [await entryOf(value, (await there.make.user()).pk)]
       const body = { version: 1, metadata: { name: 'matrix' }, entries }
       return { method: 'PUT', url: '/api/v3/blueprints/', body }
     }),

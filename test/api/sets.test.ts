@@ -1,0 +1,140 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { QueueEvents } from 'bullmq'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { documentLimits } from '../../src/document/document.ts'
+import type { Answer } from '../support/asker.ts'
+import { objects } from '../support/contents.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+/** Sets through PUT /api/v3/blueprints/: lists of submissions, and large documents. */
+
+const path = '/api/v3/blueprints/'
+
+let there: Installation
+let deployer: Made
+beforeAll(async () => {
+  there = await installation()
+  deployer = await there.make.user({ groups: ['6f7e0000-0000-4000-8000-000000000502'] })
+})
+
+const logsOf = ({ json }: Answer) => (json as { logs: string[] }).logs
+const runOf = async ({ headers }: Answer) => (await deployer.get(headers['content-location'] ?? '')).json
+
+describe('a list of submissions', () => {
+  test('is applied by a user who may apply each of them, and again changes nothing', async () => {
+    const list = await Promise.all([named('oauth2', 'first'), named('saml', 'second'), named('scim', 'third')])
+    const answer = await deployer.put(path, list)
+    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+    expect(logsOf(answer).map((line) => line.replace(/ \(pk .*/, ''))).toEqual([
+      'provider oauth2 "first" created',
+      'application "first" created',
+      'provider saml "second" created',
+      'application "second" created',
+      'provider scim "third" created',
+      'application "third" created',
+    ])
+    expect(await runOf(answer)).toMatchObject({ title: 'apply 3 submissions', kind: 'blueprint', slug: null })
+    const again = await deployer.put(path, list)
+    expect(logsOf(again).every((line) => line.endsWith(' unchanged'))).toBe(true)
+  })
+
+  test('a wrong one is refused with its place, and leaves nothing of the others', async () => {
+    const before = await objects(there.db)
+    const wrong = await named('oauth2', 'wrong', { provider: { authorization_flow: 'no-such-flow', sub_mod: 1 } })
+    const answer = await deployer.put(path, [await named('oauth2', 'right'), wrong, { app: {} }])
+    expect(answer).toMatchObject({
+      status: 400,
+      json: {
+        code: 'invalid',
+        1: {
+          provider: {
+            authorization_flow: [expect.stringMatching(/^No flow is called "no-such-flow"/)],
+            sub_mod: [expect.stringMatching(/^Unknown field/)],
+          },
+        },
+        2: { provider: ['This field is required.'], provider_model: ['This field is required.'] },
+      },
+    })
+    expect(await objects(there.db)).toEqual(before)
+  })
+
+  test('one that the caller may not apply denies all of them', async () => {
+    const user = await there.make.user({
+      permissions: ['add_application', 'change_application', 'add_oauth2provider', 'change_oauth2provider'],
+    })
+    const before = await objects(there.db)
+    const list = [await named('oauth2', 'mine'), await named('saml', 'not-mine')]
+    expect(await user.put(path, list)).toMatchObject({
+      status: 403,
+      json: { detail: expect.stringMatching(/provider saml "not-mine": the permission add_samlprovider is missing/) },
+    })
+    expect(await objects(there.db)).toEqual(before)
+  })
+
+  test.each([
+    ['none', [], /Holds no submission/],
+    ['too many', Array.from({ length: 5_001 }, () => ({})), /5001 submissions: at most 5000/],
+    ['no objects', [1], /Must be an object with app, provider_model and provider/],
+  ])('of %s is refused', async (_, list, why) => {
+    const answer = await deployer.put(path, list)
+    expect([answer.status, answer.text]).toEqual([400, expect.stringMatching(why)])
+  })
+})
+
+const flows = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, index) => ({
+    model: 'service_flows.flow',
+    identifiers: { slug: `many-${from + index}` },
+    attrs: { name: 'Many', title: 'Many', designation: 'recovery' },
+  }))
+const document = (entries: readonly object[]) => ({ version: 1, metadata: { name: 'many' }, entries })
+
+describe('limits', () => {
+  test('10 001 entries are refused, and the answer to a body that is too large names the limit of this path', async () => {
+    const many = await there.admin.put(path, document(flows(documentLimits.entries + 1)))
+    expect([many.status, many.text]).toEqual([400, expect.stringMatching(/10000/)])
+    const large = await there.admin.put(path, { text: 'x'.repeat(documentLimits.bytes) })
+    expect(large).toMatchObject({
+      status: 413,
+      json: { detail: `The body is larger than ${documentLimits.bytes} bytes.` },
+    })
+    const elsewhere = await there.admin.put('/api/v3/core/transactional/applications/', { text: 'x'.repeat(1_048_576) })
+    expect(elsewhere).toMatchObject({ status: 413, json: { detail: 'The body is larger than 1048576 bytes.' } })
+  })
+
+  test('JSON of more than 1 MiB is taken', async () => {
+    const entries = flows(3_000).map((each) => ({ ...each, attrs: { ...each.attrs, title: 'x'.repeat(400) } }))
+    expect(JSON.stringify(entries).length).toBeGreaterThan(1_048_576)
+    const answer = await there.admin.put(`${path}?dry_run=true`, document(entries), {
+      headers: { prefer: 'respond-async' },
+    })
+    expect(answer.status).toBe(202)
+  })
+})
+
+test('while it runs, its progress is an event of the queue, and stands in its run', async () => {
+  const on = await installation({ queue: 'redis' })
+  const events = new QueueEvents('apply', { connection: { url: on.redisUrl ?? '' } })
+  const seen: unknown[] = []
+  events.on('progress', ({ data }) => seen.push(data))
+  await events.waitUntilReady()
+  try {
+    const total = 9_000
+    const sent = await on.admin.put(path, document(flows(total)), { headers: { prefer: 'respond-async' } })
+    expect(sent.status).toBe(202)
+    const { run } = sent.json as { run: string }
+    const shown: unknown[] = []
+    for (;;) {
+      const found = (await on.admin.get(run)).json as { state: string; progress: unknown }
+      if (found.state === 'running' && found.progress !== null) shown.push(found.progress)
+      if (found.state === 'done') break
+      await delay(50)
+    }
+    expect(seen).toContainEqual({ done: expect.any(Number), total })
+    expect(shown).toContainEqual({ done: expect.any(Number), total })
+    expect((await on.admin.get(run)).json).toMatchObject({ applied: true, progress: null })
+  } finally {
+    await events.close()
+  }
+}, 60_000)
