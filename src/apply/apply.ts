@@ -1,6 +1,7 @@
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan, Step } from '../plan/compile.ts'
+import { dueStep, skippedStep } from '../plan/conditions.ts'
 import type { Conditions, Engine, Mode } from '../plan/engine.ts'
 import { orphansOf } from '../plan/holders.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
@@ -86,7 +87,7 @@ export async function apply(
   const origin = originOf(actor, conditions.owner)
   const keys: Keys = new Map()
   const tags: Map<unknown, string> = new Map()
-  const logs: string[] = []
+  const logs: string[] = [...(plan.skipped ?? [])]
   const changes: Change[] = []
   const digests: string[] = []
   const audited: AuditedChange[] = []
@@ -138,7 +139,11 @@ export async function apply(
     onProgress({ done: findings.length, total: steps.length })
     await takeTurns()
   }
-  for (const step of steps) await applyStep(step, conditions)
+  for (const step of steps) {
+    const due = await dueStep(snapshot.unwritten, registry, step, keys)
+    if (due === null) logs.push(skippedStep(step))
+    else await applyStep(due, conditions)
+  }
   const pruned = await prunedBy(tx, registry, findings, conditions, made)
   const conflict = pruneConflict(pruned, conditions)
   if (conflict !== null) {

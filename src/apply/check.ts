@@ -2,6 +2,7 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan, Step } from '../plan/compile.ts'
+import { dueStep } from '../plan/conditions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { orphansOf } from '../plan/holders.ts'
 import { entryKey, type Finding, inspect } from '../plan/inspect.ts'
@@ -34,7 +35,13 @@ export async function check(
   const findings: Finding[] = []
   const steps = await resolveNames(reader, engine.registry, plan.steps, actor)
   const snapshot = await openSnapshot(reader, engine.registry, steps, { takesKeys: false })
-  for (const step of steps) {
+  for (const named of steps) {
+    const step = await dueStep(reader, engine.registry, named, keys)
+    if (step === null) {
+      // The apply may find what an earlier entry writes, so that its conditions are true there.
+      if (named.id !== undefined) keys.set(named.id, { key: pending, isNew: true, columnValue: () => undefined })
+      continue
+    }
     const finding = await inspect(reader, engine, snapshot, await renamed(reader, step), keys)
     findings.push(finding)
     const own = finding.isForeign ? undefined : finding.row

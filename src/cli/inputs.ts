@@ -1,13 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { documentLimits, Find, KeyOf } from '../document/document.ts'
+import { documentLimits } from '../document/document.ts'
+import { holdsTag, TagError } from '../document/tags.ts'
 import { printValue, readText } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { reasonOf } from '../start-error.ts'
 import { UsageError } from './exit.ts'
-import { callerTags, resolveTags, TagError } from './tags.ts'
+import { callerSide } from './tags.ts'
 
 /** What a command was given, read and with the caller's tags resolved. */
 
@@ -88,8 +89,9 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
     return toDocument(file, bytes, { ...reading, folder: path === '-' ? '.' : dirname(path) })
   } catch (error) {
     if (error instanceof TagError) {
-      const { line, column } = error.place
-      return { file, errors: [`line ${line}, column ${column}: ${error.message}`] }
+      const { place, message } = error
+      const at = place === undefined ? 'The file ' : `line ${place.line}, column ${place.column}: `
+      return { file, errors: [`${at}${message}`] }
     }
     if (error instanceof Problem) return { file, errors: problemLines(error) }
     if (error instanceof Error && 'code' in error) return { file, errors: [`Cannot be read (${reasonOf(error)}).`] }
@@ -119,17 +121,12 @@ async function readStream(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
 function toDocument(file: string, bytes: Buffer, scope: Reading & { readonly folder: string }): Document | Unreadable {
   if (!isUtf8(bytes)) return { file, errors: ['Is not UTF-8.'] }
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
-  let hasCallerTags = false
-  const read = readText(text, (events, source) => {
-    const tags = callerTags(events, source)
-    hasCallerTags = tags.length > 0
-    return tags
-  })
-  const value = hasCallerTags ? resolveTags(read, scope) : read
+  const { caller, isUsed } = callerSide(scope)
+  const value = readText(text, caller)
   const form = formOf(value)
   if (form === null || !isObject(value))
     return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }
-  if (form === 'blueprint') return { file, form, value, body: hasCallerTags ? printValue(value) : text }
+  if (form === 'blueprint') return { file, form, value, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
   return { file, form, value, body: JSON.stringify(value) }
 }
@@ -139,11 +136,6 @@ function formOf(value: unknown): Document['form'] | null {
   if ('entries' in value || 'metadata' in value) return 'blueprint'
   return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
 }
-
-const holdsTag = (value: unknown): boolean =>
-  value instanceof KeyOf ||
-  value instanceof Find ||
-  (typeof value === 'object' && value !== null && Object.values(value).some(holdsTag))
 
 const problemLines = ({ fields, message }: Problem): string[] =>
   fields === undefined

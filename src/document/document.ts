@@ -39,11 +39,14 @@ export type Entry = {
   readonly identifiers: Readonly<Record<string, unknown>>
   /** The other fields, as they shall be; a field that is not listed is kept. */
   readonly attrs: Readonly<Record<string, unknown>>
+  /** What must be true, else the entry is skipped: `false`, or tags that only the database can answer. */
+  readonly conditions?: readonly unknown[]
 }
 
 export type Blueprint = {
   readonly version: 1
-  readonly metadata: { readonly name: string }
+  /** `labels` are kept for other programs. */
+  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string | number | boolean>> }
   /** The label under which its objects are managed. */
   readonly owner?: string
   /** Deletes what the owner manages and the document does not name. */

@@ -2,49 +2,27 @@ import {
   CORE_SCHEMA,
   constructFromEvents,
   DUMP_SCHEMA,
-  defineScalarTag,
-  defineSequenceTag,
   dump,
   EVENT_ALIAS,
   EVENT_SCALAR,
   type Event,
-  NOT_RESOLVED,
+  mergeTag,
   parseEvents,
   SCALAR_STYLE_PLAIN,
-  type TagDefinition,
   YAMLException,
 } from 'js-yaml'
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
-import { filledLine, ownerLabel } from '../models/fields.ts'
-import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
+import { filledLine, line, ownerLabel } from '../models/fields.ts'
+import { type Blueprint, documentLimits, entryStates } from './document.ts'
+import type { CallerSide } from './scope.ts'
+import { type Place, parsedTags, printedTags, TagError } from './tags.ts'
+import { evaluateDocument, evaluateStored, normalise } from './written.ts'
 
-const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
-  resolve: (source) => (source === '' ? NOT_RESOLVED : new KeyOf(source)),
-  identify: (value) => value instanceof KeyOf,
-  represent: (value: KeyOf) => value.id,
-})
-
-const findTag = defineSequenceTag<unknown[], Find>('!Find', {
-  create: () => [],
-  addItem: (carrier, item) => {
-    carrier.push(item)
-  },
-  finalize: toFind,
-  identify: (value) => value instanceof Find,
-  represent: (value: Find) => [value.model, value.identifiers],
-})
-
-const findArguments = z.tuple([z.string(), z.record(z.string(), z.unknown())])
-
-function toFind(carrier: unknown[]): Find {
-  const parsed = findArguments.safeParse(carrier)
-  if (!parsed.success) throw new YAMLException('!Find takes a model and fields: !Find [service_flows.flow, {slug: x}]')
-  return new Find(...parsed.data)
-}
-
-const printSchema = DUMP_SCHEMA.withTags(keyOfTag, findTag)
-const parseSchema = CORE_SCHEMA.withTags(keyOfTag, findTag)
+const printSchema = DUMP_SCHEMA.withTags(...printedTags)
+const parseSchema = CORE_SCHEMA.withTags(...parsedTags([], ''))
+/** Of a document that was sent: as other readers take it. */
+const sentSchema = parseSchema.withTags(mergeTag)
 
 /** Prints a blueprint as YAML text that `parse` reads back as an equal document. */
 export function print(blueprint: Blueprint): string {
@@ -92,6 +70,27 @@ export const printValue = (value: unknown): string => dump(value, { schema: prin
 
 const fields = z.record(z.string(), z.unknown())
 
+/** Labels are for other programs: they are kept, and have no effect. */
+const labels = z
+  .record(line(255), z.union([line(255), z.number(), z.boolean()]))
+  .refine((all) => Object.keys(all).length <= 50, 'Must be at most 50 entries.')
+
+const metadataForm = z
+  .strictObject({
+    name: filledLine(255).exactOptional().meta({ description: 'Left out, it is taken from the first entry.' }),
+    labels: labels.exactOptional().meta({ description: 'They are kept, and have no effect.' }),
+  })
+  .meta({ description: 'What the run is called. Left out, it is taken from the first entry.' })
+
+const conditionsForm = z.array(z.unknown()).max(100).meta({
+  description: 'What must be true, else the entry is skipped. Entries that are skipped count as not named.',
+})
+
+const noPermissions = z
+  .array(z.unknown())
+  .max(0, 'Permissions are given by roles and groups: leave this out.')
+  .meta({ description: 'Empty: permissions are given by roles and groups.' })
+
 /** For the description of the API. */
 export const wasMeaning =
   'The name (or slug) that the row had before: while the row has it, it is renamed. Ignored when the new one is there and the old one is not, so that it may stay. When both are there, a 409.'
@@ -100,7 +99,8 @@ export const wasMeaning =
 export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
   z.strictObject({
     version: z.literal(1),
-    metadata: z.strictObject({ name: filledLine(255) }),
+    metadata: metadataForm.exactOptional(),
+    context: fields.exactOptional().meta({ description: 'Values for `!Context`, in YAML. They are not kept.' }),
     owner: ownerLabel().exactOptional().meta({
       description:
         'The label under which its applications and providers are managed, as the header `Gatewright-Owner`.',
@@ -123,6 +123,8 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
           attrs: fields
             .default({})
             .meta({ description: 'The other fields, as they shall be; what is not listed stays as it is.' }),
+          conditions: conditionsForm.exactOptional(),
+          permissions: noPermissions.exactOptional(),
         }),
       )
       .min(1)
@@ -132,56 +134,92 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
 const documentSchema = blueprintForm(z.string())
 
 /**
- * Parses YAML text that a caller sent. What it takes to refuse a text that is too large does not grow with the text.
+ * Parses YAML text that a caller sent, and evaluates its tags. What it takes to refuse a text that is too large does not
+ * grow with the text.
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export const parseSent = (text: string): Blueprint => readDocument(readText(text))
-
-/** Tags beside those of a blueprint, by the events of the text. */
-export type MoreTags = (events: readonly Event[], text: string) => readonly TagDefinition[]
+export function parseSent(text: string): Blueprint {
+  try {
+    return readDocument(readText(text, 'refuse'))
+  } catch (error) {
+    throw error instanceof TagError ? refusedTag(error) : error
+  }
+}
 
 /**
- * Parses YAML text of any form, with the limits of a blueprint.
+ * Parses YAML text of any form, with the limits of a blueprint, and evaluates its tags.
  *
  * @throws {Problem} `invalid`, with line and column where there is one
+ * @throws {TagError} with its place where it has one
  */
-export function readText(text: string, moreTags?: MoreTags): unknown {
+export function readText(text: string, caller: CallerSide): unknown {
   if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
   const breaks = /[\r\n\\]/g
   for (let count = 0; breaks.test(text); count += 1) {
     if (count >= documentLimits.breaks)
       throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`)
   }
-  return construct(text, countingDepth(), moreTags)
+  const plain = text.replace(/^\ufeff/, '')
+  return placed(plain, () => evaluateDocument(construct(plain, countingDepth(), { isSent: true }), caller))
 }
 
 /**
- * Parses the YAML text of a checked document. Anchors, aliases, merge keys and unknown tags are refused, so that a
- * document cannot expand to more than its text.
+ * Parses the YAML text of a checked document. Anchors, aliases and merge keys are refused: it was printed without them.
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export const parse = (text: string): Blueprint => readDocument(construct(text, documentLimits.depth))
+export const parse = (text: string): Blueprint =>
+  readDocument(placed(text, () => evaluateStored(construct(text, documentLimits.depth, { isSent: false }))))
 
 /** Checks that a value has the form of a blueprint, for example one that was sent as JSON, without tags. */
 export function readDocument(value: unknown): Blueprint {
-  const parsed = documentSchema.safeParse(value)
-  if (parsed.success) return parsed.data
+  const parsed = documentSchema.safeParse(normalise(value))
+  if (parsed.success) return named(parsed.data)
   const [issue] = parsed.error.issues
   throw refused(`${issue?.path.join('.') || 'the document'}: ${issue?.message}`)
 }
 
-function construct(text: string, maxDepth: number, moreTags: MoreTags = () => []): unknown {
+/** Without what has no effect, and with the name of the first entry where it has none of its own. */
+function named({ context: _, metadata, entries, ...rest }: z.output<typeof documentSchema>): Blueprint {
+  return {
+    ...rest,
+    metadata: { ...metadata, name: metadata?.name ?? nameOf(entries[0]) },
+    entries: entries.map(({ permissions: _, ...entry }) => entry),
+  }
+}
+
+function nameOf({ model, identifiers }: Pick<Blueprint['entries'][number], 'model' | 'identifiers'> = unnamed): string {
+  const text = [model, ...Object.values(identifiers).slice(0, 1)].filter((part) => typeof part === 'string').join(' ')
+  return filledLine(255).safeParse(text).data ?? 'blueprint'
+}
+
+const unnamed = { model: '', identifiers: {} }
+
+/** Adds the place to an error of a tag. */
+function placed<Result>(text: string, work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof TagError && error.offset !== undefined) error.place = placeAt(text, error.offset)
+    throw error
+  }
+}
+
+const refusedTag = ({ message, place }: TagError) =>
+  refused(`${message.replace(/\.$/, '')}${place === undefined ? '' : ` (line ${place.line}, column ${place.column})`}`)
+
+function construct(text: string, maxDepth: number, { isSent }: { readonly isSent: boolean }): unknown {
   try {
     const events = parseEvents(text, { maxDepth })
-    refuseExpansion(events, text)
-    const more = moreTags(events, text)
+    if (!isSent) refuseExpansion(events, text)
+    const tags = parsedTags(events, text)
+    const base = isSent ? sentSchema : parseSchema
     const documents = constructFromEvents(events, {
       source: text,
-      schema: more.length === 0 ? parseSchema : parseSchema.withTags(...more),
-      maxAliases: 0,
-      maxTotalMergeKeys: 0,
+      schema: tags.length === 1 ? base : base.withTags(...tags),
+      maxAliases: isSent ? documentLimits.nodes : 0,
+      maxTotalMergeKeys: isSent ? documentLimits.nodes : 0,
     })
     if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`)
     return documents[0]
@@ -226,7 +264,7 @@ function refuseExpansion(events: readonly Event[], text: string): void {
 }
 
 /** Line and column of an offset, from 1. */
-export function placeAt(text: string, offset: number): { readonly line: number; readonly column: number } {
+export function placeAt(text: string, offset: number): Place {
   const before = text.slice(0, offset).split('\n')
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
 }

@@ -8,7 +8,10 @@ import type { Field, Model } from '../models/define.ts'
 import { int32, uuid } from '../models/fields.ts'
 import type { Registry } from '../models/registry.ts'
 
+import { Deferred, isDeferred, withKeys } from './deferred.ts'
+import { checkLookup, checkLookups, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
+import { skippedLine } from './skipped.ts'
 import { wasOf } from './was.ts'
 
 /** The checked value of a field that asks for a new one. `diff` generates it: a document is compiled more than once. */
@@ -25,14 +28,19 @@ export type Step = {
   readonly path: FieldPath
   /** Of names that stand for no row, or for several. */
   readonly nameErrors?: readonly { readonly path: FieldPath; readonly message: string }[]
+  /** What must be true, else the step is skipped: only the database knows. `entry` is its index in the document. */
+  readonly conditions?: { readonly all: readonly unknown[]; readonly entry: number }
   /** The name that the row had before. */
   readonly was?: string
   /** Once `was` was looked up: only the row with the old name is there, or one with each. */
   readonly rename?: 'old' | 'both'
 }
 
-/** The checked entries, in document order. `errors` are those that need no database. */
-export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList }
+/**
+ * The checked entries, in document order. `errors` are those that need no database; `skipped` has a line of the log for
+ * each entry whose conditions are false.
+ */
+export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList; readonly skipped?: readonly string[] }
 
 /** The field `pk` among identifiers, by the type of the model's key. */
 export const pkField: Readonly<Record<'uuid' | 'integer', Field>> = {
@@ -67,11 +75,17 @@ export function compile(
   pathOf: (entry: Entry, index: number) => FieldPath = (_, index) => ['entries', index],
 ): Plan {
   const errors = new ErrorList()
-  const targets = new Map<string, string | null>()
+  const targets: Targets = new Map()
   const steps: Step[] = []
+  const skipped: string[] = []
   for (const [index, entry] of blueprint.entries.entries()) {
     const path = pathOf(entry, index)
     const model = registry.byName(entry.model)
+    if (entry.conditions?.includes(false)) {
+      skipped.push(skippedLine(index, model?.displayName ?? entry.model, Object.values(entry.identifiers)))
+      if (entry.id !== undefined) targets.set(entry.id, skippedEntry)
+      continue
+    }
     if (model === undefined) {
       const names = () => registry.models.map(({ name }) => name)
       errors.add([...path, 'model'], () => unknownName('model', entry.model, names()))
@@ -79,6 +93,8 @@ export function compile(
     }
     const context: Context = { registry, model, targets, errors, path }
     const was = wasOf(entry, model, path, errors)
+    const isChecked = checkLookups(entry.conditions, [...path, 'conditions'], context, true)
+    const conditions = entry.conditions && isChecked ? { all: entry.conditions, entry: index } : undefined
     steps.push({
       id: entry.id,
       model,
@@ -87,19 +103,19 @@ export function compile(
       attrs: checkFields(entry.attrs, context),
       path,
       ...(was !== undefined && { was }),
+      ...(conditions !== undefined && { conditions }),
     })
     if (entry.id === undefined) continue
     if (targets.has(entry.id)) errors.add([...path, 'id'], `Another entry is called ${entry.id} too.`)
     targets.set(entry.id, entry.state === 'absent' ? null : model.target)
   }
-  return { steps, errors }
+  return { steps, errors, skipped }
 }
 
 type Context = {
   registry: Registry
   model: Model
-  /** By entry id; null for an entry that leaves no row. */
-  targets: ReadonlyMap<string, string | null>
+  targets: Targets
   errors: ErrorList
   path: FieldPath
 }
@@ -131,7 +147,8 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
   for (const [name, value] of Object.entries(sent)) {
     const field = name === 'pk' ? key : model.fields.get(name)
     if (field !== undefined) {
-      checked.set(name, key === undefined ? checkAttribute(value, field, context) : checkValue(value, field, context))
+      const check = key === undefined ? checkAttribute : checkValue
+      checked.set(name, isDeferred(value) ? defer(value, field, check, context) : check(value, field, context))
     } else if (model.alwaysNull?.includes(name)) {
       if (value !== null) errors.add([...path, name], 'This is not stored: leave it out, or send null.')
     } else if (!model.readOnly.includes(name)) {
@@ -139,6 +156,23 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
     }
   }
   return checked
+}
+
+/** The value of a field that only the database can tell: it is checked once it is known. */
+function defer(value: unknown, field: Field, check: typeof checkValue, context: Context): Deferred | undefined {
+  const { path, registry, targets } = context
+  if (!checkLookups(value, [...path, field.name], context)) return undefined
+  const targetOf = (tag: KeyOf | Find) => {
+    const target = tag instanceof KeyOf ? targets.get(tag.id) : registry.byName(tag.model)?.target
+    return typeof target === 'string' ? target : undefined
+  }
+  return new Deferred(value, (found, at, errors) => {
+    const sent = withKeys(found, field, registry, targetOf)
+    const checked = check(sent, field, { ...context, path: at.slice(0, -1), errors })
+    if (![checked].flat().some((each) => each instanceof Named)) return checked
+    errors.add(at, 'A name cannot come out of tags that depend on the database: write !Find there.')
+    return undefined
+  })
 }
 
 /** `null` stands for the default of a field that has one, unless null is a value of its own. */
@@ -218,23 +252,18 @@ function withoutConsequences(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIs
   return issues.filter((issue) => issue.code === 'invalid_type' || !mistyped.has(pathOf(issue)))
 }
 
-function checkTag(
-  tag: KeyOf | Find | Named,
-  field: Field,
-  at: FieldPath,
-  { registry, targets, errors }: Context,
-): unknown {
+function checkTag(tag: KeyOf | Find | Named, field: Field, at: FieldPath, context: Context): unknown {
+  const { registry, errors } = context
   if (tag instanceof Named) return checkName(tag, at, errors)
   const target = field.reference === undefined ? undefined : registry.targets.get(field.reference.target)
   if (target === undefined) {
     errors.add(at, 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.')
     return undefined
   }
-  const found = tag instanceof KeyOf ? targets.get(tag.id) : registry.byName(tag.model)?.target
+  const found = checkLookup(tag, at, context)
+  if (found === undefined) return undefined
   const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
-  if (found === undefined) errors.add(at, `${name} names nothing that stands before this entry.`)
-  else if (found === null) errors.add(at, `${name} names an entry that is absent: it has no key.`)
-  else if (registry.targets.get(found)?.table !== target.table)
+  if (registry.targets.get(found)?.table !== target.table)
     errors.add(at, `${name} is a ${found}: a ${field.reference?.target} is needed.`)
   return tag
 }

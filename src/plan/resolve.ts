@@ -2,9 +2,13 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { unprepared } from '../db/raw.ts'
 import { Find, KeyOf } from '../document/document.ts'
+import { evaluate } from '../document/evaluate.ts'
+import { Key, type Lookup, NotKnownYet, scopeOf } from '../document/scope.ts'
+import { TagError } from '../document/tags.ts'
 import type { ErrorList, FieldPath } from '../errors.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
+import { Deferred, isOpen } from './deferred.ts'
 import { columnOf } from './statements.ts'
 
 /** The key of a new row while the API checks a document: only the apply knows it. */
@@ -39,6 +43,8 @@ export async function resolveTags(
       const keys: unknown[] = []
       for (const item of value) keys.push(isTag(item) ? await keyOf(reader, registry, item, at) : item)
       resolved.set(name, keys)
+    } else if (value instanceof Deferred) {
+      resolved.set(name, await knownValue(reader, registry, value, at))
     } else {
       resolved.set(name, isTag(value) ? await keyOf(reader, registry, value, at) : value)
     }
@@ -49,7 +55,65 @@ export async function resolveTags(
 const isTag = (value: unknown): value is KeyOf | Find => value instanceof KeyOf || value instanceof Find
 
 /** Whether a value is, or holds, a tag. */
-export const hasTag = (value: unknown): boolean => isTag(value) || (Array.isArray(value) && value.some(isTag))
+export const hasTag = (value: unknown): boolean =>
+  isTag(value) || value instanceof Deferred || (Array.isArray(value) && value.some(isTag))
+
+/** @returns undefined for a value with errors, which are added, and for one that is not known yet */
+async function knownValue(reader: EngineReader, registry: Registry, deferred: Deferred, at: Context): Promise<unknown> {
+  try {
+    const value = await evaluateWith(reader, registry, deferred.value, at.keys)
+    return isOpen(value) ? undefined : deferred.check(value, at.path, at.errors)
+  } catch (error) {
+    if (error instanceof TagError) at.errors.add(at.path, error.message)
+    else if (!(error instanceof NotKnownYet)) throw error
+    return undefined
+  }
+}
+
+/**
+ * Evaluates tags with what the database holds.
+ *
+ * @param asks whether it matters only if the value is true: no row is no error then
+ * @throws {TagError} for what has no value
+ * @throws {NotKnownYet} for what depends on a row that is not written yet
+ */
+export async function evaluateWith(
+  reader: EngineReader,
+  registry: Registry,
+  value: unknown,
+  keys: Keys,
+  asks = false,
+): Promise<unknown> {
+  const evaluation = evaluate(value, { ...scopeOf(value), asks })
+  let next = evaluation.next()
+  while (next.done !== true) next = evaluation.next(await lookUp(reader, registry, next.value, keys))
+  return next.value
+}
+
+async function lookUp(
+  reader: EngineReader,
+  registry: Registry,
+  { tag, asks }: Lookup,
+  keys: Keys,
+): Promise<Key | null> {
+  if (tag instanceof KeyOf) {
+    const entry = keys.get(tag.id)
+    if (entry !== undefined) return new Key(entry.key === pending ? undefined : entry.key, tag)
+    if (asks) return null
+    throw new TagError(undefined, skipped(tag))
+  }
+  const identifiers = Object.entries(tag.identifiers).map(([name, value]) => {
+    if (value instanceof Key && value.key === undefined) throw new NotKnownYet()
+    return [name, value instanceof Key ? value.key : value] as const
+  })
+  const find = new Find(tag.model, Object.fromEntries(identifiers))
+  const found = await findRow(reader, registry, find)
+  if ('key' in found) return new Key(found.key, tag)
+  if (asks && found.isNone) return null
+  throw new TagError(undefined, found.error)
+}
+
+const skipped = ({ id }: KeyOf) => `!KeyOf ${id} names an entry that is skipped: it has no key.`
 
 async function keyOf(
   reader: EngineReader,
@@ -57,30 +121,37 @@ async function keyOf(
   tag: KeyOf | Find,
   { keys, path, errors }: Context,
 ): Promise<unknown> {
-  if (tag instanceof KeyOf) return keys.get(tag.id)?.key
+  if (tag instanceof KeyOf) {
+    const entry = keys.get(tag.id)
+    if (entry === undefined) errors.add(path, skipped(tag))
+    return entry?.key
+  }
+  const found = await findRow(reader, registry, tag)
+  if ('key' in found) return found.key
+  errors.add(path, found.error)
+  return undefined
+}
+
+type Found = { readonly key: string | number } | { readonly error: string; readonly isNone: boolean }
+
+async function findRow(reader: EngineReader, registry: Registry, tag: Find): Promise<Found> {
   const model = registry.byName(tag.model)
   if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
+  const refuse = (why: string): Found => ({ error: `!Find ${tag.model}${why}`, isNone: false })
   const named = Object.entries(tag.identifiers)
   const known = named.every(([name]) => name === 'pk' || model.fields.get(name)?.storage.in === 'column')
-  if (!known || named.length === 0) {
-    errors.add(path, `!Find ${tag.model}: each field must be one of the model's own.`)
-    return undefined
-  }
+  if (!known || named.length === 0) return refuse(`: each field must be one of the model's own.`)
   for (const [name, value] of named) {
     const error = storable(String(value))
-    if (error === undefined) continue
-    errors.add(path, `!Find ${tag.model}: ${name}: ${error}`)
-    return undefined
+    if (error !== undefined) return refuse(`: ${name}: ${error}`)
   }
   // Compared as text: a value of the wrong type finds no row, and does not fail the transaction.
   const where = named.map(([name], index) => `t."${columnOf(model, name)}"::text = $${index + 1}`)
   const discriminator = Object.entries(model.discriminator).map(([column, value]) => ` AND t."${column}" = '${value}'`)
   const values = named.map(([, value]) => String(value))
   const text = `SELECT pk FROM "${model.table}" t WHERE ${where.join(' AND ')}${discriminator.join('')} LIMIT 2`
-  const rows = await reader.query(keyRow, unprepared({ text, values }))
-  const [row, another] = rows
-  if (row === undefined) errors.add(path, `!Find ${tag.model} ${JSON.stringify(tag.identifiers)} finds nothing.`)
-  if (another !== undefined)
-    errors.add(path, `!Find ${tag.model} ${JSON.stringify(tag.identifiers)} finds more than one row.`)
-  return another === undefined ? row?.pk : undefined
+  const [row, another] = await reader.query(keyRow, unprepared({ text, values }))
+  const by = ` ${JSON.stringify(tag.identifiers)}`
+  if (row === undefined) return { error: `!Find ${tag.model}${by} finds nothing.`, isNone: true }
+  return another === undefined ? { key: row.pk } : refuse(`${by} finds more than one row.`)
 }

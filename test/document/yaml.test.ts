@@ -232,20 +232,30 @@ const laughs = Array.from(
   (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}, *a${i}, *a${i}]`,
 ).join('\n')
 
+const laughsBy = (write: (before: number) => string) =>
+  `a0: &a0 {a: 1}\n${Array.from({ length: 30 }, (_, i) => `a${i + 1}: &a${i + 1} ${write(i)}`).join('\n')}`
+
 const refused: Record<string, [text: string, why: RegExp]> = {
-  'an anchor': [entryWith('{a: &x 1}'), /anchor.*line 6, column 14/],
-  'an anchor of a mapping': [entryWith('&x {a: 1}'), /anchor.*line 6, column 10/],
-  'an alias': [entryWith('{a: *x}'), /alias.*line 6, column 14/],
-  'an alias of an anchor': [entryWith('{a: &x 1, b: *x}'), /anchor/],
-  'a billion laughs': [`a0: &a0 lol\n${laughs}`, /anchor.*line 1, column 5/],
-  'a merge key': [entryWith('{<<: {a: 1}}'), /merge.*line 6/],
-  'an unknown tag': [entryWith('{a: !Env HOME}'), /!Env.*line 6, column 14/],
-  'a file tag': [entryWith('{a: !File /etc/passwd}'), /!File.*line 6/],
+  'an alias of nothing': [entryWith('{a: *x}'), /alias "x".*line 6, column 15/],
+  'an alias of itself': [entryWith('{a: &x [*x]}'), /nested deeper than 40, written out/],
+  'a billion laughs': [`a0: &a0 lol\n${laughs}`, /more than 75000 nodes, written out/],
+  'a billion laughs in a mapping': [laughsBy((n) => `{<<: *a${n}, b${n}: [*a${n}, *a${n}]}`), /nodes, written out/],
+  'long texts by aliases': [
+    entryWith(`{a: &a "${'x'.repeat(1_000_000)}", b: [*a, *a, *a, *a, *a]}`),
+    /longer than 4194304 bytes, written out/,
+  ],
+  'merge keys of merge keys': [
+    `a0: &a0 {${Array.from({ length: 800 }, (_, i) => `k${i}: 1`).join(', ')}}\n${Array.from({ length: 100 }, (_, i) => `a${i + 1}: &a${i + 1} {<<: *a${i}}`).join('\n')}`,
+    /maxTotalMergeKeys/,
+  ],
+  'an unknown tag': [entryWith('{a: !Secret HOME}'), /!Secret.*line 6, column 14/],
+  'a variable': [entryWith('{a: !Env HOME}'), /!Env: is resolved .* with gatewright apply \(line 6, column 14\)/],
+  'a file': [entryWith('{a: [!File /etc/passwd]}'), /!File: is resolved .*line 6, column 15/],
   'a JavaScript tag': [entryWith("{a: !!js/function 'x'}"), /js\/function.*line 6/],
   'a binary tag': [entryWith('{a: !!binary aGk=}'), /binary.*line 6/],
   'a timestamp tag': [entryWith('{a: !!timestamp 2020-01-01}'), /timestamp.*line 6/],
   'a KeyOf of nothing': [entryWith("{a: !KeyOf ''}"), /KeyOf.*line 6/],
-  'a Find of nothing': [entryWith('{a: !Find []}'), /Find takes a model and fields/],
+  'a Find of nothing': [entryWith('{a: !Find []}'), /!Find: takes a model and fields.*line 6, column 14/],
   'a Find of a text': [entryWith('{a: !Find slug}'), /Find/],
   'a duplicate key': [entryWith('{a: 1, a: 2}'), /duplicate.*line 6/i],
   'a document that ends early': [entryWith('{a: [1'), /line \d+/],
@@ -256,7 +266,7 @@ const refused: Record<string, [text: string, why: RegExp]> = {
   'a text': ['hello', /document/],
   'another version': [entryWith('{}').replace('version: 1', 'version: 2'), /version/],
   'no entries': ['version: 1\nmetadata: {name: a}\nentries: []\n', /entries/],
-  'a field that a blueprint does not have': [`${entryWith('{}')}context: {}\n`, /context/],
+  'a field that a blueprint does not have': [`${entryWith('{}')}contxt: {}\n`, /contxt/],
   'an unknown state': [entryWith('{}').replace('identifiers', 'state: gone\n  identifiers'), /state/],
   'flow sequences 50 000 deep': [entryWith(`{a: ${'['.repeat(50_000)}${']'.repeat(50_000)}}`), /dep/i],
   'flow mappings 50 000 deep': [entryWith(`${'{a: '.repeat(50_000)}1${'}'.repeat(50_000)}`), /dep/i],

@@ -185,11 +185,11 @@ test('describes a blueprint in both of its languages', async () => {
   expect(Object.keys(requestBody?.content ?? {})).toEqual(['application/json', 'application/yaml'])
   const { Blueprint } = api.document.components.schemas
   expect(Blueprint).toMatchObject({
-    required: ['version', 'metadata', 'entries'],
+    required: ['version', 'entries'],
     additionalProperties: false,
     properties: {
       version: { const: 1 },
-      metadata: { required: ['name'], properties: { name: { type: 'string', minLength: 1, maxLength: 255 } } },
+      metadata: { properties: { name: { type: 'string', minLength: 1, maxLength: 255 } } },
       entries: {
         minItems: 1,
         maxItems: 10_000,

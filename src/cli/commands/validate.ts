@@ -1,4 +1,4 @@
-import { readDocument, readText } from '../../document/yaml.ts'
+import { parseSent } from '../../document/yaml.ts'
 import { ErrorList, Problem } from '../../errors.ts'
 import { parseJson } from '../../http/body.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
@@ -60,7 +60,7 @@ function errorsOf(document: Exclude<Document, Unreadable>, registry: Registry): 
 
 /** @throws {Problem} for what cannot be read as a document */
 function errorsIn({ form, body }: Document, registry: Registry): ErrorList {
-  if (form === 'blueprint') return compile(readDocument(readText(body)), registry).errors
+  if (form === 'blueprint') return compile(parseSent(body), registry).errors
   const { value, errors } = parseJson(Buffer.from(body))
   return toBlueprint(value, registry, conditions, new ErrorList().include([errors])).plan.errors
 }

@@ -1,0 +1,48 @@
+import { documentLimits, Find } from './document.ts'
+import { Expression, isTag, TagError } from './tags.ts'
+
+/**
+ * Aliases and tags let a short text stand for a large document. It is measured as it is written out: what stands in
+ * several places counts each time.
+ */
+
+export type Sizes = Readonly<Record<'nodes' | 'bytes' | 'depth', number>>
+
+const unlimited: Sizes = { nodes: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY, depth: 1_000 }
+
+/**
+ * @returns the lists and mappings that hold tags
+ * @throws {TagError} for a value that is larger, written out
+ */
+export function taggedIn(value: unknown, sizes: Sizes = unlimited): ReadonlySet<object> {
+  const tagged = new Set<object>()
+  let [nodes, bytes] = [0, 0]
+  const visit = (each: unknown, depth: number): boolean => {
+    nodes += 1
+    if (nodes > sizes.nodes) throw new TagError(undefined, `holds more than ${sizes.nodes} nodes, written out`)
+    if (typeof each === 'string') {
+      bytes += Buffer.byteLength(each)
+      if (bytes > sizes.bytes) throw new TagError(undefined, `is longer than ${sizes.bytes} bytes, written out`)
+    }
+    if (typeof each !== 'object' || each === null) return false
+    if (depth > sizes.depth) throw new TagError(undefined, `is nested deeper than ${sizes.depth}, written out`)
+    const isFound = visitAll(each, depth)
+    if (isFound && !isTag(each)) tagged.add(each)
+    return isFound || isTag(each)
+  }
+  const visitAll = (each: object, depth: number): boolean => {
+    if (each instanceof Find) return visit(each.identifiers, depth + 2) || true
+    if (each instanceof Expression) return visit(each.content, depth) || true
+    let isFound = false
+    for (const [name, inner] of Array.isArray(each) ? each.entries() : Object.entries(each)) {
+      if (typeof name === 'string') visit(name, depth)
+      isFound = visit(inner, depth + 1) || isFound
+    }
+    return isFound
+  }
+  visit(value, 1)
+  return tagged
+}
+
+/** @throws {TagError} when the document is larger than documents may be, written out */
+export const measure = (value: unknown): void => void taggedIn(value, documentLimits)

@@ -1,0 +1,94 @@
+import { documentLimits, type Find, type KeyOf } from './document.ts'
+import { type Sizes, taggedIn } from './measure.ts'
+import { type Expression, TagError } from './tags.ts'
+
+/** What `evaluate.ts` knows around a value, and how much it may do. */
+
+/** The key of a row, while the tags around it are evaluated. */
+export class Key {
+  /** Undefined while a document is checked, for a row that the document creates. */
+  readonly key: string | number | undefined
+  /** What found it. */
+  readonly tag: KeyOf | Find
+  constructor(key: string | number | undefined, tag: KeyOf | Find) {
+    this.key = key
+    this.tag = tag
+  }
+}
+
+/** Of an `!Enumerate`: what it goes through now. `undefined` while its own list is evaluated. */
+export type Frame = { readonly index: string | number; readonly value: unknown } | undefined
+
+/** The value depends on the key of a row that is not written yet. */
+export class NotKnownYet extends Error {
+  override readonly name = 'NotKnownYet'
+}
+
+/** What a tag asks the database. `asks` is whether there is such a row: none is no error then. */
+export type Lookup = { readonly tag: KeyOf | Find; readonly asks: boolean }
+
+export type Evaluation = Generator<Lookup, unknown, unknown>
+
+/** The side of the caller: its variables and files. */
+export type Caller = {
+  /** @returns undefined when there is none */
+  readonly read: (tag: Expression, name: string) => string | undefined
+  /** `--context`, which goes before the context of the document. */
+  readonly context: Pick<ReadonlyMap<string, string>, 'get'>
+}
+
+/** `refuse`: the service has neither the variables nor the files of the caller. `keep`: they stay tags. */
+export type CallerSide = Caller | 'refuse' | 'keep'
+
+export type Scope = {
+  /** Of the document. */
+  readonly context: Readonly<Record<string, unknown>>
+  readonly caller: CallerSide
+  /** The lists and mappings that hold tags: all others are taken as they are. */
+  readonly tagged: ReadonlySet<object>
+  /** Of the `!Enumerate` around the value, the innermost first. */
+  readonly frames: readonly Frame[]
+  /** Names of the context that are being evaluated. */
+  readonly within: ReadonlySet<string>
+  /** The value is asked only whether it is true. */
+  readonly asks: boolean
+  /** What was done so far: the same object for all parts of a document. */
+  readonly done: { steps: number; letters: number; depth: number }
+}
+
+export const scopeOf = (
+  value: unknown,
+  context: Readonly<Record<string, unknown>> = {},
+  caller: CallerSide = 'refuse',
+  sizes?: Sizes,
+): Scope => ({
+  context,
+  caller,
+  tagged: taggedIn([value, context], sizes),
+  frames: [],
+  within: new Set(),
+  asks: false,
+  done: { steps: 0, letters: 0, depth: 0 },
+})
+
+/** Every list, mapping and tag counts, each time that it is evaluated. */
+const maxSteps = 4 * documentLimits.nodes
+/** Tags may nest deeper than what comes out of them. */
+export const maxDepth = 4 * documentLimits.depth
+
+export function count({ done }: Scope, steps: number): void {
+  done.steps += steps
+  if (done.steps > maxSteps) throw new TagError(undefined, `takes more than ${maxSteps} steps to evaluate its tags`)
+}
+
+/** The items of a tag that takes a list. @throws {TagError} when there are too few or too many */
+export function itemsOf(
+  tag: Expression,
+  usage: string,
+  min: number,
+  max = Number.POSITIVE_INFINITY,
+): readonly unknown[] {
+  const { content } = tag
+  if (typeof content === 'string' || content.length < min || content.length > max) throw new TagError(tag, usage)
+  return content
+}

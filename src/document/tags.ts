@@ -1,0 +1,139 @@
+import { defineScalarTag, defineSequenceTag, type Event, NOT_RESOLVED, type TagDefinition } from 'js-yaml'
+import { Find, KeyOf } from './document.ts'
+
+/**
+ * The tags of a blueprint, as the parser reads and the printer writes them. `evaluate.ts` says what they stand for
+ * (docs/blueprints.md).
+ */
+
+export const expressionNames = [
+  ...(['!Env', '!File', '!Context', '!Format', '!If', '!Condition'] as const),
+  ...(['!Enumerate', '!Index', '!Value', '!AtIndex', '!Find'] as const),
+] as const
+
+export type ExpressionName = (typeof expressionNames)[number]
+
+/** A tag that stands for a value, with what stands behind it: a text, or a list. */
+export class Expression {
+  readonly name: ExpressionName
+  readonly content: string | readonly unknown[]
+  /** Of the tag in the text of the document. It is no part of the value: equal documents may differ in it. */
+  readonly #offset: number | undefined
+
+  constructor(name: ExpressionName, content: string | readonly unknown[], offset?: number) {
+    this.name = name
+    this.content = content
+    this.#offset = offset
+  }
+
+  get offset(): number | undefined {
+    return this.#offset
+  }
+
+  /** The same tag with other content. */
+  with(content: string | readonly unknown[]): Expression {
+    return new Expression(this.name, content, this.#offset)
+  }
+
+  /** In messages and logs. */
+  toJSON(): unknown {
+    return { [this.name]: this.content }
+  }
+}
+
+/** Line and column, from 1. */
+export type Place = { readonly line: number; readonly column: number }
+
+/** A tag that has no value, or a document that is too large once its tags have theirs. */
+export class TagError extends Error {
+  override readonly name = 'TagError'
+  readonly offset: number | undefined
+  /** Set where the text is known. */
+  place: Place | undefined
+  constructor(tag: Pick<Expression, 'name' | 'offset'> | undefined, why: string) {
+    super(tag === undefined ? why : `${tag.name}: ${why}`)
+    this.offset = tag?.offset
+  }
+}
+
+export const isTag = (value: unknown): value is KeyOf | Find | Expression =>
+  value instanceof KeyOf || value instanceof Find || value instanceof Expression
+
+/** Whether a value is or holds a tag. Only for values that are known to be small enough: it follows every reference. */
+export const holdsTag = (value: unknown): boolean =>
+  isTag(value) || (typeof value === 'object' && value !== null && Object.values(value).some(holdsTag))
+
+const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
+  resolve: (source) => (source === '' ? NOT_RESOLVED : new KeyOf(source)),
+  identify: (value) => value instanceof KeyOf,
+  represent: (value: KeyOf) => value.id,
+})
+
+const findTag = defineSequenceTag<unknown[], Find>('!Find', {
+  create: () => [],
+  addItem: () => undefined,
+  finalize: () => new Find('', {}),
+  identify: (value) => value instanceof Find,
+  represent: (value: Find) => [value.model, value.identifiers],
+})
+
+const isScalar = ({ content }: Expression) => typeof content === 'string'
+
+const printed = expressionNames.flatMap((name): TagDefinition[] => [
+  defineScalarTag<Expression>(name, {
+    resolve: () => NOT_RESOLVED,
+    identify: (value) => value instanceof Expression && value.name === name && isScalar(value),
+    represent: (value: Expression) => String(value.content),
+  }),
+  ...(name === '!Find'
+    ? [findTag]
+    : [
+        defineSequenceTag<unknown[], unknown[]>(name, {
+          create: () => [],
+          addItem: () => undefined,
+          identify: (value) => value instanceof Expression && value.name === name && !isScalar(value),
+          represent: ({ content }) => content,
+        }),
+      ]),
+])
+
+export const printedTags: readonly TagDefinition[] = [keyOfTag, ...printed]
+
+/**
+ * The definitions for one text. The parser calls them in the order of the events, one call for each tag: that is how a
+ * tag gets its place.
+ */
+export function parsedTags(events: readonly Event[], text: string): readonly TagDefinition[] {
+  const offsets: number[] = []
+  for (const event of events) {
+    if (!('tagStart' in event) || event.tagStart < 0) continue
+    const name = text.slice(event.tagStart, Math.min(event.tagEnd, event.tagStart + longestName))
+    if (expressionNames.some((each) => each === name)) offsets.push(event.tagStart)
+  }
+  if (offsets.length === 0) return [keyOfTag]
+  let next = 0
+  const nextOffset = () => {
+    next += 1
+    return offsets[next - 1]
+  }
+  return [keyOfTag, ...expressionNames.flatMap((name) => expressionTags(name, nextOffset))]
+}
+
+const longestName = 20
+
+type Carrier = { readonly offset: number | undefined; readonly items: unknown[] }
+
+const expressionTags = (name: ExpressionName, nextOffset: () => number | undefined): TagDefinition[] => [
+  defineScalarTag<Expression>(name, {
+    resolve: (source) => new Expression(name, source, nextOffset()),
+    identify: () => false,
+  }),
+  defineSequenceTag<Carrier, Expression>(name, {
+    create: () => ({ offset: nextOffset(), items: [] }),
+    addItem: ({ items }, item) => {
+      items.push(item)
+    },
+    finalize: ({ offset, items }) => new Expression(name, items, offset),
+    identify: () => false,
+  }),
+]

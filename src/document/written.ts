@@ -1,0 +1,66 @@
+import { isObject } from '../json-object.ts'
+import { documentLimits } from './document.ts'
+import { evaluateNow, isTrue } from './evaluate.ts'
+import { measure } from './measure.ts'
+import { type CallerSide, scopeOf } from './scope.ts'
+import { isTag, TagError } from './tags.ts'
+
+/** From a document as it is written to one with the form of a blueprint: tags are evaluated, other forms are changed to ours. */
+
+/** @throws {TagError} for a tag without a value, and for a document that is too large, written out */
+export function evaluateDocument(written: unknown, caller: CallerSide): unknown {
+  const { context, document } = withoutContext(written)
+  const scope = scopeOf(document, context, caller, documentLimits)
+  if (scope.tagged.size === 0 && !isTag(document)) return document
+  const evaluated = evaluateNow(document, scope)
+  measure(evaluated)
+  return evaluated
+}
+
+/** The context of a blueprint is for its tags alone: it may hold secrets, and is not kept. */
+function withoutContext(written: unknown) {
+  if (!isObject(written) || isTag(written) || !('entries' in written)) return { context: {}, document: written }
+  const { context = {}, ...document } = written
+  if (context !== null && (!isObject(context) || isTag(context)))
+    throw new TagError(undefined, 'context: Must be an object')
+  return { context: context ?? {}, document }
+}
+
+/** Of a document that was checked when it was sent. */
+export const evaluateStored = (written: unknown): unknown => evaluateNow(written, scopeOf(written))
+
+/** Entries in one list, without what says nothing. */
+export function normalise(value: unknown): unknown {
+  if (!isObject(value) || isTag(value)) return value
+  const { context, metadata, ...document } = value
+  const entries = isObject(value.entries) ? inOneList(value.entries) : value.entries
+  return {
+    ...document,
+    ...(metadata === undefined || metadata === null ? {} : { metadata }),
+    ...(context === undefined || context === null ? {} : { context }),
+    entries: Array.isArray(entries) ? entries.map(normaliseEntry) : entries,
+  }
+}
+
+/** A mapping of lists of entries: its names are for the reader. */
+function inOneList(sections: Readonly<Record<string, unknown>>): unknown {
+  const lists = Object.values(sections)
+  return lists.every((list) => Array.isArray(list)) ? lists.flat(1) : sections
+}
+
+function normaliseEntry(entry: unknown): unknown {
+  if (!isObject(entry) || isTag(entry)) return entry
+  const { attrs, conditions, ...rest } = entry
+  const kept = Array.isArray(conditions) ? conditionsOf(conditions) : conditions
+  return {
+    ...rest,
+    ...(attrs === null || attrs === undefined ? {} : { attrs }),
+    ...(kept === undefined || kept === null || (Array.isArray(kept) && kept.length === 0) ? {} : { conditions: kept }),
+  }
+}
+
+/** What is true already says nothing; one that is false is enough. Values are not kept: they may be secrets. */
+function conditionsOf(conditions: readonly unknown[]): readonly unknown[] {
+  const open = conditions.filter(isTag)
+  return conditions.some((each) => !isTag(each) && !isTrue(each)) ? [false] : open
+}

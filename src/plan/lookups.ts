@@ -1,0 +1,48 @@
+import { Find, KeyOf } from '../document/document.ts'
+import { Expression } from '../document/tags.ts'
+import type { ErrorList, FieldPath } from '../errors.ts'
+import type { Registry } from '../models/registry.ts'
+
+/** What `!KeyOf` and `!Find` of a document name: an earlier entry, a model. */
+
+export const skippedEntry = Symbol('skipped')
+
+/** Reference targets by entry id; null for an entry that leaves no row. */
+export type Targets = Map<string, string | null | typeof skippedEntry>
+
+type Context = { readonly registry: Registry; readonly targets: Targets; readonly errors: ErrorList }
+
+/** All `!KeyOf` and `!Find` in a value. */
+export function lookupsIn(value: unknown): (KeyOf | Find)[] {
+  if (value instanceof KeyOf) return [value]
+  if (value instanceof Find) return [value, ...lookupsIn(value.identifiers)]
+  if (value instanceof Expression) return lookupsIn(value.content)
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(lookupsIn) : []
+}
+
+/**
+ * Checks every `!KeyOf` and `!Find` in a value.
+ *
+ * @param asks whether it matters only if there is such a row: an entry that is skipped has none
+ */
+export function checkLookups(value: unknown, at: FieldPath, context: Context, asks = false): boolean {
+  const isSkipped = (tag: KeyOf | Find) => tag instanceof KeyOf && context.targets.get(tag.id) === skippedEntry
+  return lookupsIn(value)
+    .map((tag) => (asks && isSkipped(tag)) || checkLookup(tag, at, context) !== undefined)
+    .every(Boolean)
+}
+
+/** @returns the reference target of what the tag finds; undefined for one with errors, which are added */
+export function checkLookup(
+  tag: KeyOf | Find,
+  at: FieldPath,
+  { registry, targets, errors }: Context,
+): string | undefined {
+  const found = tag instanceof KeyOf ? targets.get(tag.id) : registry.byName(tag.model)?.target
+  const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
+  if (found === undefined) errors.add(at, `${name} names nothing that stands before this entry.`)
+  else if (found === null) errors.add(at, `${name} names an entry that is absent: it has no key.`)
+  else if (found === skippedEntry) errors.add(at, `${name} names an entry that is skipped: it has no key.`)
+  else return found
+  return undefined
+}
