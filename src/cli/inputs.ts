@@ -85,7 +85,7 @@ type Reading = { readonly context: ReadonlyMap<string, string>; readonly secrets
 async function readInput(path: string, reading: Reading): Promise<Document | Unreadable> {
   const file = path === '-' ? standardInput : path
   try {
-    const bytes = path === '-' ? await readStream(process.stdin) : await readShort(path)
+    const bytes = await readBytes(path)
     return toDocument(file, bytes, { ...reading, folder: path === '-' ? '.' : dirname(path) })
   } catch (error) {
     if (error instanceof TagError) {
@@ -97,6 +97,18 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
     if (error instanceof Error && 'code' in error) return { file, errors: [`Cannot be read (${reasonOf(error)}).`] }
     throw error
   }
+}
+
+const readBytes = (path: string) => (path === '-' ? readStream(process.stdin) : readShort(path))
+
+/** The text of one file, with its tags. @throws {UsageError} */
+export async function readOne(path: string): Promise<string> {
+  const bytes = await readBytes(path).catch((error: unknown) => {
+    if (error instanceof Problem) throw new UsageError(`${path}: ${error.message}`)
+    throw new UsageError(`${path} cannot be read (${reasonOf(error)}).`)
+  })
+  if (!isUtf8(bytes)) throw new UsageError(`${path} is not UTF-8.`)
+  return bytes.toString('utf8')
 }
 
 const tooLong = () => new Problem('invalid', `Is longer than ${documentLimits.bytes} bytes.`)
@@ -137,7 +149,7 @@ function formOf(value: unknown): Document['form'] | null {
   return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
 }
 
-const problemLines = ({ fields, message }: Problem): string[] =>
+export const problemLines = ({ fields, message }: Problem): string[] =>
   fields === undefined
     ? [message]
     : Object.values(fields)

@@ -8,6 +8,10 @@ const commands: Commands = {
   plan: { summary: 'report what apply would do', load: () => import('./commands/plan.ts') },
   apply: { summary: 'apply files, and wait for the outcome', load: () => import('./commands/apply.ts') },
   diff: { summary: 'compare what stands with files', load: () => import('./commands/diff.ts') },
+  import: {
+    summary: 'report what of a document of this API family applies',
+    load: () => import('./commands/import.ts'),
+  },
   runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
   rotate: { summary: 'give an application a new client secret', load: () => import('./commands/rotate.ts') },

@@ -137,7 +137,7 @@ function* fromCaller(tag: Expression, scope: Scope): Evaluation {
   if (caller === 'refuse')
     throw new TagError(tag, 'is resolved on the side of the caller: apply the file with gatewright apply.')
   const [name, ...rest] = yield* nameOf(tag, scope)
-  if (caller === 'keep') return tag.with(rest.length === 0 ? [name] : [name, yield* evaluate(rest[0], scope)])
+  if (caller.read === 'keep') return tag.with(rest.length === 0 ? [name] : [name, yield* evaluate(rest[0], scope)])
   const found = caller.read(tag, name)
   if (found !== undefined) return found
   if (rest.length > 0) return yield* evaluate(rest[0], scope)
@@ -147,14 +147,14 @@ function* fromCaller(tag: Expression, scope: Scope): Evaluation {
 
 function* fromContext(tag: Expression, scope: Scope): Evaluation {
   const [name, ...rest] = yield* nameOf(tag, scope)
-  const given = typeof scope.caller === 'string' ? undefined : scope.caller.context.get(name)
+  const given = scope.caller === 'refuse' ? undefined : scope.caller.context.get(name)
   if (given !== undefined) return given
   if (Object.hasOwn(scope.context, name)) {
     if (scope.within.has(name)) throw new TagError(tag, `the value of ${name} in the context refers to itself.`)
     return yield* evaluate(own(scope.context, name), { ...scope, frames: [], within: new Set([...scope.within, name]) })
   }
   if (rest.length > 0) return yield* evaluate(rest[0], scope)
-  const option = typeof scope.caller === 'string' ? '' : `no --context ${name}=VALUE, and `
+  const option = scope.caller === 'refuse' ? '' : `no --context ${name}=VALUE, and `
   throw new TagError(tag, `there is ${option}no ${name} in the context of the document, and no default.`)
 }
 

@@ -31,14 +31,14 @@ export type Evaluation = Generator<Lookup, unknown, unknown>
 
 /** The side of the caller: its variables and files. */
 export type Caller = {
-  /** @returns undefined when there is none */
-  readonly read: (tag: Expression, name: string) => string | undefined
+  /** @returns undefined when there is none. `keep`: the tags stay as they are */
+  readonly read: ((tag: Expression, name: string) => string | undefined) | 'keep'
   /** `--context`, which goes before the context of the document. */
   readonly context: Pick<ReadonlyMap<string, string>, 'get'>
 }
 
-/** `refuse`: the service has neither the variables nor the files of the caller. `keep`: they stay tags. */
-export type CallerSide = Caller | 'refuse' | 'keep'
+/** `refuse`: the service has neither the variables nor the files of the caller. */
+export type CallerSide = Caller | 'refuse'
 
 export type Scope = {
   /** Of the document. */

@@ -18,7 +18,7 @@ export function evaluateDocument(written: unknown, caller: CallerSide): unknown 
 }
 
 /** The context of a blueprint is for its tags alone: it may hold secrets, and is not kept. */
-function withoutContext(written: unknown) {
+export function withoutContext(written: unknown) {
   if (!isObject(written) || isTag(written) || !('entries' in written)) return { context: {}, document: written }
   const { context = {}, ...document } = written
   if (context !== null && (!isObject(context) || isTag(context)))
@@ -43,7 +43,7 @@ export function normalise(value: unknown): unknown {
 }
 
 /** A mapping of lists of entries: its names are for the reader. */
-function inOneList(sections: Readonly<Record<string, unknown>>): unknown {
+export function inOneList(sections: Readonly<Record<string, unknown>>): unknown {
   const lists = Object.values(sections)
   return lists.every((list) => Array.isArray(list)) ? lists.flat(1) : sections
 }

@@ -154,14 +154,22 @@ export function parseSent(text: string): Blueprint {
  * @throws {TagError} with its place where it has one
  */
 export function readText(text: string, caller: CallerSide): unknown {
+  return placed(text, () => evaluateDocument(readWritten(text), caller))
+}
+
+/**
+ * Parses YAML text of any form, with the limits of a blueprint, and leaves its tags as they are.
+ *
+ * @throws {Problem} `invalid`, with line and column where there is one
+ */
+export function readWritten(text: string): unknown {
   if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
   const breaks = /[\r\n\\]/g
   for (let count = 0; breaks.test(text); count += 1) {
     if (count >= documentLimits.breaks)
       throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`)
   }
-  const plain = text.replace(/^\ufeff/, '')
-  return placed(plain, () => evaluateDocument(construct(plain, countingDepth(), { isSent: true }), caller))
+  return construct(text, countingDepth(), { isSent: true })
 }
 
 /**
@@ -197,7 +205,7 @@ function nameOf({ model, identifiers }: Pick<Blueprint['entries'][number], 'mode
 const unnamed = { model: '', identifiers: {} }
 
 /** Adds the place to an error of a tag. */
-function placed<Result>(text: string, work: () => Result): Result {
+export function placed<Result>(text: string, work: () => Result): Result {
   try {
     return work()
   } catch (error) {

@@ -1,0 +1,263 @@
+import { type Blueprint, Find, KeyOf } from '../document/document.ts'
+import { evaluateNow } from '../document/evaluate.ts'
+import { measure } from '../document/measure.ts'
+import { scopeOf } from '../document/scope.ts'
+import { Expression, holdsTag, isTag, TagError } from '../document/tags.ts'
+import { inOneList, withoutContext } from '../document/written.ts'
+import { placed, printValue, readDocument, readText, readWritten } from '../document/yaml.ts'
+import { Problem } from '../errors.ts'
+import { isObject } from '../json-object.ts'
+import { unknownName } from '../messages.ts'
+import type { Field, Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { compile } from '../plan/compile.ts'
+import { lookupsIn } from '../plan/lookups.ts'
+import { UsageError } from './exit.ts'
+import { problemLines } from './inputs.ts'
+
+/** Which entries of a document of this API family can be applied here, and the document of those. */
+
+export type Judgement = {
+  /** The index in the document. */
+  readonly entry: number
+  readonly model: string
+  /** The first identifier. */
+  readonly name: string
+  readonly outcome: 'applies' | 'partly' | 'cannot'
+  /** What the entry is applied without, each with the reason. */
+  readonly leftOut: readonly string[]
+  /** Why it cannot be applied. */
+  readonly reasons: readonly string[]
+}
+
+export type Imported = {
+  readonly judgements: readonly Judgement[]
+  /** The entries that can be applied, as YAML; null when there are none. */
+  readonly document: string | null
+}
+
+type Draft = {
+  readonly entry: number
+  readonly model: string
+  readonly name: string
+  readonly id: unknown
+  readonly leftOut: string[]
+  readonly reasons: string[]
+  /** With our names of models; undefined when it cannot be read as an entry. */
+  fields?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * @param context of `--context`
+ * @throws {UsageError} for a text that is no document of entries
+ */
+export function importText(text: string, context: ReadonlyMap<string, string>, registry: Registry): Imported {
+  try {
+    return placed(text, () => importDocument(text, context, registry))
+  } catch (error) {
+    if (error instanceof Problem) throw new UsageError(problemLines(error).join('\n'))
+    if (error instanceof TagError) throw new UsageError(describe(error))
+    throw error
+  }
+}
+
+function importDocument(text: string, context: ReadonlyMap<string, string>, registry: Registry): Imported {
+  const written = readWritten(text)
+  measure(written)
+  const { context: own, document } = withoutContext(written)
+  if (!isObject(document) || isTag(document) || document.version !== 1) throw new UsageError(noBlueprint)
+  const caller = { read: 'keep', context } as const
+  const evaluated = (value: unknown) => evaluateNow(value, scopeOf(value, own, caller))
+  const listed = isTag(document.entries) ? evaluated(document.entries) : document.entries
+  const entries = isObject(listed) && !isTag(listed) ? inOneList(listed) : listed
+  if (!Array.isArray(entries) || entries.length === 0) throw new UsageError(noBlueprint)
+  const drafts = entries.map((entry, index) => {
+    const { value, draft } = draftOf(entry, index, evaluated, text)
+    readEntry(draft, value, registry)
+    return draft
+  })
+  refuseUnfit(drafts, registry)
+  const kept = drafts.flatMap(({ fields, reasons }) => (fields === undefined || reasons.length > 0 ? [] : [fields]))
+  const header = ['metadata', 'owner', 'prune'].flatMap((name) =>
+    document[name] === undefined || document[name] === null ? [] : [[name, evaluated(document[name])]],
+  )
+  return {
+    judgements: drafts.map(judgementOf),
+    document: kept.length === 0 ? null : checkedText({ version: 1, ...Object.fromEntries(header), entries: kept }),
+  }
+}
+
+const noBlueprint = 'This is no blueprint of version 1 with entries.'
+
+const judgementOf = (draft: Draft): Judgement => {
+  const { entry, model, name, leftOut, reasons } = draft
+  return { entry, model, name, outcome: outcomeOf(draft), leftOut: reasons.length > 0 ? [] : leftOut, reasons }
+}
+
+const outcomeOf = ({ reasons, leftOut }: Draft): Judgement['outcome'] =>
+  reasons.length > 0 ? 'cannot' : leftOut.length > 0 ? 'partly' : 'applies'
+
+/** The printed document is read again: what this command writes is what `apply` takes. */
+function checkedText(document: unknown): string {
+  const text = printValue(document)
+  readDocument(readText(text, { read: 'keep', context: new Map() }))
+  return text
+}
+
+const describe = ({ place, message }: TagError): string =>
+  place === undefined ? message : `line ${place.line}, column ${place.column}: ${message}`
+
+/** Evaluates one entry alone: what has no value in it does not concern the others. */
+function draftOf(entry: unknown, index: number, evaluated: (value: unknown) => unknown, text: string) {
+  const reasons: string[] = []
+  let value: unknown = entry
+  try {
+    value = placed(text, () => evaluated(entry))
+    measure(value)
+  } catch (error) {
+    if (!(error instanceof TagError)) throw error
+    reasons.push(describe(error))
+  }
+  const { model, id, identifiers } = isObject(value) && !isTag(value) ? value : {}
+  const first = isObject(identifiers) && !isTag(identifiers) ? Object.values(identifiers)[0] : undefined
+  const name = first === undefined || holdsTag(first) ? '' : typeof first === 'string' ? first : JSON.stringify(first)
+  const shown = typeof model === 'string' ? model : ''
+  const draft: Draft = { entry: index, model: shown, name, id, leftOut: [], reasons }
+  return { value, draft }
+}
+
+/** `theirs_flows.flow` is `service_flows.flow`, if there is such a model. */
+function ownModel(name: string, registry: Registry): Model | undefined {
+  const [, rest] = /^[^_.]+_(.+)$/.exec(name.toLowerCase()) ?? []
+  return rest === undefined ? undefined : registry.byName(`service_${rest}`)
+}
+
+function readEntry(draft: Draft, value: unknown, registry: Registry): void {
+  const { reasons, leftOut } = draft
+  if (reasons.length > 0) return
+  const model = ownModel(draft.model, registry)
+  if (!isObject(value) || isTag(value)) return void reasons.push('is no entry')
+  if (model === undefined) return void reasons.push(`unknown model ${draft.model}`)
+  const entry = { ...value, model: model.name, attrs: value.attrs ?? {} }
+  try {
+    readDocument({ version: 1, entries: [entry] })
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return void reasons.push(...problemLines(error).map((line) => line.replace(/^The file entries\.0\.?/, '')))
+  }
+  const { identifiers, attrs, conditions, ...rest } = withOurModels(entry, registry) as Readonly<
+    Record<string, unknown>
+  >
+  for (const find of unknownFinds([identifiers, conditions], registry)) reasons.push(find)
+  for (const name of Object.keys(Object(identifiers)))
+    if (name !== 'pk' && !model.fields.has(name)) reasons.push(`unknown field ${name} among the identifiers`)
+  const kept: [string, unknown][] = []
+  for (const [name, sent] of Object.entries(Object(attrs))) {
+    const field = model.fields.get(name)
+    if (field === undefined) {
+      if (model.readOnly.includes(name) || (model.alwaysNull?.includes(name) && sent === null)) continue
+      leftOut.push(`${name}: ${unknownName('field', name, model.fields.keys())}`)
+      continue
+    }
+    const fitting = withoutUnknown(sent, field, registry)
+    leftOut.push(...fitting.leftOut.map(([path, why]) => `${[name, ...path].join('.')}: ${why}`))
+    if (fitting.isKept) kept.push([name, fitting.value])
+    else if (field.required) reasons.push(`${name} is required, and cannot be left out`)
+  }
+  draft.fields = {
+    ...rest,
+    ...(conditions === undefined ? {} : { conditions }),
+    identifiers,
+    attrs: Object.fromEntries(kept),
+  }
+}
+
+/** Names of models are ours, wherever `!Find` has them. */
+function withOurModels(value: unknown, registry: Registry): unknown {
+  const each = (inner: unknown) => withOurModels(inner, registry)
+  const fields = (all: object) => Object.fromEntries(Object.entries(all).map(([name, inner]) => [name, each(inner)]))
+  if (value instanceof KeyOf) return value
+  if (value instanceof Find)
+    return new Find(ownModel(value.model, registry)?.name ?? value.model, fields(value.identifiers))
+  if (value instanceof Expression)
+    return typeof value.content === 'string' ? value : value.with(value.content.map(each))
+  if (Array.isArray(value)) return value.map(each)
+  return isObject(value) ? fields(value) : value
+}
+
+/** What is wrong with each `!Find`: its model or its fields are not known here. */
+function unknownFinds(value: unknown, registry: Registry): string[] {
+  return lookupsIn(value).flatMap((tag) => {
+    if (tag instanceof KeyOf) return []
+    const model = registry.byName(tag.model)
+    if (model === undefined) return [`refers to the unknown model ${tag.model}`]
+    const unknown = Object.keys(tag.identifiers).filter(
+      (name) => name !== 'pk' && model.fields.get(name)?.storage.in !== 'column',
+    )
+    return unknown.map((name) => `refers to a ${model.displayName} by the unknown field ${name}`)
+  })
+}
+
+type Fitting = {
+  readonly isKept: boolean
+  readonly value?: unknown
+  readonly leftOut: readonly (readonly [path: readonly (string | number)[], why: string])[]
+}
+
+/** The value without what is not known here: references to unknown models, and fields inside of it. */
+function withoutUnknown(sent: unknown, field: Field, registry: Registry): Fitting {
+  if (Array.isArray(sent) && field.reference?.many === true) {
+    const wrong = sent.map((item) => unknownFinds(item, registry)[0])
+    const leftOut = wrong.flatMap((why, index) => (why === undefined ? [] : [[[index], why] as const]))
+    return { isKept: true, value: sent.filter((_, index) => wrong[index] === undefined), leftOut }
+  }
+  const [why] = unknownFinds(sent, registry)
+  if (why !== undefined) return { isKept: false, leftOut: [[[], why]] }
+  if (holdsTag(sent)) return { isKept: true, value: sent, leftOut: [] }
+  const issues = field.schema.safeParse(sent).error?.issues ?? []
+  const unknown = issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path.map(pathPart), key]) : [],
+  )
+  return {
+    isKept: true,
+    value: unknown.reduce<unknown>((value, path) => without(value, path), sent),
+    leftOut: unknown.map((path) => [path, 'Unknown field.'] as const),
+  }
+}
+
+const pathPart = (part: PropertyKey): string | number => (typeof part === 'symbol' ? String(part) : part)
+
+/** A copy without the value at a path. */
+function without(value: unknown, [first, ...rest]: readonly (string | number)[]): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => (index === first ? without(item, rest) : item))
+  if (!isObject(value) || first === undefined) return value
+  const entries = Object.entries(value)
+  if (rest.length === 0) return Object.fromEntries(entries.filter(([name]) => name !== first))
+  return Object.fromEntries(entries.map(([name, inner]) => [name, name === first ? without(inner, rest) : inner]))
+}
+
+/** Checks what is left, until no entry is refused: each one that is takes those along which refer to it. */
+function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
+  for (;;) {
+    refuseReferrers(drafts)
+    const left = drafts.filter(({ fields, reasons }) => fields !== undefined && reasons.length === 0)
+    if (left.length === 0) return
+    const blueprint: Blueprint = readDocument({ version: 1, entries: left.map(({ fields }) => fields) })
+    const { errors } = compile(blueprint, registry)
+    if (!errors.any) return
+    for (const { path, message } of errors.list) {
+      const [, index, ...inside] = path
+      left[Number(index)]?.reasons.push([...(inside.length > 0 ? [inside.join('.')] : []), message].join(': '))
+    }
+  }
+}
+
+function refuseReferrers(drafts: readonly Draft[]): void {
+  const failed = new Set<unknown>()
+  for (const { id, fields, reasons } of drafts) {
+    const missing = lookupsIn(fields).find((tag) => tag instanceof KeyOf && failed.has(tag.id))
+    if (missing instanceof KeyOf && reasons.length === 0)
+      reasons.push(`refers to the entry ${missing.id}, which cannot be applied`)
+    if (reasons.length > 0) failed.add(id)
+  }
+}
