@@ -1,4 +1,4 @@
-import { documentLimits, Find } from './document.ts'
+import { documentLimits, Find, KeyOf } from './document.ts'
 import { Expression, isTag, TagError } from './tags.ts'
 
 /**
@@ -17,13 +17,15 @@ const unlimited: Sizes = { nodes: Number.POSITIVE_INFINITY, bytes: Number.POSITI
 export function taggedIn(value: unknown, sizes: Sizes = unlimited): ReadonlySet<object> {
   const tagged = new Set<object>()
   let [nodes, bytes] = [0, 0]
+  const addText = (text: string): true => {
+    bytes += Buffer.byteLength(text)
+    if (bytes > sizes.bytes) throw new TagError(undefined, `is longer than ${sizes.bytes} bytes, written out`)
+    return true
+  }
   const visit = (each: unknown, depth: number): boolean => {
     nodes += 1
     if (nodes > sizes.nodes) throw new TagError(undefined, `holds more than ${sizes.nodes} nodes, written out`)
-    if (typeof each === 'string') {
-      bytes += Buffer.byteLength(each)
-      if (bytes > sizes.bytes) throw new TagError(undefined, `is longer than ${sizes.bytes} bytes, written out`)
-    }
+    if (typeof each === 'string') addText(each)
     if (typeof each !== 'object' || each === null) return false
     if (depth > sizes.depth) throw new TagError(undefined, `is nested deeper than ${sizes.depth}, written out`)
     const isFound = visitAll(each, depth)
@@ -31,8 +33,13 @@ export function taggedIn(value: unknown, sizes: Sizes = unlimited): ReadonlySet<
     return isFound || isTag(each)
   }
   const visitAll = (each: object, depth: number): boolean => {
-    if (each instanceof Find) return visit(each.identifiers, depth + 2) || true
-    if (each instanceof Expression) return visit(each.content, depth) || true
+    if (each instanceof KeyOf) return addText(each.id)
+    if (each instanceof Find) {
+      visit(each.model, depth + 1)
+      return visit(each.identifiers, depth + 1) || true
+    }
+    if (each instanceof Expression)
+      return typeof each.content === 'string' ? addText(each.content) : visitAll(each.content, depth) || true
     let isFound = false
     for (const [name, inner] of Array.isArray(each) ? each.entries() : Object.entries(each)) {
       if (typeof name === 'string') visit(name, depth)

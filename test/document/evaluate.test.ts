@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { documentLimits, Find, KeyOf } from '../../src/document/document.ts'
 import { parse, parseSent, print } from '../../src/document/yaml.ts'
+import { Problem } from '../../src/errors.ts'
 import { cpuMsOf } from '../support/cpu-time.ts'
 
 /** Tags that need no database, forms of a document, and how much a document may become. */
@@ -199,6 +200,31 @@ describe('forms of a document', () => {
       expect.objectContaining({ fields: { blueprint: [expect.stringContaining('nested deeper')] } }),
     )
   })
+})
+
+test.each([
+  ['!KeyOf x', 1],
+  ['!Find [m, {a: 1}]', 5],
+  ['!Find [m, [a, 1]]', 5],
+])('a document full of %s may have as many nodes as one without', (tag, nodes) => {
+  const [few, many] = [0.98, 1.02].map((part) => Math.floor((documentLimits.nodes / nodes) * part))
+  expect(sent(`[${Array(few).fill(tag).join(',')}]`).entries).toHaveLength(1)
+  expect(() => sent(`[${Array(many).fill(tag).join(',')}]`)).toThrow(
+    expect.objectContaining({ fields: { blueprint: [expect.stringMatching(/more than 75000 nodes/)] } }),
+  )
+})
+
+test('a document without aliases may nest as deep as the parser lets it', () => {
+  const refusals = Array.from({ length: 20 }, (_, more) => {
+    try {
+      const depth = documentLimits.depth - 15 + more
+      return void sent(`${'['.repeat(depth)}!If [true, { a: 1 }, 1]${']'.repeat(depth)}`)
+    } catch (error) {
+      return error instanceof Problem ? String(error.fields?.blueprint) : error
+    }
+  }).filter((refusal) => refusal !== undefined)
+  expect(refusals.length).toBeGreaterThan(0)
+  expect(refusals.filter((refusal) => !/maxDepth|depth/i.test(String(refusal)))).toEqual([])
 })
 
 const list = (length: number) => `[${Array.from({ length }, () => 1).join(',')}]`
