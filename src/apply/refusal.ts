@@ -40,7 +40,7 @@ export function addKeyError(finding: Finding, { expectedKeys }: Conditions): voi
   if (expected === undefined || expected === row?.pk) return
   const actual = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
   errors.add(
-    [...step.path.slice(0, -1), 'app', 'provider'],
+    [...(step.path.at(-1) === 'provider' ? step.path.slice(0, -1) : []), 'app', 'provider'],
     `The submission's ${rowName(finding)} ${actual}: leave this field out, or send its key.`,
   )
 }

@@ -61,4 +61,6 @@ export type Blueprint = {
 export const documentLimits = {
   ...{ bytes: 8_388_608, nodes: 600_000, depth: 40 },
   ...{ entries: 10_000, breaks: 600_000 },
+  /** What tags and aliases may add to the text. */
+  expanded: 75_000,
 } as const

@@ -14,9 +14,9 @@ import {
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { filledLine, line, ownerLabel } from '../models/fields.ts'
-import { type Blueprint, documentLimits, entryStates } from './document.ts'
+import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
 import type { CallerSide } from './scope.ts'
-import { type Place, parsedTags, printedTags, TagError } from './tags.ts'
+import { Expression, type Place, parsedTags, printedTags, TagError } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
 
 const printSchema = DUMP_SCHEMA.withTags(...printedTags)
@@ -42,6 +42,7 @@ function printOnLines({ entries, ...head }: Blueprint): string {
 function inFlow(value: unknown): string {
   if (value instanceof KeyOf) return `!KeyOf ${quotedText(value.id)}`
   if (value instanceof Find) return `!Find [${quotedText(value.model)}, ${inFlow(value.identifiers)}]`
+  if (value instanceof Expression) return `${value.name} ${inFlow(value.content)}`
   if (Array.isArray(value)) return `[${value.map(inFlow).join(', ')}]`
   if (typeof value === 'string') return quotedText(value)
   if (typeof value !== 'object' || value === null)
@@ -226,8 +227,8 @@ function construct(text: string, maxDepth: number, { isSent }: { readonly isSent
     const documents = constructFromEvents(events, {
       source: text,
       schema: tags.length === 1 ? base : base.withTags(...tags),
-      maxAliases: isSent ? documentLimits.nodes : 0,
-      maxTotalMergeKeys: isSent ? documentLimits.nodes : 0,
+      maxAliases: isSent ? documentLimits.expanded : 0,
+      maxTotalMergeKeys: isSent ? documentLimits.expanded : 0,
     })
     if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`)
     return documents[0]
