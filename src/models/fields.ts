@@ -139,6 +139,21 @@ export const jsonObject = (max: number = textLimits.text) =>
     if (error !== undefined) context.addIssue({ code: 'custom', message: error })
   })
 
+/** Longer texts are not read as JSON: white space does not count for the limit of an object. */
+const maxJsonText = 4 * textLimits.text
+
+const fromJson = (sent: unknown): unknown => {
+  if (typeof sent !== 'string' || sent.length > maxJsonText) return sent
+  try {
+    return JSON.parse(sent)
+  } catch {
+    return sent
+  }
+}
+
+/** A secret free-form JSON object. It may be sent as JSON text too: the values of variables and files are texts. */
+export const secretObject = () => secret(z.preprocess(fromJson, jsonObject()))
+
 /** A date and time, as ISO 8601 with an offset, stored to the millisecond. */
 export function dateTime() {
   const schema = z.iso

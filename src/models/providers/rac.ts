@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { jsonObject, secret, text } from '../fields.ts'
+import { secretObject, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { duration } from '../syntax.ts'
 
@@ -11,7 +11,7 @@ export default defineProvider({
   flows: 'all',
   settings: z.object({
     // Settings of connections, which may hold credentials such as a password.
-    settings: secret(jsonObject()).default({}),
+    settings: secretObject().default({}),
     connection_expiry: text(duration, 255).default('hours=8'),
     delete_token_on_disconnect: z.boolean().default(false),
   }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filledLine, jsonObject, oneOf, reference, references, secret, text } from '../fields.ts'
+import { filledLine, oneOf, reference, references, secretObject, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { domain, email } from '../syntax.ts'
 
@@ -18,7 +18,7 @@ export default defineProvider({
   settings: z.object({
     property_mappings_group: references('propertymapping').default([]),
     delegated_subject: text(email, 254),
-    credentials: secret(jsonObject()),
+    credentials: secretObject(),
     scopes: filledLine().default(scopes.join(',')),
     exclude_users_service_account: z.boolean().default(false),
     filter_group: reference('group').nullable().default(null),

@@ -15,8 +15,14 @@ testKind(rac, {
 testFields(rac, [
   [
     'settings',
-    [{}, { 'enable-audio': 'false', nested: { list: [1, null, true] } }],
+    [{}, { 'enable-audio': 'false', nested: { list: [1, null, true] } }, '{}', ' {"enable-audio": "false"}\n'],
     [
+      ['[]', 'Must be an object.'],
+      ['"x"', 'Must be an object.'],
+      ['{"a": 1e999}', 'finite numbers'],
+      ['{"a": "x\\u0000"}', 'NUL'],
+      [`{"a": "${'x'.repeat(100_000)}"}`, 'Must be at most 100000 characters as JSON'],
+      [`{}${' '.repeat(400_000)}`, 'Must be an object.'],
       [[], 'Must be an object.'],
       ['x', 'Must be an object.'],
       [null, 'Must be an object.'],

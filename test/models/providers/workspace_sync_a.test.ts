@@ -41,9 +41,9 @@ testFields(workspaceSyncA, [
   ],
   [
     'credentials',
-    [{}, { type: 'service_account', private_key: 'x' }],
+    [{}, { type: 'service_account', private_key: 'x' }, '{"type": "service_account"}'],
     [
-      ['{}', 'Must be an object.'],
+      ['{', 'Must be an object.'],
       [[], 'Must be an object.'],
       [null, 'Must be an object.'],
     ],
