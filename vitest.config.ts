@@ -5,7 +5,7 @@ const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
 /** Minutes of random calls. */
 const randomRights = 'test/rights/random.test.ts'
-const random = ['test/api/random-requests.test.ts', randomRights]
+const random = ['test/api/random-requests.test.ts', 'test/cli/round-trip/random.test.ts', randomRights]
 
 export default defineConfig({
   test: {

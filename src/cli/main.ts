@@ -12,6 +12,7 @@ const commands: Commands = {
     summary: 'report what of a document of this API family applies',
     load: () => import('./commands/import.ts'),
   },
+  export: { summary: 'print what is configured as a blueprint', load: () => import('./commands/export.ts') },
   runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
   rotate: { summary: 'give an application a new client secret', load: () => import('./commands/rotate.ts') },

@@ -72,7 +72,7 @@ export const scopeOf = (
 })
 
 /** Every list, mapping and tag counts, each time that it is evaluated. */
-const maxSteps = documentLimits.nodes + 4 * documentLimits.expanded
+const maxSteps = 2 * documentLimits.nodes + 4 * documentLimits.expanded
 /** Tags may nest deeper than what comes out of them. */
 export const maxDepth = 4 * documentLimits.depth
 

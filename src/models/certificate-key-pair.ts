@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineModel, type Values } from './define.ts'
 import { name, secret, text, textLimits } from './fields.ts'
-import { certificatePem, isPair, privateKeyPem } from './pem.ts'
+import { certificatePem, isPair, isSelfSigned, privateKeyPem } from './pem.ts'
 
 /** A new row that is sent without either gets a new key and a self-signed certificate. */
 async function generateMissing(values: Values): Promise<Values> {
@@ -28,6 +28,8 @@ export default defineModel({
   columns: { key_data: 'sealed_key' },
   readOnly: ['pk'],
   generateMissing,
+  isGenerated: ({ certificate_data, key_data }) =>
+    typeof certificate_data === 'string' && key_data !== null && isSelfSigned(certificate_data),
   rules({ certificate_data, key_data }, report) {
     if (typeof certificate_data !== 'string') report(['certificate_data'], 'This field is required with key_data.')
     else if (typeof key_data === 'string' && !isPair(certificate_data, key_data))

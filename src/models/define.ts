@@ -155,6 +155,8 @@ export type ModelDeclaration = {
   alwaysNull?: readonly string[]
   /** Generates missing values of a new row from the others, after defaults: for example a self-signed certificate. */
   generateMissing?: (values: Values) => Promise<Values>
+  /** Whether the row is as `generateMissing` makes it: its secrets never left the service. */
+  isGenerated?: (values: Values) => boolean
   /**
    * Rules that span fields, on the whole row as it will be. A field that has errors or is missing is undefined: a rule
    * skips it, so that one answer reports the errors of all fields.

@@ -25,6 +25,21 @@ export function isPair(certificate: string, key: string): boolean {
   return privateKey !== undefined && readCertificate(certificate)?.checkPrivateKey(privateKey) === true
 }
 
+/**
+ * Whether `self-signed.ts` made the certificate, by what it writes: a serial number of 16 octets that starts with 40, the
+ * common name alone as subject and issuer, ten years to the second.
+ */
+export function isSelfSigned(pem: string): boolean {
+  const blocks = pem.match(certificateBlock) ?? []
+  const certificate = blocks.length === 1 ? readCertificate(pem) : undefined
+  if (certificate === undefined) return false
+  const { subject, issuer, serialNumber, validFromDate, validToDate } = certificate
+  const end = new Date(validFromDate)
+  end.setUTCFullYear(end.getUTCFullYear() + 10)
+  const isNamed = subject === issuer && /^CN=[^\n]*$/.test(subject)
+  return isNamed && /^40[\dA-F]{30}$/i.test(serialNumber) && end.getTime() === validToDate.getTime()
+}
+
 function readCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem)

@@ -85,3 +85,27 @@ test('a name that is too long for a common name is cut to 64 characters', async 
   const { certificate } = await selfSigned('😀'.repeat(100))
   expect(new X509Certificate(certificate).toLegacyObject().subject.CN).toBe('😀'.repeat(64))
 })
+
+/** Self-signed too, for 3652 days, by OpenSSL. */
+const foreign = `-----BEGIN CERTIFICATE-----
+MIIBijCCAS+gAwIBAgIUU81Q457UFUwHq3Ia5UBIMAXBctowCgYIKoZIzj0EAwIw
+GjEYMBYGA1UEAwwPb25lLmV4YW1wbGUuY29tMB4XDTI2MTEyMjE5MzEyOVoXDTM2
+MTEyMTE5MzEyOVowGjEYMBYGA1UEAwwPb25lLmV4YW1wbGUuY29tMFkwEwYHKoZI
+zj0CAQYIKoZIzj0DAQcDQgAEyM9rJZOy94Kzokgfri8A6a56Nvru7Z2x3aWkq3sB
+CifKFiNyn/zXZxaRTOp+OQMp2zSX2jY0kUYfz/UeDOt+46NTMFEwHQYDVR0OBBYE
+FBjMySR5s3ChueRSCr7ah3GzYQ0WMB8GA1UdIwQYMBaAFBjMySR5s3ChueRSCr7a
+h3GzYQ0WMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAIRDdWVP
+XNsqZcODkDQs5swqZXL9fcWL5inqhw9kAKx7AiEA3Cz5yvijV8Vmu7gUKeGz6ObV
+fdoykoJDr6omWrL9WFw=
+-----END CERTIFICATE-----
+`
+
+test('a pair that the service generated is recognised, one of another origin is not', async () => {
+  const { isGenerated } = certificateKeyPair
+  const odd = await selfSigned('a, CN=*.é "y" + O=z')
+  for (const { certificate, key } of [own, odd])
+    expect(isGenerated?.({ certificate_data: certificate, key_data: key })).toBe(true)
+  expect(isGenerated?.({ certificate_data: own.certificate, key_data: null })).toBe(false)
+  expect(isGenerated?.({ certificate_data: own.certificate + other.certificate, key_data: own.key })).toBe(false)
+  expect(isGenerated?.({ certificate_data: foreign, key_data: 'x' })).toBe(false)
+})

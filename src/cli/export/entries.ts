@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import { masked } from '../../document/mask.ts'
+import type { Field, Model } from '../../models/define.ts'
+import { UsageError } from '../exit.ts'
+import { shown } from '../output.ts'
+import { type ExportedEntry, Tagged } from './print.ts'
+import { Changed, targetOf, targets } from './read.ts'
+import { byText, identifiersOf, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
+import { nameVariables, type Secret, type Variable } from './variables.ts'
+
+/** Rows as entries of a document, in an order in which each reference is to an earlier entry. */
+
+export type Selection = {
+  readonly models: ReadonlySet<string>
+  /** Only what is managed under this label, and what it refers to. */
+  readonly owner: string | undefined
+}
+
+export type Export = {
+  readonly entries: readonly ExportedEntry[]
+  /** In the order of the entries. */
+  readonly variables: readonly Variable[]
+  readonly rows: readonly Row[]
+  /** Rows that entries refer to, and that have none themselves. */
+  readonly outside: readonly Row[]
+}
+
+/** @throws {UsageError} for what no document can say; @throws {Changed} for a reference to a row that was not read */
+export function toExport(rows: Rows, selection: Selection): Export {
+  const chosen = chosenOf(rows, selection)
+  const ordered = inOrder(rows, chosen)
+  const errors = ordered.filter((row) => !rows.isDistinct(row)).map(ambiguous)
+  const named = nameVariables(ordered.flatMap(secretsOf))
+  const variables = new Map(named.map((variable) => [placeOf(variable), variable]))
+  const referred = new Set(ordered.flatMap((row) => [...referredBy(rows, row)]))
+  const outside = [...referred].filter((row) => !chosen.has(row))
+  errors.push(...outside.filter((row) => rows.nameOf(row) === undefined && !rows.isDistinct(row)).map(ambiguous))
+  const entries = ordered.map((row): ExportedEntry => {
+    const hasId = referred.has(row) && rows.nameOf(row) === undefined
+    const identifiers = identifiersOf(row)
+    const attrs: Record<string, unknown> = {}
+    for (const field of row.model.fields.values()) {
+      if (identifiers.includes(field.name) || !isExported(rows, field) || isGenerated(row)) continue
+      const variable = variables.get(placeOf({ row, field }))
+      const value = variable === undefined ? plainValue(row, field) : toEnv(variable)
+      if (value === undefined && field.required) errors.push(`${labelOf(row)} has no ${field.name}, which is required.`)
+      if (value === undefined) continue
+      attrs[field.name] = field.reference === undefined ? value : referencesOf(rows, chosen, row, field)
+    }
+    return { model: row.model.name, ...(hasId && { id: idOf(row) }), identifiers: naturalKey(row), attrs }
+  })
+  if (errors.length > 0) throw new UsageError(listed(errors.map(shown)))
+  return { entries, variables: named, rows: ordered, outside }
+}
+
+const maxListed = 20
+
+/** One line for each, and a last one for those that are too many. */
+export const listed = (lines: readonly string[]): string =>
+  [
+    ...lines.slice(0, maxListed),
+    ...(lines.length > maxListed ? [`${lines.length - maxListed} more are not listed.`] : []),
+  ].join('\n')
+
+const ambiguous = (row: Row): string =>
+  `More than one ${row.model.displayName} has ${JSON.stringify(naturalKey(row))}: a document cannot tell them apart. Rename one.`
+
+/** Users are no configuration: fields with users are left out. */
+const isExported = ({ registry }: Rows, { reference }: Field): boolean =>
+  reference === undefined || targetOf(registry, reference) !== undefined
+
+/** Its secrets never left the service: each installation generates its own. */
+const isGenerated = ({ model, values }: Row): boolean => model.isGenerated?.(values) === true
+
+function chosenOf(rows: Rows, { models, owner }: Selection): ReadonlySet<Row> {
+  const isChosen = ({ model }: Row) => models.has(model.name)
+  if (owner === undefined) return new Set(rows.all.filter(isChosen))
+  const chosen = new Set(rows.all.filter((row) => row.model.isLabelled === true && row.owner === owner))
+  // A set that grows while it is walked: what is added is visited too.
+  for (const row of chosen)
+    for (const other of referredBy(rows, row)) if (other.model.isLabelled !== true) chosen.add(other)
+  return new Set([...chosen].filter(isChosen))
+}
+
+/** The rows that a row refers to, in the order of its fields. */
+function* referredBy(rows: Rows, row: Row): Generator<Row> {
+  if (isGenerated(row)) return
+  for (const field of row.model.fields.values()) {
+    if (field.reference === undefined || !isExported(rows, field)) continue
+    for (const pk of keysIn(row.values[field.name])) yield foundBy(rows, row, field, pk)
+  }
+}
+
+const keysIn = (value: unknown): unknown[] => [value].flat().filter((pk) => (pk ?? null) !== null)
+
+function foundBy(rows: Rows, row: Row, { name, reference }: Field, pk: unknown): Row {
+  const found = rows.find(reference?.target ?? '', pk)
+  if (found === undefined) throw new Changed(`${shown(labelOf(row))} has a ${name} that was not read`)
+  return found
+}
+
+/** By model and name; before each row, those that it refers to. */
+function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
+  const order: readonly string[] = targets
+  const place = ({ target }: Model) => order.indexOf(target)
+  const textOf = (row: Row) => JSON.stringify(Object.values(naturalKey(row)))
+  const sorted = [...chosen].sort(
+    (one, other) =>
+      place(one.model) - place(other.model) ||
+      byText(one.model.name, other.model.name) ||
+      byText(textOf(one), textOf(other)),
+  )
+  const done = new Set<Row>()
+  const open = new Set<Row>()
+  const visit = (row: Row) => {
+    if (done.has(row) || open.has(row)) return
+    open.add(row)
+    for (const other of referredBy(rows, row)) if (chosen.has(other)) visit(other)
+    done.add(row)
+  }
+  for (const row of sorted) visit(row)
+  return [...done]
+}
+
+const secretsOf = (row: Row): Secret[] =>
+  isGenerated(row)
+    ? []
+    : [...row.model.fields.values()]
+        .filter(({ name, secret }) => secret && (row.values[name] ?? null) !== null)
+        .map((field) => ({ row, field }))
+
+const placeOf = ({ row, field }: Secret): string => JSON.stringify([row.model.table, row.pk, field.name])
+
+const toEnv = ({ name, mayBeEmpty }: Variable): Tagged => new Tagged('!Env', mayBeEmpty ? [name, ''] : name)
+
+/** A row of an earlier version may lack a field: it has its default now. */
+function plainValue({ values }: Row, { name, schema, initial, secret }: Field): unknown {
+  const value = values[name] ?? null
+  if (secret && value === masked) return undefined
+  return value !== null || schema.safeParse(null).success ? value : initial
+}
+
+/** Links are sets: they are sorted, because their order comes from keys. */
+function referencesOf(rows: Rows, chosen: ReadonlySet<Row>, row: Row, field: Field): unknown {
+  const value = row.values[field.name]
+  const tagFor = (pk: unknown) => {
+    const other = foundBy(rows, row, field, pk)
+    const name = rows.nameOf(other)
+    if (name !== undefined) return name
+    return chosen.has(other)
+      ? new Tagged('!KeyOf', idOf(other))
+      : new Tagged('!Find', [other.model.name, naturalKey(other)])
+  }
+  if (!Array.isArray(value)) return value === null ? null : tagFor(value)
+  const items = value.map(tagFor)
+  const textOf = (item: string | Tagged) => (item instanceof Tagged ? JSON.stringify(item.content) : item)
+  return field.storage.in === 'link' ? items.sort((one, other) => byText(textOf(one), textOf(other))) : items
+}
+
+const idOf = (row: Row): string => {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([row.model.name, naturalKey(row)]))
+    .digest('hex')
+  return `${row.model.resource}-${digest.slice(0, 16)}`
+}

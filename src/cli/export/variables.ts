@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import type { Field } from '../../models/define.ts'
+import { labelOf, naturalKey, type Row } from './rows.ts'
+
+/** The variables that stand for secrets. Their names follow from the rows alone. */
+
+export type Secret = { readonly row: Row; readonly field: Field }
+
+export type Variable = Secret & {
+  readonly name: string
+  /** The service takes an empty text too, which no variable can hold: one that is not set stands for it. */
+  readonly mayBeEmpty: boolean
+  /** It is an object, which the variable holds as JSON. */
+  readonly isJson: boolean
+}
+
+/**
+ * Names variables: `GRAFANA_CLIENT_SECRET`. Where two would have one name, both get a longer one, so that the order of
+ * the rows makes no difference.
+ */
+export function nameVariables(secrets: readonly Secret[]): readonly Variable[] {
+  const candidates = secrets.map(candidatesOf)
+  const places = candidates.map(() => 0)
+  const nameAt = (index: number) => candidates[index]?.[places[index] ?? 0] ?? ''
+  const longest = Math.max(0, ...candidates.map(({ length }) => length))
+  for (let round = 0; round < 2 * longest; round += 1) {
+    const same = Map.groupBy(secrets.keys(), nameAt)
+    for (const indices of same.values()) {
+      if (indices.length < 2) continue
+      for (const index of indices)
+        places[index] = Math.min((places[index] ?? 0) + 1, (candidates[index]?.length ?? 1) - 1)
+    }
+  }
+  return secrets.map((secret, index) => ({ ...secret, name: nameAt(index), ...formOf(secret) }))
+}
+
+/** From short to long; the last one is of this field of this row alone. */
+function candidatesOf({ row, field }: Secret): string[] {
+  const key = naturalKey(row)
+  const name = asVariable(Object.values(key).join(' '))
+  const short = [name, asVariable(field.name)].join('_')
+  const long = [asVariable(row.model.resource), name, asVariable(field.name)].filter((part) => part !== '').join('_')
+  const digest = createHash('sha256')
+    .update(JSON.stringify([row.model.name, key]))
+    .digest('hex')
+    .slice(0, 16)
+  return [...(isSafe(name, short, field) ? [short] : []), long, `${long}_${digest.toUpperCase()}`]
+}
+
+/**
+ * Whether a name without the model is one that other programs do not set: CI systems have a `GITHUB_TOKEN`, and this
+ * program has a `GATEWRIGHT_TOKEN`.
+ */
+const isSafe = (name: string, short: string, field: Field): boolean =>
+  /^[A-Z]/.test(name) && field.name.includes('_') && !short.startsWith('GATEWRIGHT_')
+
+const asVariable = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toUpperCase()
+    .replace(/[^A-Z\d]+/g, '_')
+    .replace(/^_|_$/g, '')
+
+function formOf({ row: { model, values }, field: { name, schema } }: Secret) {
+  const wrong: unknown[] = []
+  model.rules?.({ ...values, [name]: '' }, ([at]) => void wrong.push(at))
+  return {
+    mayBeEmpty: schema.safeParse('').success && !wrong.includes(name),
+    isJson: schema.safeParse({}).success,
+  }
+}
+
+/** `client_secret of provider oauth2 "Grafana"` */
+export function describe({ row, field, mayBeEmpty, isJson }: Variable): string {
+  const notes = [...(isJson ? ['JSON'] : []), ...(mayBeEmpty ? ['empty when it is not set'] : [])]
+  return `${field.name} of ${labelOf(row)}${notes.length === 0 ? '' : ` (${notes.join(', ')})`}`
+}
