@@ -129,7 +129,7 @@ function toRow({ pk, ...result }: Result, model: Model): Row {
   const [first] = [...unknown, ...missing]
   if (first !== undefined)
     throw new UsageError(
-      `The service and this program have different fields: ${shown(first)} of a ${model.displayName}. ${update}`,
+      `The service and this program have different fields: ${shown(first)} of ${model.displayName}. ${update}`,
     )
   const { owner } = result
   return { pk, model, values: result, owner: typeof owner === 'string' ? owner : null }
