@@ -58,7 +58,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const queue = await backend.openQueue(applyQueue)
   // First, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), log)
-  const retention = startRetention(db, config, log)
+  const retention = startRetention(db, engine.registry, config, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
   // Before the log line: a reader of it may stop this process at once.

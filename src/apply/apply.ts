@@ -193,7 +193,7 @@ function sentence(finding: Finding, change: Change, key: string | number | undef
     case 'create':
       return `${what} ${done}created${withKey}`
     case 'update':
-      return `${what} ${done}updated: ${fieldsAsText(change)}`
+      return `${what} ${done}updated: ${fieldsAsText(change, finding, mode)}`
     case 'unchanged':
       return `${what} unchanged`
     case 'delete':

@@ -3,8 +3,10 @@ import { z } from 'zod'
 import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { Field } from '../models/define.ts'
+import { expiresOf } from '../models/overlap.ts'
+import type { Mode } from '../plan/engine.ts'
 import type { Finding } from '../plan/inspect.ts'
-import { keysOf } from '../plan/storage.ts'
+import { endOfOverlap, keysOf } from '../plan/storage.ts'
 
 /** Of a secret: only whether it changes. */
 const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
@@ -41,6 +43,8 @@ export function describeChange(finding: Finding, tags: Tags, owner: string | nul
   for (const field of step.model.fields.values()) {
     const change = changeOfField(field, finding, tags)
     if (change !== undefined) fields[field.name] = change
+    const end = change === 'changed' ? changeOfOverlap(field, finding) : undefined
+    if (end !== undefined) fields[expiresOf(field.name)] = end
   }
   if (owner !== undefined && row !== undefined) fields.owner = { from: row.owner ?? null, to: owner }
   const isUpdate = action === 'update' || fields.owner !== undefined
@@ -76,6 +80,14 @@ function changeOfField(field: Field, finding: Finding, tags: Tags): FieldChange 
   return { from: before?.[name] ?? null, to }
 }
 
+/** Until when the secret before is valid: the time is known at the apply. */
+function changeOfOverlap({ name, overlap }: Field, { row, values }: Finding): FieldChange | undefined {
+  if (!overlap || row === undefined) return undefined
+  const from = endOfOverlap(row, name)
+  const to = values[expiresOf(name)] === undefined ? null : setByServer
+  return from === null && to === null ? undefined : { from, to }
+}
+
 function inDocument({ reference }: Field, value: unknown, tags: Tags): unknown {
   if (reference === undefined) return value
   const shown = keysOf(value).map((key) => tags.get(key) ?? key)
@@ -97,16 +109,27 @@ const shownLength = 60
 const maxShownFields = 20
 
 /** The fields of a change as a line of the log: `name "a" -> "b", client_secret changed`. */
-export function fieldsAsText({ fields }: Change): string {
+export function fieldsAsText({ fields }: Change, finding: Finding, mode: Mode): string {
+  const ends = new Set(Object.keys(fields).map(expiresOf))
   const shown = Object.entries(fields).flatMap(([name, change]) => {
-    // A line of its own says whose the row is now.
-    if (change === 'unchanged' || name === 'owner') return []
+    // A line of its own says whose the row is now, and the line of a secret says until when the one before is valid.
+    if (change === 'unchanged' || name === 'owner' || ends.has(name)) return []
     return [
-      change === 'changed' ? `${name} changed` : `${name} ${valueAsText(change.from)} -> ${valueAsText(change.to)}`,
+      change === 'changed'
+        ? `${name} changed${overlapAsText(name, finding, mode)}`
+        : `${name} ${valueAsText(change.from)} -> ${valueAsText(change.to)}`,
     ]
   })
   const more = shown.length - maxShownFields
   return [...shown.slice(0, maxShownFields), ...(more > 0 ? [`${more} more`] : [])].join(', ')
+}
+
+function overlapAsText(name: string, { step, values }: Finding, mode: Mode): string {
+  const end = values[expiresOf(name)]
+  if (end === undefined) return ''
+  return mode === 'plan'
+    ? ` (the one before would be valid for ${step.overlaps?.get(name)})`
+    : ` (the one before is valid until ${end})`
 }
 
 function valueAsText(value: unknown): string {

@@ -1,7 +1,13 @@
-import { isObject } from '../json-object.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
+import { overlap } from '../models/overlap.ts'
 
 /** The value of a field for which the service shall generate a new one, each time that the document is applied. */
 export const generateForm = { generate: true } as const
 
 export const isGenerate = (value: unknown): boolean =>
   isObject(value) && value.generate === true && Object.keys(value).length === 1
+
+/** A secret with the time for which the one before it stays valid: `{"value": "...", "overlap": "hours=24"}`. */
+export const isWithOverlap = (value: unknown): value is JsonObject => isObject(value) && Object.hasOwn(value, 'overlap')
+
+export const isOverlap = (value: unknown): value is string => typeof value === 'string' && overlap(value) === undefined

@@ -1,6 +1,6 @@
 import type { Registry } from '../models/registry.ts'
 import type { Blueprint } from './document.ts'
-import { isGenerate } from './generate.ts'
+import { isGenerate, isOverlap, isWithOverlap } from './generate.ts'
 
 export const masked = '********'
 
@@ -13,7 +13,15 @@ export function mask(blueprint: Blueprint, registry: Registry): Blueprint {
       const field = model?.fields.get(name)
       return value === null || field?.secret === false || (field?.generate !== undefined && isGenerate(value))
     }
-    const attrs = Object.entries(entry.attrs).map(([name, value]) => [name, isPublic(name, value) ? value : masked])
+    const maskedValue = (name: string, value: unknown) => {
+      if (model?.fields.get(name)?.overlap !== true || !isWithOverlap(value) || !isOverlap(value.overlap)) return masked
+      const { overlap, ...asked } = value
+      return { ...(isGenerate(asked) ? asked : { value: masked }), overlap }
+    }
+    const attrs = Object.entries(entry.attrs).map(([name, value]) => [
+      name,
+      isPublic(name, value) ? value : maskedValue(name, value),
+    ])
     return { ...entry, attrs: Object.fromEntries(attrs) }
   })
   return { ...blueprint, entries }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { FieldPath } from '../errors.ts'
+import { expiresOf, previousOf } from './overlap.ts'
 
 /**
  * A model is one declaration: which fields may be written, how they are validated, where they are stored and what they
@@ -19,6 +20,8 @@ export type FieldMeta = {
   secret?: true
   /** Generates the value of a new row that is sent without one. The answer shows it once, as `generated`. */
   generate?: () => string
+  /** The secret before it may stay valid for a time, when a document asks for it. */
+  overlap?: true
   /** A name: unique ones are unique in every case of their letters. */
   name?: true
   /** A date and time: stored as a timestamp, read as ISO 8601 in UTC. */
@@ -58,6 +61,7 @@ export type Field = {
   readonly reference: Reference | undefined
   readonly secret: boolean
   readonly generate: (() => string) | undefined
+  readonly overlap: boolean
   readonly time: boolean
   /** No other row may have this value in another case of its letters: `Admins` and `admins`. */
   readonly folded: boolean
@@ -208,6 +212,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
       reference: referenceOf(meta, isArray(schema)),
       secret: meta.secret === true,
       generate: meta.generate,
+      overlap: meta.overlap === true,
       time: meta.time === true,
       folded: meta.name === true && isUnique(declaration, name),
       storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
@@ -224,6 +229,9 @@ export function defineModel(declaration: ModelDeclaration): Model {
     throw new Error(
       `${declaration.name}: identifier, name, unique field, owner or limit ${unknown.join(', ')} is not declared`,
     )
+  const overlaps = [...fields.values()].filter(({ overlap }) => overlap)
+  if (overlaps.some(({ storage }) => storage.in !== 'secrets'))
+    throw new Error(`${declaration.name}: a field with an overlap is a secret that is stored in JSON`)
   return {
     ...declaration,
     target: declaration.target ?? declaration.resource,
@@ -234,6 +242,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
     readOnly: [
       ...(declaration.readOnly ?? []),
       ...(declaration.isLabelled ? ['owner', 'created_by', 'created_by_name'] : []),
+      ...overlaps.flatMap(({ name }) => [previousOf(name), expiresOf(name)]),
     ],
   }
 }
@@ -246,22 +255,12 @@ function referenceOf({ reference, only }: FieldMeta, many: boolean): Reference |
 const isUnique = ({ unique = [], identifiers }: ModelDeclaration, name: string): boolean =>
   unique.includes(name) || identifiers.some((set) => set.length === 1 && set[0] === name)
 
-function storageOf(
-  name: string,
-  {
-    columns,
-    links,
-    storedInJson,
-    secret,
-    json,
-  }: {
-    columns: Readonly<Record<string, string>>
-    links: Readonly<Record<string, Link>>
-    storedInJson: boolean
-    secret: boolean
-    json: boolean
-  },
-): FieldStorage {
+type Storing = Required<Pick<ModelDeclaration, 'columns' | 'links' | 'storedInJson'>> & {
+  secret: boolean
+  json: boolean
+}
+
+function storageOf(name: string, { columns, links, storedInJson, secret, json }: Storing): FieldStorage {
   const link = links[name]
   const column = columns[name]
   if (link !== undefined) return { in: 'link', ...link }

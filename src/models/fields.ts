@@ -129,6 +129,12 @@ export function generated<Schema extends z.ZodType>(schema: Schema, generate: ()
   return schema
 }
 
+/** Marks a secret whose value before may stay valid for a time: `{"generate": true, "overlap": "hours=24"}`. */
+export function overlapping<Schema extends z.ZodType>(schema: Schema): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), overlap: true })
+  return schema
+}
+
 /** A free-form JSON object. */
 export const jsonObject = (max: number = textLimits.text) =>
   z.record(z.string(), z.unknown()).superRefine((value, context) => {

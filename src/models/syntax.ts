@@ -27,6 +27,12 @@ const centurySeconds = 36_525 * 86_400
 
 /** `hours=1;minutes=30`: numbers may be negative or fractional. */
 export const duration: Syntax = (text) => {
+  const seconds = durationSeconds(text)
+  return typeof seconds === 'string' ? seconds : undefined
+}
+
+/** @returns the seconds of a duration; a sentence about the error of a text that is none */
+export function durationSeconds(text: string): number | string {
   const such = 'Must be a duration such as hours=1;minutes=30'
   const seen = new Set<string>()
   let seconds = 0
@@ -39,7 +45,7 @@ export const duration: Syntax = (text) => {
     seen.add(unit)
     seconds += Number(amount) * factor
   }
-  return Math.abs(seconds) <= centurySeconds ? undefined : 'Must be at most 100 years.'
+  return Math.abs(seconds) <= centurySeconds ? seconds : 'Must be at most 100 years.'
 }
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'

@@ -8,17 +8,23 @@ import { textLimits } from '../models/fields.ts'
 
 /** @param target what the field refers to */
 export function sentForms(
-  { schema, reference, initial, generate }: Field,
+  { schema, reference, initial, generate, overlap }: Field,
   target: ReferenceTarget | undefined,
 ): z.ZodType {
   const hasNames = reference !== undefined && target?.models.some(({ names }) => names.length > 0) === true
   const stored = hasNames ? named(schema) : schema
+  const overlapped = overlap ? { overlap: overlapTime.optional() } : {}
   const others = [
-    ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate) })]),
+    ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate), ...overlapped })]),
+    ...(overlap ? [z.strictObject({ value: schema, overlap: overlapTime })] : []),
     ...(initial === undefined || schema.safeParse(null).success ? [] : [z.null()]),
   ]
   return others.length === 0 ? stored : z.union([stored, ...others])
 }
+
+const overlapTime = z
+  .string()
+  .meta({ description: 'For how long the one before stays valid, at most `days=90`.', examples: ['hours=24'] })
 
 const name = z.string().min(1).max(textLimits.name)
 

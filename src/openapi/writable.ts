@@ -63,7 +63,7 @@ function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
 }
 
 function schemaOf({ targets }: Registry, { owner }: Model, field: Field, use: Use): z.ZodType {
-  const { name, required, initial, reference, secret, generate } = field
+  const { name, required, initial, reference, secret, generate, overlap } = field
   const isNew = use === 'create'
   const target = targets.get(reference?.target ?? '')
   const schema = sentForms(field, target)
@@ -74,6 +74,7 @@ function schemaOf({ targets }: Registry, { owner }: Model, field: Field, use: Us
     isNew && name !== owner && initial !== undefined && `Of a new one: \`${JSON.stringify(initial)}\`.`,
     isNew && generate && 'Generated when it is left out.',
     generate && '`{"generate": true}` makes a new one at each apply.',
+    overlap && 'With `"overlap": "hours=24"` beside it, or beside `"value"`, the one before stays valid for that time.',
     secret && 'Stored encrypted. Answers mask it.',
   ].filter((note) => typeof note === 'string')
   const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }

@@ -1,11 +1,13 @@
 import type { z } from 'zod'
 import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
-import { isGenerate } from '../document/generate.ts'
+import { isGenerate, isOverlap, isWithOverlap } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
+import type { JsonObject } from '../json-object.ts'
 import { unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
 import { int32, uuid } from '../models/fields.ts'
+import { overlap } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
@@ -24,6 +26,8 @@ export type Step = {
   readonly state: EntryState
   readonly identifiers: ReadonlyMap<string, unknown>
   readonly attrs: ReadonlyMap<string, unknown>
+  /** For how long the secret before stays valid if the entry changes it, by field: `hours=24`. */
+  readonly overlaps?: ReadonlyMap<string, string>
   /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
   readonly path: FieldPath
   /** Of names that stand for no row, or for several. */
@@ -58,6 +62,7 @@ function keyField(schema: z.ZodType): Field {
     reference: undefined,
     secret: false,
     generate: undefined,
+    overlap: false,
     time: false,
     folded: false,
     storage,
@@ -91,7 +96,8 @@ export function compile(
       errors.add([...path, 'model'], () => unknownName('model', entry.model, names()))
       continue
     }
-    const context: Context = { registry, model, targets, errors, path }
+    const overlaps = new Map<string, string>()
+    const context: Context = { registry, model, targets, overlaps, errors, path }
     const was = wasOf(entry, model, path, errors)
     const isChecked = checkLookups(entry.conditions, [...path, 'conditions'], context, true)
     const conditions = entry.conditions && isChecked ? { all: entry.conditions, entry: index } : undefined
@@ -104,6 +110,7 @@ export function compile(
       path,
       ...(was !== undefined && { was }),
       ...(conditions !== undefined && { conditions }),
+      ...(overlaps.size > 0 && { overlaps }),
     })
     if (entry.id === undefined) continue
     if (targets.has(entry.id)) errors.add([...path, 'id'], `Another entry is called ${entry.id} too.`)
@@ -116,6 +123,8 @@ type Context = {
   registry: Registry
   model: Model
   targets: Targets
+  /** Those that the entry asks for. */
+  overlaps: Map<string, string>
   errors: ErrorList
   path: FieldPath
 }
@@ -186,7 +195,19 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
       return undefined
     }
   }
+  if (field.overlap && isWithOverlap(sent)) return checkOverlap(sent, field, context)
   return generate !== undefined && isGenerate(sent) ? generateNew : checkValue(sent, field, context)
+}
+
+/** `{"generate": true, "overlap": "hours=24"}` or `{"value": "...", "overlap": "hours=24"}`. */
+function checkOverlap({ overlap: time, ...asked }: JsonObject, field: Field, context: Context): unknown {
+  const at = [...context.path, field.name]
+  if (isOverlap(time)) context.overlaps.set(field.name, time)
+  else context.errors.add([...at, 'overlap'], typeof time === 'string' ? (overlap(time) ?? '') : 'Must be text.')
+  if (isGenerate(asked)) return generateNew
+  if (Object.keys(asked).join() === 'value') return checkValue(asked.value, field, context)
+  context.errors.add(at, 'Takes either "generate": true or "value" beside "overlap", and nothing else.')
+  return undefined
 }
 
 /** @returns the value as it will be stored; undefined for a value with errors, and for each key of a list with errors */

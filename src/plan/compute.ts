@@ -3,30 +3,48 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import type { Keyring } from '../db/seal.ts'
 import type { ErrorList } from '../errors.ts'
+import type { Values } from '../models/define.ts'
+import { expiresOf, overlapEnd } from '../models/overlap.ts'
 import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
 import type { Row } from './statements.ts'
 import { toValues } from './storage.ts'
 
-/** Adds the values that the model computes from the others, from the time and from the row as it was. */
+/**
+ * Adds the values that the model computes from the others, from the time and from the row as it was, and the ends of the
+ * overlaps of secrets that change.
+ */
 export async function compute(
   reader: EngineReader,
-  { model, path }: Step,
+  step: Step,
   row: Row | undefined,
   rowDiff: Diff,
   { keyring, tokenMaxDays }: { readonly keyring: Keyring; readonly tokenMaxDays: number },
   errors: ErrorList,
 ): Promise<Diff> {
+  const { model, path } = step
   const { action, changed } = rowDiff
-  if (model.compute === undefined || (action !== 'create' && action !== 'update')) return rowDiff
+  const overlaps = overlapsOf(step, rowDiff)
+  const isComputed = model.compute !== undefined && (action === 'create' || action === 'update')
+  if (!isComputed && overlaps.length === 0) return rowDiff
+  const at = await now(reader)
+  const withEnds = { ...rowDiff.values, ...endsOf(overlaps, at) }
+  if (model.compute === undefined) return { ...rowDiff, values: withEnds }
   const before = row === undefined ? undefined : toValues(model, row, keyring)
-  const moment = { before, now: await now(reader), tokenMaxDays }
-  const values = model.compute(rowDiff.values, moment, (at, message) => errors.add([...path, ...at], message))
+  const moment = { before, now: at, tokenMaxDays }
+  const values = model.compute(withEnds, moment, (at, message) => errors.add([...path, ...at], message))
   const fields = [...model.fields.keys()].filter(
     (name) => changed.includes(name) || !isDeepStrictEqual(values[name], rowDiff.values[name]),
   )
   return { ...rowDiff, values, changed: fields }
 }
+
+/** An empty secret ends with its replacement: any party has it. */
+const overlapsOf = ({ overlaps = new Map() }: Step, { action, changed, before }: Diff): [string, string][] =>
+  [...overlaps].filter(([name]) => action === 'update' && changed.includes(name) && Boolean(before?.[name]))
+
+const endsOf = (overlaps: readonly [string, string][], from: Date): Values =>
+  Object.fromEntries(overlaps.map(([name, time]) => [expiresOf(name), overlapEnd(time, from)]))
 
 /** The database's clock: processes on several machines must agree on what has expired. */
 async function now(reader: EngineReader): Promise<Date> {

@@ -4,6 +4,7 @@ import { masked } from '../document/mask.ts'
 import { uuid7 } from '../ids.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Creator, Field, Model, Values } from '../models/define.ts'
+import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Row, StoredRow } from './statements.ts'
 
 /** Converts between a row as it is stored and its fields by wire name. */
@@ -19,8 +20,21 @@ export function toValues(model: Model, row: Row, keyring: Keyring): Values {
   return valuesOf(model, row, (envelope, column) => fromJson(keyring.open(envelope, sealedPlace(model, id, column))))
 }
 
-/** @returns the values of all fields, with secrets masked: nothing is opened */
-export const toMaskedValues = (model: Model, row: Row): Values => valuesOf(model, row, () => masked)
+/** @returns the values of all fields, with secrets masked: nothing is opened. Those before, of overlaps, are among them */
+export const toMaskedValues = (model: Model, row: Row): Values => ({
+  ...valuesOf(model, row, () => masked),
+  ...Object.fromEntries(
+    overlapsOf(model).flatMap(({ name }) => [
+      [previousOf(name), typeof object(row.secrets)[previousOf(name)] === 'string' ? masked : null],
+      [expiresOf(name), endOfOverlap(row, name)],
+    ]),
+  ),
+})
+
+const overlapsOf = ({ fields }: Model): Field[] => [...fields.values()].filter(({ overlap }) => overlap)
+
+/** Until when the secret before this one is stored as valid; null without one. */
+export const endOfOverlap = (row: Row, field: string): unknown => object(row.settings)[expiresOf(field)] ?? null
 
 /** @param secretOf the value of a secret that is stored in this envelope */
 function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: string) => unknown): Values {
@@ -118,7 +132,10 @@ function secretsInOpen(model: Model, { settings }: Row): string[] {
   )
 }
 
-/** The columns of the changed fields; the other values in `settings` and `secrets` are kept. */
+/**
+ * The columns of the changed fields; the other values in `settings` and `secrets` are kept. The value before of a secret
+ * stays if `values` have the end of its overlap; else any before it ends.
+ */
 export function toChangedRow(
   model: Model,
   row: Row,
@@ -128,7 +145,33 @@ export function toChangedRow(
 ): StoredRow {
   const inOpen = secretsInOpen(model, row)
   const fields = [...model.fields.values()].filter(({ name }) => changed.includes(name) || inOpen.includes(name))
-  return toColumns(model, fields, rowId(model, row), values, row, keyring)
+  const stored = toColumns(model, fields, rowId(model, row), values, row, keyring)
+  const overlaps = overlapsOf(model).filter(({ name }) => changed.includes(name))
+  if (overlaps.length === 0) return stored
+  return { ...stored, columns: withPrevious(model, row, overlaps, { columns: stored.columns, values }, keyring) }
+}
+
+function withPrevious(
+  model: Model,
+  row: Row,
+  overlaps: readonly Field[],
+  { columns, values }: Pick<StoredRow, 'columns'> & { readonly values: Values },
+  keyring: Keyring,
+): StoredRow['columns'] {
+  const before = toValues(model, row, keyring)
+  const settings = { ...object(columns.get('settings')?.value ?? row.settings) }
+  const secrets = { ...object(columns.get('secrets')?.value ?? row.secrets) }
+  for (const { name } of overlaps) {
+    const [previous, expires] = [previousOf(name), expiresOf(name)]
+    delete secrets[previous]
+    delete settings[expires]
+    if (typeof values[expires] !== 'string') continue
+    const place = sealedPlace(model, rowId(model, row), `secrets.${previous}`)
+    secrets[previous] = keyring.seal(JSON.stringify(before[name]), place)
+    settings[expires] = values[expires]
+  }
+  const json = { settings: { value: settings, json: true }, secrets: { value: secrets, json: true } }
+  return new Map([...columns, ...Object.entries(json)])
 }
 
 function toColumns(

@@ -6,8 +6,9 @@
  * 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds.
  * 3: plans, and applies of a reviewed plan.
  * 4: deletions that follow from a document, renames and prunes.
+ * 5: overlaps of secrets.
  */
-export const runFormat = 4
+export const runFormat = 5
 
 /** Workers of earlier formats do not look at the format of a run. */
 export const firstCheckedFormat = 2

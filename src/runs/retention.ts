@@ -3,6 +3,8 @@ import { keyViewHours } from '../apply/token-key.ts'
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
+import { expiresOf, previousOf } from '../models/overlap.ts'
+import type { Registry } from '../models/registry.ts'
 import { keyHours } from './idempotency.ts'
 import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
@@ -81,6 +83,31 @@ export async function eraseExpired(db: Db): Promise<void> {
   })
 }
 
+/** Deletes secrets whose overlap has ended. An index has the rows that hold one; others that write a row go first. */
+export async function deleteOverlaps(db: Db, { models }: Registry): Promise<number> {
+  let deleted = 0
+  for (const { table, discriminator, fields } of models) {
+    for (const { name, overlap } of fields.values()) {
+      if (!overlap) continue
+      const expires = `'${expiresOf(name)}'`
+      deleted += await inPortions(() => {
+        const values: unknown[] = [portion]
+        const own = Object.entries(discriminator).map(([column, value]) => ` AND "${column}" = $${values.push(value)}`)
+        return execute(db, {
+          text: `WITH old AS (
+              SELECT pk FROM "${table}" WHERE jsonb_exists(settings, ${expires})
+                AND (settings->>${expires})::timestamptz < now()${own.join('')}
+              ORDER BY pk LIMIT $1 FOR UPDATE SKIP LOCKED
+            ) UPDATE "${table}" AS t SET settings = t.settings - ${expires}, secrets = t.secrets - '${previousOf(name)}'
+              FROM old WHERE t.pk = old.pk`,
+          values,
+        })
+      })
+    }
+  }
+  return deleted
+}
+
 /**
  * Cancels runs that have been queued for too long: nothing waits for them, and the world has moved on. A restored dump
  * holds such runs. A run that a worker has locked stays as it is.
@@ -107,13 +134,20 @@ export async function cancelStale(db: Db, log: Logger): Promise<void> {
 export const staleLog = 'not applied: it was queued for more than an hour'
 
 /** Deletes what is too old, at once and then every minute, until it is stopped. */
-export const startRetention = (db: Db, retention: Retention, log: Logger): { stop(): Promise<void> } =>
+export const startRetention = (
+  db: Db,
+  registry: Registry,
+  retention: Retention,
+  log: Logger,
+): { stop(): Promise<void> } =>
   repeat(async () => {
     try {
+      const overlaps = await deleteOverlaps(db, registry)
+      if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
     } catch (error) {
-      log.warn({ err: error }, 'old runs and audit rows could not be deleted; trying again in a minute')
+      log.warn({ err: error }, 'what is too old could not be deleted; trying again in a minute')
     }
     return everyMs
   })

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { masked } from '../document/mask.ts'
-import type { Model } from '../models/define.ts'
+import type { Field, Model } from '../models/define.ts'
+import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { columnsOf, type Row } from '../plan/statements.ts'
@@ -37,7 +38,21 @@ export const discriminatorOf = (
 
 /** The fields of a model as they are answered. */
 export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>
-  Object.fromEntries([...fields.values()].map((field) => [field.name, field.secret ? secret : field.schema]))
+  Object.fromEntries(
+    [...fields.values()].flatMap((field) => [
+      [field.name, field.secret ? secret : field.schema],
+      ...(field.overlap ? Object.entries(overlapSchemas(field)) : []),
+    ]),
+  )
+
+/** Of a secret that may stay valid beside the one that replaced it. */
+const overlapSchemas = ({ name }: Field): Record<string, z.ZodType> => ({
+  [previousOf(name)]: secret.meta({ description: `The \`${name}\` before, masked; null when there is none.` }),
+  [expiresOf(name)]: z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: `Until then \`${previousOf(name)}\` is valid too. It is deleted soon after.` }),
+})
 
 /** Prisma's fields of a row by the columns that they are in the database; `link:<field>` for one in a join table. */
 export type Columns<Stored> = Readonly<Record<string, keyof Stored & string>>

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Blueprint, KeyOf } from '../../src/document/document.ts'
 import { mask, masked } from '../../src/document/mask.ts'
 import { print } from '../../src/document/yaml.ts'
@@ -43,4 +43,33 @@ test('tags are kept, and the document itself is not changed', () => {
   const blueprint = of('service_core.application', { provider: new KeyOf('provider'), secret: 's' })
   expect(print(mask(blueprint, registry))).toContain('provider: !KeyOf provider')
   expect(blueprint.entries[0]?.attrs.secret).toBe('s')
+})
+
+describe('of a secret with an overlap', () => {
+  const model = 'service_providers_oauth2.oauth2provider'
+  test.each([
+    [
+      { value: 's', overlap: 'hours=1' },
+      { value: masked, overlap: 'hours=1' },
+    ],
+    [
+      { generate: true, overlap: 'hours=1' },
+      { generate: true, overlap: 'hours=1' },
+    ],
+    [
+      { generate: true, value: 's', overlap: 'hours=1' },
+      { value: masked, overlap: 'hours=1' },
+    ],
+    [{ value: 's', overlap: 'a secret' }, masked],
+    [{ value: 's' }, masked],
+  ])('%o is masked as %o', (client_secret, shown) => {
+    expect(maskedAttrs(model, { client_secret })).toEqual({ client_secret: shown })
+  })
+
+  test('a field without an overlap is masked completely', () => {
+    const others = 'service_providers_directory_sync_b.directory_sync_bprovider'
+    expect(maskedAttrs(others, { client_secret: { value: 's', overlap: 'hours=1' } })).toEqual({
+      client_secret: masked,
+    })
+  })
 })

@@ -165,7 +165,14 @@ test('describes the bodies that the engine validates', async () => {
     required: ['name', 'authorization_flow'],
     additionalProperties: false,
     properties: {
-      client_secret: { anyOf: [{ type: 'string', maxLength: 255 }, { required: ['generate'] }], writeOnly: true },
+      client_secret: {
+        anyOf: [
+          { type: 'string', maxLength: 255 },
+          { required: ['generate'] },
+          { required: ['value', 'overlap'], properties: { value: { type: 'string', maxLength: 255 } } },
+        ],
+        writeOnly: true,
+      },
       sub_mode: {
         anyOf: [{ $ref: '#/components/schemas/SubMode' }, { type: 'null' }],
         description: 'Of a new one: `"hashed_user_id"`.',

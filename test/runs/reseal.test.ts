@@ -19,6 +19,10 @@ beforeAll(async () => {
     const { id } = await there.recorded(await named(kind, `sealed-${kind.replaceAll('_', '-')}`))
     await there.work(id)
   }
+  const overlapping = await named('oauth2', 'sealed-oauth2', {
+    provider: { client_secret: { value: 'a secret that replaces another', overlap: 'hours=1' } },
+  })
+  await there.work((await there.recorded(overlapping)).id)
   await run(
     there.db,
     sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, finished_at)
@@ -50,6 +54,11 @@ async function envelopes(): Promise<{ envelope: string; place: SealedPlace }[]> 
 
 const opened = async (ring: typeof old) =>
   (await envelopes()).map(({ envelope, place }) => ring.open(envelope, place)).sort()
+
+test('the secret before, of an overlap, is among them', async () => {
+  const columns = (await envelopes()).map(({ place }) => `${place.table}.${place.column}`)
+  expect(columns).toContain('providers.secrets.previous_client_secret')
+})
 
 test('every column that holds sealed values is known', async () => {
   const columns = await rows<{ table_name: string; column_name: string }>(

@@ -1,7 +1,18 @@
 import { z } from 'zod'
 import { randomText } from '../../ids.ts'
 import type { Values } from '../define.ts'
-import { filledLine, generated, line, oneOf, redirectUris, reference, secret, text, uuids } from '../fields.ts'
+import {
+  filledLine,
+  generated,
+  line,
+  oneOf,
+  overlapping,
+  redirectUris,
+  reference,
+  secret,
+  text,
+  uuids,
+} from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { duration } from '../syntax.ts'
 import { originOf } from '../urls.ts'
@@ -38,7 +49,7 @@ export default defineProvider({
   settings: z.object({
     client_type: oneOf(['confidential', 'public']).default('confidential'),
     client_id: generated(filledLine(255), () => randomText(40)),
-    client_secret: secret(generated(line(255), () => randomText(128))),
+    client_secret: overlapping(secret(generated(line(255), () => randomText(128)))),
     access_code_validity: validity('minutes=1'),
     access_token_validity: validity('hours=1'),
     refresh_token_validity: validity('days=30'),
