@@ -205,6 +205,19 @@ describe('rotate', () => {
     expect(await gatewright(['rotate', 'cli-rotate'], { GATEWRIGHT_OWNER: 'team-b' })).toMatchObject({ code: 1 })
   })
 
+  test('leaves the old secret valid with --overlap', async () => {
+    await gatewright(['apply', file('overlap.json', await named('oauth2', 'cli-overlap'))])
+    const { code, output } = await gatewright(['rotate', 'cli-overlap', '--overlap', 'hours=24'])
+    expect(code).toBe(0)
+    expect(output).toMatch(/client_secret changed \(the one before is valid until \d{4}-\S+Z\)/)
+    const { secrets } = await on.db.provider.findUniqueOrThrow({ where: { name: 'cli-overlap' } })
+    expect(Object.keys(Object(secrets)).sort()).toEqual(['client_secret', 'previous_client_secret'])
+    expect(await gatewright(['rotate', 'cli-overlap', '--overlap', 'days=91'])).toEqual({
+      code: 1,
+      output: expect.stringContaining('--overlap: Must be from seconds=1 to days=90.'),
+    })
+  })
+
   test('what has no client secret is refused', async () => {
     await gatewright(['apply', file('rotate-ldap.json', await named('ldap', 'cli-rotate-ldap'))])
     expect(await gatewright(['rotate', 'cli-rotate-ldap'])).toEqual({

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { overlap } from '../../models/overlap.ts'
 import { loadRegistry } from '../../models/registry.ts'
 import { type Command, readArguments, readTimeoutMs, sendOptions } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
@@ -13,16 +14,17 @@ import { headersOf } from '../send.ts'
 const usage = `gatewright rotate SLUG [OPTIONS]
 
 Generates a new client secret, applies it to the provider of the application, and prints it on standard output, the only
-time that it is shown. The old secret ends at once. When the outcome is unknown, the secret is printed too: it may be
-in force.
+time that it is shown. The old secret ends at once, unless an overlap is given. When the outcome is unknown, the secret is
+printed too: it may be in force.
 
+  --overlap TIME       for how long the old secret stays valid too, such as hours=24; at most days=90
   --owner LABEL        the owner under which you manage the application (default: GATEWRIGHT_OWNER)
   --allow-takeover     also of another owner; it belongs to your owner afterwards
   --timeout SECONDS    how long to wait for the outcome (default 120)
 `
 
 const { owner, 'allow-takeover': takeover, timeout } = sendOptions
-const options = { owner, 'allow-takeover': takeover, timeout } as const
+const options = { overlap: { type: 'string' }, owner, 'allow-takeover': takeover, timeout } as const
 
 const field = 'client_secret'
 const application = z.object({
@@ -34,6 +36,9 @@ async function run(args: readonly string[]): Promise<number> {
   const [slug, ...others] = positionals
   if (slug === undefined || others.length > 0) throw new UsageError('rotate takes the slug of one application.')
   const timeoutMs = readTimeoutMs(values.timeout)
+  const { overlap: time } = values
+  const error = time === undefined ? undefined : overlap(time)
+  if (error !== undefined) throw new UsageError(`--overlap: ${error}`)
   const client = await openClient()
   const provider = await providerOf(client, slug)
   const secret = await newSecretOf(provider.meta_model_name, provider.verbose_name)
@@ -41,7 +46,7 @@ async function run(args: readonly string[]): Promise<number> {
   const value = {
     app: { slug },
     provider_model: provider.meta_model_name,
-    provider: { name: provider.name, [field]: secret },
+    provider: { name: provider.name, [field]: time === undefined ? secret : { value: secret, overlap: time } },
   }
   const document = { file: slug, form: 'submission', value, body: JSON.stringify(value) } as const
   const delivered = await deliver(client, document, {
