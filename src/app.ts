@@ -16,6 +16,7 @@ import { metricsRoutes } from './api/metrics.ts'
 import { propertyMappingRoutes } from './api/property-mappings.ts'
 import { providerRoutes } from './api/providers.ts'
 import { roleRoutes } from './api/roles.ts'
+import { runApplyRoutes } from './api/run-apply.ts'
 import { runRoutes } from './api/runs.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
@@ -104,6 +105,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
       transactionalRoutes(api, submitter, metrics)
       blueprintRoutes(api, submitter, metrics)
       runRoutes(api, db, engine, queue)
+      runApplyRoutes(api, submitter, metrics)
       userRoutes(api, db)
       meRoutes(api, db, engine.registry)
       groupRoutes(api, db, engine)

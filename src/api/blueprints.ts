@@ -3,6 +3,7 @@ import { documentLimits } from '../document/document.ts'
 import { parseSent, readDocument } from '../document/yaml.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
+import { applyAccess } from '../http/apply-access.ts'
 import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import { acceptDocuments } from '../http/body.ts'
@@ -30,7 +31,7 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
       '/blueprints/',
       {
         config: {
-          permission: 'authenticated',
+          permission: applyAccess.blueprint,
           takes: 'run',
           bodyLimits: documentLimits,
           reportsTextErrors: true,

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
-import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
+import { applyAccess, requireKind } from '../http/apply-access.ts'
 import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { submission, submissionExamples } from '../openapi/writable.ts'
-import { kindOf, mayWrite, toBlueprint } from '../plan/submission.ts'
+import { kindOf, toBlueprint } from '../plan/submission.ts'
 import type { Submitter } from '../runs/submit.ts'
 
 /** PUT /api/v3/core/transactional/applications/: an application and its provider, applied in one transaction. */
@@ -36,7 +36,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
     '/core/transactional/applications/',
     {
       config: {
-        permission: ['add_application', 'change_application'],
+        permission: applyAccess.submission,
         takes: 'run',
         reportsTextErrors: true,
         document,
@@ -54,8 +54,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       const { registry } = submitter.engine
       const kind = kindOf(body, registry)
       const read = () => {
-        if (kind !== undefined && !mayWrite(actor, kind))
-          throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
+        if (kind !== undefined) requireKind(actor, kind)
         const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
         const conditions = readConditions(headers, errors, askedIn(query))
         const { plan, ...submission } = toBlueprint(body, registry, conditions, errors)

@@ -62,14 +62,19 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
     request.actor = real
     await limiter.countRequest(request, reply)
     request.actor = await impersonate(db, real, request.headers['impersonate-user'])
-    if (permission === undefined || permission === 'authenticated') return
-    if (permission === 'superuser') {
-      if (!request.actor.isSuperuser) throw new Problem('permission_denied', 'Only a superuser may do this.')
-      return
-    }
-    const needed: readonly Permission[] = typeof permission === 'string' ? [permission] : permission
-    if (!needed.some((each) => allows(request.actor, each))) throw denied(needed)
+    if (permission !== undefined) requireAccess(request.actor, permission)
   })
+}
+
+/** @throws {Problem} `permission_denied` for a caller without what a route requires */
+export function requireAccess(actor: Actor, access: Access): void {
+  if (access === 'anyone' || access === 'authenticated') return
+  if (access === 'superuser') {
+    if (!actor.isSuperuser) throw new Problem('permission_denied', 'Only a superuser may do this.')
+    return
+  }
+  const needed: readonly Permission[] = typeof access === 'string' ? [access] : access
+  if (!needed.some((each) => allows(actor, each))) throw denied(needed)
 }
 
 const notNames: ReadonlySet<string> = new Set(['anyone', 'authenticated', 'superuser'])

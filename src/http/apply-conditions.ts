@@ -46,6 +46,8 @@ export const conditionHeaders = z.object({
 export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune'>> & {
   /** Of the document, when it names one. */
   readonly owner?: string
+  /** Of the run whose document is applied again. */
+  readonly formerOwner?: string | null
 }
 
 /**
@@ -55,22 +57,22 @@ export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' |
 export function readConditions(
   headers: Headers,
   errors: ErrorList,
-  { owner: documentOwner, mode = 'apply', replaceProvider = false, prune = false }: Asked = {},
+  { owner: documentOwner, formerOwner = null, mode = 'apply', replaceProvider = false, prune = false }: Asked = {},
 ): RequestConditions {
-  const { owner, allow } = readOwnership(headers, errors)
-  if (owner !== null && documentOwner !== undefined && owner !== documentOwner)
+  const { owner: sentOwner, allow } = readOwnership(headers, errors)
+  const owner = sentOwner ?? documentOwner ?? formerOwner
+  if (sentOwner !== null && documentOwner !== undefined && sentOwner !== documentOwner)
     errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
   const reviewed = readReviewed(headers['if-match'], errors)
   if (reviewed !== null && mode === 'plan') errors.add(['If-Match'], 'A plan has no plan before it: leave one out.')
   const createOnly = readCreateOnly(headers['if-none-match'], errors)
-  if (prune && owner === null && documentOwner === undefined)
-    errors.add(['prune'], 'It takes an owner: Gatewright-Owner, or owner of the document.')
+  if (prune && owner === null) errors.add(['prune'], 'It takes an owner: Gatewright-Owner, or owner of the document.')
   if (prune && createOnly) errors.add(['If-None-Match'], 'A document with prune deletes: leave one out.')
   return {
     mode,
     reviewed,
     createOnly,
-    owner: owner ?? documentOwner ?? null,
+    owner,
     allow,
     replaceProvider,
     prune,

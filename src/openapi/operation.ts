@@ -61,7 +61,7 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
     path: options.url.replace(/:(\w+)/g, '{$1}'),
     method: method.toLowerCase(),
     statuses,
-    applies: config.takes === 'run',
+    applies: config.takes === 'run' && body !== undefined,
     operation: {
       operationId: [...names.filter((name) => !name.startsWith(':')), isPaged ? 'list' : verbs[method]]
         .join('_')

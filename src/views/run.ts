@@ -4,9 +4,10 @@ import type { Db, Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import type { Keyring } from '../db/seal.ts'
 import { mask } from '../document/mask.ts'
-import { parse, print } from '../document/yaml.ts'
+import { print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
+import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { ownershipOfRun, submitterOf } from '../runs/options.ts'
 import { inOrder, type View } from './view.ts'
@@ -130,7 +131,7 @@ const fullRunSelect = {
 } satisfies Prisma.RunSelect
 
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
-type Row = Stored & Document
+type Row = Stored & SealedDocument
 type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
 /** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
@@ -147,18 +148,6 @@ export async function readRun(
   const [completed] = await complete(db, [toRun({ ...row, ...(await readDocument(db, row)) }, opening, shows)])
   if (completed?.state !== 'running') return completed ?? null
   return { ...completed, progress: await progressOf(completed, completed.attempts) }
-}
-
-type Document = { readonly holder: string; readonly blueprint: string | null }
-
-/** The sealed document and the run that holds it: a later one, when that changed nothing. */
-async function readDocument(db: Db, { id, blueprint, document }: Stored): Promise<Document> {
-  if (blueprint !== null || document === null) return { holder: id, blueprint }
-  const latest = await db.run.findFirst({
-    where: { document, blueprint: { not: null } },
-    select: { id: true, blueprint: true },
-  })
-  return { holder: latest?.id ?? id, blueprint: latest?.blueprint ?? null }
 }
 
 /** A run that was sealed under another SECRET_KEY, or by a version with other models, is shown without its documents. */
@@ -189,7 +178,7 @@ function otherwise<Value>(fallback: Value, read: () => Value): Value {
 
 function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening): string {
   if (blueprint === null) return ''
-  return print(mask(parse(keyring.open(blueprint, sealedColumn(holder, 'blueprint'))), registry))
+  return print(mask(openDocument(keyring, { holder, blueprint }), registry))
 }
 
 /** As it was sent: `takeover`, `deletes=3`. */

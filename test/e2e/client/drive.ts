@@ -111,6 +111,9 @@ async function applications(): Promise<string> {
   const runs = await must(client.GET('/api/v3/blueprints/runs/', { params: { query } }))
   const [last]: Schemas['RunSummary'][] = runs.results
   hold('the list has the run, with its submitter', last?.id === id && last.submitter_name === run.submitter_name)
+  const path = '/api/v3/blueprints/runs/{id}/apply/'
+  const applied = await must(client.POST(path, { params: { path: { id }, query: { dry_run: true } } }))
+  hold('the document of the run changes nothing', 'applied' in applied && applied.logs.length === 2)
   const { error } = await client.PUT(put, { body: { ...body, app: { name: '', slug: '!' } } })
   hold('errors are reported', error !== undefined && 'app' in error && error.code === 'invalid')
   return slug

@@ -1,0 +1,28 @@
+import { Problem } from '../errors.ts'
+import type { ProviderModel } from '../models/provider.ts'
+import type { Access, Actor } from '../permissions.ts'
+import { mayWrite } from '../plan/submission.ts'
+import { denied } from './access.ts'
+
+/** What a caller needs before a document is judged entry by entry, whichever route brings it. */
+
+/** Of the routes, by what they take. */
+export const applyAccess = {
+  blueprint: 'authenticated',
+  submission: ['add_application', 'change_application'],
+} as const satisfies Readonly<Record<string, Access>>
+
+/** @throws {Problem} `permission_denied` for a caller who may write no provider of this kind */
+export function requireKind(actor: Actor, kind: ProviderModel): void {
+  if (!mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
+}
+
+/**
+ * Of a former run: its submitter and superusers. Those who may see it know that it is there.
+ *
+ * @throws {Problem} `permission_denied`
+ */
+export function requireSubmitter(actor: Actor, submitter: number | null): void {
+  if (actor.isSuperuser || (actor.pk !== null && actor.pk === submitter)) return
+  throw new Problem('permission_denied', 'Only its submitter or a superuser may apply a run again.')
+}

@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, test } from 'vitest'
+import { uuid7 } from '../../../src/ids.ts'
+import { type Answer, applyPath } from '../../support/asker.ts'
+import { type Installation, installation, named } from '../../support/installation.ts'
+import type { Made } from '../../support/make.ts'
+import { toldApplied } from './apply-cases.ts'
+import { rowsOf } from './matrix.ts'
+import { type Stage, stage } from './trial.ts'
+
+let there: Installation
+let on: Stage
+beforeAll(async () => {
+  there = await installation()
+  on = stage(there, toldApplied)
+})
+
+const operation = 'POST /api/v3/blueprints/runs/:id/apply/'
+const documents: Readonly<Record<string, () => Promise<Answer>>> = {
+  rac: async () => there.admin.put(applyPath, await named('rac', 'again')),
+  blueprint: () =>
+    there.admin.put('/api/v3/blueprints/', {
+      version: 1,
+      metadata: { name: 'again' },
+      entries: [{ model: 'service_core.group', identifiers: { name: 'again' } }],
+    }),
+}
+
+/** Submitted by the admin, and assigned: not every actor may submit one. */
+const runs = new Map<string, string>()
+async function runOf(value: string, self?: Made): Promise<string> {
+  const known = runs.get(`${value} ${self?.pk}`)
+  if (known !== undefined) return known
+  const answer = await documents[value]?.()
+  const [id = ''] = answer?.headers['content-location']?.match(/[-0-9a-f]{36}/) ?? []
+  // Another run of the same document takes it over: the ones before read it there.
+  if (self !== undefined) await there.db.run.update({ where: { id }, data: { submitterPk: self.pk } })
+  runs.set(`${value} ${self?.pk}`, id)
+  return id
+}
+
+describe('who may apply a former run again', async () => {
+  test.each(await rowsOf(operation))('%s', (_, row) =>
+    on.try(row, async ({ whose, value }, { self }) => {
+      const path = (id: string) => operation.replace(/^POST /, '').replace(':id', id)
+      const isThere = whose !== 'not there'
+      const id = isThere ? await runOf(value, whose === 'own' ? self : undefined) : randomUUID()
+      return { method: 'POST', url: path(id), missing: path(uuid7()) }
+    }),
+  )
+})

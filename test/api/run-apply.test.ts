@@ -1,0 +1,273 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { keyring } from '../../src/db/seal.ts'
+import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { objects } from '../support/contents.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** POST /api/v3/blueprints/runs/{id}/apply/: the stored document of a former run, once more. */
+
+let there: Installation
+let name: string
+beforeAll(async () => {
+  there = await installation()
+})
+beforeEach(() => {
+  name = `r-${randomUUID().slice(0, 8)}`
+})
+
+const runPath = ({ headers }: Answer) => headers['content-location'] ?? ''
+const again = (path: string, { as = there.admin, query = '', headers = {} }: Sent = {}) =>
+  as.send({ method: 'POST', url: `${path}apply/${query}`, headers })
+type Sent = { as?: Asker; query?: string; headers?: Record<string, string> }
+const runOf = async (answer: Answer) => Object((await there.admin.get(runPath(answer))).json)
+const put = (group: string, others: Parameters<typeof named>[2] = {}, headers = {}) =>
+  named('oauth2', name, { ...others, app: { group } }).then((body) => there.admin.put(applyPath, body, { headers }))
+const groupOf = async () => (await there.db.application.findUniqueOrThrow({ where: { slug: name } })).group
+const secretOf = async () => {
+  const { uuid, secrets } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+  const place = { table: 'providers', row: uuid, column: 'secrets.client_secret' }
+  return JSON.parse(there.engine.keyring.open(Object(secrets).client_secret, place))
+}
+
+describe('a roll back', () => {
+  test('applies the document of the run before as a new run; the same again is unchanged', async () => {
+    const first = await put('First')
+    await put('Second')
+    const back = await again(runPath(first))
+    expect(back).toMatchObject({ status: 200, json: { applied: true } })
+    expect(back.json).toMatchObject({ logs: [/unchanged$/, /updated: group "Second" -> "First"$/].map(matching) })
+    expect(await groupOf()).toBe('First')
+    const [former, run] = [await runOf(first), await runOf(back)]
+    expect(run.id).not.toBe(former.id)
+    expect(run).toMatchObject({ title: former.title, kind: 'oauth2', slug: name, mode: 'apply', state: 'done' })
+    expect(run.blueprint).toBe(former.blueprint)
+    const more = await again(runPath(first))
+    expect(more.json).toMatchObject({ logs: [/unchanged$/, /unchanged$/].map(matching) })
+  })
+
+  test('sets the secrets of the document, and keeps those that the service generated', async () => {
+    const sent = await put('First', { provider: { client_secret: 'the first secret of the client' } })
+    await put('First', { provider: { client_secret: 'the second secret of the client' } })
+    const back = await again(runPath(sent))
+    expect(await secretOf()).toBe('the first secret of the client')
+    for (const text of [back.text, (await there.admin.get(runPath(back))).text])
+      expect(text).not.toContain('the first secret')
+
+    name = `${name}-g`
+    const generated = await put('First', { provider: { client_secret: undefined } })
+    await put('Second', { provider: { client_secret: 'the second secret of the client' } })
+    await again(runPath(generated))
+    expect([await groupOf(), await secretOf()]).toEqual(['First', 'the second secret of the client'])
+  })
+
+  test('of a blueprint', async () => {
+    const blueprint = (cost: number) => ({
+      version: 1,
+      metadata: { name },
+      entries: [{ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { cost } } }],
+    })
+    const first = await there.admin.put('/api/v3/blueprints/', blueprint(1))
+    await there.admin.put('/api/v3/blueprints/', blueprint(2))
+    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
+    expect(await there.db.group.findUnique({ where: { name } })).toMatchObject({ attributes: { cost: 1 } })
+  })
+})
+
+const matching = (pattern: RegExp) => expect.stringMatching(pattern)
+
+describe('a run of a plan', () => {
+  const planned = async () => {
+    await put('First')
+    return there.admin.put(`${applyPath}?dry_run=true`, await named('oauth2', name, { app: { group: 'Second' } }))
+  }
+
+  test('is applied, as it was reviewed', async () => {
+    const plan = await planned()
+    const done = await again(runPath(plan), { headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect(done.json).toMatchObject({ applied: true })
+    expect((await runOf(done)).changes).toEqual((await runOf(plan)).changes)
+    expect((await runOf(done)).title).toBe(`apply oauth2 ${name}`)
+    expect(await groupOf()).toBe('Second')
+  })
+
+  test('is refused when something changed since', async () => {
+    const plan = await planned()
+    await put('Third')
+    const answer = await again(runPath(plan), { headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect(answer).toMatchObject({ status: 412, json: { code: 'precondition_failed' } })
+    expect(await groupOf()).toBe('Third')
+  })
+})
+
+describe('what was asked with the PUT is asked here', () => {
+  test('dry_run changes nothing, and its tag is of this document', async () => {
+    const first = await put('First')
+    await put('Second')
+    const before = await objects(there.db)
+    const plan = await again(runPath(first), { query: '?dry_run=true' })
+    expect(plan.json).toMatchObject({ applied: false, logs: [/unchanged$/, /would be updated: group/].map(matching) })
+    expect(await objects(there.db)).toEqual(before)
+    expect((await runOf(plan)).title).toBe(`plan oauth2 ${name}`)
+    const done = await again(runPath(first), { headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect(done.json).toMatchObject({ applied: true })
+  })
+
+  test('replace_provider deletes the provider that the application loses', async () => {
+    const first = await put('First')
+    const body = await named('radius', name)
+    await there.admin.put(applyPath, { ...body, provider: { ...body.provider, name: `${name}-radius` } })
+    const back = await again(runPath(first), { query: '?replace_provider=true' })
+    expect(back.json).toMatchObject({ applied: true })
+    expect(await there.db.provider.count({ where: { name: `${name}-radius` } })).toBe(0)
+  })
+
+  test('the owner is that of the run, unless it is sent', async () => {
+    const first = await put('First', {}, { 'gatewright-owner': 'team-a' })
+    await put('Second', {}, { 'gatewright-owner': 'team-a' })
+    expect(await again(runPath(first), { headers: { 'gatewright-owner': 'team-b' } })).toMatchObject({ status: 409 })
+    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
+    const taken = { 'gatewright-owner': 'team-b', 'gatewright-allow': 'takeover' }
+    expect((await again(runPath(first), { headers: taken })).json).toMatchObject({ applied: true })
+    expect(await there.db.application.findUnique({ where: { slug: name } })).toMatchObject({ owner: 'team-b' })
+    // Now the owner of the run is another one.
+    expect(await again(runPath(first))).toMatchObject({ status: 409 })
+  })
+
+  test('a prune takes the owner of the run', async () => {
+    const body = {
+      version: 1,
+      metadata: { name },
+      prune: true,
+      entries: [{ model: 'service_core.group', identifiers: { name } }],
+    }
+    const owner = { 'gatewright-owner': `team-${name}` }
+    const first = await there.admin.put('/api/v3/blueprints/', body, { headers: owner })
+    expect(first.json).toMatchObject({ applied: true })
+    await put('First', {}, owner)
+    expect(await again(runPath(first))).toMatchObject({
+      status: 409,
+      json: { detail: matching(/^prune would delete 2/) },
+    })
+    const allowed = await again(runPath(first), { headers: { 'gatewright-allow': 'deletes=2' } })
+    expect(allowed.json).toMatchObject({ applied: true })
+    expect(await there.db.application.count({ where: { slug: name } })).toBe(0)
+  })
+
+  test('Idempotency-Key, Prefer and If-None-Match', async () => {
+    const first = await put('First')
+    const headers = { 'idempotency-key': randomUUID() }
+    const [one, other] = [await again(runPath(first), { headers }), await again(runPath(first), { headers })]
+    expect(runPath(one)).toBe(runPath(other))
+    expect(await again(runPath(first), { headers: { prefer: 'respond-async' } })).toMatchObject({ status: 202 })
+    expect(await again(runPath(first), { headers: { 'if-none-match': '*' } })).toMatchObject({ status: 412 })
+  })
+
+  test('errors have the paths of the PUT', async () => {
+    const first = await put('First')
+    await there.db.flow.create({
+      data: { pk: randomUUID(), name, slug: name, designation: 'authorization' },
+    })
+    const second = await put('Second', { provider: { authorization_flow: name } })
+    expect(second.json).toMatchObject({ applied: true })
+    await again(runPath(first))
+    await there.db.flow.delete({ where: { slug: name } })
+    expect(await again(runPath(second))).toMatchObject({
+      status: 400,
+      json: { provider: { authorization_flow: [matching(/^No flow is called/)] }, code: 'invalid' },
+    })
+  })
+})
+
+describe('is refused', () => {
+  test('for others than the submitter and superusers, whether they may see it or not', async () => {
+    const first = await put('First')
+    const rights = ['change_application', 'change_oauth2provider'] as const
+    const [blind, seeing] = [
+      await there.make.user({ permissions: [...rights] }),
+      await there.make.user({ permissions: [...rights, 'view_run'] }),
+    ]
+    expect(await again(runPath(first), { as: blind })).toMatchObject({ status: 404, json: { code: 'not_found' } })
+    expect(await again(runPath(first), { as: seeing })).toMatchObject({
+      status: 403,
+      json: { detail: 'Only its submitter or a superuser may apply a run again.' },
+    })
+  })
+
+  test('by the rights that its submitter has now, and of what it would do now', async () => {
+    const user = await there.make.user({ permissions: ['add_application', 'add_oauth2provider'] })
+    const first = await user.put(applyPath, await named('oauth2', name))
+    expect(first.json).toMatchObject({ applied: true })
+    // To create is not to change.
+    expect(await again(runPath(first), { as: user })).toMatchObject({ status: 403 })
+    await there.db.application.delete({ where: { slug: name } })
+    await there.db.provider.delete({ where: { name } })
+    expect((await again(runPath(first), { as: user })).json).toMatchObject({ applied: true })
+    await there.db.membership.deleteMany({ where: { userPk: user.pk } })
+    expect(await again(runPath(first), { as: user })).toMatchObject({ status: 403 })
+  })
+
+  test('of a blueprint for a submitter who lacks what an entry needs now', async () => {
+    const user = await there.make.user({ superuser: true })
+    const entries = [{ model: 'service_core.group', identifiers: { name } }]
+    const first = await user.put('/api/v3/blueprints/', { version: 1, metadata: { name }, entries })
+    expect((await again(runPath(first), { as: user })).json).toMatchObject({ applied: true })
+    await there.db.membership.deleteMany({ where: { userPk: user.pk } })
+    expect(await again(runPath(first), { as: user })).toMatchObject({ status: 403 })
+  })
+
+  test('while it has not ended', async () => {
+    const release = there.hold()
+    const waiting = await put('First', {}, { prefer: 'respond-async' })
+    expect(waiting.status).toBe(202)
+    expect(await again(waiting.headers.location ?? '')).toMatchObject({
+      status: 409,
+      json: { code: 'conflict', detail: 'This run has not ended: wait for its outcome.' },
+    })
+    release()
+  })
+
+  test('when its document is gone, or sealed under another key', async () => {
+    const first = await put('First')
+    const { id } = await runOf(first)
+    const { blueprint } = await there.db.run.findUniqueOrThrow({ where: { id } })
+    const foreign = keyring('another secret key for tests, 32 or more')
+    const sealed = foreign.seal('version: 1', { table: 'runs', row: id, column: 'blueprint' })
+    for (const [text, detail] of [
+      [null, /^The document of this run is no longer stored: send it again\.$/],
+      [sealed, /^The document of this run cannot be opened: .* Send it again\.$/],
+    ] as const) {
+      await there.db.run.update({ where: { id }, data: { blueprint: text } })
+      expect(await again(runPath(first))).toMatchObject({
+        status: 409,
+        json: { code: 'conflict', detail: matching(detail) },
+      })
+    }
+    await there.db.run.update({ where: { id }, data: { blueprint } })
+    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
+  })
+
+  test('when a later run holds the document, it is read there', async () => {
+    const first = await put('First')
+    await put('First')
+    const { id } = await runOf(first)
+    expect((await there.db.run.findUniqueOrThrow({ where: { id } })).blueprint).toBeNull()
+    await put('Second')
+    expect((await again(runPath(first))).json).toMatchObject({ applied: true })
+    expect(await groupOf()).toBe('First')
+  })
+
+  test('with a body', async () => {
+    const first = await put('First')
+    const answer = await there.admin.send({
+      method: 'POST',
+      url: `${runPath(first)}apply/`,
+      headers: { 'content-type': 'application/json' },
+      payload: JSON.stringify(await named('oauth2', name)),
+    })
+    expect(answer).toMatchObject({
+      status: 400,
+      json: { non_field_errors: ['The document is that of the run: send no body.'] },
+    })
+  })
+})
