@@ -58,6 +58,12 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `
 
+/** Of the commands that also take a former run. */
+export const runOption = { run: { type: 'string' } } as const satisfies Options
+
+export const runHelp = `  --run ID             instead of files: the document of a former run, as the service stored it
+`
+
 const longestTimeoutS = 86_400
 
 /** @throws {UsageError} */

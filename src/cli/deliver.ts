@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Answer, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
-import type { Document } from './inputs.ts'
+import type { Document, FormerRun } from './inputs.ts'
 import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs } from './runs.ts'
 
 /** Sends a document and finds out what became of it, through restarts of the service: once, under one Idempotency-Key. */
@@ -44,7 +44,12 @@ const paths = { submission: '/core/transactional/applications/', blueprint: '/bl
 /** After a request that may have been applied, these answers are about the request alone. */
 const aboutTheRequest = [401, 403, 404, 408, 405]
 
-export async function deliver(client: Client, document: Document, delivery: Delivery): Promise<Delivered> {
+const targetOf = (document: Document | FormerRun) =>
+  document.form === 'run'
+    ? ({ method: 'POST', path: `/blueprints/runs/${document.id}/apply/` } as const)
+    : ({ method: 'PUT', path: paths[document.form] } as const)
+
+export async function deliver(client: Client, document: Document | FormerRun, delivery: Delivery): Promise<Delivered> {
   const { mode, headers, waits, timeoutMs, onWait } = delivery
   const endsAt = performance.now() + timeoutMs
   const leftMs = () => endsAt - performance.now()
@@ -54,15 +59,16 @@ export async function deliver(client: Client, document: Document, delivery: Deli
       'idempotency-key': randomUUID(),
       ...(!waits && { prefer: 'respond-async' }),
     },
-    body: document.body,
+    ...(document.form !== 'run' && { body: document.body }),
     isYaml: document.form === 'blueprint',
   }
-  const path = `${paths[document.form]}${mode === 'plan' ? '?dry_run=true' : ''}`
+  const target = targetOf(document)
+  const path = `${target.path}${mode === 'plan' ? '?dry_run=true' : ''}`
   let mayBeApplied = false
   let run: string | null = null
   let why = ''
   for (let tries = 0; tries === 0 || leftMs() > 0; tries += 1) {
-    const answer = await client.send('PUT', path, { ...request, withinMs: leftMs() }).catch(asLost)
+    const answer = await client.send(target.method, path, { ...request, withinMs: leftMs() }).catch(asLost)
     if (answer instanceof Lost) {
       why = `${answer.message}.`
       mayBeApplied ||= answer.isSent

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
 import { printValue, readText } from '../document/yaml.ts'
@@ -21,6 +22,16 @@ export type Document = {
   readonly body: string
 }
 
+/** The document of a former run, which the service has. */
+export type FormerRun = { readonly file: string; readonly form: 'run'; readonly id: string }
+
+/** @throws {UsageError} for what is no id */
+export function formerRun(id: string): FormerRun {
+  const { data } = z.guid().safeParse(id)
+  if (data === undefined) throw new UsageError('--run takes the id of a run, as "gatewright runs" lists it.')
+  return { file: `run ${data}`, form: 'run', id: data }
+}
+
 /** A file that cannot be sent, with the reasons. */
 export type Unreadable = { readonly file: string; readonly errors: readonly string[] }
 
@@ -30,7 +41,7 @@ export type Inputs = {
   readonly secrets: ReadonlySet<string>
 }
 
-export const isUnreadable = (input: Document | Unreadable): input is Unreadable => 'errors' in input
+export const isUnreadable = (input: Document | FormerRun | Unreadable): input is Unreadable => 'errors' in input
 
 export const standardInput = 'standard input'
 

@@ -3,7 +3,7 @@ import { readContext, readCount, readTimeoutMs } from './arguments.ts'
 import { type Client, openClient } from './client.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
-import { isUnreadable, readInputs } from './inputs.ts'
+import { type FormerRun, formerRun, isUnreadable, readInputs } from './inputs.ts'
 import { type Output, openOutput } from './output.ts'
 import { codeOfResults, emptyResult, printResult, type Result, toJson, totals, writeSummary } from './report.ts'
 
@@ -19,6 +19,7 @@ export type SendValues = {
   readonly 'allow-deletes'?: string | undefined
   readonly 'create-only'?: boolean | undefined
   readonly timeout?: string | undefined
+  readonly run?: string | undefined
 }
 
 export type Sending = {
@@ -38,7 +39,10 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const { title, mode, waits = true, isDiff = false, tagFor = () => null, done } = sending
   const timeoutMs = readTimeoutMs(values.timeout)
   const ownerOption = checkedOwner('--owner', values.owner)
-  const { documents, secrets } = await readInputs(paths, readContext(values.context))
+  const { documents, secrets } =
+    values.run === undefined
+      ? await readInputs(paths, readContext(values.context))
+      : { documents: [inputOf(values.run, paths)], secrets: new Set<string>() }
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const output = openOutput(secrets)
   const client = await openClient()
@@ -57,7 +61,9 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
     if (isUnreadable(document)) add({ file, ...emptyResult, outcome: 'refused', errors: document.errors })
     else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
     else {
-      const owner = ownerOption ?? (typeof document.value.owner === 'string' ? undefined : ownerSetting)
+      // A run has an owner of its own.
+      const isOwned = document.form === 'run' || typeof document.value.owner === 'string'
+      const owner = ownerOption ?? (isOwned ? undefined : ownerSetting)
       const headers = headersOf(values, owner, tags[index] ?? null)
       const delivered = await deliver(client, document, { mode, headers, waits, timeoutMs, onWait: output.waiting })
       add({ ...redacted(delivered, output), file })
@@ -69,6 +75,11 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   done?.(results, client)
   finish(results, values, { output, title })
   return codeOfResults(results)
+}
+
+function inputOf(run: string, paths: readonly string[]): FormerRun {
+  if (paths.length > 0) throw new UsageError('Use either files or --run.')
+  return formerRun(run)
 }
 
 /** The last lines, in the form that the caller wants. */

@@ -1,22 +1,23 @@
-import { type Command, readArguments, sendHelp, sendOptions } from '../arguments.ts'
+import { type Command, readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
 import { UsageError } from '../exit.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright apply`: makes it stand as the files say. */
 
-const usage = `gatewright apply FILE... [OPTIONS]
+const usage = `gatewright apply FILE... | --run ID [OPTIONS]
 
 Applies files, in this order, each in one transaction: all of a file, or nothing of it. It stops at the first file that
 is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
 
-${sendHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
+${sendHelp}${runHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
   --if-match TAG       apply one file exactly as this plan said, or refuse it; --plan TAG is the same
   --plan-file FILE     the same for several files, by the tags that "plan --out FILE" wrote
 `
 
 const options = {
   ...sendOptions,
+  ...runOption,
   'no-wait': { type: 'boolean' },
   'if-match': { type: 'string' },
   plan: { type: 'string' },

@@ -1,18 +1,18 @@
-import { type Command, readArguments, sendHelp, sendOptions } from '../arguments.ts'
+import { type Command, readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright plan`: what an apply would do. */
 
-const usage = `gatewright plan FILE... [OPTIONS]
+const usage = `gatewright plan FILE... | --run ID [OPTIONS]
 
 Reports what apply would do, and changes nothing. Each file is planned on its own: what one file would create is not
 there for the next. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
 
-${sendHelp}  --out FILE           writes the tags, for "apply --plan-file FILE"
+${sendHelp}${runHelp}  --out FILE           writes the tags, for "apply --plan-file FILE"
 `
 
-const options = { ...sendOptions, out: { type: 'string' } } as const
+const options = { ...sendOptions, ...runOption, out: { type: 'string' } } as const
 
 async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)

@@ -1,0 +1,60 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import { run } from '../support/processes.ts'
+
+/** `gatewright plan --run` and `apply --run`, as processes, against a server that listens. */
+
+const folder = freshFolder()
+let on: Installation
+let address: string
+beforeAll(async () => {
+  on = await installation()
+  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+})
+
+async function gatewright(args: string[], env: Record<string, string> = {}) {
+  const settings = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder, ...env }
+  const running = run('bin/gatewright.mjs', { args, env: settings })
+  const { code } = await running.exited
+  return { code, output: running.output() }
+}
+
+function file(name: string, content: unknown): string {
+  const path = join(folder, name)
+  writeFileSync(path, JSON.stringify(content))
+  return path
+}
+
+const idIn = (output: string) => /"run": "\S+runs\/([-0-9a-f]{36})\/"/.exec(output)?.[1] ?? ''
+const groupOf = async (slug: string) => (await on.db.application.findUniqueOrThrow({ where: { slug } })).group
+
+test('applies the document of a former run, with its owner; a plan shows it', async () => {
+  const path = file('run.json', await named('oauth2', 'cli-run', { app: { group: 'First' } }))
+  const first = await gatewright(['apply', path, '--json', '--owner', 'team-a'])
+  const id = idIn(first.output)
+  const second = file('run.json', await named('oauth2', 'cli-run', { app: { group: 'Second' } }))
+  await gatewright(['apply', second, '--owner', 'team-a'])
+  const plan = await gatewright(['plan', '--run', id], { GATEWRIGHT_OWNER: 'team-b' })
+  expect(plan).toMatchObject({ code: 2, output: expect.stringContaining(`run ${id}`) })
+  expect(await groupOf('cli-run')).toBe('Second')
+  const [, tag = ''] = /plan ([\w-]{22})\n/.exec(plan.output) ?? []
+  const applied = await gatewright(['apply', '--run', id, '--if-match', tag], { GATEWRIGHT_OWNER: 'team-b' })
+  expect(applied).toMatchObject({ code: 0, output: expect.stringMatching(/^applied +run /) })
+  expect(await groupOf('cli-run')).toBe('First')
+  expect(await gatewright(['apply', '--run', id])).toMatchObject({
+    code: 0,
+    output: expect.stringMatching(/^unchanged/),
+  })
+})
+
+test.each([
+  ['files beside it', ['--run', '01a1fd66-cb34-7782-913d-bbffaaf714c9', 'a.json'], 'Use either files or --run.'],
+  ['no id', ['--run', 'grafana'], '--run takes the id of a run, as "gatewright runs" lists it.'],
+  ['a run that is not there', ['--run', '01a1fd66-cb34-7782-913d-bbffaaf714c9'], 'There is no such run.'],
+])('%s: 1', async (_, args, message) => {
+  expect(await gatewright(['apply', ...args])).toMatchObject({ code: 1, output: expect.stringContaining(message) })
+})
