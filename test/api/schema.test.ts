@@ -43,6 +43,10 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
     const { headers } = await service.admin.put(applyPath, await example('ldap'))
     return { values: [headers['content-location']?.split('/').at(-2) ?? ''] }
   },
+  blueprints_runs_apply_create: async () => {
+    const { headers } = await service.admin.put(applyPath, await example('ldap'))
+    return { values: [headers['content-location']?.split('/').at(-2) ?? ''] }
+  },
   core_groups_create: async () => {
     const [member, role] = [await service.make.user(), await service.make.role(['view_user'])]
     return { body: { name: randomUUID(), users: [member.pk], roles: [role.pk], attributes: { a: { b: [null, 1] } } } }
@@ -85,6 +89,8 @@ async function newToken(): Promise<string> {
 }
 
 const statusOf: Readonly<Record<string, number>> = { POST: 201, DELETE: 204 }
+/** It makes a run, and answers with its outcome. */
+const appliesAgain = 'blueprints_runs_apply_create'
 
 const send = (operation: Operation, { body, values, query = '' }: Sent, as = service.admin): Promise<Answer> =>
   as.send({
@@ -99,7 +105,9 @@ describe('every answer is as described', () => {
       const { operationId, method, responses } = operation
       const sent = await successes[operationId]?.()
       const answer = await send(operation, sent ?? {})
-      expect.soft(answer.status, `${operationId}: ${answer.text}`).toBe(statusOf[method] ?? 200)
+      expect
+        .soft(answer.status, `${operationId}: ${answer.text}`)
+        .toBe(operationId === appliesAgain ? 200 : (statusOf[method] ?? 200))
       expect.soft(Object.keys(responses)[0], operationId).toBe(String(answer.status))
       expect.soft(api.validate(operation, answer), operationId).toEqual([])
     }
