@@ -49,7 +49,28 @@ export function nameEnums(paths: unknown, components: Components): void {
       Object.assign(schema, isNullable ? { anyOf: [{ $ref }, { type: 'null' }] } : { $ref })
     }
   }
+  nameValues(components)
 }
+
+/**
+ * Enums that share a value get names for their values, which start with the name of the enum: `TOKEN_INTENT_API`. The
+ * constants of all enums are in one package in Go, where openapi-generator calls them after the value alone.
+ */
+function nameValues(components: Components): void {
+  const enums = [...components].flatMap(([name, schema]) =>
+    isObject(schema) && Array.isArray(schema.enum) ? [{ name, schema, values: schema.enum.map(String) }] : [],
+  )
+  for (const { name, schema, values } of enums)
+    if (enums.some((other) => other.name !== name && other.values.some((value) => values.includes(value))))
+      Object.assign(schema, { 'x-enum-varnames': values.map((value) => constantOf(`${name}_${value}`)) })
+}
+
+/** `TOKEN_INTENT_API` of `TokenIntent_api`. */
+const constantOf = (words: string) =>
+  words
+    .replace(/([a-z0-9])(?=[A-Z])/g, '$1_')
+    .replace(/\W+/g, '_')
+    .toUpperCase()
 
 const valuesOf = ({ enum: values }: Place['schema']) => [values].flat().filter((value) => value !== null)
 

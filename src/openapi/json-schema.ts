@@ -63,8 +63,9 @@ function fix({ zodSchema, jsonSchema }: Node, use: Use): void {
   if (use === 'body') delete jsonSchema.default
   if (zodSchema instanceof z.ZodObject && isDeepStrictEqual(jsonSchema.additionalProperties, {}))
     jsonSchema.additionalProperties = true
-  // Generators of older languages know only enums.
-  if (typeof jsonSchema.const === 'string' || typeof jsonSchema.const === 'boolean') {
+  // Generators of older languages know only enums, and openapi-generator's Java compiles none of a `number`.
+  if (jsonSchema.const !== undefined) {
+    if (Number.isInteger(jsonSchema.const)) jsonSchema.type = 'integer'
     jsonSchema.enum = [jsonSchema.const]
     delete jsonSchema.const
   }

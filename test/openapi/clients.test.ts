@@ -90,13 +90,35 @@ test('an enum that stands in several places has a name', () => {
   expect(schemas.User?.properties).toMatchObject({ type: { $ref: '#/components/schemas/UserType' } })
 })
 
-test('nothing is a const, which generators of older languages do not know, except the version of a blueprint', () => {
-  const constants = [...reachedFrom([api.document.paths, api.document.components])].filter(
-    (schema) => schema.const !== undefined,
+test('nothing is a const, which generators of older languages do not know, and no enum is of fractions', () => {
+  for (const schema of reachedFrom([api.document.paths, api.document.components])) {
+    expect.soft(schema.const, JSON.stringify(schema)).toBeUndefined()
+    if (Array.isArray(schema.enum)) expect.soft(schema.type, JSON.stringify(schema)).not.toBe('number')
+  }
+  expect(api.document.components.schemas.Blueprint?.properties).toMatchObject({
+    version: { type: 'integer', enum: [1] },
+  })
+  for (const id of ['blueprints_update', 'core_transactional_applications_update']) {
+    const header = find(id).parameters.find(({ name }) => name === 'If-None-Match')
+    expect(header?.schema, id).toEqual({ type: 'string', enum: ['*'] })
+  }
+})
+
+test('the values of enums that share one have names of their own: in Go, all enums are in one package', () => {
+  const { FlowDesignation, TokenIntent, UserType } = api.document.components.schemas
+  expect(TokenIntent).toMatchObject({
+    enum: ['verification', 'api', 'recovery', 'app_password'],
+    'x-enum-varnames': [
+      ...['TOKEN_INTENT_VERIFICATION', 'TOKEN_INTENT_API', 'TOKEN_INTENT_RECOVERY', 'TOKEN_INTENT_APP_PASSWORD'],
+    ],
+  })
+  expect(FlowDesignation?.['x-enum-varnames']).toContain('FLOW_DESIGNATION_RECOVERY')
+  expect(UserType).not.toHaveProperty('x-enum-varnames')
+  const names = Object.values(api.document.components.schemas).flatMap(({ enum: values, ...schema }) =>
+    Array.isArray(values) ? [schema['x-enum-varnames'] ?? values].flat() : [],
   )
-  expect(constants).toEqual([{ type: 'number', const: 1 }])
-  const header = find('blueprints_update').parameters.find(({ name }) => name === 'If-None-Match')
-  expect(header?.schema).toEqual({ type: 'string', enum: ['*'] })
+  expect(names.length).toBeGreaterThan(50)
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })
 
 test('a value of one type, or null, is no union; no schema has a title, which would be a name', () => {

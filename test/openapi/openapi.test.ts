@@ -195,7 +195,7 @@ test('describes a blueprint in both of its languages', async () => {
     required: ['version', 'entries'],
     additionalProperties: false,
     properties: {
-      version: { const: 1 },
+      version: { type: 'integer', enum: [1] },
       metadata: { properties: { name: { type: 'string', minLength: 1, maxLength: 255 } } },
       entries: {
         minItems: 1,
