@@ -4,19 +4,24 @@ import { expect, inject } from 'vitest'
 import { findProgram } from './environment.ts'
 
 /** What tests need and a developer's machine may lack; CI has it all. */
-export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root' | 'python3'
+export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root' | Toolchain
+/** Only for `npm run clients`, which leaves out the languages that a machine cannot compile. */
+type Toolchain = (typeof toolchains)[number]
+const toolchains = ['python3', 'java', 'javac', 'mvn', 'go'] as const
 
 /**
- * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when the program is missing, which the
- * last lines of the run then say.
+ * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when one of the programs is missing, which the last
+ * lines of the run then say.
  */
-export function needs(program: Needed): boolean {
+export function needs(...programs: Needed[]): boolean {
   const { redisUrl, chromium, curl, skipped } = inject('servers')
   const root = process.getuid?.() === 0 ? 'root' : null
-  const python3 = findProgram('python3')
-  const there = { 'redis-server': redisUrl, chromium, curl, root, python3 }[program] !== null
-  if (!there) appendFileSync(skipped, `${program}\t${relative('.', expect.getState().testPath ?? 'a test file')}\n`)
-  return there
+  const found: Partial<Record<Needed, string | null>> = { 'redis-server': redisUrl, chromium, curl, root }
+  for (const name of toolchains) found[name] = findProgram(name)
+  const missing = programs.filter((name) => found[name] === null)
+  const file = relative('.', expect.getState().testPath ?? 'a test file')
+  for (const name of missing) appendFileSync(skipped, `${name}\t${file}\n`)
+  return missing.length === 0
 }
 
 /** Chromium's path, for tests under `describe.runIf(needs('chromium'))`. */

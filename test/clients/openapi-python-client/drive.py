@@ -1,0 +1,70 @@
+"""`drive.py URL TOKEN NAME`: applies an application with most fields, then with the required ones alone, and lists users."""
+
+import json
+import sys
+
+from gatewright_client import AuthenticatedClient
+from gatewright_client.api.core import core_transactional_applications_update as apply
+from gatewright_client.api.core import core_users_list
+from gatewright_client.models import (
+    ApplicationFields,
+    ApplyResult,
+    ClientType,
+    IssuerMode,
+    MatchingMode,
+    Oauth2Provider,
+    Oauth2ProviderRedirectUrisType0Item,
+    Oauth2Submission,
+    Oauth2SubmissionProviderModel,
+    PaginatedUserList,
+    PolicyEngineMode,
+    SubMode,
+)
+
+url, token, name = sys.argv[1:]
+client = AuthenticatedClient(base_url=url, token=token, raise_on_unexpected_status=True)
+flow = "default-authorization-explicit"
+
+
+def put(app, provider):
+    model = Oauth2SubmissionProviderModel.SERVICE_PROVIDERS_OAUTH2_OAUTH2PROVIDER
+    body = Oauth2Submission(app=app, provider_model=model, provider=provider)
+    answer = apply.sync(client=client, body=body)
+    assert isinstance(answer, ApplyResult), answer
+    return answer.logs
+
+
+first = put(
+    ApplicationFields(
+        name=name,
+        slug=name,
+        open_in_new_tab=True,
+        meta_launch_url="https://wiki.example.com/",
+        meta_description="Pages of the team",
+        meta_publisher="Example",
+        policy_engine_mode=PolicyEngineMode.ALL,
+        group="Documents",
+    ),
+    Oauth2Provider(
+        name=name,
+        authentication_flow="default-authentication",
+        authorization_flow=flow,
+        invalidation_flow="default-provider-invalidation",
+        property_mappings=["gatewright/oauth2/scope-openid"],
+        client_type=ClientType.PUBLIC,
+        access_code_validity="minutes=5",
+        access_token_validity="hours=2",
+        refresh_token_validity="days=14",
+        include_claims_in_id_token=False,
+        signing_key="Gatewright self-signed",
+        redirect_uris=[
+            Oauth2ProviderRedirectUrisType0Item(matching_mode=MatchingMode.STRICT, url="https://wiki.example.com/in")
+        ],
+        sub_mode=SubMode.USER_UUID,
+        issuer_mode=IssuerMode.GLOBAL,
+    ),
+)
+second = put(ApplicationFields(name=name, slug=name), Oauth2Provider(name=name, authorization_flow=flow))
+users = core_users_list.sync(client=client, groups_by_pk=[])
+assert isinstance(users, PaginatedUserList), users
+print(json.dumps({"first": first, "second": second, "users": users.pagination.count}))

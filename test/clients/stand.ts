@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect } from 'vitest'
+import type { Db } from '../../src/db/client.ts'
+import { freshFolder } from '../support/folder.ts'
+import { freePort } from '../support/free-port.ts'
+import { installation } from '../support/installation.ts'
+import { schemaPath } from '../support/openapi.ts'
+
+/** What the tests of generated clients share: a service to call, its document in a file, and programs with a time limit. */
+
+const execute = promisify(execFile)
+
+export type Stand = {
+  readonly url: string
+  readonly db: Db
+  /** It has the document as `schema.json`. */
+  readonly folder: string
+  /** Runs in a folder below `folder`. It has the registries' configuration of the machine. @throws after two minutes */
+  run(program: string, args: string[], below?: string): Promise<Output>
+}
+
+type Output = { readonly stdout: string; readonly stderr: string }
+
+export async function openStand(): Promise<Stand> {
+  const folder = freshFolder()
+  const { app, db } = await installation()
+  const url = await app.listen({ host: '127.0.0.1', port: await freePort() })
+  writeFileSync(join(folder, 'schema.json'), await (await fetch(`${url}${schemaPath}`)).text())
+  const run: Stand['run'] = async (program, args, below = '.') => {
+    const options = { cwd: join(folder, below), timeout: 120_000, maxBuffer: 16_000_000 }
+    return await execute(program, args, options).catch((error: Error & Output) => {
+      throw new Error(`${error.message}\n${error.stdout.slice(-4_000)}`, { cause: error })
+    })
+  }
+  return { url, db, folder, run }
+}
+
+/** Installs Python packages in a folder of their own. @returns the path of one of their programs */
+export async function pythonPackages({ folder, run }: Stand, packages: string[]): Promise<(program: string) => string> {
+  const path = (program: string) => join(folder, 'venv/bin', program)
+  await run('python3', ['-m', 'venv', join(folder, 'venv')])
+  await run(path('pip'), ['install', '--quiet', '--disable-pip-version-check', ...packages])
+  return path
+}
+
+/**
+ * The first PUT has most fields with other values than their defaults. The second has the required ones: it changes
+ * nothing, unless the client sends what it was not given.
+ *
+ * @param printed what `drive` printed
+ */
+export async function expectDriven(printed: string, name: string, db: Db): Promise<void> {
+  expect(JSON.parse(printed)).toEqual({
+    first: [expect.stringMatching(/created/), expect.stringMatching(/created/)],
+    second: [`provider oauth2 "${name}" unchanged`, `application "${name}" unchanged`],
+    users: await db.user.count(),
+  })
+}
