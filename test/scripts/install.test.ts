@@ -195,6 +195,7 @@ test.each<[string, string[], (project: Project) => unknown, Record<string, strin
     (project) => [withoutDev(project), appendFileSync(project.pathOf('prisma/schema.prisma'), '// more\n')],
   ],
   ['no packages for developers, before tests', [ci], withoutDev, { npm_lifecycle_event: 'pretest' }],
+  ['no packages for developers, before generated clients', [ci], withoutDev, { npm_lifecycle_event: 'preclients' }],
 ])('%s: what is missing is installed, once', async (_, missing, lose, env = {}) => {
   const project = await installed()
   lose(project)

@@ -114,6 +114,12 @@ async function applications(): Promise<string> {
   const path = '/api/v3/blueprints/runs/{id}/apply/'
   const applied = await must(client.POST(path, { params: { path: { id }, query: { dry_run: true } } }))
   hold('the document of the run changes nothing', 'applied' in applied && applied.logs.length === 2)
+  const { name, authorization_flow } = body.provider
+  const minimal = await must(client.PUT(put, { body: { ...body, provider: { name, authorization_flow } } }))
+  hold(
+    'a minimal second PUT changes nothing',
+    'logs' in minimal && minimal.logs.length === 2 && minimal.logs.every((text) => text.endsWith(' unchanged')),
+  )
   const { error } = await client.PUT(put, { body: { ...body, app: { name: '', slug: '!' } } })
   hold('errors are reported', error !== undefined && 'app' in error && error.code === 'invalid')
   return slug
