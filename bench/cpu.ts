@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** Clock ticks per second, which Linux shows to programs as 100 everywhere. */
 const ticks = 100
 
-/** CPU seconds of a process and its children so far; NaN on a system without /proc. */
+/** CPU seconds of a process and its children so far, ended ones too; NaN on a system without /proc. */
 export function cpuSeconds(pid: number): number {
   try {
     const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [read(Number(name))] : []))
@@ -17,11 +17,13 @@ export function cpuSeconds(pid: number): number {
 
 function read(pid: number): { pid: number; parent: number; seconds: number } | undefined {
   try {
-    // After the name, which may contain spaces: state, parent and, as fields 14 and 15 of proc(5), user and system time.
+    // After the name, which may contain spaces: state, parent and, as fields 14 to 17 of proc(5), user and system time, and
+    // those of children that have ended, such as connections of PostgreSQL.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ')
-    return { pid, parent: Number(fields[1]), seconds: (Number(fields[11]) + Number(fields[12])) / ticks }
+    const seconds = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) / ticks
+    return { pid, parent: Number(fields[1]), seconds }
   } catch {
     // The process has ended meanwhile.
     return undefined

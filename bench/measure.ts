@@ -63,3 +63,9 @@ export async function measure({ clients, seconds }: Load, once: (number: number)
 /** The quantile. @param sorted ascending; @returns NaN for none */
 export const quantile = (sorted: readonly number[], share: number): number =>
   sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
+
+export const median = (numbers: readonly number[]): number =>
+  quantile(
+    numbers.toSorted((one, other) => one - other),
+    0.5,
+  )
