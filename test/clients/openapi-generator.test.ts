@@ -9,7 +9,7 @@ import { expectDriven, openStand, pythonPackages, type Stand } from './stand.ts'
 /** Clients by openapi-generator. Its program is Java's; the package index of Python has it. */
 
 const generator = 'openapi-generator-cli==7.26.0'
-const timeout = 300_000
+const timeout = 420_000
 
 let stand: Stand
 let program: (name: string) => string
