@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
+import { Find, KeyOf } from '../../document/document.ts'
 import { masked } from '../../document/mask.ts'
+import { Expression } from '../../document/tags.ts'
 import type { Field, Model } from '../../models/define.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import { type ExportedEntry, Tagged } from './print.ts'
+import type { ExportedEntry } from './print.ts'
 import { Changed, targetOf, targets } from './read.ts'
 import { byText, identifiersOf, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
 import { nameVariables, type Secret, type Variable } from './variables.ts'
@@ -131,7 +133,7 @@ const secretsOf = (row: Row): Secret[] =>
 
 const placeOf = ({ row, field }: Secret): string => JSON.stringify([row.model.table, row.pk, field.name])
 
-const toEnv = ({ name, mayBeEmpty }: Variable): Tagged => new Tagged('!Env', mayBeEmpty ? [name, ''] : name)
+const toEnv = ({ name, mayBeEmpty }: Variable) => new Expression('!Env', mayBeEmpty ? [name, ''] : name)
 
 /** A row of an earlier version may lack a field: it has its default now. */
 function plainValue({ values }: Row, { name, schema, initial, secret }: Field): unknown {
@@ -147,13 +149,11 @@ function referencesOf(rows: Rows, chosen: ReadonlySet<Row>, row: Row, field: Fie
     const other = foundBy(rows, row, field, pk)
     const name = rows.nameOf(other)
     if (name !== undefined) return name
-    return chosen.has(other)
-      ? new Tagged('!KeyOf', idOf(other))
-      : new Tagged('!Find', [other.model.name, naturalKey(other)])
+    return chosen.has(other) ? new KeyOf(idOf(other)) : new Find(other.model.name, naturalKey(other))
   }
   if (!Array.isArray(value)) return value === null ? null : tagFor(value)
   const items = value.map(tagFor)
-  const textOf = (item: string | Tagged) => (item instanceof Tagged ? JSON.stringify(item.content) : item)
+  const textOf = (item: string | KeyOf | Find) => (typeof item === 'string' ? item : JSON.stringify(item))
   return field.storage.in === 'link' ? items.sort((one, other) => byText(textOf(one), textOf(other))) : items
 }
 

@@ -1,44 +1,11 @@
-import { DUMP_SCHEMA, defineScalarTag, defineSequenceTag, dump, NOT_RESOLVED } from 'js-yaml'
 import { documentLimits } from '../../document/document.ts'
-import { readText } from '../../document/yaml.ts'
+import { printValue, readWritten } from '../../document/yaml.ts'
 import { Problem } from '../../errors.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import { callerTags } from '../tags.ts'
 import { describe, type Variable } from './variables.ts'
 
 /** The document as text. */
-
-const tagNames = ['!Env', '!KeyOf', '!Find'] as const
-
-/** A tag with what stands behind it: one word, or a list. */
-export class Tagged {
-  readonly tag: (typeof tagNames)[number]
-  readonly content: string | readonly unknown[]
-  constructor(tag: Tagged['tag'], content: Tagged['content']) {
-    this.tag = tag
-    this.content = content
-  }
-}
-
-const isTagged = (value: unknown, tag: string): value is Tagged => value instanceof Tagged && value.tag === tag
-
-const schema = DUMP_SCHEMA.withTags(
-  ...tagNames.flatMap((tag) => [
-    defineScalarTag<Tagged>(tag, {
-      resolve: () => NOT_RESOLVED,
-      identify: (value) => isTagged(value, tag) && typeof value.content === 'string',
-      represent: ({ content }: Tagged) => String(content),
-    }),
-    defineSequenceTag<unknown[], Tagged>(tag, {
-      create: () => [],
-      addItem: () => {},
-      finalize: (items) => new Tagged(tag, items),
-      identify: (value) => isTagged(value, tag) && typeof value.content !== 'string',
-      represent: ({ content }: Tagged) => [...content],
-    }),
-  ]),
-)
 
 export type ExportedEntry = {
   readonly model: string
@@ -64,9 +31,9 @@ export function printExport(
       `These are ${entries.length} entries, and a document may have ${documentLimits.entries}: ${smaller}`,
     )
   const document = { version: 1, metadata: { name: 'export' }, ...(owner !== undefined && { owner }), entries }
-  const text = `${head(variables)}${dump(document, { schema, noRefs: true, lineWidth: 120 })}`
+  const text = `${head(variables)}${printValue(document)}`
   try {
-    readText(text, callerTags)
+    readWritten(text)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const [[why] = []] = Object.values(error.fields ?? {}) as string[][]
