@@ -3,6 +3,8 @@
  * a status and a body. Nothing here depends on Fastify or on Prisma.
  */
 
+import type { ErrorCode } from './error-codes.ts'
+
 /** Every `code` of an answer, with its HTTP status. */
 export const catalogue = {
   accepted: 202,
@@ -37,11 +39,69 @@ export type FieldPath = readonly (string | number)[]
 /** Field -> messages; nested objects nest, list items are keyed by their index. */
 export type FieldErrors = { [field: string]: string[] | FieldErrors }
 
+/**
+ * Which part of a request a path is of, where the path does not say it. The first three are parts of a blueprint's entry,
+ * whose paths are `['entries', 3, field]` for all of them; without any, it is the body.
+ */
+export type Where = 'entry' | 'identifiers' | 'attrs' | 'header' | 'parameter'
+
+/** An error of a field. `document/places.ts` adds `place` for a document. */
+export type FieldError = {
+  readonly path: FieldPath
+  readonly code: ErrorCode
+  readonly message: string
+  readonly where?: Where | undefined
+  readonly place?: Place
+}
+
+/** Where an error stands in the document that was sent. */
+export type Place = {
+  readonly pointer: FieldPath
+  /** The `id` of the entry. */
+  readonly entry?: string
+  /** From 1, of YAML only. */
+  readonly line?: number
+  readonly column?: number
+  /** The line, cut, with the values of secret fields masked. Left out for an error of a secret field. */
+  readonly source?: string
+}
+
+/** An error as answers list it. `pointer` is a JSON pointer (RFC 6901) into the body that was sent. */
+export type ErrorDetail = {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly pointer?: string
+  /** Instead of `pointer`, for what is not in the body. */
+  readonly header?: string
+  readonly parameter?: string
+} & Omit<Place, 'pointer'>
+
+export function detailOf({ code, message, path, where, place }: FieldError): ErrorDetail {
+  if (where === 'header' || where === 'parameter') return { code, message, [where]: path.join('.') }
+  const { pointer = path, ...rest } = place ?? {}
+  return { code, message, pointer: toPointer(pointer), ...rest }
+}
+
+/** Names of fields come from the caller: a longer pointer ends at the last field that fits. */
+const maxPointer = 2_000
+
+function toPointer(path: FieldPath): string {
+  let pointer = ''
+  for (const part of path) {
+    const next = `${pointer}/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`
+    if (next.length > maxPointer) return pointer
+    pointer = next
+  }
+  return pointer
+}
+
 export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
   /** The errors by field, for `invalid`. */
   readonly fields: FieldErrors | undefined
+  /** The same errors one by one. */
+  readonly errors: readonly FieldError[] | undefined
   /** For 202, 429 and 503. */
   readonly retryAfterS: number | undefined
   /** For 202: the path of the run, which will have the outcome. */
@@ -50,29 +110,54 @@ export class Problem extends Error {
   constructor(
     code: ProblemCode,
     detail: string,
-    facts: { fields?: FieldErrors; retryAfterS?: number; run?: string; cause?: unknown } = {},
+    facts: {
+      fields?: FieldErrors | undefined
+      errors?: readonly FieldError[]
+      retryAfterS?: number
+      run?: string
+      cause?: unknown
+    } = {},
   ) {
     super(detail, facts.cause === undefined ? undefined : { cause: facts.cause })
     this.code = code
     this.fields = facts.fields
+    this.errors = facts.errors
     this.retryAfterS = facts.retryAfterS
     this.run = facts.run
+  }
+
+  /** The same with more about its errors. */
+  withErrors(errors: readonly FieldError[]): Problem {
+    const { code, message, fields } = this
+    return new Problem(code, message, { fields, errors })
   }
 }
 
 /** One answer lists at most this many errors; the rest are counted. */
-const maxErrors = 100
+export const maxErrors = 100
 
 /** A message that is made only when it is listed: the name that was probably meant takes long to find. */
 export type Message = string | (() => string)
 
+/** What takes errors. */
+export type ErrorSink = { add(path: FieldPath, code: ErrorCode, message: Message): void }
+
 /** Collects every error of an input, so that one answer lists them all. The first hundred are kept, the rest counted. */
-export class ErrorList {
-  readonly list: { path: FieldPath; message: string }[] = []
+export class ErrorList implements ErrorSink {
+  readonly list: FieldError[] = []
   #unlisted = 0
   readonly #seen = new Set<string>()
 
-  add(path: FieldPath, message: Message): void {
+  add(path: FieldPath, code: ErrorCode, message: Message): void {
+    this.#add(path, code, message)
+  }
+
+  /** The same list, for errors of one part of the request. */
+  of(where: Where): ErrorSink {
+    return { add: (path, code, message) => this.#add(path, code, message, where) }
+  }
+
+  #add(path: FieldPath, code: ErrorCode, message: Message, where?: Where): void {
     // Compared with no other: an input can have ten thousand errors.
     if (this.list.length >= maxErrors) {
       this.#unlisted += 1
@@ -82,15 +167,15 @@ export class ErrorList {
     const error = JSON.stringify([path.map(String), text])
     if (this.#seen.has(error)) return
     this.#seen.add(error)
-    this.list.push({ path, message: text })
+    this.list.push({ path, code, message: text, where })
   }
 
   /** Replaces all errors of a field by this one. */
-  instead(path: FieldPath, message: string): void {
+  instead(path: FieldPath, code: ErrorCode, message: string): void {
     const place = JSON.stringify(path.map(String))
     const others = this.list.filter((error) => JSON.stringify(error.path.map(String)) !== place)
     this.list.splice(0, this.list.length, ...others)
-    this.add(path, message)
+    this.add(path, code, message)
   }
 
   get any(): boolean {
@@ -109,18 +194,30 @@ export class ErrorList {
     return this.#unlisted > 0 ? `${this.#unlisted} more errors are not listed.` : undefined
   }
 
+  /** Without the errors of one kind. */
+  without(code: ErrorCode): this {
+    const others = this.list.filter((error) => error.code !== code)
+    this.list.splice(0, this.list.length, ...others)
+    return this
+  }
+
   /** Adds the errors of other lists. */
   include(others: Iterable<ErrorList>): this {
     for (const other of others) {
-      for (const { path, message } of other.list) this.add(path, message)
+      for (const { path, code, message, where } of other.list) this.#add(path, code, message, where)
       this.#unlisted += other.#unlisted
     }
     return this
   }
 
+  /** The list as a refusal of the request. */
+  problem(detail = 'The request is not valid.'): Problem {
+    return new Problem('invalid', detail, { fields: this.tree(), errors: this.list })
+  }
+
   /** @throws {Problem} `invalid`, with every error of the list */
   throwIfAny(): void {
-    if (this.any) throw new Problem('invalid', 'The input is not valid.', { fields: this.tree() })
+    if (this.any) throw this.problem('The input is not valid.')
   }
 }
 

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { type ErrorCode, errorCodes } from './error-codes.ts'
+import type { ErrorSink, FieldPath } from './errors.ts'
 
 /**
  * Sentences for the person who wrote the value. They replace zod's default messages. A message of a schema goes before
@@ -17,7 +19,7 @@ const typeMessages: Readonly<Record<string, string>> = {
   null: 'Must be null.',
 }
 
-function sentence(issue: z.core.$ZodRawIssue): string | undefined {
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.input === undefined) return 'This field is required.'
   switch (issue.code) {
     case 'invalid_type':
@@ -39,7 +41,88 @@ function sentence(issue: z.core.$ZodRawIssue): string | undefined {
 
 const unit = (origin: string) => (origin === 'string' ? ' characters' : origin === 'array' ? ' entries' : '')
 
-z.config({ customError: sentence })
+z.config({ customError: messageOf })
+
+/**
+ * The code of an issue: the one place that maps zod's codes. A schema's own check gives its code in `params`.
+ *
+ * @param input what the path of the issue starts in
+ */
+export function codeOfIssue(issue: z.core.$ZodIssue, input: unknown): ErrorCode {
+  if (valueAt(input, issue.path) === undefined) return 'required'
+  switch (issue.code) {
+    case 'invalid_type':
+    case 'invalid_union':
+      return 'wrong_type'
+    case 'too_small':
+      return isLong(issue.origin) ? 'too_short' : 'too_small'
+    case 'too_big':
+      return isLong(issue.origin) ? 'too_long' : 'too_large'
+    case 'invalid_format':
+      return 'wrong_format'
+    case 'invalid_value':
+      return 'invalid_choice'
+    case 'unrecognized_keys':
+      return 'unknown_field'
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'not_multiple_of':
+      return 'invalid_value'
+    case 'custom': {
+      const own: unknown = issue.params?.code
+      return isErrorCode(own) ? own : 'invalid_value'
+    }
+    default:
+      return issue satisfies never
+  }
+}
+
+const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCodes, code)
+
+/** Has a length, where numbers and times have a size. */
+const isLong = (origin: string) => ['string', 'array', 'set', 'map', 'file'].includes(origin)
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    value = Reflect.get(value, part)
+  }
+  return value
+}
+
+/**
+ * Adds the issues of a zod schema, each unknown field on its own.
+ *
+ * @param known the fields of the object at a path, one of which was probably meant
+ */
+export function addIssues(
+  errors: ErrorSink,
+  issues: readonly z.core.$ZodIssue[],
+  {
+    input,
+    known = () => [],
+    what = 'field',
+  }: {
+    input: unknown
+    known?: (path: FieldPath) => readonly string[]
+    what?: 'field' | 'header' | 'parameter'
+  },
+): void {
+  for (const issue of issues) {
+    const path = pathOfIssue(issue)
+    if (issue.code !== 'unrecognized_keys') errors.add(path, codeOfIssue(issue, input), issue.message)
+    else
+      for (const key of issue.keys)
+        errors.add([...path, key], `unknown_${what}`, () => unknownName(what, key, known(path)))
+  }
+}
+
+export const pathOfIssue = ({ path }: z.core.$ZodIssue): FieldPath =>
+  path.map((part) => (typeof part === 'symbol' ? String(part) : part))
+
+/** Ends a sentence, if it has no end yet. */
+export const sentence = (text: string): string => (/[.?!]$/.test(text) ? text : `${text}.`)
 
 /** @returns the known name nearest to a mistyped one, if at most a third of its letters differ */
 export function nearest(name: string, known: Iterable<string>): string | undefined {

@@ -3,7 +3,7 @@ import { ErrorList, type FieldErrors, type FieldPath, Problem } from '../src/err
 
 function treeOf(...list: [FieldPath, string][]): FieldErrors {
   const errors = new ErrorList()
-  for (const [path, message] of list) errors.add(path, message)
+  for (const [path, message] of list) errors.add(path, 'invalid_value', message)
   return errors.tree()
 }
 
@@ -83,8 +83,8 @@ describe('the tree of errors', () => {
 test('errors are thrown all at once, and none when there are none', () => {
   const errors = new ErrorList()
   expect(() => errors.throwIfAny()).not.toThrow()
-  errors.add(['name'], 'May not be empty.')
-  errors.add(['slug'], 'Taken.')
+  errors.add(['name'], 'too_short', 'May not be empty.')
+  errors.add(['slug'], 'taken', 'Taken.')
   expect(() => errors.throwIfAny()).toThrow(
     expect.objectContaining({ code: 'invalid', fields: { name: ['May not be empty.'], slug: ['Taken.'] } }),
   )

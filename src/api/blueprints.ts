@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
-import { parseSent, readDocument } from '../document/yaml.ts'
+import { readForm } from '../document/yaml.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { applyAccess } from '../http/apply-access.ts'
@@ -10,6 +10,7 @@ import { acceptDocuments } from '../http/body.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
 import { compile } from '../plan/compile.ts'
+import { errorsOfEntries, placed, readSent, type SentBlueprint } from '../plan/read-blueprint.ts'
 import { toSet } from '../plan/submission.ts'
 import type { Submitter } from '../runs/submit.ts'
 
@@ -46,24 +47,34 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
         },
       },
       async (request, reply) => {
+        const { registry } = submitter.engine
+        let sent: SentBlueprint | undefined
         const read = () => {
           const { body, headers, query, textErrors } = request
           const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
           const run = { kind: 'blueprint', slug: null }
           if (Array.isArray(body)) {
             const conditions = readConditions(headers, errors, askedIn(query))
-            const { plan, ...set } = toSet(body, submitter.engine.registry, conditions, errors)
+            const { plan, ...set } = toSet(body, registry, conditions, errors)
             return { plan, submission: { ...set, ...run, title: `${conditions.mode} ${body.length} submissions` } }
           }
-          const blueprint = typeof body === 'string' ? parseSent(body) : readDocument(body)
-          const asked = { ...blueprint, ...askedIn(query) }
-          const conditions = { ...readConditions(headers, errors, asked), expectedKeys: {} }
-          const { steps, errors: found } = compile(blueprint, submitter.engine.registry)
+          sent = readSent(body)
+          const blueprint = readForm(sent.value, errors)
+          const conditions = {
+            ...readConditions(headers, errors, { ...blueprint, ...askedIn(query) }),
+            expectedKeys: {},
+          }
+          if (blueprint === undefined) throw errors.include([errorsOfEntries(sent, registry)]).problem()
+          const { steps, errors: found } = compile(blueprint, registry)
           const title = `${conditions.mode} blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
           const submission = { blueprint, conditions, title, ...run }
           return { plan: { steps, errors: errors.include([found]) }, submission }
         }
-        return serveApply({ submitter, metrics }, request, reply, { kind: 'blueprint', read })
+        try {
+          return await serveApply({ submitter, metrics }, request, reply, { kind: 'blueprint', read })
+        } catch (error) {
+          throw sent === undefined ? error : placed(error, sent, registry)
+        }
       },
     )
   })

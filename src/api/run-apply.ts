@@ -55,7 +55,8 @@ export function runApplyRoutes(app: Api, submitter: Submitter, metrics: Metrics)
       const { blueprint } = stored
       const read = () => {
         const errors = new ErrorList()
-        if (body !== undefined && body !== null) errors.add([], 'The document is that of the run: send no body.')
+        if (body !== undefined && body !== null)
+          errors.add([], 'unknown_field', 'The document is that of the run: send no body.')
         const asked = { ...blueprint, ...askedIn(query), formerOwner: stored.conditions.owner }
         const { expectedKeys } = stored.conditions
         const conditions = { ...readConditions(headers, errors, asked), expectedKeys }

@@ -1,5 +1,6 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { ErrorList, Problem } from '../errors.ts'
+import { sentence } from '../messages.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan, Step } from '../plan/compile.ts'
 import { dueStep } from '../plan/conditions.ts'
@@ -58,7 +59,7 @@ export async function check(
   for (const finding of [...findings, ...following])
     refuseDenied(finding, await forbidden(reader, engine, actor, finding))
   const both = findings.map(bothThere).filter((each) => each !== null)
-  if (both.length > 0) throw new Problem('conflict', `${both.slice(0, maxConflicts).join('. ')}.`)
+  if (both.length > 0) throw new Problem('conflict', both.slice(0, maxConflicts).map(sentence).join(' '))
   for (const finding of findings) addKeyError(finding, conditions)
   const errors = new ErrorList().include([plan.errors, ...findings.map((finding) => finding.errors)])
   // `If-None-Match: *` is checked only for a document without errors of its own.
@@ -66,17 +67,17 @@ export async function check(
   errors.throwIfAny()
   await refuseConflicts(reader, steps, [...findings, ...following], actor, conditions)
   const conflict = pruneConflict(pruned, conditions)
-  if (conflict !== null) throw new Problem('conflict', `${conflict}.`)
+  if (conflict !== null) throw new Problem('conflict', sentence(conflict))
   return findings
 }
 
 export function refuseDenied(finding: Finding, why: string | null): void {
-  if (why !== null) throw new Problem('permission_denied', `${denied('You', finding, why)}.`)
+  if (why !== null) throw new Problem('permission_denied', sentence(denied('You', finding, why)))
 }
 
 function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions): void {
   const existing = createOnly ? findings.find(({ row }) => row !== undefined) : undefined
-  if (existing !== undefined) throw new Problem('precondition_failed', `${alreadyExists(existing)}.`)
+  if (existing !== undefined) throw new Problem('precondition_failed', sentence(alreadyExists(existing)))
 }
 
 /** What the submitter has to acknowledge, of all entries at once. */
@@ -94,7 +95,7 @@ async function refuseConflicts(
   }
   if (conflicts.length === 0) return
   const more = conflicts.length - maxConflicts
-  const sentences = conflicts.slice(0, maxConflicts).map((conflict) => `${conflict}.`)
+  const sentences = conflicts.slice(0, maxConflicts).map(sentence)
   throw new Problem('conflict', [...sentences, ...(more > 0 ? [`${more} more are not listed.`] : [])].join(' '))
 }
 

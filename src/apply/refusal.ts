@@ -41,6 +41,7 @@ export function addKeyError(finding: Finding, { expectedKeys }: Conditions): voi
   const actual = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
   errors.add(
     [...(step.path.at(-1) === 'provider' ? step.path.slice(0, -1) : []), 'app', 'provider'],
+    'wrong_reference',
     `The submission's ${rowName(finding)} ${actual}: leave this field out, or send its key.`,
   )
 }

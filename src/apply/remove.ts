@@ -4,6 +4,7 @@ import { type Db, patient, type Tx, transaction } from '../db/client.ts'
 import { type EngineTx, reader, withEngine } from '../db/engine-tx.ts'
 import { isCollision } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
+import { sentence } from '../messages.ts'
 import type { Actor } from '../permissions.ts'
 import { compile, type Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
@@ -83,4 +84,4 @@ async function lockRow(tx: EngineTx, { steps }: Plan): Promise<void> {
 
 /** What changed after the check. */
 const problemOf = ({ reason, logs, cause }: Refusal): Problem =>
-  new Problem(reason, logs.map((line) => `${line.replace(/^rolled back: /, '')}.`).join(' '), { cause })
+  new Problem(reason, logs.map((line) => sentence(line.replace(/^rolled back: /, ''))).join(' '), { cause })

@@ -75,7 +75,7 @@ function planOf({ registry }: Engine, { model, mode, fields: body }: Write): Pla
   const errors = new ErrorList()
   const fields = 'remove' in mode ? {} : body
   const attrs = isObject(fields) ? fields : {}
-  if (attrs !== fields) errors.add([], 'Must be an object.')
+  if (attrs !== fields) errors.add([], 'wrong_type', 'Must be an object.')
   const pk = 'create' in mode ? uuid7() : 'change' in mode ? mode.change : mode.remove
   const state = 'create' in mode ? 'must_created' : 'remove' in mode ? 'absent' : 'present'
   const entry = { model, state, identifiers: { pk }, attrs } as const

@@ -157,7 +157,7 @@ export function errorLines(body: unknown, path = ''): string[] {
   if (Array.isArray(body)) return body.map((message) => (path === '' ? String(message) : `${path}: ${message}`))
   if (typeof body !== 'object' || body === null) return []
   return Object.entries(body)
-    .filter(([name]) => path !== '' || name !== 'code')
+    .filter(([name]) => path !== '' || (name !== 'code' && name !== 'errors'))
     .flatMap(([name, value]) =>
       errorLines(value, name === 'non_field_errors' ? path : [path, name].filter(Boolean).join('.')),
     )

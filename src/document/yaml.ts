@@ -12,9 +12,12 @@ import {
   YAMLException,
 } from 'js-yaml'
 import { z } from 'zod'
-import { Problem } from '../errors.ts'
+import type { ErrorCode } from '../error-codes.ts'
+import { ErrorList, type FieldPath, Problem } from '../errors.ts'
+import { isObject } from '../json-object.ts'
+import { addIssues, sentence } from '../messages.ts'
 import { filledLine, line, ownerLabel } from '../models/fields.ts'
-import { type Blueprint, documentLimits, entryStates, Find, KeyOf } from './document.ts'
+import { type Blueprint, documentLimits, type Entry, entryStates, Find, KeyOf } from './document.ts'
 import type { CallerSide } from './scope.ts'
 import { Expression, type Place, parsedTags, printedTags, TagError } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
@@ -140,9 +143,12 @@ const documentSchema = blueprintForm(z.string())
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export function parseSent(text: string): Blueprint {
+export const parseSent = (text: string): Blueprint => readDocument(readSentText(text))
+
+/** The value of such a text, which may not have the form of a blueprint. @throws {Problem} `invalid` */
+export function readSentText(text: string): unknown {
   try {
-    return readDocument(readText(text, 'refuse'))
+    return readText(text, 'refuse')
   } catch (error) {
     throw error instanceof TagError ? refusedTag(error) : error
   }
@@ -164,11 +170,12 @@ export function readText(text: string, caller: CallerSide): unknown {
  * @throws {Problem} `invalid`, with line and column where there is one
  */
 export function readWritten(text: string): unknown {
-  if (Buffer.byteLength(text) > documentLimits.bytes) throw refused(`is longer than ${documentLimits.bytes} bytes`)
+  if (Buffer.byteLength(text) > documentLimits.bytes)
+    throw refused(`is longer than ${documentLimits.bytes} bytes`, 'too_long')
   const breaks = /[\r\n\\]/g
   for (let count = 0; breaks.test(text); count += 1) {
     if (count >= documentLimits.breaks)
-      throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`)
+      throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`, 'too_long')
   }
   return construct(text, countingDepth(), { isSent: true })
 }
@@ -181,12 +188,42 @@ export function readWritten(text: string): unknown {
 export const parse = (text: string): Blueprint =>
   readDocument(placed(text, () => evaluateStored(construct(text, documentLimits.depth, { isSent: false }))))
 
-/** Checks that a value has the form of a blueprint, for example one that was sent as JSON, without tags. */
+/**
+ * Checks that a value has the form of a blueprint, for example one that was sent as JSON, without tags.
+ *
+ * @throws {Problem} `invalid`, with everything that is wrong with the form
+ */
 export function readDocument(value: unknown): Blueprint {
-  const parsed = documentSchema.safeParse(normalise(value))
+  const errors = new ErrorList()
+  const blueprint = readForm(value, errors)
+  if (blueprint === undefined) throw errors.problem(unreadable)
+  return blueprint
+}
+
+/** The same. @param errors what is wrong is added. @returns undefined then */
+export function readForm(value: unknown, errors: ErrorList): Blueprint | undefined {
+  const normal = normalise(value)
+  const parsed = documentSchema.safeParse(normal)
   if (parsed.success) return named(parsed.data)
-  const [issue] = parsed.error.issues
-  throw refused(`${issue?.path.join('.') || 'the document'}: ${issue?.message}`)
+  addIssues(errors.of('entry'), parsed.error.issues, { input: normal, known: fieldsAt })
+  return undefined
+}
+
+const entrySchema = documentSchema.shape.entries.element
+
+const fieldsAt = ([first, , ...more]: FieldPath): readonly string[] => {
+  if (first === undefined) return Object.keys(documentSchema.shape)
+  return first === 'entries' && more.length === 0 ? Object.keys(entrySchema.shape) : []
+}
+
+/** The entries that have the right form, with their indexes, of a document that may not have it. */
+export function readEntries(value: unknown): { readonly index: number; readonly entry: Entry }[] {
+  const normal = normalise(value)
+  const entries = isObject(normal) && Array.isArray(normal.entries) ? normal.entries : []
+  return entries.slice(0, documentLimits.entries).flatMap((each: unknown, index) => {
+    const { data } = entrySchema.safeParse(each)
+    return data === undefined ? [] : [{ index, entry: data }]
+  })
 }
 
 /** Without what has no effect, and with the name of the first entry where it has none of its own. */
@@ -215,8 +252,7 @@ export function placed<Result>(text: string, work: () => Result): Result {
   }
 }
 
-const refusedTag = ({ message, place }: TagError) =>
-  refused(`${message.replace(/\.$/, '')}${place === undefined ? '' : ` (line ${place.line}, column ${place.column})`}`)
+const refusedTag = ({ message, place }: TagError) => refused(message, 'syntax', place)
 
 function construct(text: string, maxDepth: number, { isSent }: { readonly isSent: boolean }): unknown {
   try {
@@ -230,13 +266,12 @@ function construct(text: string, maxDepth: number, { isSent }: { readonly isSent
       maxAliases: isSent ? documentLimits.expanded : 0,
       maxTotalMergeKeys: isSent ? documentLimits.expanded : 0,
     })
-    if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`)
+    if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
     return documents[0]
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error
     const { mark, reason } = error
-    const at = mark === undefined ? '' : ` (line ${mark.line + 1}, column ${mark.column + 1})`
-    throw refused(`${reason}${at}`)
+    throw refused(reason, 'syntax', mark && { line: mark.line + 1, column: mark.column + 1 })
   }
 }
 
@@ -249,7 +284,7 @@ function countingDepth(): number {
   const depth = {
     [Symbol.toPrimitive]: () => {
       nodes += 1
-      if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`)
+      if (nodes > documentLimits.nodes) throw refused(`holds more than ${documentLimits.nodes} nodes`, 'too_long')
       return documentLimits.depth
     },
   }
@@ -259,16 +294,17 @@ function countingDepth(): number {
 function refuseExpansion(events: readonly Event[], text: string): void {
   for (const event of events) {
     if (event.type === EVENT_ALIAS)
-      throw refused(`uses an alias (*): write the value out${lineAndColumn(text, event.anchorStart - 1)}`)
+      throw refused('uses an alias (*): write the value out', 'unsupported_yaml', placeAt(text, event.anchorStart - 1))
     if ('anchorStart' in event && event.anchorStart >= 0)
-      throw refused(`uses an anchor (&): write the value out${lineAndColumn(text, event.anchorStart - 1)}`)
+      throw refused('uses an anchor (&): write the value out', 'unsupported_yaml', placeAt(text, event.anchorStart - 1))
     // A quoted '<<' is text; a plain one is a merge key to other YAML readers.
     const isMerge =
       event.type === EVENT_SCALAR &&
       event.style === SCALAR_STYLE_PLAIN &&
       event.tagStart < 0 &&
       text.slice(event.valueStart, event.valueEnd) === '<<'
-    if (isMerge) throw refused(`uses a merge key (<<): write the fields out${lineAndColumn(text, event.valueStart)}`)
+    if (isMerge)
+      throw refused('uses a merge key (<<): write the fields out', 'unsupported_yaml', placeAt(text, event.valueStart))
   }
 }
 
@@ -278,10 +314,13 @@ export function placeAt(text: string, offset: number): Place {
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
 }
 
-function lineAndColumn(text: string, offset: number): string {
-  const { line, column } = placeAt(text, offset)
-  return ` (line ${line}, column ${column})`
-}
+const unreadable = 'The blueprint cannot be read.'
 
-const refused = (why: string) =>
-  new Problem('invalid', 'The blueprint cannot be read.', { fields: { blueprint: [`The blueprint ${why}.`] } })
+function refused(why: string, code: ErrorCode, at?: ReturnType<typeof placeAt>): Problem {
+  const place = at === undefined ? '' : ` (line ${at.line}, column ${at.column})`
+  const message = sentence(`The blueprint ${why.replace(/\.$/, '')}${place}`)
+  return new Problem('invalid', unreadable, {
+    fields: { blueprint: [message] },
+    errors: [{ path: ['blueprint'], code, message, place: { pointer: [], ...at } }],
+  })
+}

@@ -123,8 +123,8 @@ async function impersonate(db: Db, real: Actor, username: string | string[] | un
   const effective = name.length > maxUsernameLength ? null : await actorOfUser(reader(db), { username: name })
   if (effective === null) {
     const errors = new ErrorList()
-    errors.add(['Impersonate-User'], 'There is no active user of this name.')
-    throw new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
+    errors.of('header').add(['Impersonate-User'], 'unknown_name', 'There is no active user of this name.')
+    throw errors.problem()
   }
   const actor = actAs(real, effective)
   if (actor === null) throw new Problem('permission_denied', 'Only a superuser may act as a superuser.')

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { ErrorList } from '../errors.ts'
-import { unknownName } from '../messages.ts'
+import type { ErrorList, ErrorSink } from '../errors.ts'
+import { codeOfIssue, unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
 import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
 import { type Headers, headerText } from './headers.ts'
@@ -59,15 +59,23 @@ export function readConditions(
   errors: ErrorList,
   { owner: documentOwner, formerOwner = null, mode = 'apply', replaceProvider = false, prune = false }: Asked = {},
 ): RequestConditions {
+  const ofHeaders = errors.of('header')
   const { owner: sentOwner, allow } = readOwnership(headers, errors)
   const owner = sentOwner ?? documentOwner ?? formerOwner
   if (sentOwner !== null && documentOwner !== undefined && sentOwner !== documentOwner)
-    errors.add(['Gatewright-Owner'], `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`)
-  const reviewed = readReviewed(headers['if-match'], errors)
-  if (reviewed !== null && mode === 'plan') errors.add(['If-Match'], 'A plan has no plan before it: leave one out.')
-  const createOnly = readCreateOnly(headers['if-none-match'], errors)
-  if (prune && owner === null) errors.add(['prune'], 'It takes an owner: Gatewright-Owner, or owner of the document.')
-  if (prune && createOnly) errors.add(['If-None-Match'], 'A document with prune deletes: leave one out.')
+    ofHeaders.add(
+      ['Gatewright-Owner'],
+      'invalid_combination',
+      `The document names the owner ${JSON.stringify(documentOwner)}: leave one out.`,
+    )
+  const reviewed = readReviewed(headers['if-match'], ofHeaders)
+  if (reviewed !== null && mode === 'plan')
+    ofHeaders.add(['If-Match'], 'invalid_combination', 'A plan has no plan before it: leave one out.')
+  const createOnly = readCreateOnly(headers['if-none-match'], ofHeaders)
+  if (prune && owner === null)
+    errors.add(['prune'], 'invalid_combination', 'It takes an owner: Gatewright-Owner, or owner of the document.')
+  if (prune && createOnly)
+    ofHeaders.add(['If-None-Match'], 'invalid_combination', 'A document with prune deletes: leave one out.')
   return {
     mode,
     reviewed,
@@ -81,37 +89,42 @@ export function readConditions(
 
 /** @param errors those of the headers are added */
 export function readOwnership(headers: Headers, errors: ErrorList): Pick<RequestConditions, 'owner' | 'allow'> {
-  refuseUnknown(headers, errors)
+  const ofHeaders = errors.of('header')
+  refuseUnknown(headers, ofHeaders)
   return {
-    owner: readOwner(headers['gatewright-owner'], errors),
-    allow: readAllowed(headers['gatewright-allow'], errors),
+    owner: readOwner(headers['gatewright-owner'], ofHeaders),
+    allow: readAllowed(headers['gatewright-allow'], ofHeaders),
   }
 }
 
 /** A mistyped header would apply without its condition. */
-function refuseUnknown(headers: Headers, errors: ErrorList): void {
+function refuseUnknown(headers: Headers, errors: ErrorSink): void {
   const known = Object.keys(conditionHeaders.shape).map((name) => name.toLowerCase())
   for (const name of Object.keys(headers))
-    if (name.startsWith('gatewright-') && !known.includes(name)) errors.add([name], unknownName('header', name, known))
+    if (name.startsWith('gatewright-') && !known.includes(name))
+      errors.add([name], 'unknown_header', unknownName('header', name, known))
 }
 
-function readCreateOnly(value: string | string[] | undefined, errors: ErrorList): boolean {
+function readCreateOnly(value: string | string[] | undefined, errors: ErrorSink): boolean {
   if (value === undefined) return false
-  if (value !== '*') errors.add(['If-None-Match'], 'Only * is taken: create, and refuse what is there already.')
+  if (value !== '*')
+    errors.add(['If-None-Match'], 'invalid_choice', 'Only * is taken: create, and refuse what is there already.')
   return true
 }
 
-function readReviewed(value: string | string[] | undefined, errors: ErrorList): string | null {
+function readReviewed(value: string | string[] | undefined, errors: ErrorSink): string | null {
   if (value === undefined) return null
   const [, tag] = /^"([\w-]{22})"$/.exec(String(value).trim()) ?? []
-  if (tag === undefined) errors.add(['If-Match'], 'It takes the ETag that a plan answered, with its quotes.')
+  if (tag === undefined)
+    errors.add(['If-Match'], 'wrong_format', 'It takes the ETag that a plan answered, with its quotes.')
   return tag ?? null
 }
 
-function readOwner(value: string | string[] | undefined, errors: ErrorList): string | null {
+function readOwner(value: string | string[] | undefined, errors: ErrorSink): string | null {
   if (value === undefined) return null
   const parsed = ownerLabel().safeParse(headerText(value))
-  for (const { message } of parsed.error?.issues ?? []) errors.add(['Gatewright-Owner'], message)
+  for (const issue of parsed.error?.issues ?? [])
+    errors.add(['Gatewright-Owner'], codeOfIssue(issue, value), issue.message)
   return parsed.data ?? null
 }
 
@@ -120,7 +133,7 @@ type Word = keyof Acknowledgements
 /** NaN is no number of rows. */
 const count = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : Number.NaN)
 
-function readAllowed(value: string | string[] | undefined, errors: ErrorList): Acknowledgements {
+function readAllowed(value: string | string[] | undefined, errors: ErrorSink): Acknowledgements {
   const sent = String(value ?? '')
     .split(',')
     .map((word) => word.trim())
@@ -130,10 +143,11 @@ function readAllowed(value: string | string[] | undefined, errors: ErrorList): A
     const [word = '', number] = each.split('=', 2)
     const parsed = acknowledgements.partial().safeParse({ [word]: number === undefined ? true : count(number) })
     if (words.includes(word) && parsed.success) Object.assign(allowed, { [word]: parsed.data[word as Word] })
-    else if (word === 'deletes') errors.add(['Gatewright-Allow'], 'deletes takes a number: deletes=3.')
+    else if (word === 'deletes') errors.add(['Gatewright-Allow'], 'wrong_format', 'deletes takes a number: deletes=3.')
     else
       errors.add(
         ['Gatewright-Allow'],
+        'invalid_choice',
         `${JSON.stringify(each.slice(0, 50))}: ${unknownName('word', word, words)} It takes ${words.join(', ')}.`,
       )
   }

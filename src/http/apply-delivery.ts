@@ -38,6 +38,12 @@ function readKey(value: string | string[] | undefined, errors: ErrorList): strin
   const [, quoted, bare] = /^(?:"([^"\\]*)"|([^"]*))$/.exec(String(value).trim()) ?? []
   const key = quoted ?? bare
   if (key !== undefined && /^[\x20-\x7e]{1,255}$/.test(key)) return key
-  errors.add(['Idempotency-Key'], 'It takes 1 to 255 printable ASCII characters, with or without quotes around them.')
+  errors
+    .of('header')
+    .add(
+      ['Idempotency-Key'],
+      'wrong_format',
+      'It takes 1 to 255 printable ASCII characters, with or without quotes around them.',
+    )
   return null
 }

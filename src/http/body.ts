@@ -123,12 +123,12 @@ function sanitise(root: unknown, limits: BodyLimits): ParsedBody {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { value, holder, name, depth } = next
     if (depth > limits.depth) {
-      errors.add(pathOf(next).slice(0, 2), `Is nested deeper than ${limits.depth} levels.`)
+      errors.add(pathOf(next).slice(0, 2), 'too_deep', `Is nested deeper than ${limits.depth} levels.`)
       isTooDeep = true
     } else if (typeof value === 'string') {
       if (!isStorable(value, next, errors)) Reflect.set(holder, name, value.replaceAll('\0', '').toWellFormed())
     } else if (typeof value === 'number' && !Number.isFinite(value)) {
-      errors.add(pathOf(next), 'Is too large a number.')
+      errors.add(pathOf(next), 'too_large', 'Is too large a number.')
       Reflect.set(holder, name, Math.sign(value) * Number.MAX_SAFE_INTEGER)
     } else if (typeof value === 'object' && value !== null) {
       nodes += Object.keys(value).length
@@ -138,7 +138,7 @@ function sanitise(root: unknown, limits: BodyLimits): ParsedBody {
     }
   }
   const isTooMuch = nodes > limits.nodes
-  if (isTooMuch) errors.add([], `Holds more than ${limits.nodes} values.`)
+  if (isTooMuch) errors.add([], 'too_long', `Holds more than ${limits.nodes} values.`)
   if (isTooDeep || isTooMuch) errors.throwIfAny()
   return { value: whole.value, errors }
 }
@@ -151,7 +151,7 @@ function fieldsOf(object: object, within: Node, errors: ErrorList): Node[] {
   return Object.entries(object).map(([name, value]) => {
     const shown = name.toWellFormed().replaceAll('\0', '\ufffd')
     const node: Node = { value, holder: object, name, within, depth: within.depth + 1, shown }
-    if (name === '__proto__') errors.add(pathOf(node), 'No field may have this name.')
+    if (name === '__proto__') errors.add(pathOf(node), 'unknown_field', 'No field may have this name.')
     const isRemoved = !isStorable(name, node, errors) || name === '__proto__'
     if (isRemoved) Reflect.deleteProperty(object, name)
     return isRemoved ? { ...node, holder: {} } : node
@@ -162,7 +162,8 @@ function fieldsOf(object: object, within: Node, errors: ErrorList): Node[] {
 function isStorable(text: string, node: Node, errors: ErrorList): boolean {
   const holdsNul = text.includes('\0')
   const isWellFormed = text.isWellFormed()
-  if (holdsNul) errors.add(pathOf(node), 'May not hold the NUL character.')
-  if (!isWellFormed) errors.add(pathOf(node), 'Is not well-formed Unicode: half of a surrogate pair is missing.')
+  if (holdsNul) errors.add(pathOf(node), 'invalid_text', 'May not hold the NUL character.')
+  if (!isWellFormed)
+    errors.add(pathOf(node), 'invalid_text', 'Is not well-formed Unicode: half of a surrogate pair is missing.')
   return !holdsNul && isWellFormed
 }

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { CommitUnknown } from '../db/client.ts'
 import { statementProblem } from '../db/errors.ts'
-import { catalogue, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
+import { catalogue, detailOf, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
 import { fieldsOf, noteFailure } from './access-log.ts'
 import { limitsOf } from './body.ts'
 import { asksForPage, notFoundPage } from './not-found.ts'
@@ -94,28 +94,43 @@ const isOfDatabase = (error: unknown): boolean =>
   error instanceof CommitUnknown || (error instanceof Error && 'clientVersion' in error)
 
 function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, message, fields, retryAfterS, run } = problem
+  const { code, message, fields, errors, retryAfterS, run } = problem
   const status = catalogue[code]
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
   if (run !== undefined) reply.header('Location', run)
   noteFailure(request, problem, status)
-  return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(status, { code, message, fields, run }))
+  return reply
+    .code(status)
+    .type('application/json; charset=utf-8')
+    .send(bodyOf(status, { code, message, fields, errors, run }))
 }
 
-/** A 400 has errors by field, and `code` beside them. Every other answer has one `detail`, a 202 the run's path too. */
+/** A 400 has errors by field, `code` beside them, and all errors one by one in `errors`. Every other answer has one `detail`, a 202 the run's path too. */
 export function bodyOf(
   status: number,
-  { code, message, fields, run }: Pick<Problem, 'code' | 'message' | 'fields'> & { readonly run?: string | undefined },
+  {
+    code,
+    message,
+    fields,
+    errors,
+    run,
+  }: Pick<Problem, 'code' | 'message' | 'fields'> & Partial<Pick<Problem, 'errors' | 'run'>>,
 ): Record<string, unknown> {
   if (status !== 400) return { detail: message, code, ...(run !== undefined && { run }) }
   if (fields === undefined) return { non_field_errors: [message], code }
-  const { code: codeField, non_field_errors: whole, ...others } = fields
+  const { code: codeField, errors: errorsField, non_field_errors: whole, ...others } = fields
   const messages = [
     ...(Array.isArray(whole) ? whole : sentences('non_field_errors', whole)),
     ...sentences('code', codeField),
+    ...sentences('errors', errorsField),
   ]
-  return { ...others, ...(messages.length > 0 && { non_field_errors: messages }), code }
+  return {
+    ...others,
+    ...(messages.length > 0 && { non_field_errors: messages }),
+    code,
+    ...(errors !== undefined && { errors: errors.map(detailOf) }),
+  }
 }
 
 /** Errors of a field whose name has another meaning in the answer. */

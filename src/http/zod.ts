@@ -1,7 +1,7 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import { z } from 'zod'
-import { ErrorList, Problem } from '../errors.ts'
-import { unknownName } from '../messages.ts'
+import { ErrorList, type FieldPath, Problem } from '../errors.ts'
+import { addIssues } from '../messages.ts'
 
 /** Validates each part of a request by its zod schema, and reports every error of that part. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
@@ -11,21 +11,18 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
     if (parsed.success) return { value: parsed.data }
     // A malformed key in a path is the key of nothing.
     if (httpPart === 'params') return { error: new Problem('not_found', 'There is nothing here.') }
-    return { error: invalid(parsed.error, schema, httpPart === 'querystring' ? 'parameter' : 'field') }
+    return { error: invalid(parsed.error, schema, data, partOf[httpPart ?? 'body']) }
   }
 
-function invalid(error: z.ZodError, schema: z.ZodType, what: string): Problem {
+/** What a route validates besides its body, as errors call it. */
+const partOf: Readonly<Record<string, 'header' | 'parameter'>> = { querystring: 'parameter', headers: 'header' }
+
+function invalid(error: z.ZodError, schema: z.ZodType, data: unknown, part?: 'header' | 'parameter'): Problem {
   const errors = new ErrorList()
-  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
-  for (const issue of error.issues) {
-    const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
-    if (issue.code !== 'unrecognized_keys') errors.add(path, issue.message)
-    else
-      for (const key of issue.keys) {
-        errors.add([...path, key], () => unknownName(what, key, path.length === 0 ? known : []))
-      }
-  }
-  return new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
+  const known = (path: FieldPath) =>
+    path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+  addIssues(part === undefined ? errors : errors.of(part), error.issues, { input: data, known, what: part ?? 'field' })
+  return errors.problem()
 }
 
 /** For routes that declare no query parameters. */

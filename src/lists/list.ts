@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Db, type Tx, transaction } from '../db/client.ts'
-import { ErrorList, Problem } from '../errors.ts'
+import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
 import { queryBoolean } from '../http/query.ts'
@@ -156,6 +156,8 @@ function refuseUnknown(unknown: Found['unknown'], { filters }: Asked): void {
   const errors = new ErrorList()
   for (const { name, filter } of filters)
     for (const value of unknown[name] ?? [])
-      errors.add([name], `There is no ${filter.known?.displayName} ${JSON.stringify(value)}.`)
-  if (errors.any) throw new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
+      errors
+        .of('parameter')
+        .add([name], 'no_such_row', `There is no ${filter.known?.displayName} ${JSON.stringify(value)}.`)
+  if (errors.any) throw errors.problem()
 }

@@ -101,6 +101,6 @@ export async function tagOf<Model extends ListedModel>(
 
 function ambiguous(displayName: string, field: string): Problem {
   const errors = new ErrorList()
-  errors.add([field], `Several are called so: say which ${displayName} is meant.`)
-  return new Problem('invalid', 'The request is not valid.', { fields: errors.tree() })
+  errors.of('parameter').add([field], 'ambiguous', `Several are called so: say which ${displayName} is meant.`)
+  return errors.problem()
 }

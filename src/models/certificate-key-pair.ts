@@ -31,8 +31,9 @@ export default defineModel({
   isGenerated: ({ certificate_data, key_data }) =>
     typeof certificate_data === 'string' && key_data !== null && isSelfSigned(certificate_data),
   rules({ certificate_data, key_data }, report) {
-    if (typeof certificate_data !== 'string') report(['certificate_data'], 'This field is required with key_data.')
+    if (typeof certificate_data !== 'string')
+      report(['certificate_data'], 'required', 'This field is required with key_data.')
     else if (typeof key_data === 'string' && !isPair(certificate_data, key_data))
-      report(['key_data'], 'Must be the private key of the certificate.')
+      report(['key_data'], 'invalid_combination', 'Must be the private key of the certificate.')
   },
 })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ErrorCode } from '../error-codes.ts'
 import type { FieldPath } from '../errors.ts'
 import { expiresOf, previousOf } from './overlap.ts'
 
@@ -75,7 +76,7 @@ export type Reference = { readonly target: string; readonly many: boolean; reado
 export type Values = Readonly<Record<string, unknown>>
 
 /** Reports an error of a rule that spans fields. */
-export type Report = (path: FieldPath, message: string) => void
+export type Report = (path: FieldPath, code: ErrorCode, message: string) => void
 
 /** The time and the previous row, from which values may be computed. */
 export type Moment = {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ErrorCode } from '../error-codes.ts'
 import '../messages.ts'
 import { fieldMeta, type Only } from './define.ts'
 import { wholePattern } from './patterns.ts'
@@ -22,19 +23,23 @@ export const listLimits = { keys: 500, members: 10_000 } as const
 
 /** A line of text, possibly empty. */
 export const line = (max: number = textLimits.line) =>
-  follow(storable, z.string().max(max, { error: `Must be at most ${max} characters.`, abort: true }))
+  follow(storable, z.string().max(max, { error: `Must be at most ${max} characters.`, abort: true }), 'invalid_text')
 
 /** A line of text that is not blank. */
 export const filledLine = (max: number = textLimits.line) =>
-  follow((text) => (text.trim() === '' ? 'May not be empty.' : undefined), line(max).min(1, { abort: true }))
+  follow(
+    (text) => (text.trim() === '' ? 'May not be empty.' : undefined),
+    line(max).min(1, { abort: true }),
+    'too_short',
+  )
 
 /** A text of a given form. */
 export const text = (syntax: Syntax, max: number = textLimits.line) => follow(syntax, line(max))
 
-function follow(syntax: Syntax, schema: z.ZodString): z.ZodString {
+function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'wrong_format'): z.ZodString {
   return schema.superRefine((value, context) => {
     const error = syntax(value)
-    if (error !== undefined) context.addIssue({ code: 'custom', message: error })
+    if (error !== undefined) context.addIssue({ code: 'custom', message: error, params: { code } })
   })
 }
 
@@ -114,7 +119,11 @@ function distinct<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<It
     return new Set(valid).size === valid.length
   }
   // Reported together with the errors of single keys.
-  return list.refine(isDistinct, { error: 'Must not hold a key twice.', when: ({ value }) => Array.isArray(value) })
+  return list.refine(isDistinct, {
+    error: 'Must not hold a key twice.',
+    params: { code: 'duplicate' },
+    when: ({ value }) => Array.isArray(value),
+  })
 }
 
 /** Marks a field as a secret: sealed at rest, masked everywhere else. */

@@ -15,7 +15,7 @@ export const defineRole = (permissions: readonly Permission[]) => {
     const unknown = [...sent.entries()].filter(([, each]) => typeof each === 'string' && !known.has(each))
     for (const [place, [index, each]] of unknown.entries()) {
       const message = place < maxSuggestions ? unknownName('permission', String(each), known) : 'Unknown permission.'
-      context.addIssue({ code: 'custom', path: [index], message })
+      context.addIssue({ code: 'custom', path: [index], message, params: { code: 'invalid_choice' } })
     }
   }
   return defineModel({
@@ -31,7 +31,10 @@ export const defineRole = (permissions: readonly Permission[]) => {
         .array(filledLine(100))
         .max(known.size)
         .superRefine(reportUnknown, { when: ({ value }) => Array.isArray(value) })
-        .refine((sent) => new Set(sent).size === sent.length, 'Must not hold a permission twice.')
+        .refine((sent) => new Set(sent).size === sent.length, {
+          error: 'Must not hold a permission twice.',
+          params: { code: 'duplicate' },
+        })
         .default([]),
     }),
     unique: ['name'],

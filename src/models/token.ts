@@ -15,16 +15,18 @@ const dayMs = 86_400_000
 function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
   const { intent, expires, expiring, user } = values
   if (before !== undefined && intent !== undefined && intent !== before.intent)
-    report(['intent'], 'Is fixed when a token is created: leave this field out, or create another token.')
+    report(['intent'], 'fixed', 'Is fixed when a token is created: leave this field out, or create another token.')
   if (before !== undefined && user !== undefined && user !== before.user)
-    report(['user'], 'A token stays with its user: leave this field out.')
+    report(['user'], 'fixed', 'A token stays with its user: leave this field out.')
   const isSent = typeof expires === 'string' && expires !== before?.expires
-  if (isSent && expiring === false) report(['expires'], 'A token that does not expire has no such time.')
-  else if (isSent && Date.parse(expires) <= now.getTime()) report(['expires'], 'Must be in the future.')
+  if (isSent && expiring === false)
+    report(['expires'], 'invalid_combination', 'A token that does not expire has no such time.')
+  else if (isSent && Date.parse(expires) <= now.getTime())
+    report(['expires'], 'invalid_value', 'Must be in the future.')
   if (expiring === false) return { ...values, expires: null }
   if (expires !== null) return values
   if (typeof before?.expires === 'string')
-    report(['expires'], 'A token that expires needs a time: leave this field out to keep the one it has.')
+    report(['expires'], 'required', 'A token that expires needs a time: leave this field out to keep the one it has.')
   return { ...values, expires: new Date(now.getTime() + Math.min(defaultDays, tokenMaxDays) * dayMs).toISOString() }
 }
 

@@ -24,6 +24,6 @@ export default defineModel({
   readOnly: ['pk'],
   rules({ expires, expiring }, report) {
     if (expiring === false && typeof expires === 'string')
-      report(['expires'], 'A consent that does not expire has no such time: send null.')
+      report(['expires'], 'invalid_combination', 'A consent that does not expire has no such time: send null.')
   },
 })

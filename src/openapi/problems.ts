@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
-import { catalogue, type ProblemCode } from '../errors.ts'
+import { errorCodes } from '../error-codes.ts'
+import { catalogue, type FieldError, maxErrors, type ProblemCode } from '../errors.ts'
 import { bodyLimits } from '../http/body.ts'
 import { bodyOf } from '../http/problems.ts'
 import type { JsonObject } from '../json-object.ts'
@@ -80,15 +81,46 @@ function bodySchema(status: number): z.ZodType {
         .object({ detail: z.string(), code, run: z.string().meta({ description: 'The path of the run.' }) })
         .meta({ id })
     case 400:
-      return z.looseObject({ code, non_field_errors: z.array(z.string()).optional() }).meta({
-        id,
-        description:
-          'Messages by parameter, header or field. Nested objects are nested; items of a list are keyed by their index.',
-      })
+      return z
+        .looseObject({
+          code,
+          non_field_errors: z.array(z.string()).optional(),
+          errors: z.array(errorDetail).max(maxErrors).optional().meta({
+            description: 'The same errors one by one, where parameters, headers or fields are not valid.',
+          }),
+        })
+        .meta({
+          id,
+          description:
+            'Messages by parameter, header or field. Nested objects are nested; items of a list are keyed by their index.',
+        })
     default:
       return z.looseObject({ detail: z.string(), code }).meta({ id })
   }
 }
+
+const errorDetail = z
+  .object({
+    code: z.enum(Object.keys(errorCodes)).meta({ description: 'The kind of the error.' }),
+    message: z.string(),
+    pointer: z
+      .string()
+      .optional()
+      .meta({
+        description: 'A JSON pointer (RFC 6901) into the body that was sent. Of what is missing, to where it belongs.',
+        examples: ['/entries/3/attrs/name'],
+      }),
+    header: z.string().optional().meta({ description: 'The header, instead of `pointer`.' }),
+    parameter: z.string().optional().meta({ description: 'The parameter of the query, instead of `pointer`.' }),
+    entry: z.string().optional().meta({ description: 'The `id` of the entry of a blueprint.' }),
+    line: z.int().optional().meta({ description: 'Of a blueprint in YAML, from 1.' }),
+    column: z.int().optional().meta({ description: 'Of a blueprint in YAML, from 1.' }),
+    source: z.string().optional().meta({
+      description:
+        'That line, up to 200 characters, with the values of secret and unknown fields masked. Left out for a secret field.',
+    }),
+  })
+  .meta({ id: 'ErrorDetail' })
 
 /** `NotFound` of 404. */
 export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
@@ -103,13 +135,20 @@ const headersOf: Readonly<Record<number, readonly string[]>> = {
 
 const examplePath = runPath('01a1fd66-cb34-7782-913d-bbffaaf714c9')
 
+const tooLarge: FieldError = {
+  path: ['page_size'],
+  code: 'too_large',
+  message: 'Must be at most 1000.',
+  where: 'parameter',
+}
+
 /** The answer with this status, for `components.responses`. */
 export function problemResponse(status: number, components: Components): JsonObject {
   const codes = codesOf(status)
   const schema = toJsonSchema(bodySchema(status), 'answer', components)
   const examples = codes.map((code) => {
     const [, message] = texts[code]
-    const fields = code === 'invalid' ? { fields: { page_size: ['Must be at most 1000.'] } } : {}
+    const fields = code === 'invalid' ? { fields: { page_size: [tooLarge.message] }, errors: [tooLarge] } : {}
     return [
       code,
       {
@@ -117,6 +156,7 @@ export function problemResponse(status: number, components: Components): JsonObj
           code,
           message,
           fields: undefined,
+          errors: undefined,
           ...fields,
           ...(status === 202 && { run: examplePath }),
         }),

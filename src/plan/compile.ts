@@ -2,9 +2,10 @@ import type { z } from 'zod'
 import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
 import { isGenerate, isOverlap, isWithOverlap } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
-import { ErrorList, type FieldPath } from '../errors.ts'
+import type { ErrorCode } from '../error-codes.ts'
+import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
-import { unknownName } from '../messages.ts'
+import { codeOfIssue, unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
 import { int32, uuid } from '../models/fields.ts'
 import { overlap } from '../models/overlap.ts'
@@ -31,7 +32,7 @@ export type Step = {
   /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
   readonly path: FieldPath
   /** Of names that stand for no row, or for several. */
-  readonly nameErrors?: readonly { readonly path: FieldPath; readonly message: string }[]
+  readonly nameErrors?: readonly { readonly path: FieldPath; readonly code: ErrorCode; readonly message: string }[]
   /** What must be true, else the step is skipped: only the database knows. `entry` is its index in the document. */
   readonly conditions?: { readonly all: readonly unknown[]; readonly entry: number }
   /** The name that the row had before. */
@@ -93,27 +94,29 @@ export function compile(
     }
     if (model === undefined) {
       const names = () => registry.models.map(({ name }) => name)
-      errors.add([...path, 'model'], () => unknownName('model', entry.model, names()))
+      errors.of('entry').add([...path, 'model'], 'unknown_model', () => unknownName('model', entry.model, names()))
       continue
     }
     const overlaps = new Map<string, string>()
     const context: Context = { registry, model, targets, overlaps, errors, path }
-    const was = wasOf(entry, model, path, errors)
-    const isChecked = checkLookups(entry.conditions, [...path, 'conditions'], context, true)
+    const was = wasOf(entry, model, path, errors.of('entry'))
+    const ofEntry = { ...context, errors: errors.of('entry') }
+    const isChecked = checkLookups(entry.conditions, [...path, 'conditions'], ofEntry, true)
     const conditions = entry.conditions && isChecked ? { all: entry.conditions, entry: index } : undefined
     steps.push({
       id: entry.id,
       model,
       state: entry.state,
-      identifiers: checkIdentifiers(entry, context),
-      attrs: checkFields(entry.attrs, context),
+      identifiers: checkIdentifiers(entry, { ...context, errors: errors.of('identifiers') }),
+      attrs: checkFields(entry.attrs, { ...context, errors: errors.of('attrs') }),
       path,
       ...(was !== undefined && { was }),
       ...(conditions !== undefined && { conditions }),
       ...(overlaps.size > 0 && { overlaps }),
     })
     if (entry.id === undefined) continue
-    if (targets.has(entry.id)) errors.add([...path, 'id'], `Another entry is called ${entry.id} too.`)
+    if (targets.has(entry.id))
+      errors.of('entry').add([...path, 'id'], 'duplicate_id', `Another entry is called ${entry.id} too.`)
     targets.set(entry.id, entry.state === 'absent' ? null : model.target)
   }
   return { steps, errors, skipped }
@@ -125,7 +128,7 @@ type Context = {
   targets: Targets
   /** Those that the entry asks for. */
   overlaps: Map<string, string>
-  errors: ErrorList
+  errors: ErrorSink
   path: FieldPath
 }
 
@@ -136,14 +139,15 @@ function checkIdentifiers(entry: Entry, context: Context): Map<string, unknown> 
   const fits = sets.some((set) => set.every((field) => names.includes(field)))
   if (!fits) {
     const [first = []] = model.identifiers
-    for (const field of first) if (!names.includes(field)) errors.add([...path, field], 'This field is required.')
-    if (first.length === 0) errors.add(path, 'The entry has no identifiers.')
+    for (const field of first)
+      if (!names.includes(field)) errors.add([...path, field], 'required', 'This field is required.')
+    if (first.length === 0) errors.add(path, 'required', 'The entry has no identifiers.')
   }
   const sent = { ...entry.identifiers }
   for (const name of names) {
     const storage = model.fields.get(name)?.storage
     if (storage === undefined || (storage.in === 'column' && !storage.json)) continue
-    errors.add([...path, name], 'No row can be found by this field: move it to attrs.')
+    errors.add([...path, name], 'not_an_identifier', 'No row can be found by this field: move it to attrs.')
     delete sent[name]
   }
   return checkFields(sent, context, pkField[model.key])
@@ -159,9 +163,9 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
       const check = key === undefined ? checkAttribute : checkValue
       checked.set(name, isDeferred(value) ? defer(value, field, check, context) : check(value, field, context))
     } else if (model.alwaysNull?.includes(name)) {
-      if (value !== null) errors.add([...path, name], 'This is not stored: leave it out, or send null.')
+      if (value !== null) errors.add([...path, name], 'not_stored', 'This is not stored: leave it out, or send null.')
     } else if (!model.readOnly.includes(name)) {
-      errors.add([...path, name], () => unknownName('field', name, model.fields.keys()))
+      errors.add([...path, name], 'unknown_field', () => unknownName('field', name, model.fields.keys()))
     }
   }
   return checked
@@ -179,7 +183,7 @@ function defer(value: unknown, field: Field, check: typeof checkValue, context: 
     const sent = withKeys(found, field, registry, targetOf)
     const checked = check(sent, field, { ...context, path: at.slice(0, -1), errors })
     if (![checked].flat().some((each) => each instanceof Named)) return checked
-    errors.add(at, 'A name cannot come out of tags that depend on the database: write !Find there.')
+    errors.add(at, 'wrong_reference', 'A name cannot come out of tags that depend on the database: write !Find there.')
     return undefined
   })
 }
@@ -191,7 +195,7 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
     if (initial !== undefined) return initial
     if (generate !== undefined) {
       const message = 'May not be null: leave this field out to keep it, or send {"generate": true} for a new one.'
-      context.errors.add([...context.path, field.name], message)
+      context.errors.add([...context.path, field.name], 'wrong_type', message)
       return undefined
     }
   }
@@ -203,10 +207,15 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
 function checkOverlap({ overlap: time, ...asked }: JsonObject, field: Field, context: Context): unknown {
   const at = [...context.path, field.name]
   if (isOverlap(time)) context.overlaps.set(field.name, time)
-  else context.errors.add([...at, 'overlap'], typeof time === 'string' ? (overlap(time) ?? '') : 'Must be text.')
+  else if (typeof time === 'string') context.errors.add([...at, 'overlap'], 'wrong_format', overlap(time) ?? '')
+  else context.errors.add([...at, 'overlap'], 'wrong_type', 'Must be text.')
   if (isGenerate(asked)) return generateNew
   if (Object.keys(asked).join() === 'value') return checkValue(asked.value, field, context)
-  context.errors.add(at, 'Takes either "generate": true or "value" beside "overlap", and nothing else.')
+  context.errors.add(
+    at,
+    'invalid_combination',
+    'Takes either "generate": true or "value" beside "overlap", and nothing else.',
+  )
   return undefined
 }
 
@@ -217,7 +226,11 @@ function checkValue(sent: unknown, field: Field, context: Context): unknown {
   const target = registry.targets.get(field.reference?.target ?? '')
   const value = withNames(sent, target)
   if (field.secret && value === masked) {
-    errors.add(at, 'This is the mask that answers show for a secret: leave this field out to keep the secret.')
+    errors.add(
+      at,
+      'masked_secret',
+      'This is the mask that answers show for a secret: leave this field out to keep the secret.',
+    )
     return undefined
   }
   if (value instanceof Named && field.reference?.many !== true) return checkName(value, at, errors)
@@ -225,7 +238,7 @@ function checkValue(sent: unknown, field: Field, context: Context): unknown {
   if (Array.isArray(value) && value.some(isTag) && field.reference?.many !== false) {
     const isNamed = value.some((item) => item instanceof Named)
     const error = target !== undefined && isNamed ? listError(field, target, value.length) : undefined
-    if (error !== undefined) return void errors.add(at, error)
+    if (error !== undefined) return void errors.add(at, error.code, error.message)
     return value.flatMap((item, index) =>
       isTag(item) ? [checkTag(item, field, [...at, index], context)] : parseValue([item], field, at, errors, index),
     )
@@ -236,15 +249,15 @@ function checkValue(sent: unknown, field: Field, context: Context): unknown {
 const isTag = (value: unknown): value is KeyOf | Find | Named =>
   value instanceof KeyOf || value instanceof Find || value instanceof Named
 
-function checkName(named: Named, at: FieldPath, errors: ErrorList): Named | undefined {
+function checkName(named: Named, at: FieldPath, errors: ErrorSink): Named | undefined {
   const error = nameError(named)
   if (error === undefined) return named
-  errors.add(at, error)
+  errors.add(at, error.code, error.message)
   return undefined
 }
 
 /** @param from the index in the document's list of the first item of `value` */
-function parseValue(value: unknown, field: Field, at: FieldPath, errors: ErrorList, from = 0): unknown {
+function parseValue(value: unknown, field: Field, at: FieldPath, errors: ErrorSink, from = 0): unknown {
   const parsed = field.schema.safeParse(value)
   if (parsed.success) return parsed.data
   for (const issue of withoutConsequences(parsed.error.issues)) {
@@ -256,8 +269,8 @@ function parseValue(value: unknown, field: Field, at: FieldPath, errors: ErrorLi
       ),
     ]
     const keys = issue.code === 'unrecognized_keys' ? issue.keys : []
-    for (const key of keys) errors.add([...fieldPath, key], 'Unknown field.')
-    if (keys.length === 0) errors.add(fieldPath, issue.message)
+    for (const key of keys) errors.add([...fieldPath, key], 'unknown_field', 'Unknown field.')
+    if (keys.length === 0) errors.add(fieldPath, codeOfIssue(issue, value), issue.message)
   }
   return field.reference?.many === true && Array.isArray(value) ? validKeys(value, field) : undefined
 }
@@ -278,13 +291,13 @@ function checkTag(tag: KeyOf | Find | Named, field: Field, at: FieldPath, contex
   if (tag instanceof Named) return checkName(tag, at, errors)
   const target = field.reference === undefined ? undefined : registry.targets.get(field.reference.target)
   if (target === undefined) {
-    errors.add(at, 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.')
+    errors.add(at, 'wrong_reference', 'Takes a plain value: !KeyOf and !Find stand only where a row is referred to.')
     return undefined
   }
   const found = checkLookup(tag, at, context)
   if (found === undefined) return undefined
   const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
   if (registry.targets.get(found)?.table !== target.table)
-    errors.add(at, `${name} is a ${found}: a ${field.reference?.target} is needed.`)
+    errors.add(at, 'wrong_reference', `${name} is a ${found}: a ${field.reference?.target} is needed.`)
   return tag
 }

@@ -32,7 +32,7 @@ export async function compute(
   if (model.compute === undefined) return { ...rowDiff, values: withEnds }
   const before = row === undefined ? undefined : toValues(model, row, keyring)
   const moment = { before, now: at, tokenMaxDays }
-  const values = model.compute(withEnds, moment, (at, message) => errors.add([...path, ...at], message))
+  const values = model.compute(withEnds, moment, (at, code, message) => errors.add([...path, ...at], code, message))
   const fields = [...model.fields.keys()].filter(
     (name) => changed.includes(name) || !isDeepStrictEqual(values[name], rowDiff.values[name]),
   )

@@ -23,7 +23,10 @@ export async function dueStep(reader: EngineReader, registry: Registry, step: St
       if (error instanceof NotKnownYet) continue
       if (!(error instanceof TagError)) throw error
       const path = [...step.path, 'conditions']
-      return { ...step, nameErrors: [...(step.nameErrors ?? []), { path, message: error.message }] }
+      return {
+        ...step,
+        nameErrors: [...(step.nameErrors ?? []), { path, code: 'invalid_value', message: error.message }],
+      }
     }
   }
   return step

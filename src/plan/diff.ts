@@ -40,7 +40,7 @@ export async function diff(
   if (row === undefined) return create(step, sent, generated, errors)
   const stored = toValues(model, row, keyring)
   if (state === 'must_created') {
-    errors.add(path, `${model.displayName} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
+    errors.add(path, 'exists', `${model.displayName} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
     return noChange
   }
   if (state === 'created') return { ...noChange, before: stored }
@@ -93,7 +93,7 @@ async function create(
   for (const field of model.fields.values()) {
     const { name, required, initial, generate } = field
     if (sent.has(name)) values[name] = sent.get(name)
-    else if (required) errors.add([...path, name], 'This field is required.')
+    else if (required) errors.add([...path, name], 'required', 'This field is required.')
     else if (generate !== undefined) values[name] = generated[name] = generate()
     else values[name] = initial ?? null
   }
@@ -108,8 +108,8 @@ async function create(
 
 /** An error of a rule is dropped when its field already has an error of its own. */
 function checkRules({ model, path }: Step, values: Values, errors: ErrorList): void {
-  model.rules?.(values, (at, message) => {
+  model.rules?.(values, (at, code, message) => {
     const [field] = at
-    if (field === undefined || values[field] !== undefined) errors.add([...path, ...at], message)
+    if (field === undefined || values[field] !== undefined) errors.add([...path, ...at], code, message)
   })
 }

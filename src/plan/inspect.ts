@@ -52,7 +52,7 @@ export async function inspect(
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   const isAmbiguous = seen.rows.length > 1
-  if (isAmbiguous) errors.add(path, ambiguous(model, seen.rows))
+  if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, seen.rows))
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
   checkNames(step, row, errors)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
@@ -67,7 +67,7 @@ export async function inspect(
   const rowDiff = await diff(step, own, sent, engine.keyring, errors)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
     const misfit = await misfitting(reader, engine.registry, { model, pk: own?.pk ?? '' }, name, rowDiff.values[name])
-    if (misfit !== null) errors.add([...path, name], misfit)
+    if (misfit !== null) errors.add([...path, name], 'in_use', misfit)
   }
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
 }
@@ -80,8 +80,8 @@ function ambiguous(model: Model, rows: readonly Row[]): string {
 
 /** The owner of a row that is there is fixed, which the model says: it says the same of a user who exists. */
 function checkNames({ model, path, nameErrors = [] }: Step, row: Row | undefined, errors: ErrorList): void {
-  for (const { path: at, message } of nameErrors)
-    if (row === undefined || at[path.length] !== model.owner) errors.add(at, message)
+  for (const { path: at, code, message } of nameErrors)
+    if (row === undefined || at[path.length] !== model.owner) errors.add(at, code, message)
 }
 
 function claimsOf(
@@ -113,7 +113,7 @@ function keyOfNew(
   const pk = identifiers.get('pk')
   if (model.key === 'uuid') return typeof pk === 'string' ? pk : undefined
   if (typeof pk === 'number' && rows.length === 0 && state !== 'absent')
-    errors.add([...path, 'pk'], `There is no ${model.displayName} with the key ${pk}.`)
+    errors.add([...path, 'pk'], 'no_such_row', `There is no ${model.displayName} with the key ${pk}.`)
   return newKey ?? undefined
 }
 
@@ -135,6 +135,7 @@ function refuseForeign(
   const [field = 'pk'] = identifiers.keys()
   errors.add(
     [...path, field],
+    'taken',
     `${JSON.stringify(label)} is the name of a ${owner?.displayName ?? 'row of another kind'}: choose another.`,
   )
   return true
@@ -157,7 +158,11 @@ function checkReferences(
     )
     const only = onlyOf(registry, reference)
     const report = (what: string, found: string | null, at: FieldPath) =>
-      errors.add([...path, name, ...at], misfit(reference, only, what, found))
+      errors.add(
+        [...path, name, ...at],
+        found === null ? 'no_such_row' : 'wrong_reference',
+        misfit(reference, only, what, found),
+      )
     const tags = attrs.get(name) ?? identifiers.get(name)
     const items: unknown[] = Array.isArray(value) ? value : [value]
     for (const [index, key] of items.entries()) {
@@ -200,7 +205,7 @@ function checkUnique({ model, path, state }: Step, seen: Seen, row: Row | undefi
       // A row with an owner may belong to another user: its name is reported only to a caller who sent it.
       const isNamed = model.owner === undefined || label === value
       const holder = isNamed ? `${model.displayName} ${JSON.stringify(label)}` : `another ${model.displayName}`
-      errors.add([...path, name], `${held} ${holder}.`)
+      errors.add([...path, name], 'taken', `${held} ${holder}.`)
     }
   }
 }
@@ -208,7 +213,7 @@ function checkUnique({ model, path, state }: Step, seen: Seen, row: Row | undefi
 function checkLimit({ model: { limit, fields, displayName }, path, state }: Step, seen: Seen, errors: ErrorList): void {
   if (limit === undefined || state === 'absent' || seen.rows.length > 0 || seen.count < limit.rows) return
   const what = `This ${fields.get(limit.per)?.reference?.target} has ${limit.rows} ${displayName}s`
-  errors.add([...path, limit.per], `${what}, the most that one may have: delete one first.`)
+  errors.add([...path, limit.per], 'limit_reached', `${what}, the most that one may have: delete one first.`)
 }
 
 function labelOf(

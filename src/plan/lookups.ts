@@ -1,6 +1,6 @@
 import { Find, KeyOf } from '../document/document.ts'
 import { Expression } from '../document/tags.ts'
-import type { ErrorList, FieldPath } from '../errors.ts'
+import type { ErrorSink, FieldPath } from '../errors.ts'
 import type { Registry } from '../models/registry.ts'
 
 /** What `!KeyOf` and `!Find` of a document name: an earlier entry, a model. */
@@ -10,7 +10,7 @@ export const skippedEntry = Symbol('skipped')
 /** Reference targets by entry id; null for an entry that leaves no row. */
 export type Targets = Map<string, string | null | typeof skippedEntry>
 
-type Context = { readonly registry: Registry; readonly targets: Targets; readonly errors: ErrorList }
+type Context = { readonly registry: Registry; readonly targets: Targets; readonly errors: ErrorSink }
 
 /** All `!KeyOf` and `!Find` in a value. */
 export function lookupsIn(value: unknown): (KeyOf | Find)[] {
@@ -40,9 +40,10 @@ export function checkLookup(
 ): string | undefined {
   const found = tag instanceof KeyOf ? targets.get(tag.id) : registry.byName(tag.model)?.target
   const name = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : `!Find ${tag.model}`
-  if (found === undefined) errors.add(at, `${name} names nothing that stands before this entry.`)
-  else if (found === null) errors.add(at, `${name} names an entry that is absent: it has no key.`)
-  else if (found === skippedEntry) errors.add(at, `${name} names an entry that is skipped: it has no key.`)
+  if (found === undefined) errors.add(at, 'unknown_entry', `${name} names nothing that stands before this entry.`)
+  else if (found === null) errors.add(at, 'unknown_entry', `${name} names an entry that is absent: it has no key.`)
+  else if (found === skippedEntry)
+    errors.add(at, 'unknown_entry', `${name} names an entry that is skipped: it has no key.`)
   else return found
   return undefined
 }

@@ -1,3 +1,6 @@
+import type { z } from 'zod'
+import type { ErrorCode } from '../error-codes.ts'
+import { codeOfIssue } from '../messages.ts'
 import type { Field, ReferenceTarget } from '../models/define.ts'
 import { filledLine, int32, uuid } from '../models/fields.ts'
 
@@ -28,12 +31,21 @@ export function withNames(value: unknown, target: ReferenceTarget | undefined): 
 }
 
 /** @returns what is wrong with the text, before any row is looked for */
-export const nameError = ({ name }: Named): string | undefined => nameSchema.safeParse(name).error?.issues[0]?.message
+export const nameError = ({ name }: Named): Complaint | undefined =>
+  complaint(nameSchema.safeParse(name).error?.issues[0], name)
 
 /** @returns what is wrong with a list as a whole, such as its length: its items are looked up afterwards */
-export function listError({ schema }: Field, { key }: ReferenceTarget, length: number): string | undefined {
+export function listError({ schema }: Field, { key }: ReferenceTarget, length: number): Complaint | undefined {
   const keys = Array.from({ length }, (_, index) =>
     key === 'integer' ? index + 1 : `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`,
   )
-  return schema.safeParse(keys).error?.issues.find(({ path }) => path.length === 0)?.message
+  return complaint(
+    schema.safeParse(keys).error?.issues.find(({ path }) => path.length === 0),
+    keys,
+  )
 }
+
+type Complaint = { readonly code: ErrorCode; readonly message: string }
+
+const complaint = (issue: z.core.$ZodIssue | undefined, input: unknown): Complaint | undefined =>
+  issue && { code: codeOfIssue(issue, input), message: issue.message }

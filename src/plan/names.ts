@@ -1,5 +1,6 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { KeyOf } from '../document/document.ts'
+import type { ErrorCode } from '../error-codes.ts'
 import type { FieldPath } from '../errors.ts'
 import { nearest } from '../messages.ts'
 import type { Reference, ReferenceTarget } from '../models/define.ts'
@@ -30,6 +31,7 @@ const isNamed = (value: unknown): boolean =>
 type Miss = {
   readonly step: number
   readonly path: FieldPath
+  readonly code: ErrorCode
   readonly text: string
   readonly unknown?: { readonly name: string; readonly reference: Reference; readonly target: ReferenceTarget }
 }
@@ -74,7 +76,7 @@ export async function resolveNames(
             return [name, one(value, path) ?? (name === step.model.owner ? pending : undefined)]
           }
           const keys = value.map((item, position) => one(item, [...path, position]))
-          if (hasTwice(keys)) misses.push({ step: index, path, text: 'Must not hold a key twice.' })
+          if (hasTwice(keys)) misses.push({ step: index, path, code: 'duplicate', text: 'Must not hold a key twice.' })
           return [name, keys]
         }),
       )
@@ -145,25 +147,30 @@ function missOf(
   reference: Reference,
   target: ReferenceTarget,
   match: Exclude<Match, { is: 'key' | 'step' }>,
-): Pick<Miss, 'text' | 'unknown'> {
+): Pick<Miss, 'code' | 'text' | 'unknown'> {
   const noun = nounOf(target)
   const quotedName = JSON.stringify(name)
   const only = onlyOf(registry, reference)
   switch (match.is) {
     case 'unfit':
       return {
+        code: 'wrong_reference',
         text: `The ${noun} ${quotedName} has the ${only?.column} ${match.found}: this field takes ${only?.values.join(', ')}.`,
       }
     case 'ambiguous': {
       const listed = match.rows.slice(0, maxListed).join('; ')
-      return { text: `More than one ${noun} is called ${quotedName}: ${listed}. Send the key of one.` }
+      return {
+        code: 'ambiguous',
+        text: `More than one ${noun} is called ${quotedName}: ${listed}. Send the key of one.`,
+      }
     }
     case 'gone':
       return {
+        code: 'unknown_name',
         text: `No ${noun} is called ${quotedName} at this place: entry ${match.step} of the document ${match.verb} it.`,
       }
     case 'unknown':
-      return { text: `No ${noun} is called ${quotedName}.`, unknown: { name, reference, target } }
+      return { code: 'unknown_name', text: `No ${noun} is called ${quotedName}.`, unknown: { name, reference, target } }
     default:
       return match satisfies never
   }
@@ -179,13 +186,15 @@ const nounOf = ({ models: [model, ...others] }: ReferenceTarget): string =>
 /** Similar names are looked for once for each name, and for a few names only. */
 const maxSuggestions = 10
 
+type NameError = { path: FieldPath; code: ErrorCode; message: string }
+
 /** The errors by entry. Those of unknown names say which one was probably meant. */
 async function messagesOf(
   reader: EngineReader,
   registry: Registry,
   misses: readonly Miss[],
   actor: Actor | null,
-): Promise<ReadonlyMap<number, { path: FieldPath; message: string }[]>> {
+): Promise<ReadonlyMap<number, NameError[]>> {
   const known = new Map<string, { name: string; target: ReferenceTarget; only: ReturnType<typeof onlyOf> }>()
   for (const { unknown } of misses) {
     if (unknown === undefined || unknown.name.length > maxLength || known.size >= maxSuggestions) continue
@@ -194,13 +203,13 @@ async function messagesOf(
   }
   const similar = await readSimilar(reader, [...known.values()])
   const found = new Map([...known.keys()].map((asked, index) => [asked, similar[index] ?? []]))
-  const errors = new Map<number, { path: FieldPath; message: string }[]>()
-  for (const { step, path, text, unknown } of misses) {
+  const errors = new Map<number, NameError[]>()
+  for (const { step, path, code, text, unknown } of misses) {
     const hint =
       unknown === undefined
         ? ''
         : hintOf(unknown.name, onlyOf(registry, unknown.reference), found.get(askedAs(unknown)))
-    errors.getOrInsertComputed(step, () => []).push({ path, message: `${text}${hint}` })
+    errors.getOrInsertComputed(step, () => []).push({ path, code, message: `${text}${hint}` })
   }
   return errors
 }

@@ -5,6 +5,7 @@ import { Find, KeyOf } from '../document/document.ts'
 import { evaluate } from '../document/evaluate.ts'
 import { Key, type Lookup, NotKnownYet, scopeOf } from '../document/scope.ts'
 import { TagError } from '../document/tags.ts'
+import type { ErrorCode } from '../error-codes.ts'
 import type { ErrorList, FieldPath } from '../errors.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
@@ -64,7 +65,7 @@ async function knownValue(reader: EngineReader, registry: Registry, deferred: De
     const value = await evaluateWith(reader, registry, deferred.value, at.keys)
     return isOpen(value) ? undefined : deferred.check(value, at.path, at.errors)
   } catch (error) {
-    if (error instanceof TagError) at.errors.add(at.path, error.message)
+    if (error instanceof TagError) at.errors.add(at.path, 'invalid_value', error.message)
     else if (!(error instanceof NotKnownYet)) throw error
     return undefined
   }
@@ -123,27 +124,29 @@ async function keyOf(
 ): Promise<unknown> {
   if (tag instanceof KeyOf) {
     const entry = keys.get(tag.id)
-    if (entry === undefined) errors.add(path, skipped(tag))
+    if (entry === undefined) errors.add(path, 'unknown_entry', skipped(tag))
     return entry?.key
   }
   const found = await findRow(reader, registry, tag)
   if ('key' in found) return found.key
-  errors.add(path, found.error)
+  errors.add(path, found.code, found.error)
   return undefined
 }
 
-type Found = { readonly key: string | number } | { readonly error: string; readonly isNone: boolean }
+type Found =
+  | { readonly key: string | number }
+  | { readonly error: string; readonly code: ErrorCode; readonly isNone: boolean }
 
 async function findRow(reader: EngineReader, registry: Registry, tag: Find): Promise<Found> {
   const model = registry.byName(tag.model)
   if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
-  const refuse = (why: string): Found => ({ error: `!Find ${tag.model}${why}`, isNone: false })
+  const refuse = (code: ErrorCode, why: string): Found => ({ error: `!Find ${tag.model}${why}`, code, isNone: false })
   const named = Object.entries(tag.identifiers)
   const known = named.every(([name]) => name === 'pk' || model.fields.get(name)?.storage.in === 'column')
-  if (!known || named.length === 0) return refuse(`: each field must be one of the model's own.`)
+  if (!known || named.length === 0) return refuse('unknown_field', `: each field must be one of the model's own.`)
   for (const [name, value] of named) {
     const error = storable(String(value))
-    if (error !== undefined) return refuse(`: ${name}: ${error}`)
+    if (error !== undefined) return refuse('invalid_text', `: ${name}: ${error}`)
   }
   // Compared as text: a value of the wrong type finds no row, and does not fail the transaction.
   const where = named.map(([name], index) => `t."${columnOf(model, name)}"::text = $${index + 1}`)
@@ -152,6 +155,6 @@ async function findRow(reader: EngineReader, registry: Registry, tag: Find): Pro
   const text = `SELECT pk FROM "${model.table}" t WHERE ${where.join(' AND ')}${discriminator.join('')} LIMIT 2`
   const [row, another] = await reader.query(keyRow, unprepared({ text, values }))
   const by = ` ${JSON.stringify(tag.identifiers)}`
-  if (row === undefined) return { error: `!Find ${tag.model}${by} finds nothing.`, isNone: true }
-  return another === undefined ? { key: row.pk } : refuse(`${by} finds more than one row.`)
+  if (row === undefined) return { error: `!Find ${tag.model}${by} finds nothing.`, code: 'no_such_row', isNone: true }
+  return another === undefined ? { key: row.pk } : refuse('ambiguous', `${by} finds more than one row.`)
 }

@@ -80,8 +80,8 @@ export function toSet(
   errors: ErrorList,
 ): Pick<Submission, 'blueprint' | 'plan' | 'conditions'> {
   const most = documentLimits.entries / 2
-  if (bodies.length === 0) errors.add([], 'Holds no submission.')
-  if (bodies.length > most) errors.add([], `Holds ${bodies.length} submissions: at most ${most} are taken.`)
+  if (bodies.length === 0) errors.add([], 'too_short', 'Holds no submission.')
+  if (bodies.length > most) errors.add([], 'too_long', `Holds ${bodies.length} submissions: at most ${most} are taken.`)
   const parts = bodies.slice(0, most).map((body, index) => entriesOf(body, registry, { at: [index], errors }))
   const entries = parts.flatMap((part) => part.entries)
   const blueprint: Blueprint = { version: 1, metadata: { name: `${bodies.length} submissions` }, entries }
@@ -113,7 +113,7 @@ function entriesOf(
   const kind = kindOf(body, registry)
   if (sent.provider_model !== undefined && kind === undefined) {
     const names = [...registry.kinds.values()].map(({ name }) => name)
-    errors.add([...at, 'provider_model'], `Must be one of: ${names.join(', ')}.`)
+    errors.add([...at, 'provider_model'], 'invalid_choice', `Must be one of: ${names.join(', ')}.`)
   }
   const [providerId = '', appId = ''] = [ids.provider, ids.app].map((id) => [...at, id].join('.'))
   const entries: Entry[] = []
@@ -127,7 +127,11 @@ function entriesOf(
     // A sent key or name must be that of the submitted provider: it never selects another one.
     if (typeof key === 'number' && Number.isSafeInteger(key)) expectedKeys[providerId] = key
     else if (key !== undefined && key !== null && !isNameOf(key, sent.provider))
-      errors.add([...at, ids.app, 'provider'], 'Must be the key or the name of the provider in this submission.')
+      errors.add(
+        [...at, ids.app, 'provider'],
+        'wrong_reference',
+        'Must be the key or the name of the provider in this submission.',
+      )
     const provider = kind === undefined ? {} : { provider: new KeyOf(providerId) }
     const fields = { ...app, ...(isObject(sent.provider) && provider) }
     entries.push(toEntry(appId, applicationModel, 'slug', fields, errors, [...at, ids.app]))
@@ -146,16 +150,18 @@ const asName = (text: string): string => text.normalize('NFC').trim().toLowerCas
 
 function envelope(body: unknown, errors: ErrorList, at: FieldPath): JsonObject {
   if (!isObject(body)) {
-    errors.add(at, 'Must be an object with app, provider_model and provider.')
+    errors.add(at, 'wrong_type', 'Must be an object with app, provider_model and provider.')
     return {}
   }
   for (const name of Object.keys(body)) {
-    if (!fields.some((field) => field === name)) errors.add([...at, name], () => unknownName('field', name, fields))
+    if (!fields.some((field) => field === name))
+      errors.add([...at, name], 'unknown_field', () => unknownName('field', name, fields))
   }
   for (const name of fields) {
     const value = body[name]
-    if (value === undefined) errors.add([...at, name], 'This field is required.')
-    else if (name !== 'provider_model' && !isObject(value)) errors.add([...at, name], 'Must be an object.')
+    if (value === undefined) errors.add([...at, name], 'required', 'This field is required.')
+    else if (name !== 'provider_model' && !isObject(value))
+      errors.add([...at, name], 'wrong_type', 'Must be an object.')
   }
   return body
 }
@@ -165,7 +171,11 @@ function withoutModel(provider: JsonObject, { name }: ProviderModel, errors: Err
   const { provider_model, providerModel, ...fields } = provider
   for (const [field, value] of Object.entries({ provider_model, providerModel }))
     if (value !== undefined && value !== name)
-      errors.add([...at, ids.provider, field], `Must be ${name}, as provider_model beside it, or left out.`)
+      errors.add(
+        [...at, ids.provider, field],
+        'invalid_combination',
+        `Must be ${name}, as provider_model beside it, or left out.`,
+      )
   return fields
 }
 
@@ -178,7 +188,8 @@ function toEntry(
   at: FieldPath,
 ): Entry {
   const { [identifier]: named, was, ...attrs } = sent
-  if (was !== undefined && typeof was !== 'string') errors.add([...at, 'was'], 'Must be a text: the name before.')
+  if (was !== undefined && typeof was !== 'string')
+    errors.add([...at, 'was'], 'wrong_type', 'Must be a text: the name before.')
   return {
     ...(typeof was === 'string' && { was }),
     model,

@@ -110,7 +110,8 @@ const group: Policy = {
   },
   *denials(change, { facts, may, holdsAll, superuser }, { report }) {
     const { pk, after } = change
-    if (facts.isCircle) report(['parent'], 'Is this group, or stands below it: groups cannot form a circle.')
+    if (facts.isCircle)
+      report(['parent'], 'invalid_value', 'Is this group, or stands below it: groups cannot form a circle.')
     const { parentWas, parentIs, isMoved, isFlagged, isUnflagged, roles, users, takes } = linksOf(change)
     const [itself, from, to] = [facts.group(pk), facts.group(parentWas), facts.group(parentIs)]
     const { hasMembers } = facts
@@ -223,10 +224,10 @@ const token: Policy = {
       yield superuser(`make it a ${intent} token`)
     if (differs('expiring', change) && expiring === false) yield superuser('make a token that does not expire')
     if (differs('managed', change) && (managed !== null || change.action === 'update'))
-      instead(['managed'], 'Only a superuser may set this field.')
+      instead(['managed'], 'not_permitted', 'Only a superuser may set this field.')
     const latest = facts.now.getTime() + tokenMaxDays * dayMs
     if (differs('expires', change) && typeof expires === 'string' && Date.parse(expires) > latest)
-      report(['expires'], `Must be at most ${tokenMaxDays} days from now.`)
+      report(['expires'], 'too_large', `Must be at most ${tokenMaxDays} days from now.`)
   },
 }
 

@@ -39,8 +39,8 @@ export async function forbidden(
   const facts = await askRights(reader, { ...question, users: [...(question.users ?? []), ...own] })
   const { errors, step } = finding
   const reporter: Reporter = {
-    report: (at, message) => errors.add([...step.path, ...at], message),
-    instead: (at, message) => errors.instead([...step.path, ...at], message),
+    report: (at, code, message) => errors.add([...step.path, ...at], code, message),
+    instead: (at, code, message) => errors.instead([...step.path, ...at], code, message),
   }
   for (const denial of policy.denials(change, holdingsOf(actor, facts), reporter)) if (denial !== null) return denial
   return null
@@ -185,6 +185,7 @@ export async function superuserErrors(
   for (const path of paths)
     errors.add(
       path,
+      'last_superuser',
       'Would leave no superuser who can authenticate: first give an active superuser another api token that has not expired.',
     )
   return errors

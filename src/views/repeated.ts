@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
-import { Problem } from '../errors.ts'
+import { ErrorList } from '../errors.ts'
 import { textLimits } from '../models/fields.ts'
 
 /**
@@ -23,7 +23,9 @@ export async function limitRepeated(times: number, measure: () => Promise<number
   const mb = Math.ceil((await measure()) / 1e6)
   if (mb <= maxMb) return
   const message = `The page repeats attributes of ${mb} MB, more than ${maxMb}: ask for a smaller page_size, or leave related objects out.`
-  throw new Problem('invalid', 'The request is not valid.', { fields: { page_size: [message] } })
+  const errors = new ErrorList()
+  errors.of('parameter').add(['page_size'], 'too_large', message)
+  throw errors.problem()
 }
 
 const measuredRow = z.object({ characters: z.number() })

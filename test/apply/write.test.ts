@@ -108,7 +108,7 @@ describe('a refused write writes nothing', () => {
     await create({ name })
     const before = await versions(there.db)
     const textErrors = new ErrorList()
-    textErrors.add(['attributes', 'a'], 'May not hold the NUL character.')
+    textErrors.add(['attributes', 'a'], 'invalid_text', 'May not hold the NUL character.')
     const fields = { nam: 1, name, parent: uuid7(), users: [9_999_999, 'x'], is_superuser: 'yes', num_pk: 7 }
     await expect(create(fields, system, { textErrors })).rejects.toMatchObject({
       code: 'invalid',

@@ -71,7 +71,10 @@ test('a route that does not report such texts itself is not reached', async () =
     return [statusCode, JSON.parse(body)]
   }
   const errors = { name: ['May not hold the NUL character.'] }
-  expect(await post('/plain', '{"name":"a\\u0000"}')).toEqual([400, { ...errors, code: 'invalid' }])
+  expect(await post('/plain', '{"name":"a\\u0000"}')).toEqual([
+    400,
+    { ...errors, code: 'invalid', errors: [{ code: 'invalid_text', message: errors.name[0], pointer: '/name' }] },
+  ])
   expect(await post('/plain', '{"name":"a"}')).toEqual([200, { body: { name: 'a' } }])
   expect(await post('/plain')).toEqual([200, {}])
   expect(await post('/reporting', '{"name":"a\\u0000"}')).toEqual([200, { body: { name: 'a' }, reported: errors }])

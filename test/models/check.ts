@@ -19,7 +19,7 @@ export function errorsOf(model: Model, name: string, value: unknown): string[] {
 
 export function ruleErrors(model: Model, values: Values): string[] {
   const errors: string[] = []
-  model.rules?.(values, (path, message) => errors.push(`${path.join('.')}: ${message}`))
+  model.rules?.(values, (path, _code, message) => errors.push(`${path.join('.')}: ${message}`))
   return errors
 }
 

@@ -1,12 +1,16 @@
 import type { InjectOptions } from 'fastify'
+import type { ErrorDetail } from '../../src/errors.ts'
 import type { Api } from '../../src/http/api.ts'
+import { checked } from './problem.ts'
 
 export type Answer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly text: string
-  /** The body, where it is JSON. */
+  /** The body, where it is JSON. Of a 400 without `errors`, which say the same as its fields: that is checked here. */
   readonly json: unknown
+  /** Of a 400: each error with its code and place. */
+  readonly errors: readonly ErrorDetail[]
 }
 
 type Headers = { ifNoneMatch?: string; headers?: Record<string, string> }
@@ -30,12 +34,8 @@ export function askAs(app: Api, token: string | null): Asker {
       name,
       value === undefined ? undefined : String(value),
     ])
-    return {
-      status: answer.statusCode,
-      headers: Object.fromEntries(texts),
-      text: answer.body,
-      json: parsed(answer.body),
-    }
+    const { json, errors } = checked(answer.statusCode, parsed(answer.body))
+    return { status: answer.statusCode, headers: Object.fromEntries(texts), text: answer.body, json, errors }
   }
   return {
     send,

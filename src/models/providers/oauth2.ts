@@ -66,7 +66,7 @@ export default defineProvider({
   rules({ client_type, client_secret }, report) {
     // Any party could authenticate as a client with an empty secret.
     if (client_type === 'confidential' && client_secret === '')
-      report(['client_secret'], 'May not be empty when client_type is confidential.')
+      report(['client_secret'], 'invalid_combination', 'May not be empty when client_type is confidential.')
   },
   launchUrl,
 })

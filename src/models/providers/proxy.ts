@@ -32,14 +32,14 @@ export default defineProvider({
   }),
   rules(values, report) {
     if (values.mode === 'proxy' && values.internal_host === '')
-      report(['internal_host'], 'May not be empty when mode is proxy.')
+      report(['internal_host'], 'invalid_combination', 'May not be empty when mode is proxy.')
     if (values.mode === 'forward_domain' && values.cookie_domain === '')
-      report(['cookie_domain'], 'May not be empty when mode is forward_domain.')
+      report(['cookie_domain'], 'invalid_combination', 'May not be empty when mode is forward_domain.')
     if (values.basic_auth_enabled !== true) return
     for (const field of basicAuthAttributes) {
       const attribute = values[field]
       if (typeof attribute === 'string' && attribute.trim() === '')
-        report([field], 'May not be empty when basic_auth_enabled is true.')
+        report([field], 'invalid_combination', 'May not be empty when basic_auth_enabled is true.')
     }
   },
   launchUrl: ({ external_host }) => (typeof external_host === 'string' ? external_host : null),

@@ -54,7 +54,7 @@ export default defineProvider({
     const isSigned = sign_assertion !== false || sign_response !== false
     if (signing_kp === undefined || signing_kp === null || isSigned) return
     for (const field of ['sign_assertion', 'sign_response']) {
-      report([field], 'With a signing_kp, sign_assertion or sign_response must be true.')
+      report([field], 'invalid_combination', 'With a signing_kp, sign_assertion or sign_response must be true.')
     }
   },
 })

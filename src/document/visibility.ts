@@ -1,0 +1,48 @@
+import { isObject } from '../json-object.ts'
+import type { Registry } from '../models/registry.ts'
+
+/**
+ * Which values of a document may be shown in a line of its text. `masked`: it may hold a secret, such as a field that the
+ * model does not have. `secret`: the field is one. Undefined: what stands below it decides.
+ */
+export type Visibility = 'shown' | 'masked' | 'secret' | undefined
+
+/** @param path of a value, as texts: `['entries', '3', 'attrs', 'name']` */
+export type Look = (path: readonly string[]) => Visibility
+
+const ofEntry = new Set(['model', 'id', 'state', 'was'])
+const ofDocument = new Set(['version', 'owner', 'prune'])
+
+/** Of a blueprint or a submission, by the models that it names. What is not known to be harmless is masked. */
+export function lookAt(value: unknown, registry: Registry): Look {
+  const document = isObject(value) ? value : {}
+  const entries: readonly unknown[] = Array.isArray(document.entries) ? document.entries : []
+  const ofField = (model: unknown, name: string): Visibility => {
+    if (name === 'pk') return 'shown'
+    const field = typeof model === 'string' ? registry.byName(model)?.fields.get(name) : undefined
+    if (field === undefined) return 'masked'
+    return field.secret ? 'secret' : 'shown'
+  }
+  return ([first, second, third, fourth]) => {
+    if (first === undefined) return undefined
+    switch (first) {
+      case 'entries': {
+        if (third === undefined) return undefined
+        if (third !== 'attrs' && third !== 'identifiers') return ofEntry.has(third) ? 'shown' : 'masked'
+        const entry = entries[Number(second)]
+        return fourth === undefined ? undefined : ofField(isObject(entry) ? entry.model : undefined, fourth)
+      }
+      case 'metadata':
+        return second === undefined ? undefined : second === 'name' ? 'shown' : 'masked'
+      case 'app':
+        return second === undefined ? undefined : second === 'was' ? 'shown' : ofField(applicationModel, second)
+      case 'provider':
+        if (second === undefined) return undefined
+        return second === 'was' ? 'shown' : ofField(document.provider_model, second)
+      default:
+        return ofDocument.has(first) || first === 'provider_model' ? 'shown' : 'masked'
+    }
+  }
+}
+
+const applicationModel = 'service_core.application'
