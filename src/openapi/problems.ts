@@ -11,7 +11,7 @@ import { type Components, toJsonSchema } from './json-schema.ts'
 /** The refusals of the API, made from the catalogue of error codes. */
 
 /** For each code: when an answer has it, and a message that it may have. */
-const texts: Readonly<Record<ProblemCode, readonly [when: string, example: string]>> = {
+export const texts: Readonly<Record<ProblemCode, readonly [when: string, example: string]>> = {
   accepted: [
     '`Prefer: respond-async` was sent: it was recorded, and a worker will apply it. The run at `Location` will have the result.',
     'Recorded. Its outcome will stand at /api/v3/blueprints/runs/01a1fd66-cb34-7782-913d-bbffaaf714c9/.',

@@ -1,0 +1,73 @@
+import { errorCodes } from '../../src/error-codes.ts'
+import { catalogue, maxErrors, type ProblemCode } from '../../src/errors.ts'
+import { texts } from '../../src/openapi/problems.ts'
+
+/** docs/errors.md, from the catalogues. `npx vitest run test/openapi/errors-page.test.ts -u` writes it. */
+
+const remedies: Readonly<Record<ProblemCode, string>> = {
+  accepted: 'Read the run at `Location` until its state is `done`, `failed` or `cancelled`.',
+  outcome_unknown: 'Read the run at `Location`, or send the same again under the same `Idempotency-Key`.',
+  invalid: 'Correct what `errors` lists, and send it again.',
+  invalid_json: 'Send JSON in UTF-8.',
+  invalid_http: 'Correct the client: it does not speak HTTP/1.1.',
+  not_authenticated: 'Send a valid access token. An expired one has to be replaced.',
+  permission_denied: 'Have the permission granted by a role or a group, or ask a user who has it.',
+  not_found: 'Check the path and the key, and whether the caller may see the object.',
+  invalid_page: 'Ask for a page up to `pagination.total_pages`.',
+  method_not_allowed: 'Use a method of the header `Allow`.',
+  too_slow: 'Send it again over a better connection.',
+  conflict: 'Read `detail`: acknowledge it with `Gatewright-Allow`, or change the document.',
+  key_gone: 'Create another token.',
+  precondition_failed: 'Read the object again, or plan again, then decide anew.',
+  too_large: 'Send less, for example in several documents.',
+  unsupported_media_type: 'Send `application/json`, for blueprints also `application/yaml`, uncompressed.',
+  idempotency_key_reused: 'Take another key for another request.',
+  too_many_requests: 'Wait as long as `Retry-After` says.',
+  headers_too_large: 'Send fewer or shorter headers.',
+  server_error: 'Search the log for the id of the request, which is in the header `X-Request-Id`.',
+  cancelled: 'Send the same again after `Retry-After`.',
+  unavailable: 'Send the same again after `Retry-After`. docs/operations.md says what to check when it stays.',
+}
+
+const cell = (text: string): string => text.replaceAll('|', '\\|')
+
+const row = (...cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |`
+
+export function errorsPage(): string {
+  const answers = Object.entries(catalogue).map(([name, status]) => {
+    const code = name as ProblemCode
+    return row(`\`${code}\``, String(status), texts[code][0], remedies[code])
+  })
+  const errors = Object.entries(errorCodes).map(([code, [when, example]]) => row(`\`${code}\``, when, example))
+  return `# Errors
+
+<!-- Made from src/errors.ts, src/error-codes.ts and tools/docs/errors.ts by
+npx vitest run test/openapi/errors-page.test.ts -u -->
+
+An answer that refuses has a \`code\`, which programs may rely on. Messages are for people, and may change.
+
+## Codes of answers
+
+${row('`code`', 'Status', 'When', 'What to do')}
+| --- | --- | --- | --- |
+${answers.join('\n')}
+
+## Errors of fields
+
+A 400 with \`code\` \`invalid\` has its messages by field, and the same errors one by one in \`errors\`, at most ${maxErrors}:
+
+| Field | |
+| --- | --- |
+| \`code\` | one of the table below |
+| \`message\` | a sentence about this error |
+| \`pointer\` | a JSON pointer (RFC 6901) into the body that was sent: \`/provider/redirect_uris/0/url\`, \`/entries/3/attrs/name\`. Of what is missing, to where it belongs |
+| \`header\`, \`parameter\` | instead of \`pointer\`, for what is not in the body |
+| \`entry\` | the \`id\` of the blueprint's entry, when it has one |
+| \`line\`, \`column\` | of a blueprint in YAML, from 1: of the field's name, or of the list's item. Of what is missing, the place of what lacks it. Left out inside of a tag such as \`!If\` |
+| \`source\` | that line, up to 200 characters. The values of secret fields, and of fields that are not known, are masked; it is left out for an error of a secret field |
+
+${row('`code`', 'When', 'An example of its message')}
+| --- | --- | --- |
+${errors.join('\n')}
+`
+}
