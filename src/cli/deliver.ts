@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import type { ErrorDetail } from '../errors.ts'
 import { type Answer, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
 import type { Document, FormerRun } from './inputs.ts'
+import { detailsOf } from './places.ts'
 import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs } from './runs.ts'
 
 /** Sends a document and finds out what became of it, through restarts of the service: once, under one Idempotency-Key. */
@@ -18,6 +20,8 @@ export type Delivered = {
   readonly logs: readonly string[]
   /** Why it was refused, or is unknown. */
   readonly errors: readonly string[]
+  /** The errors of a 400, one by one. */
+  readonly details: readonly ErrorDetail[]
   /** The HTTP status that refused it. */
   readonly status?: number
   /** What each entry changed; null when that is not known. */
@@ -44,12 +48,14 @@ const paths = { submission: '/core/transactional/applications/', blueprint: '/bl
 /** After a request that may have been applied, these answers are about the request alone. */
 const aboutTheRequest = [401, 403, 404, 408, 405]
 
-const targetOf = (document: Document | FormerRun) =>
+type Deliverable = Pick<Document, 'form' | 'body'> | FormerRun
+
+const targetOf = (document: Deliverable) =>
   document.form === 'run'
     ? ({ method: 'POST', path: `/blueprints/runs/${document.id}/apply/` } as const)
     : ({ method: 'PUT', path: paths[document.form] } as const)
 
-export async function deliver(client: Client, document: Document | FormerRun, delivery: Delivery): Promise<Delivered> {
+export async function deliver(client: Client, document: Deliverable, delivery: Delivery): Promise<Delivered> {
   const { mode, headers, waits, timeoutMs, onWait } = delivery
   const endsAt = performance.now() + timeoutMs
   const leftMs = () => endsAt - performance.now()
@@ -108,7 +114,7 @@ export async function deliver(client: Client, document: Document | FormerRun, de
       why = `${refusalOf(answer).join(' ')} (${status})`
       break
     }
-    return { ...undecided('refused', { errors: refusalOf(answer), run }), status }
+    return { ...undecided('refused', { errors: refusalOf(answer), run }), details: detailsOf(answer), status }
   }
   return undecided(mayBeApplied && mode === 'apply' ? 'unknown' : 'unreachable', { errors: [why], run })
 }
@@ -121,7 +127,7 @@ function asLost(error: unknown): Lost {
 const undecided = (
   outcome: Outcome,
   { errors, run }: { readonly errors: readonly string[]; readonly run: string | null },
-): Delivered => ({ outcome, logs: [], errors, changes: null, run, etag: null })
+): Delivered => ({ outcome, logs: [], errors, details: [], changes: null, run, etag: null })
 
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
@@ -139,14 +145,14 @@ async function finished(
   const etag = answer.headers.get('etag')
   const { applied, logs } = data
   const isRefused = mode === 'apply' ? !applied : etag === null
-  if (isRefused) return { outcome: 'refused', logs: [], errors: logs, changes: null, run: path, etag: null }
+  if (isRefused) return undecided('refused', { errors: logs, run: path })
   // The changes are beside the outcome: an apply that is done stays done when they cannot be read.
   const withinMs = mode === 'apply' ? Math.min(5_000, leftMs()) : leftMs()
   const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (run === null && mode === 'plan')
     return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
   const changes = run?.changes ?? null
-  return { outcome: outcomeFor(mode, changes), logs, errors: [], changes, run: path, etag }
+  return { outcome: outcomeFor(mode, changes), logs, errors: [], details: [], changes, run: path, etag }
 }
 
 const outcomeFor = (mode: Delivery['mode'], changes: readonly Change[] | null): Outcome => {
@@ -181,6 +187,6 @@ const isOutcome = ({ state, reason }: Run): boolean =>
 function outcomeOf(run: Run, path: string, mode: Delivery['mode']): Delivered {
   const { state, applied, reason, logs, changes, etag } = run
   const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
-  if (!isFine) return { outcome: 'refused', logs: [], errors: logs, changes: null, run: path, etag: null }
-  return { outcome: outcomeFor(mode, changes), logs, errors: [], changes, run: path, etag }
+  if (!isFine) return undecided('refused', { errors: logs, run: path })
+  return { outcome: outcomeFor(mode, changes), logs, errors: [], details: [], changes, run: path, etag }
 }

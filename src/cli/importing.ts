@@ -55,7 +55,7 @@ export function importText(text: string, context: ReadonlyMap<string, string>, r
   try {
     return placed(text, () => importDocument(text, context, registry))
   } catch (error) {
-    if (error instanceof Problem) throw new UsageError(problemLines(error).join('\n'))
+    if (error instanceof Problem) throw new UsageError(problemLines('', error).join('\n'))
     if (error instanceof TagError) throw new UsageError(describe(error))
     throw error
   }
@@ -143,7 +143,8 @@ function readEntry(draft: Draft, value: unknown, registry: Registry): void {
     readDocument({ version: 1, entries: [entry] })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return void reasons.push(...problemLines(error).map((line) => line.replace(/^The file entries\.0\.?/, '')))
+    const texts = (error.errors ?? []).map(({ path, message }) => [path.slice(2).join('.'), message])
+    return void reasons.push(...texts.map((parts) => parts.filter((part) => part !== '').join(': ')))
   }
   const { identifiers, attrs, conditions, ...rest } = withOurModels(entry, registry) as Readonly<
     Record<string, unknown>

@@ -18,6 +18,8 @@ export type Document = {
   readonly file: string
   readonly form: 'submission' | 'blueprint'
   readonly value: Readonly<Record<string, unknown>>
+  /** The file as it is. */
+  readonly text: string
   /** What is sent: JSON for a submission, YAML for a blueprint. */
   readonly body: string
 }
@@ -101,10 +103,10 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
   } catch (error) {
     if (error instanceof TagError) {
       const { place, message } = error
-      const at = place === undefined ? 'The file ' : `line ${place.line}, column ${place.column}: `
+      const at = place === undefined ? 'The file ' : `${file}:${place.line}:${place.column} `
       return { file, errors: [`${at}${message}`] }
     }
-    if (error instanceof Problem) return { file, errors: problemLines(error) }
+    if (error instanceof Problem) return { file, errors: problemLines(file, error) }
     if (error instanceof Error && 'code' in error) return { file, errors: [`Cannot be read (${reasonOf(error)}).`] }
     throw error
   }
@@ -149,9 +151,9 @@ function toDocument(file: string, bytes: Buffer, scope: Reading & { readonly fol
   const form = formOf(value)
   if (form === null || !isObject(value))
     return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }
-  if (form === 'blueprint') return { file, form, value, body: isUsed() ? printValue(value) : text }
+  if (form === 'blueprint') return { file, form, value, text, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
-  return { file, form, value, body: JSON.stringify(value) }
+  return { file, form, value, text, body: JSON.stringify(value) }
 }
 
 function formOf(value: unknown): Document['form'] | null {
@@ -160,9 +162,10 @@ function formOf(value: unknown): Document['form'] | null {
   return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
 }
 
-export const problemLines = ({ fields, message }: Problem): string[] =>
-  fields === undefined
+export const problemLines = (file: string, { errors, message }: Problem): string[] =>
+  errors === undefined
     ? [message]
-    : Object.values(fields)
-        .flat()
-        .map((line) => String(line).replace(/^The blueprint /, 'The file '))
+    : errors.map(({ message: text, place }) => {
+        const at = place?.line === undefined ? '' : `${file}:${place.line}:${place.column} `
+        return `${at}${text.replace(/^The blueprint /, 'The file ')}`
+      })

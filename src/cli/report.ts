@@ -10,7 +10,7 @@ export type Result = Omit<Delivered, 'outcome'> & {
   readonly outcome: Outcome | 'valid' | 'not tried'
 }
 
-export const emptyResult = { logs: [], errors: [], changes: null, run: null, etag: null } as const
+export const emptyResult = { logs: [], errors: [], details: [], changes: null, run: null, etag: null } as const
 
 const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode }>> = {
   applied: { colour: 'green', code: exitCodes.done },
@@ -39,13 +39,17 @@ const indent = ' '.repeat(width)
 
 /** Prints one result. @param isDiff shows each field */
 export function printResult(output: Output, result: Result, { isDiff = false }: { isDiff?: boolean } = {}): void {
-  const { file, outcome, status, errors, logs, changes, run, etag } = result
+  const { file, outcome, status, errors, details, logs, changes, run, etag } = result
   const word = output.paint(looks[outcome].colour, outcome.padEnd(width - 1))
   output.line(`${word} ${shown(file)}${status === undefined ? '' : ` (${status})`}`)
   const tell = (text: string) => {
     for (const line of shown(text).split('\n')) output.line(`${indent}${line}`)
   }
-  for (const error of errors) tell(error)
+  for (const [index, error] of errors.entries()) {
+    tell(error)
+    const { line, source } = details[index] ?? {}
+    if (source !== undefined) tell(`${String(line).padStart(5)} | ${source}`)
+  }
   if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
   else if (outcome !== 'unchanged' || changes === null) for (const line of logs) tell(line)
   const next = advice[outcome]
@@ -102,8 +106,8 @@ export const toJson = (results: readonly Result[]): string =>
   JSON.stringify(
     {
       exit: codeOfResults(results),
-      results: results.map(({ file, outcome, status, logs, errors, changes, run, etag }) => ({
-        ...{ file, outcome, status: status ?? null, logs, errors, changes, run, etag },
+      results: results.map(({ file, outcome, status, logs, errors, details, changes, run, etag }) => ({
+        ...{ file, outcome, status: status ?? null, logs, errors, details, changes, run, etag },
       })),
     },
     null,

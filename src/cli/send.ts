@@ -5,6 +5,7 @@ import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { type FormerRun, formerRun, isUnreadable, readInputs } from './inputs.ts'
 import { type Output, openOutput } from './output.ts'
+import { locate } from './places.ts'
 import { codeOfResults, emptyResult, printResult, type Result, toJson, totals, writeSummary } from './report.ts'
 
 /** What `plan`, `apply` and `diff` share: each file is sent on its own, one after the other. */
@@ -66,7 +67,8 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       const owner = ownerOption ?? (isOwned ? undefined : ownerSetting)
       const headers = headersOf(values, owner, tags[index] ?? null)
       const delivered = await deliver(client, document, { mode, headers, waits, timeoutMs, onWait: output.waiting })
-      add({ ...redacted(delivered, output), file })
+      const located = document.form === 'run' ? {} : await locate(document, delivered.details, delivered.errors)
+      add({ ...redacted({ ...delivered, ...located }, output), file })
       isStopped =
         ['unknown', 'unreachable'].includes(delivered.outcome) || (mode === 'apply' && delivered.outcome === 'refused')
     }
@@ -94,13 +96,17 @@ export function finish(
 }
 
 /** Text by text: a value such as `null` may stand in the JSON around them. */
-function redacted(delivered: Delivered, { redact }: Output): Delivered {
-  const { logs, errors, changes } = delivered
+export function redacted<Found extends Pick<Delivered, 'logs' | 'errors' | 'details' | 'changes'>>(
+  delivered: Found,
+  { redact }: Output,
+): Found {
+  const { logs, errors, details, changes } = delivered
   const inside = (_: string, value: unknown) => (typeof value === 'string' ? redact(value) : value)
   return {
     ...delivered,
     logs: logs.map(redact),
     errors: errors.map(redact),
+    details: JSON.parse(JSON.stringify(details, inside)),
     changes: changes === null ? null : JSON.parse(JSON.stringify(changes, inside)),
   }
 }

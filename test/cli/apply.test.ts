@@ -61,7 +61,7 @@ test('what is refused is a 1', async () => {
   const path = file('errors.yaml', group('faulty', ', attrs: { parnt: 1, is_superuser: 7 }'))
   expect(await apply([path], token)).toEqual({
     code: 1,
-    output: expect.stringMatching(/\(400\)\n +entries\.0\.parnt: Unknown field\. Did you mean parent\?\n/),
+    output: expect.stringMatching(/\(400\)\n +\S+:4:74 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n/),
   })
 })
 

@@ -31,7 +31,7 @@ async function nameFrom(text: string, context: Record<string, string> = {}): Pro
   return JSON.parse(document.body).app.name
 }
 
-const where = 'line 2, column 9: '
+const where = `${join(folder, 'value.yaml')}:2:9 `
 
 describe('a tag of the caller', () => {
   beforeAll(() => {
@@ -71,7 +71,7 @@ describe('a tag of the caller', () => {
     ['!Format ["%d", 1]', `${where}!Format: "%d" is unknown`],
     ['!Format ["x", 1]', `${where}!Format: has 1 values for 0 %s.`],
     ['!If [true, a]', `${where}!If: takes a condition, or a list of three`],
-    ['[a, !If [true, !Context size, b]]', 'line 2, column 24: !Context: '],
+    ['[a, !If [true, !Context size, b]]', ':2:24 !Context: '],
     ['!Nothing x', 'The file unknown scalar tag'],
     ['!KeyOf x', 'A submission takes no !KeyOf or !Find'],
   ])('%s is an error with its place', async (text, error) => {
@@ -110,7 +110,7 @@ describe('the program', () => {
     expect(validate(group('x', '{ parnt: 1, is_superuser: 7 }'))).toEqual({
       status: 1,
       output: expect.stringMatching(
-        /^refused +standard input\n +entries\.0\.parnt: .*\n +entries\.0\.is_superuser: .*\n$/,
+        /^refused +standard input\n +standard input:4:69 entries\.0\.parnt: .*\n.*\n +standard input:4:79 entries\.0\.is_superuser: .*\n.*\n$/,
       ),
     })
     expect(validate('{"app": {}}')).toMatchObject({

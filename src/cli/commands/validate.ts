@@ -1,16 +1,19 @@
-import { parseSent } from '../../document/yaml.ts'
-import { ErrorList, Problem } from '../../errors.ts'
+import { withPlaces } from '../../document/places.ts'
+import { readForm } from '../../document/yaml.ts'
+import { detailOf, ErrorList, Problem } from '../../errors.ts'
 import { parseJson } from '../../http/body.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { compile } from '../../plan/compile.ts'
 import { nothingAllowed } from '../../plan/engine.ts'
+import { errorsOfEntries, readSent } from '../../plan/read-blueprint.ts'
 import { toBlueprint } from '../../plan/submission.ts'
 import { type Command, fileHelp, fileOptions, readArguments, readContext } from '../arguments.ts'
 import { errorLines } from '../client.ts'
-import { type Document, isUnreadable, readInputs, type Unreadable } from '../inputs.ts'
+import { type Document, isUnreadable, readInputs } from '../inputs.ts'
 import { openOutput } from '../output.ts'
+import { type Located, locate } from '../places.ts'
 import { codeOfResults, emptyResult, printResult, type Result } from '../report.ts'
-import { finish } from '../send.ts'
+import { finish, redacted } from '../send.ts'
 
 /** `gatewright validate`: the checks of the service that need no database. */
 
@@ -38,31 +41,43 @@ async function run(args: readonly string[]): Promise<number> {
   const { documents, secrets } = await readInputs(positionals, readContext(values.context))
   const output = openOutput(secrets)
   const registry = await loadRegistry()
-  const results = documents.map((document): Result => {
-    const errors = isUnreadable(document) ? document.errors : errorsOf(document, registry)
+  const results: Result[] = []
+  for (const document of documents) {
+    const { file } = document
+    const { errors, details } = isUnreadable(document)
+      ? { errors: document.errors, details: [] }
+      : await errorsOf(document, registry)
     const outcome = errors.length === 0 ? 'valid' : 'refused'
-    return { file: document.file, ...emptyResult, errors: errors.map(output.redact), outcome }
-  })
+    results.push({ ...redacted({ ...emptyResult, errors, details }, output), file, outcome })
+  }
   if (values.json !== true) for (const result of results) printResult(output, result)
   finish(results, values, { output, title: 'validate' })
   return codeOfResults(results)
 }
 
-function errorsOf(document: Exclude<Document, Unreadable>, registry: Registry): readonly string[] {
+async function errorsOf(document: Document, registry: Registry): Promise<Located> {
   try {
-    errorsIn(document, registry).throwIfAny()
-    return []
+    const { value, errors } = errorsIn(document, registry)
+    const placed = withPlaces(errors.list, { value, text: undefined, registry })
+    return await locate(document, placed.map(detailOf), errorLines(errors.tree()))
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return error.fields === undefined ? [error.message] : errorLines(error.fields)
+    const lines = error.fields === undefined ? [error.message] : errorLines(error.fields)
+    return await locate(document, error.errors?.map(detailOf) ?? [], lines)
   }
 }
 
 /** @throws {Problem} for what cannot be read as a document */
-function errorsIn({ form, body }: Document, registry: Registry): ErrorList {
-  if (form === 'blueprint') return compile(parseSent(body), registry).errors
+function errorsIn({ form, body }: Document, registry: Registry): { value: unknown; errors: ErrorList } {
+  if (form === 'blueprint') {
+    const sent = readSent(body)
+    const errors = new ErrorList()
+    const blueprint = readForm(sent.value, errors)
+    const found = blueprint === undefined ? errorsOfEntries(sent, registry) : compile(blueprint, registry).errors
+    return { value: sent.value, errors: errors.include([found]) }
+  }
   const { value, errors } = parseJson(Buffer.from(body))
-  return toBlueprint(value, registry, conditions, new ErrorList().include([errors])).plan.errors
+  return { value, errors: toBlueprint(value, registry, conditions, new ErrorList().include([errors])).plan.errors }
 }
 
 export const command: Command = { usage, options: fileOptions, run }

@@ -1,0 +1,66 @@
+import { z } from 'zod'
+import type { ErrorDetail, FieldPath } from '../errors.ts'
+import type { Answer } from './client.ts'
+import type { Document } from './inputs.ts'
+
+/** Errors with their places in the caller's own file: what is sent may be printed anew, and then has other lines. */
+
+const detail = z.looseObject({ code: z.string(), message: z.string(), pointer: z.string().optional() })
+
+/** The errors of a 400, one by one; none of another answer. */
+export function detailsOf({ status, body }: Answer): readonly ErrorDetail[] {
+  const { data } = z.object({ errors: z.array(detail) }).safeParse(body)
+  // A newer service may have codes that this version does not know: they are only printed.
+  return status === 400 && data !== undefined ? (data.errors as readonly unknown[] as readonly ErrorDetail[]) : []
+}
+
+export type Located = { readonly errors: readonly string[]; readonly details: readonly ErrorDetail[] }
+
+/**
+ * Finds each error in the file by its pointer, as the service does in what was sent. What stands inside of a tag that was
+ * replaced, such as `!If`, has no line.
+ *
+ * @param lines of all errors. Those that are in no detail follow them, such as how many are not listed
+ */
+export async function locate(
+  { file, text, value }: Document,
+  details: readonly ErrorDetail[],
+  lines: readonly string[],
+): Promise<Located> {
+  if (details.length === 0) return { errors: lines, details }
+  // Loaded for errors only: a command that works starts without them.
+  const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
+    import('../document/places.ts'),
+    import('../document/visibility.ts'),
+    import('../models/registry.ts'),
+  ])
+  const paths = details.map(({ pointer }) => toPath(pointer))
+  const spots = findSpots(text, paths, lookAt(value, await loadRegistry()))
+  const located = details.map(
+    ({ line, column, source, ...rest }, index): ErrorDetail => ({
+      ...rest,
+      ...(rest.pointer !== undefined && spots[index]),
+    }),
+  )
+  const others = lines.filter((line) => !details.some(({ message }) => line.includes(message)))
+  return { errors: [...located.map((each) => lineOf(file, each)), ...others], details: located }
+}
+
+/** `groups.yaml:12:7 entries.3.name: May not be empty.` */
+function lineOf(file: string, { line, column, message, pointer, header, parameter }: ErrorDetail): string {
+  const place = line === undefined ? '' : `${file}:${line}:${column} `
+  const field = header ?? parameter ?? fieldOf(toPath(pointer))
+  return `${place}${field === '' ? '' : `${field}: `}${message}`
+}
+
+/** As the answer's fields have it: without the part of the entry. */
+function fieldOf([first, index, part, ...rest]: FieldPath): string {
+  const isPart = first === 'entries' && (part === 'attrs' || part === 'identifiers') && rest.length > 0
+  return [first, index, ...(isPart ? [] : [part]), ...rest].filter((each) => each !== undefined).join('.')
+}
+
+const toPath = (pointer = ''): FieldPath =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))

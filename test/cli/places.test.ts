@@ -1,0 +1,111 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import { run } from '../support/processes.ts'
+
+/** Where `gatewright` says that an error is: in the caller's own file. */
+
+const folder = freshFolder()
+let on: Installation
+let address: string
+beforeAll(async () => {
+  on = await installation({ workers: 'none' })
+  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+})
+
+async function gatewright(...args: string[]): Promise<string> {
+  const env = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder, FLAG: 'maybe' }
+  const running = run('bin/gatewright.mjs', { args, env })
+  expect((await running.exited).code).toBe(1)
+  return running.output().replaceAll(`${folder}/`, '')
+}
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const wrong = `# A comment, which is not sent when the file is printed anew.
+version: 1
+metadata: {name: places}
+entries:
+  - model: service_core.group
+    id: one
+    identifiers: {name: one}
+    attrs:
+      is_superuser: FLAG
+`
+const [flag, nam] = [
+  'entries.0.is_superuser: Must be true or false.',
+  'entries.0.nam: Unknown field. Did you mean name?',
+]
+
+describe.each(['validate', 'plan', 'apply'])('%s', (command) => {
+  const status = command === 'validate' ? '' : ' (400)'
+
+  test('each error with its line', async () => {
+    const path = file('plain.yaml', wrong.replace('FLAG', 'maybe\n      nam: hunter2'))
+    expect(await gatewright(command, path)).toBe(
+      [
+        `refused     plain.yaml${status}`,
+        `            plain.yaml:9:7 ${flag}`,
+        '                9 |       is_superuser: maybe',
+        `            plain.yaml:10:7 ${nam}`,
+        '               10 |       nam: ********',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  test('of the file as it is, where its tags are replaced', async () => {
+    const path = file('tags.yaml', wrong.replace('FLAG', '!Env FLAG'))
+    expect(await gatewright(command, path)).toContain(
+      `            tags.yaml:9:7 ${flag}\n                9 |       is_superuser: !Env FLAG\n`,
+    )
+  })
+
+  test('none inside of an !If', async () => {
+    const path = file('if.yaml', wrong.replace(/attrs:.*/s, 'attrs: !If [true, {is_superuser: maybe}, {}]\n'))
+    expect(await gatewright(command, path)).toBe(`refused     if.yaml${status}\n            ${flag}\n`)
+  })
+
+  test('of a submission in JSON', async () => {
+    const body = await named('oauth2', 'places', { provider: { client_type: 7 } })
+    const path = file('submission.json', JSON.stringify(body, null, 2))
+    expect(await gatewright(command, path)).toMatch(
+      /^ +submission\.json:\d+:5 provider\.client_type: Must be one of: .*\n +\d+ \| +"client_type": 7/m,
+    )
+  })
+
+  test('--json has the same, with codes and pointers', async () => {
+    const path = file('json.yaml', wrong.replace('FLAG', 'maybe'))
+    const { results } = JSON.parse(await gatewright(command, path, '--json'))
+    expect(results).toMatchObject([
+      {
+        errors: [`json.yaml:9:7 ${flag}`],
+        details: [
+          {
+            ...{ code: 'wrong_type', pointer: '/entries/0/attrs/is_superuser', entry: 'one', line: 9, column: 7 },
+            ...{ source: '      is_superuser: maybe' },
+          },
+        ],
+      },
+    ])
+  })
+
+  test('of text that is not YAML', async () => {
+    expect(await gatewright(command, file('broken.yaml', 'version: [\n'))).toMatch(/^ +broken\.yaml:\d+:\d+ /m)
+  })
+})
+
+test('all errors of the form, and how many are not listed', async () => {
+  const entries = '- {model: service_core.group, identifiers: {name: a}, attrs: {is_superuser: x}}\n'.repeat(120)
+  const output = await gatewright('plan', file('many.yaml', `version: 1\nentries:\n${entries}`))
+  expect(output).toContain('many.yaml:1:1 metadata: ')
+  expect(output).toContain('many.yaml:101:63 entries.98.is_superuser: ')
+  expect(output).toMatch(/ {2}21 more errors are not listed\.\n$/)
+})
