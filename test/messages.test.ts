@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { nearest, unknownName } from '../src/messages.ts'
+import { codeOfIssue, nearest, sentence, unknownName } from '../src/messages.ts'
 import { cpuMsOf } from './support/cpu-time.ts'
 
 const messagesOf = (schema: z.ZodType, value: unknown) =>
@@ -74,4 +74,31 @@ describe('nearest', () => {
     const message = () => expect(unknownName('field', 'x'.repeat(1_000_000), known)).toBe('Unknown field.')
     expect(cpuMsOf(message)).toBeLessThan(50)
   })
+})
+
+test.each([
+  ['The row is gone', 'The row is gone.'],
+  ['The row is gone.', 'The row is gone.'],
+  ['Did you mean name?', 'Did you mean name?'],
+])('the sentence %j ends once', (text, ended) => {
+  expect(sentence(text)).toBe(ended)
+})
+
+test.each<[string, z.ZodType, unknown, string]>([
+  ['a missing text', z.object({ a: z.string() }), {}, 'required'],
+  ['a missing choice', z.object({ a: z.enum(['x']) }), {}, 'required'],
+  ['null', z.string(), null, 'wrong_type'],
+  ['an empty text', z.string().min(1), '', 'too_short'],
+  ['a long list', z.array(z.string()).max(1), ['a', 'b'], 'too_long'],
+  ['a small number', z.int().min(1), 0, 'too_small'],
+  ['a large number', z.int().max(1), 2, 'too_large'],
+  ['a choice', z.enum(['x']), 'y', 'invalid_choice'],
+  ['a form', z.guid(), 'y', 'wrong_format'],
+  ['an unknown field', z.strictObject({}), { a: 1 }, 'unknown_field'],
+  ['a rule', z.string().refine(() => false), 'y', 'invalid_value'],
+  ['a rule with a code', z.string().refine(() => false, { params: { code: 'duplicate' } }), 'y', 'duplicate'],
+  ['a rule with another word', z.string().refine(() => false, { params: { code: 'toString' } }), 'y', 'invalid_value'],
+])('the code of %s', (_, schema, value, code) => {
+  const [issue] = schema.safeParse(value).error?.issues ?? []
+  expect(issue && codeOfIssue(issue, value)).toBe(code)
 })
