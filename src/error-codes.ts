@@ -80,12 +80,12 @@ export const errorCodes = {
   ],
   invalid_rename: ['`was` does not stand where it can rename.', 'Stands beside one identifier, the name.'],
   syntax: [
-    'The text is not YAML, or has a tag that is unknown or wrong.',
+    'The text is not YAML, or has a tag that is unknown, or that has no value.',
     'The blueprint has an unknown tag (line 3, column 7).',
   ],
   unsupported_yaml: [
-    'The YAML has an anchor, an alias, a merge key, or more than one document.',
-    'The blueprint uses an anchor (&): write the value out (line 3, column 7).',
+    'The text holds no YAML document, or more than one.',
+    'The blueprint holds 2 documents: it takes one.',
   ],
 } as const satisfies Readonly<Record<string, readonly [when: string, example: string]>>
 

@@ -175,7 +175,8 @@ export async function apply(
 
 /** In the order of `check`: a denial hides everything else, and `If-None-Match: *` goes before other errors. */
 function refuse(finding: Finding, actor: Actor, why: string | null, { createOnly }: Conditions): void {
-  if (why !== null) throw new Refusal('permission_denied', [`rolled back: ${denied(actor.username, finding, why)}`])
+  if (why !== null)
+    throw new Refusal('permission_denied', [`rolled back: ${denied(actor.username, actor, finding, why)}`])
   const both = bothThere(finding)
   if (both !== null) throw new Refusal('conflict', [`rolled back: ${both}`])
   if (createOnly && finding.row !== undefined)

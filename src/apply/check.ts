@@ -57,7 +57,7 @@ export async function check(
   const follow = replacedOf(orphans, findings, conditions).map(removal)
   for (const step of follow) following.push(await inspect(reader, engine, snapshot, step, keys))
   for (const finding of [...findings, ...following])
-    refuseDenied(finding, await forbidden(reader, engine, actor, finding))
+    refuseDenied(actor, finding, await forbidden(reader, engine, actor, finding))
   const both = findings.map(bothThere).filter((each) => each !== null)
   if (both.length > 0) throw new Problem('conflict', both.slice(0, maxConflicts).map(sentence).join(' '))
   for (const finding of findings) addKeyError(finding, conditions)
@@ -71,8 +71,8 @@ export async function check(
   return findings
 }
 
-export function refuseDenied(finding: Finding, why: string | null): void {
-  if (why !== null) throw new Problem('permission_denied', sentence(denied('You', finding, why)))
+export function refuseDenied(actor: Actor, finding: Finding, why: string | null): void {
+  if (why !== null) throw new Problem('permission_denied', sentence(denied('You', actor, finding, why)))
 }
 
 function refuseExisting(findings: readonly Finding[], { createOnly }: Conditions): void {

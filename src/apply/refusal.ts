@@ -1,7 +1,8 @@
 import type { ErrorList, FieldPath } from '../errors.ts'
 import { own } from '../json-object.ts'
+import { type Actor, allows } from '../permissions.ts'
 import type { Conditions } from '../plan/engine.ts'
-import { type Finding, verbOf } from '../plan/inspect.ts'
+import { type Finding, isOwn, verbOf } from '../plan/inspect.ts'
 
 /** Why a document was not applied, as the submitter can read and fix it. Rolls the transaction back. */
 export class Refusal extends Error {
@@ -26,9 +27,22 @@ const inPath = (path: FieldPath) => (path.length > 0 ? `${path.join('.')}: ` : '
 /** A row in messages: `flow "login"`. */
 export const rowName = ({ step, label }: Finding): string => `${step.model.displayName} ${JSON.stringify(label)}`
 
-/** The API and the worker deny in the same words. @param who `You`, or the user name */
-export const denied = (who: string, finding: Finding, why: string): string =>
-  `${who} may not ${verbOf(finding)} ${rowName(finding)}: ${why}`
+/**
+ * The API and the worker deny in the same words. An actor without any permission for such rows is not told whether this
+ * one is there, and how it is called.
+ *
+ * @param who `You`, or the user name
+ */
+export function denied(who: string, actor: Actor, finding: Finding, why: string): string {
+  const { model, identifiers, attrs } = finding.step
+  const verbs = ['view', 'add', 'change', 'delete'] as const
+  const knows = isOwn(actor, finding) || verbs.some((verb) => allows(actor, `${verb}_${model.resource}`))
+  if (knows) return `${who} may not ${verbOf(finding)} ${rowName(finding)}: ${why}`
+  const [[field = 'pk'] = []] = model.identifiers
+  const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
+  const missing = `add_${model.resource}, change_${model.resource} or delete_${model.resource}`
+  return `${who} may not write ${model.displayName} ${JSON.stringify(sent)}: the permission ${missing} is missing`
+}
 
 export const alreadyExists = (finding: Finding): string =>
   `${rowName(finding)} is there already, and If-None-Match: * allows only to create`

@@ -99,7 +99,7 @@ async function attemptOnce(
   const snapshot = await openSnapshot(tx, engine.registry, steps, { takesKeys: true })
   const finding = await inspect(tx, engine, snapshot, step, new Map())
   if (!('create' in mode) && finding.row === undefined) throw notFound(step)
-  refuseDenied(finding, await forbidden(tx, engine, actor, finding))
+  refuseDenied(actor, finding, await forbidden(tx, engine, actor, finding))
   new ErrorList().include([textErrors ?? new ErrorList(), plan.errors, finding.errors]).throwIfAny()
   const hadSuperuser = await hasSuperuser(tx, actor, steps)
   const writes = new Writes(tx, engine.registry)

@@ -20,11 +20,19 @@ export type Commands = Readonly<
 /** @throws {UsageError} for an option that the command does not have */
 export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true })
+    return parseArgs({ args: withTags(args), options, allowPositionals: true })
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
 }
+
+/** The tag of a plan may begin with a dash, and is no option then. */
+const withTags = (args: readonly string[]): string[] =>
+  args.flatMap((arg, index) => {
+    const next = args[index + 1] ?? ''
+    if (arg === '--if-match' && /^-[\w-]{21}$/.test(next)) return [`${arg}=${next}`]
+    return args[index - 1] === '--if-match' && /^-[\w-]{21}$/.test(arg) ? [] : [arg]
+  })
 
 /** Of every command that reads files. */
 export const fileOptions = {

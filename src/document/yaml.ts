@@ -16,8 +16,9 @@ import type { ErrorCode } from '../error-codes.ts'
 import { ErrorList, type FieldPath, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { addIssues, sentence } from '../messages.ts'
-import { filledLine, line, ownerLabel } from '../models/fields.ts'
-import { type Blueprint, documentLimits, type Entry, entryStates, Find, KeyOf } from './document.ts'
+import { filledLine } from '../models/fields.ts'
+import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from './document.ts'
+import { blueprintForm } from './form.ts'
 import type { CallerSide } from './scope.ts'
 import { Expression, type Place, parsedTags, printedTags, TagError } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
@@ -71,69 +72,6 @@ const quotedText = (text: string): string =>
 
 /** Prints what `readText` read, where it holds no other tags than those of a blueprint. */
 export const printValue = (value: unknown): string => dump(value, { schema: printSchema, noRefs: true, lineWidth: 120 })
-
-const fields = z.record(z.string(), z.unknown())
-
-/** Labels are for other programs: they are kept, and have no effect. */
-const labels = z
-  .record(line(255), z.union([line(255), z.number(), z.boolean()]))
-  .refine((all) => Object.keys(all).length <= 50, 'Must be at most 50 entries.')
-
-const metadataForm = z
-  .strictObject({
-    name: filledLine(255).exactOptional().meta({ description: 'Left out, it is taken from the first entry.' }),
-    labels: labels.exactOptional().meta({ description: 'They are kept, and have no effect.' }),
-  })
-  .meta({ description: 'What the run is called. Left out, it is taken from the first entry.' })
-
-const conditionsForm = z.array(z.unknown()).max(100).meta({
-  description: 'What must be true, else the entry is skipped. Entries that are skipped count as not named.',
-})
-
-const noPermissions = z
-  .array(z.unknown())
-  .max(0, 'Permissions are given by roles and groups: leave this out.')
-  .meta({ description: 'Empty: permissions are given by roles and groups.' })
-
-/** For the description of the API. */
-export const wasMeaning =
-  'The name (or slug) that the row had before: while the row has it, it is renamed. Ignored when the new one is there and the old one is not, so that it may stay. When both are there, a 409.'
-
-/** The form of a blueprint. @param model the schema of an entry's `model` */
-export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
-  z.strictObject({
-    version: z.literal(1),
-    metadata: metadataForm.exactOptional(),
-    context: fields.exactOptional().meta({ description: 'Values for `!Context`, in YAML. They are not kept.' }),
-    owner: ownerLabel().exactOptional().meta({
-      description:
-        'The label under which its applications and providers are managed, as the header `Gatewright-Owner`.',
-    }),
-    prune: z.boolean().exactOptional().meta({
-      description:
-        'Deletes the applications and providers that the owner manages and the document neither names nor refers to. It takes an owner, and `Gatewright-Allow: deletes=` with their number.',
-    }),
-    entries: z
-      .array(
-        z.strictObject({
-          model,
-          id: filledLine(255).exactOptional().meta({ description: 'What later entries call it.' }),
-          state: z.enum(entryStates).default('present').meta({
-            description:
-              '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted. Left out, it is `present`.',
-          }),
-          was: filledLine(255).exactOptional().meta({ description: wasMeaning }),
-          identifiers: fields.meta({ description: 'Fields that find the row.' }),
-          attrs: fields
-            .default({})
-            .meta({ description: 'The other fields, as they shall be; what is not listed stays as it is.' }),
-          conditions: conditionsForm.exactOptional(),
-          permissions: noPermissions.exactOptional(),
-        }),
-      )
-      .min(1)
-      .max(documentLimits.entries),
-  })
 
 const documentSchema = blueprintForm(z.string())
 

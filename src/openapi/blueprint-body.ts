@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type Blueprint, KeyOf } from '../document/document.ts'
-import { blueprintForm, print } from '../document/yaml.ts'
+import { blueprintForm } from '../document/form.ts'
+import { print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 
 /** A blueprint as a request body: the schema that validates it, with the names of the models. */

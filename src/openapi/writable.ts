@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { wasMeaning } from '../document/yaml.ts'
+import { wasMeaning } from '../document/form.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'

@@ -7,13 +7,13 @@ import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
-import { int32, uuid } from '../models/fields.ts'
 import { overlap } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import { checkLookup, checkLookups, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
+import { pkField } from './pk-field.ts'
 import { skippedLine } from './skipped.ts'
 import { wasOf } from './was.ts'
 
@@ -46,29 +46,6 @@ export type Step = {
  * each entry whose conditions are false.
  */
 export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList; readonly skipped?: readonly string[] }
-
-/** The field `pk` among identifiers, by the type of the model's key. */
-export const pkField: Readonly<Record<'uuid' | 'integer', Field>> = {
-  uuid: keyField(uuid()),
-  integer: keyField(int32(1)),
-}
-
-function keyField(schema: z.ZodType): Field {
-  const storage = { in: 'column', column: 'pk', json: false } as const
-  return {
-    name: 'pk',
-    schema,
-    required: false,
-    initial: undefined,
-    reference: undefined,
-    secret: false,
-    generate: undefined,
-    overlap: false,
-    time: false,
-    folded: false,
-    storage,
-  }
-}
 
 /**
  * Checks a document against the models. A pure function. It collects all errors, so that one answer reports them all.

@@ -227,8 +227,8 @@ function labelOf(
   return String(sent.get(first) ?? identifiers.get('pk') ?? '')
 }
 
-/** @returns the permission that the finding's action needs; null when it needs none */
-export function permissionFor({ action, step }: Finding): Permission | null {
+/** @returns the permission that the finding's action needs */
+export function permissionFor({ action, step }: Finding): Permission {
   switch (action) {
     case 'create':
       return `add_${step.model.resource}`
@@ -238,7 +238,8 @@ export function permissionFor({ action, step }: Finding): Permission | null {
     case 'delete':
       return `delete_${step.model.resource}`
     case 'leave':
-      return null
+      // Whether it is there is not told for nothing.
+      return `${step.state === 'absent' ? 'delete' : step.state === 'present' ? 'change' : 'add'}_${step.model.resource}`
     default:
       return action satisfies never
   }
@@ -255,7 +256,6 @@ export const verbOf = ({ action }: Finding): string => (action === 'unchanged' ?
  */
 export function lacking(actor: Actor, finding: Finding): Permission | null {
   const needed = permissionFor(finding)
-  if (needed === null) return null
   const { impersonator } = actor
   const isImpersonated = finding.step.model.owner !== undefined && impersonator !== undefined
   if (isImpersonated && !allows(impersonator, needed)) return needed

@@ -80,10 +80,13 @@ export async function openSnapshot(
       if (place !== undefined && place > 0 && place % maxAhead === 0) await readAhead(place)
       const found = ahead.get(step)
       if (found !== undefined && isComplete(found.seen, step, sent, keys) && !written.affects(found)) return found.seen
-      const question = { takesKey: takesKey(step), ...questionOf(step.model, identifiers, sent) }
+      // A key that was taken ahead is not taken twice.
+      const newKey = found?.seen.newKey ?? null
+      const question = { takesKey: takesKey(step) && newKey === null, ...questionOf(step.model, identifiers, sent) }
       const [answer] = await reader.query(answerRow, snapshotStatement(registry, [{ model: step.model, question }]))
-      if (answer?.seen[0] === undefined) throw new Error('a snapshot answered nothing')
-      return answer.seen[0]
+      const [seen] = answer?.seen ?? []
+      if (seen === undefined) throw new Error('a snapshot answered nothing')
+      return newKey !== null && seen.rows.length === 0 ? { ...seen, newKey } : seen
     },
     wrote: (effect) => {
       written.add(effect)

@@ -110,8 +110,10 @@ entries:
         column: expect.any(Number),
       },
     ])
-    const { errors: others } = await yaml('a: &x 1\nb: *x')
-    expect(others).toMatchObject([{ code: 'unsupported_yaml', line: 1, column: 4 }])
+    const { errors: others } = await yaml('---\na: 1\n---\nb: 1')
+    expect(others).toMatchObject([{ code: 'unsupported_yaml', pointer: '' }])
+    const { errors: ofTags } = await yaml('version: 1\nentries: !Env HOME')
+    expect(ofTags).toMatchObject([{ code: 'syntax', line: 2, column: 10 }])
   })
 })
 

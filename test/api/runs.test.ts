@@ -51,6 +51,7 @@ test('a run is shown with every field', async () => {
     started_at: at,
     finished_at: at,
     owner: null,
+    progress: null,
     allowed: [],
     mode: 'apply',
     changes: [

@@ -155,7 +155,7 @@ describe('every answer is as described', () => {
         query: operation.operationId.endsWith('_list') ? '?page=900000' : '',
         ...(operation.requestBody && { body: {} }),
       }),
-    413: (operation) => send(operation, { body: { text: 'x'.repeat(3_000_000) } }),
+    413: (operation) => send(operation, { body: { text: 'x'.repeat(8_400_000) } }),
     415: ({ method, ...rest }) =>
       service.admin.send({
         method: method as 'PUT',

@@ -67,9 +67,23 @@ describe('a list of submissions', () => {
     const list = [await named('oauth2', 'mine'), await named('saml', 'not-mine')]
     expect(await user.put(path, list)).toMatchObject({
       status: 403,
-      json: { detail: expect.stringMatching(/provider saml "not-mine": the permission add_samlprovider is missing/) },
+      json: { detail: expect.stringMatching(/^You may not write provider saml "not-mine": /) },
     })
     expect(await objects(there.db)).toEqual(before)
+  })
+
+  test('a user who may see and write no such objects is not told whether one is there, nor its name', async () => {
+    const user = await there.make.user()
+    const { pk, username } = await there.make.user()
+    const asks = async (identifiers: object) => {
+      const entries = [{ model: 'service_core.user', identifiers }]
+      const answer = await user.put(path, { version: 1, metadata: { name: 'asks' }, entries })
+      return [answer.status, (answer.json as { detail: string }).detail]
+    }
+    const detail = (what: unknown) =>
+      `You may not write user ${JSON.stringify(what)}: the permission add_user, change_user or delete_user is missing.`
+    for (const sent of [username, 'not-there']) expect(await asks({ username: sent })).toEqual([403, detail(sent)])
+    for (const sent of [pk, 987_654]) expect(await asks({ pk: sent })).toEqual([403, detail(sent)])
   })
 
   test.each([

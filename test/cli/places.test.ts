@@ -104,8 +104,8 @@ describe.each(['validate', 'plan', 'apply'])('%s', (command) => {
 
 test('all errors of the form, and how many are not listed', async () => {
   const entries = '- {model: service_core.group, identifiers: {name: a}, attrs: {is_superuser: x}}\n'.repeat(120)
-  const output = await gatewright('plan', file('many.yaml', `version: 1\nentries:\n${entries}`))
-  expect(output).toContain('many.yaml:1:1 metadata: ')
+  const output = await gatewright('plan', file('many.yaml', `version: 2\nentries:\n${entries}`))
+  expect(output).toContain('many.yaml:1:1 version: ')
   expect(output).toContain('many.yaml:101:63 entries.98.is_superuser: ')
   expect(output).toMatch(/ {2}21 more errors are not listed\.\n$/)
 })
