@@ -1,7 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** So long one turn of the event loop may take: others wait that long. */
-const longestMs = 10
+/** Long work of one process that others share. */
+
+/** So long one turn of the event loop may take: others wait that long, once for each of their steps. */
+const longestMs = 3
 
 /** @returns a function to call often in long work: it lets other work of the process have its turn */
 export function turns(): () => Promise<void> {
@@ -11,4 +13,19 @@ export function turns(): () => Promise<void> {
     await setImmediate()
     since = performance.now()
   }
+}
+
+/** Does work that pauses often, and takes turns with others at its pauses. */
+export async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
+  const takeTurns = turns()
+  let next = work.next()
+  for (; next.done !== true; next = work.next()) await takeTurns()
+  return next.value
+}
+
+/** Does such work without a pause. */
+export function atOnce<Result>(work: Generator<void, Result>): Result {
+  let next = work.next()
+  while (next.done !== true) next = work.next()
+  return next.value
 }

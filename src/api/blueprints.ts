@@ -9,7 +9,7 @@ import { readConditions } from '../http/apply-conditions.ts'
 import { acceptDocuments } from '../http/body.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
-import { compile } from '../plan/compile.ts'
+import { compileInTurns } from '../plan/compile.ts'
 import { errorsOfEntries, placed, readSent, type SentBlueprint } from '../plan/read-blueprint.ts'
 import { toSet } from '../plan/submission.ts'
 import type { Submitter } from '../runs/submit.ts'
@@ -49,13 +49,13 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
       async (request, reply) => {
         const { registry } = submitter.engine
         let sent: SentBlueprint | undefined
-        const read = () => {
+        const read = async () => {
           const { body, headers, query, textErrors } = request
           const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
           const run = { kind: 'blueprint', slug: null }
           if (Array.isArray(body)) {
             const conditions = readConditions(headers, errors, askedIn(query))
-            const { plan, ...set } = toSet(body, registry, conditions, errors)
+            const { plan, ...set } = await toSet(body, registry, conditions, errors)
             return { plan, submission: { ...set, ...run, title: `${conditions.mode} ${body.length} submissions` } }
           }
           sent = readSent(body)
@@ -65,10 +65,10 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
             expectedKeys: {},
           }
           if (blueprint === undefined) throw errors.include([errorsOfEntries(sent, registry)]).problem()
-          const { steps, errors: found } = compile(blueprint, registry)
+          const { errors: found, ...plan } = await compileInTurns(blueprint, registry)
           const title = `${conditions.mode} blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
           const submission = { blueprint, conditions, title, ...run }
-          return { plan: { steps, errors: errors.include([found]) }, submission }
+          return { plan: { ...plan, errors: errors.include([found]) }, submission }
         }
         try {
           return await serveApply({ submitter, metrics }, request, reply, { kind: 'blueprint', read })

@@ -14,6 +14,7 @@ import { renamed } from '../plan/rename.ts'
 import { type Keys, pending } from '../plan/resolve.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { forbidden } from '../rights/policy.ts'
+import { turns } from '../turns.ts'
 import { conflictsOf } from './conflicts.ts'
 import { pruneConflict, prunedBy, removal, replacedOf } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
@@ -36,8 +37,10 @@ export async function check(
   const findings: Finding[] = []
   const steps = await resolveNames(reader, engine.registry, plan.steps, actor)
   const snapshot = await openSnapshot(reader, engine.registry, steps, { takesKeys: false })
+  const takeTurns = turns()
   for (const named of steps) {
-    const step = await dueStep(reader, engine.registry, named, keys)
+    await takeTurns()
+    const step = await dueStep(snapshot.unwritten, engine.registry, named, keys)
     if (step === null) {
       // The apply may find what an earlier entry writes, so that its conditions are true there.
       if (named.id !== undefined) keys.set(named.id, { key: pending, isNew: true, columnValue: () => undefined })

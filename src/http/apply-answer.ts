@@ -77,11 +77,13 @@ type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submissio
   readonly query: z.infer<typeof applyQuery>
 }
 
+type Read = { readonly plan: Plan; readonly submission: Omit<Submission, 'id'> }
+
 type Apply = {
   /** For the metrics: the provider's kind, or `blueprint`; undefined when the body names no known one. */
   readonly kind: string | undefined
   /** Reads the body. @throws {Problem} when it is refused */
-  read(): { readonly plan: Plan; readonly submission: Omit<Submission, 'id'> }
+  read(): Read | Promise<Read>
 }
 
 /** Checks a submission, records it, waits for its run, and answers. */
@@ -95,7 +97,7 @@ export async function serveApply(
   const { id, run } = await countApply(metrics, { kind, reply }, async () => {
     const delivery = readDelivery(headers)
     return inTurn(submitter, reply.elapsedTime, async (turn) => {
-      const { plan, submission } = read()
+      const { plan, submission } = await read()
       const { title, conditions } = submission
       const id = uuid7()
       request.submission = { run: null, title }

@@ -9,6 +9,7 @@ import { codeOfIssue, unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
 import { overlap } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
+import { atOnce, inTurns } from '../turns.ts'
 
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import { checkLookup, checkLookups, skippedEntry, type Targets } from './lookups.ts'
@@ -52,16 +53,27 @@ export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList
  *
  * @param pathOf where an entry's errors are reported
  */
-export function compile(
+export const compile = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf): Plan =>
+  atOnce(compiling(blueprint, registry, pathOf))
+
+/** The same, in turns with other work of the process: a large document takes longer than others should wait. */
+export const compileInTurns = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf): Promise<Plan> =>
+  inTurns(compiling(blueprint, registry, pathOf))
+
+type PathOf = (entry: Entry, index: number) => FieldPath
+
+/** One step for each entry. */
+function* compiling(
   blueprint: Blueprint,
   registry: Registry,
-  pathOf: (entry: Entry, index: number) => FieldPath = (_, index) => ['entries', index],
-): Plan {
+  pathOf: PathOf = (_, index) => ['entries', index],
+): Generator<void, Plan> {
   const errors = new ErrorList()
   const targets: Targets = new Map()
   const steps: Step[] = []
   const skipped: string[] = []
   for (const [index, entry] of blueprint.entries.entries()) {
+    yield
     const path = pathOf(entry, index)
     const model = registry.byName(entry.model)
     if (entry.conditions?.includes(false)) {

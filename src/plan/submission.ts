@@ -5,7 +5,7 @@ import { unknownName } from '../messages.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { compile, type Plan } from './compile.ts'
+import { compile, compileInTurns, type Plan } from './compile.ts'
 import type { Conditions, RequestConditions } from './engine.ts'
 
 /** An application and its provider in one body, as deployment pipelines send them. */
@@ -73,19 +73,19 @@ export function toBlueprint(
  * @param bodies as parsed from JSON
  * @param errors those of the request; those of the bodies are added
  */
-export function toSet(
+export async function toSet(
   bodies: readonly unknown[],
   registry: Registry,
   asked: RequestConditions,
   errors: ErrorList,
-): Pick<Submission, 'blueprint' | 'plan' | 'conditions'> {
+): Promise<Pick<Submission, 'blueprint' | 'plan' | 'conditions'>> {
   const most = documentLimits.entries / 2
   if (bodies.length === 0) errors.add([], 'too_short', 'Holds no submission.')
   if (bodies.length > most) errors.add([], 'too_long', `Holds ${bodies.length} submissions: at most ${most} are taken.`)
   const parts = bodies.slice(0, most).map((body, index) => entriesOf(body, registry, { at: [index], errors }))
   const entries = parts.flatMap((part) => part.entries)
   const blueprint: Blueprint = { version: 1, metadata: { name: `${bodies.length} submissions` }, entries }
-  const plan = compile(blueprint, registry, ({ id = '' }) => {
+  const plan = await compileInTurns(blueprint, registry, ({ id = '' }) => {
     const [index = '', part = ''] = id.split('.')
     return [Number(index), part]
   })

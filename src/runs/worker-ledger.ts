@@ -3,7 +3,7 @@ import { Refusal } from '../apply/refusal.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
 import { parse } from '../document/yaml.ts'
-import { compile, type Plan } from '../plan/compile.ts'
+import { compileInTurns, type Plan } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import {
   cancelLocked,
@@ -78,7 +78,7 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const isPlan = conditions.mode === 'plan'
   if (isPlan) beginPlan(tx)
-  const result = await apply(tx, engine, planOf(engine, text), submitter, conditions, { reviewed, onProgress })
+  const result = await apply(tx, engine, await planOf(engine, text), submitter, conditions, { reviewed, onProgress })
   const { actor, ...rest } = result
   const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
@@ -97,6 +97,8 @@ async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer): Promis
   return plan.digests
 }
 
-function planOf({ registry }: Engine, text: string): Plan {
-  return compile(parse(text), registry, (entry, index) => (entry.id === undefined ? ['entries', index] : [entry.id]))
+function planOf({ registry }: Engine, text: string): Promise<Plan> {
+  return compileInTurns(parse(text), registry, (entry, index) =>
+    entry.id === undefined ? ['entries', index] : [entry.id],
+  )
 }
