@@ -89,6 +89,20 @@ test('token create prints a key that works', async () => {
   expect(await gatewright(['token', 'delete', 'from-cli'])).toMatchObject({ code: 1 })
 })
 
+test('token create makes it for the user that --user names, by username or key', async () => {
+  const { pk, username } = await on.make.user()
+  for (const [identifier, user] of [
+    ['by-username', username],
+    ['by-key', String(pk)],
+  ] as const) {
+    expect(await gatewright(['token', 'create', identifier, '--user', user])).toMatchObject({ code: 0 })
+    expect(await on.db.token.findUniqueOrThrow({ where: { identifier } })).toMatchObject({ userPk: pk })
+  }
+  for (const user of ['no-such-user', '', '0'])
+    expect(await gatewright(['token', 'create', 'never', '--user', user])).toMatchObject({ code: 1 })
+  expect(await on.db.token.count({ where: { identifier: 'never' } })).toBe(0)
+})
+
 test('completion knows every command and option', async () => {
   const { code, output } = await gatewright(['completion', 'bash'])
   expect(code).toBe(0)

@@ -10,7 +10,7 @@ const usage = `gatewright token create IDENTIFIER [OPTIONS]
 
 Creates an access token and prints its key on standard output, the only time that it is shown.
 
-  --user PK            for another user (default: yourself)
+  --user USER          for another user, by username or key (default: yourself)
   --days N             until it expires (default 30, or less where the service allows less)
   --description TEXT   what it is for
   --json               {"identifier", "expires", "key"} on standard output
@@ -32,7 +32,7 @@ async function run(args: readonly string[]): Promise<number> {
   if (verb !== 'create' || identifier === undefined || others.length > 0)
     throw new UsageError('It takes: gatewright token create IDENTIFIER')
   const days = values.days === undefined ? null : readCount('--days', values.days, { initial: 30, max: 36_500 })
-  const user = values.user === undefined ? null : readCount('--user', values.user, { initial: 1, max: 999_999 })
+  const user = values.user === undefined ? null : readUser(values.user)
   const body = JSON.stringify({
     identifier,
     ...(user !== null && { user }),
@@ -50,6 +50,12 @@ async function run(args: readonly string[]): Promise<number> {
     output.note(`${token.identifier} expires ${token.expires ?? 'never'}. The key is not shown again.`)
   }
   return exitCodes.done
+}
+
+/** A text of digits is a key, as in every reference of the API. @throws {UsageError} */
+function readUser(text: string): string | number {
+  if (text === '') throw new UsageError('--user takes a username or a key.')
+  return /^\d+$/.test(text) ? readCount('--user', text, { initial: 1, max: 999_999 }) : text
 }
 
 /** Neither request can be repeated: a token is made once, and its key viewed once. */
