@@ -36,6 +36,7 @@ import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openLimiter, type RateLimits } from './http/rate-limit.ts'
 import { shareOut } from './http/shares.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
+import { requestIdForm } from './ids.ts'
 import { permissionNames } from './models/registry.ts'
 import { describeRoutes } from './openapi/describe.ts'
 import { docsRoutes } from './openapi/routes.ts'
@@ -142,4 +143,4 @@ function endConnectionsWhenClosing(app: Api): void {
 }
 
 const validRequestId = (sent: string | string[] | undefined): string | undefined =>
-  typeof sent === 'string' && /^[\w.:/+=-]{1,128}$/.test(sent) ? sent : undefined
+  typeof sent === 'string' && requestIdForm.test(sent) ? sent : undefined

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { requestIdForm } from './ids.ts'
 import { reasonOf } from './start-error.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -89,6 +90,13 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
     .optional(),
   gatewrightToken: z.string().nullable().default(null),
   gatewrightOwner: z.string().nullable().default(null),
+  gatewrightRequestId: z
+    .string()
+    .regex(requestIdForm, {
+      error: ({ input }) => `is ${JSON.stringify(input)}: it takes at most 128 letters, digits and _.:/+=-`,
+    })
+    .nullable()
+    .default(null),
 })
 
 export type LogLevel = (typeof logLevels)[number]
@@ -105,6 +113,8 @@ export type ClientConfig = {
   readonly dataDir: string
   /** The label of GATEWRIGHT_OWNER. */
   readonly owner: string | null
+  /** Of GATEWRIGHT_REQUEST_ID, sent as `X-Request-Id`. */
+  readonly requestId: string | null
 }
 
 /** Every error in the environment, one line each. */
@@ -145,9 +155,12 @@ export const readServiceConfig = (env?: Environment): ServiceConfig =>
 
 /** @throws {ConfigError} with all errors at once */
 export function readClientConfig(env: Environment = process.env): ClientConfig {
-  const { host, port, dataDir, gatewrightUrl, gatewrightToken, gatewrightOwner } = parse(clientSettings, env)
+  const { host, port, dataDir, gatewrightUrl, gatewrightToken, gatewrightOwner, gatewrightRequestId } = parse(
+    clientSettings,
+    env,
+  )
   const url = gatewrightUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  return { url, token: gatewrightToken, dataDir, owner: gatewrightOwner }
+  return { url, token: gatewrightToken, dataDir, owner: gatewrightOwner, requestId: gatewrightRequestId }
 }
 
 /** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */

@@ -19,3 +19,6 @@ export function randomText(length: number): string {
 }
 
 export const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
+
+/** What a client may send as `X-Request-Id`. */
+export const requestIdForm = /^[\w.:/+=-]{1,128}$/

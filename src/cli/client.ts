@@ -57,7 +57,7 @@ const maxAnswerBytes = 33_554_432
 /** @throws {UsageError} without a token; @throws {ConfigError} */
 export async function openClient(): Promise<Client> {
   const config = readClientConfig()
-  const { url, owner } = config
+  const { url, owner, requestId } = config
   const authorization = `Bearer ${await readToken(config)}`
   return {
     url,
@@ -71,6 +71,7 @@ export async function openClient(): Promise<Client> {
           headers: {
             ...headers,
             authorization,
+            ...(requestId !== null && { 'x-request-id': requestId }),
             ...(body !== undefined && { 'content-type': isYaml ? 'application/yaml' : 'application/json' }),
           },
           ...(body !== undefined && { body }),

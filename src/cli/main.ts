@@ -31,7 +31,8 @@ ${listed()}
 gatewright COMMAND --help describes a command.
 
 Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE (default, for a
-service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER, NO_COLOR.
+service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER, GATEWRIGHT_REQUEST_ID,
+NO_COLOR.
 
 ${exitCodeHelp}`
 

@@ -103,6 +103,17 @@ test('token create makes it for the user that --user names, by username or key',
   expect(await on.db.token.count({ where: { identifier: 'never' } })).toBe(0)
 })
 
+test('GATEWRIGHT_REQUEST_ID is in the run; one that is not valid is a 1', async () => {
+  const path = group('by-job')
+  const id = 'https://ci.test/jobs/4711'
+  expect(await gatewright(['apply', path], { GATEWRIGHT_REQUEST_ID: id })).toMatchObject({ code: 0 })
+  expect(await on.db.run.findFirstOrThrow({ where: { requestId: id } })).toMatchObject({ title: expect.any(String) })
+  expect(await gatewright(['apply', path], { GATEWRIGHT_REQUEST_ID: 'a b' })).toEqual({
+    code: 1,
+    output: expect.stringContaining('GATEWRIGHT_REQUEST_ID is "a b": it takes at most 128 letters'),
+  })
+})
+
 test('completion knows every command and option', async () => {
   const { code, output } = await gatewright(['completion', 'bash'])
   expect(code).toBe(0)
