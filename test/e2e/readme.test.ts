@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { adminToken } from '../support/engine.ts'
-import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
 import { type Installation, installation } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
+import { blocksOf, shellIn } from '../support/shell.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
@@ -20,8 +18,8 @@ const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
 /** The one block of commands that has this text. */
 function block(part: string): string {
-  const found = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands = '']) => commands)
-  const [only = '', ...others] = found.filter((commands) => commands.includes(part))
+  const found = blocksOf(readme).filter(({ info, text }) => info === 'sh' && text.includes(part))
+  const [only = '', ...others] = found.map(({ text }) => text)
   if (only === '' || others.length > 0)
     throw new Error(`README has ${others.length} other blocks with ${part}, or none`)
   return only
@@ -41,16 +39,8 @@ describe.runIf(needs('curl'))('the commands of the README', () => {
     symlinkSync(join(root, 'examples'), join(folder, 'examples'))
   })
 
-  async function shell(commands: string, env: Record<string, string> = {}) {
-    const child = spawn('/bin/sh', ['-euc', commands.replaceAll('http://127.0.0.1:9000', origin)], {
-      cwd: folder,
-      env: { ...plainEnvironment(), ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-    const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
-    return { code, output, errors }
-  }
+  const shell = (commands: string, env: Record<string, string> = {}) =>
+    shellIn(folder)(commands.replaceAll('http://127.0.0.1:9000', origin), env)
 
   test('the first PUT shows its run', async () => {
     const { output } = await shell(block('curl -i -X PUT'))
