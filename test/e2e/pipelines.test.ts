@@ -1,0 +1,159 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { load } from 'js-yaml'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { freshDatabase } from '../support/database.ts'
+import { adminToken } from '../support/engine.ts'
+import { plainEnvironment } from '../support/environment.ts'
+import { freshFolder } from '../support/folder.ts'
+import { freePort } from '../support/free-port.ts'
+import { needs } from '../support/needs.ts'
+import { type Running, run } from '../support/processes.ts'
+import { blocksOf, shellIn } from '../support/shell.ts'
+
+/** docs/pipelines.md: its commands in a shell, in their order, against an API and a worker as processes. */
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const page = readFileSync(join(root, 'docs/pipelines.md'), 'utf8')
+const blocks = blocksOf(page)
+const snippets = ['github-actions.yml', 'gitlab-ci.yml']
+
+/** Addresses as the page has them: the service, and one where nothing listens. */
+const shownAddress = 'http://127.0.0.1:9000'
+const shownAway = 'http://127.0.0.1:9009'
+
+/** What differs each time: keys of rows and runs, tags of plans, access tokens, times. */
+const changing = [
+  /\b[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}\b/,
+  /(?<= plan )[\w-]{22}$/,
+  /\bgw_a_\w+/,
+  /\b20\d\d-\d\d-\d\d(?:T[\d:.]+Z?)?/,
+]
+const anyChanging = new RegExp(changing.map(({ source }) => source).join('|'), 'gm')
+const isTime = (text: string) => /^20\d\d-\d\d-\d\d/.test(text)
+
+type Step = { readonly commands: string; readonly output: string; readonly code: number; readonly isPart: boolean }
+
+/** The last line of an output block may be the exit code. A block of commands without one writes nothing. */
+const steps = blocks.flatMap(({ info, text }, index): Step[] => {
+  if (info !== 'sh') return []
+  const next = blocks[index + 1]
+  const shown = next?.info.startsWith('text') === true ? next : undefined
+  const [, output = '', code = '0'] = /^(.*?)(?:exit code (\d)\n)?$/s.exec(shown?.text ?? '') ?? []
+  return [{ commands: text, output, code: Number(code), isPart: shown?.info === 'text part' }]
+})
+
+/** A block of YAML says in its first line which file it is. */
+const files = blocks.flatMap(({ info, text }) => {
+  const [, path = ''] = info === 'yaml' ? (/^# (\S+\.ya?ml)\n/.exec(text) ?? []) : []
+  return path === '' ? [] : [{ path, text }]
+})
+
+/** A folder with the files of the page, and the program on the PATH. */
+function workplace() {
+  const folder = freshFolder()
+  for (const { path, text } of files) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  const bin = freshFolder()
+  const program = `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'bin/gatewright.mjs')}' "$@"\n`
+  writeFileSync(join(bin, 'gatewright'), program, { mode: 0o755 })
+  return { folder, PATH: `${bin}:${plainEnvironment().PATH}`, state: join(bin, 'environment') }
+}
+
+describe.runIf(needs('curl'))('the commands of docs/pipelines.md', () => {
+  let processes: Running[] = []
+  const { folder, PATH, state } = workplace()
+  const real = new Map<string, string>()
+  /** What the page shows, to what it is here: later blocks use it. */
+  const known = new Map<string, string>()
+
+  beforeAll(async () => {
+    const { url } = await freshDatabase()
+    const PORT = String(await freePort())
+    const SECRET_KEY = 'a secret key for tests, 32 or more'
+    const env = { DATABASE_URL: url, SECRET_KEY, BOOTSTRAP_TOKEN: adminToken, PORT, LOG_LEVEL: 'info' }
+    const api = run('src/server.ts', { env })
+    processes = [api]
+    await api.line(/"msg":"serving"/, { withinMs: 25_000 })
+    const worker = run('workers/blueprint.ts', { env })
+    processes = [api, worker]
+    await worker.line(/"msg":"worker ready"/, { withinMs: 25_000 })
+    real.set(shownAddress, `http://127.0.0.1:${PORT}`).set(shownAway, `http://127.0.0.1:${await freePort()}`)
+    mkdirSync(join(folder, '.data'))
+    writeFileSync(join(folder, '.data', 'admin-token'), `${adminToken}\n`)
+  }, 60_000)
+
+  afterAll(async () => {
+    await Promise.all(processes.map((each) => each.stop()))
+  }, 40_000)
+
+  /** Exported variables are there for the next block, as in one terminal. */
+  async function terminal(commands: string) {
+    let here = commands
+    for (const [shown, value] of [...real, ...known]) here = here.replaceAll(shown, value)
+    const keep = `exec 2>&1\n[ ! -f '${state}' ] || . '${state}'\ntrap "export -p > '${state}'" EXIT\n`
+    const { code, output } = await shellIn(folder)(keep + here, { PATH })
+    let shown = output
+    for (const [inPage, value] of real) shown = shown.replaceAll(value, inPage)
+    return { code, output: shown }
+  }
+
+  function compare(shown: string, output: string): void {
+    expect(output.replace(anyChanging, '...')).toBe(shown.replace(anyChanging, '...'))
+    const values = output.match(anyChanging) ?? []
+    for (const [index, inPage] of (shown.match(anyChanging) ?? []).entries()) {
+      const value = values[index] ?? ''
+      if (isTime(inPage)) continue
+      // One id of the page is one id here.
+      expect(known.get(inPage) ?? value).toBe(value)
+      known.set(inPage, value)
+    }
+  }
+
+  test('are found, with their files', () => {
+    expect(steps.length).toBeGreaterThan(20)
+    expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(['deploy/grafana.yaml', 'deploy/vpn.yaml']))
+  })
+
+  test.each(steps)('$commands', { timeout: 60_000 }, async ({ commands, output: shown, code, isPart }) => {
+    const ended = await terminal(commands)
+    if (isPart) for (const line of shown.trimEnd().split('\n')) expect(ended.output).toContain(line.trim())
+    else compare(shown, ended.output)
+    expect(ended.code, ended.output).toBe(code)
+  })
+})
+
+/** Every text in a document, at any depth. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+}
+
+describe.each(snippets)('docs/snippets/%s', (name) => {
+  const text = readFileSync(join(root, 'docs/snippets', name), 'utf8')
+  const commands = textsIn(load(text))
+    .flatMap((each) => each.split('\n'))
+    .filter((each) => /^\s*gatewright /.test(each))
+
+  test('is in the page as it is, and has the three commands', () => {
+    expect(blocks.filter((block) => block.info === 'yaml' && block.text === text)).toHaveLength(1)
+    expect(new Set(commands.map((each) => each.split(' ')[1]))).toEqual(new Set(['validate', 'plan', 'apply']))
+  })
+
+  test.each(commands)('%s', async (command) => {
+    const { folder, PATH } = workplace()
+    const plans = ['grafana', 'vpn'].map((each) => ({ file: `deploy/${each}.yaml`, tag: 'x'.repeat(22) }))
+    const url = `http://127.0.0.1:${await freePort()}`
+    writeFileSync(join(folder, 'plans.json'), JSON.stringify({ version: 1, url, plans }))
+    const env = { GATEWRIGHT_URL: url, GATEWRIGHT_TOKEN: 'gw_a_none', VPN_SHARED_SECRET: 'x'.repeat(30) }
+    const GITHUB_STEP_SUMMARY = join(folder, 'step.md')
+    // A usage error would be a 1: with these options the program gets as far as the service, which is away.
+    const isOffline = command.startsWith('gatewright validate')
+    const line = command.replace(' || [ $? -eq 2 ]', '') + (isOffline ? '' : ' --timeout 1')
+    const ended = await shellIn(folder)(line, { ...env, PATH, GITHUB_STEP_SUMMARY })
+    expect(ended.code, ended.output + ended.errors).toBe(isOffline ? 0 : 3)
+  })
+})
