@@ -12,12 +12,12 @@ export function refuseChanged(
   if (reviewed === undefined) return
   const changed = findings.filter((_, index) => digests[index] !== reviewed[index])
   if (changed.length === 0) return
-  const lines = changed.slice(0, maxChangedLines).map((each) => `rolled back: ${rowName(each)} changed after the plan`)
+  const lines = changed.slice(0, maxChangedLines).map((each) => `rolled back: ${rowName(each)} changed after the plan.`)
   const more = changed.length - lines.length
   throw new Refusal('precondition_failed', [
     ...lines,
-    ...(more > 0 ? [`rolled back: ${more} more changed after the plan`] : []),
-    'plan again, and review that plan',
+    ...(more > 0 ? [`rolled back: ${more} more changed after the plan.`] : []),
+    'Plan again, and review that plan.',
   ])
 }
 
@@ -26,6 +26,6 @@ const maxChangedLines = 20
 /** What the plan would have deleted besides its entries is not there, or is in use. */
 export const fewer = (count: number): Refusal =>
   new Refusal('precondition_failed', [
-    `rolled back: the plan has ${count} more to delete than there is now`,
-    'plan again, and review that plan',
+    `rolled back: the plan has ${count} more to delete than there is now.`,
+    'Plan again, and review that plan.',
   ])

@@ -154,7 +154,7 @@ describe('an apply of a reviewed plan', () => {
       status: 412,
       json: {
         code: 'precondition_failed',
-        detail: `rolled back: application "${name}" changed after the plan plan again, and review that plan`,
+        detail: `rolled back: application "${name}" changed after the plan. Plan again, and review that plan.`,
       },
     })
     expect(await objects(there.db)).toEqual(before)
