@@ -62,7 +62,7 @@ async function apply({ url, token }: Stand, sent: string, query = ''): Promise<O
       logs: [`${asked.status} ${JSON.stringify(answer).slice(0, 300)}`],
     }
   for (;;) {
-    const found = await fetch(`${url}${answer.run}`, { headers })
+    const found = await fetch(`${url}${answer.run}?include_blueprint=false`, { headers })
     const run = (await found.json()) as { state: string; applied: boolean; logs: string[] }
     if (['done', 'failed', 'cancelled'].includes(run.state)) return { ms: performance.now() - from, ...run }
     await delay(25)

@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
+import { queryBoolean } from '../http/query.ts'
 import * as filter from '../lists/filters.ts'
 import { runTitle } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
@@ -12,6 +13,10 @@ import { progressOf } from '../queue/enqueue.ts'
 import { readRun, run, runView } from '../views/run.ts'
 
 /** GET /api/v3/blueprints/runs/, GET /api/v3/blueprints/runs/{id}/: the outcomes of submissions. */
+
+const includeBlueprint = queryBoolean.default(true).meta({
+  description: 'False leaves `blueprint` empty: for those who ask often, until the run has ended.',
+})
 
 const toSeeOthers = [{ permission: 'view_run', when: "to see others' runs" }] as const
 
@@ -51,11 +56,13 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
         summary: 'Read what became of a submission',
         description: 'Its submitter and superusers see generated values too, as long as they are kept.',
         params: z.object({ id: z.guid() }),
+        querystring: z.strictObject({ include_blueprint: includeBlueprint }),
         response: { 200: run },
       },
     },
-    async ({ params, actor }, reply) => {
-      const found = await inTime(readRun(db, engine, params.id, actor, (of, attempt) => progressOf(queue, of, attempt)))
+    async ({ params, query, actor }, reply) => {
+      const wanted = { id: params.id, withBlueprint: query.include_blueprint }
+      const found = await inTime(readRun(db, engine, wanted, actor, (of, attempt) => progressOf(queue, of, attempt)))
       if (found === null) throw new Problem('not_found', 'There is no such run.')
       reply.header('Cache-Control', 'no-store')
       return found

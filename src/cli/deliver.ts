@@ -5,7 +5,7 @@ import type { ErrorDetail } from '../errors.ts'
 import { type Answer, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
 import type { Document, FormerRun } from './inputs.ts'
 import { detailsOf } from './places.ts'
-import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs } from './runs.ts'
+import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs, withoutBlueprint } from './runs.ts'
 
 /** Sends a document and finds out what became of it, through restarts of the service: once, under one Idempotency-Key. */
 
@@ -170,7 +170,7 @@ async function follow(
   onWait: Delivery['onWait'],
 ): Promise<Run | null> {
   for (let waitMs: number = followMs.first; leftMs() > 0; waitMs = Math.min(waitMs * 2, followMs.longest)) {
-    const answer = await client.send('GET', path, { withinMs: leftMs() }).catch(asLost)
+    const answer = await client.send('GET', withoutBlueprint(path), { withinMs: leftMs() }).catch(asLost)
     if (answer instanceof Lost || answer.status !== 200) return null
     const { data } = runSchema.safeParse(answer.body)
     if (data === undefined || isOver(data)) return data ?? null

@@ -47,8 +47,11 @@ export const whereItIs = ({ id, state, progress }: Run): string =>
 
 export const isOver = ({ state }: RunSummary): boolean => ['done', 'failed', 'cancelled'].includes(state)
 
+/** The document is not shown, and takes longest to read. */
+export const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`
+
 export const readRun = (
   client: Client,
   path: string,
   options: { withinMs?: number; onWait?: (why: string) => void } = {},
-): Promise<Run> => read(client, path, run, options)
+): Promise<Run> => read(client, withoutBlueprint(path), run, options)

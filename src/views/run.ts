@@ -51,7 +51,10 @@ export const run = runSummary.extend({
     .array(change)
     .meta({ description: 'What each entry changed, or would change; empty when it was refused, and while it waits.' }),
   etag: z.string().nullable().meta({ description: 'Of a plan: for `If-Match` of the apply.' }),
-  blueprint: z.string().meta({ description: 'YAML; secrets are masked. A comment says so when it cannot be opened.' }),
+  blueprint: z.string().meta({
+    description:
+      'YAML; secrets are masked. A comment says so when it cannot be opened. Empty when it was not asked for.',
+  }),
   generated: z.record(z.string(), z.record(z.string(), z.string())).meta({
     description:
       'Generated values by entry and field, for the submitter and superusers, as often as they are read while they are kept.',
@@ -132,20 +135,23 @@ const fullRunSelect = {
 
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
 type Row = Stored & SealedDocument
+/** Reading the document of a large run takes longer than all else of it. */
+type Wanted = { readonly id: string; readonly withBlueprint: boolean }
 type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
 /** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
 export async function readRun(
   db: Db,
   opening: Opening,
-  id: string,
+  { id, withBlueprint }: Wanted,
   actor: Actor,
   progressOf: (run: { readonly id: string }, attempt: number) => Promise<z.output<typeof progress> | null>,
 ): Promise<z.output<typeof run> | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
   if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
-  const [completed] = await complete(db, [toRun({ ...row, ...(await readDocument(db, row)) }, opening, shows)])
+  const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
+  const [completed] = await complete(db, [toRun({ ...row, ...document }, opening, shows)])
   if (completed?.state !== 'running') return completed ?? null
   return { ...completed, progress: await progressOf(completed, completed.attempts) }
 }

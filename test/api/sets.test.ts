@@ -147,7 +147,11 @@ test('while it runs, its progress is an event of the queue, and stands in its ru
     }
     expect(seen).toContainEqual({ done: expect.any(Number), total })
     expect(shown).toContainEqual({ done: expect.any(Number), total })
-    expect((await on.admin.get(run)).json).toMatchObject({ applied: true, progress: null })
+    expect((await on.admin.get(run)).json).toMatchObject({
+      ...{ applied: true, progress: null },
+      blueprint: expect.stringContaining('many-8999'),
+    })
+    expect((await on.admin.get(`${run}?include_blueprint=false`)).json).toMatchObject({ applied: true, blueprint: '' })
   } finally {
     await events.close()
   }
