@@ -98,8 +98,9 @@ function reportProgress(job: Job<ApplyJob>): (progress: Progress) => void {
     const now = performance.now()
     if (progress.total < shownFrom || now < next) return
     next = now + shownEveryMs
-    // It is lost while the queue is away: the run goes on.
-    job.updateProgress(progress).catch(() => {})
+    // The dashboard draws the percentage. It is lost while the queue is away: the run goes on.
+    const percent = Math.floor((100 * progress.done) / progress.total)
+    job.updateProgress({ ...progress, progress: percent }).catch(() => {})
   }
 }
 

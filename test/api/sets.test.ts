@@ -145,7 +145,7 @@ test('while it runs, its progress is an event of the queue, and stands in its ru
       if (found.state === 'done') break
       await delay(50)
     }
-    expect(seen).toContainEqual({ done: expect.any(Number), total })
+    expect(seen).toContainEqual({ done: expect.any(Number), total, progress: expect.any(Number) })
     expect(shown).toContainEqual({ done: expect.any(Number), total })
     expect((await on.admin.get(run)).json).toMatchObject({
       ...{ applied: true, progress: null },
