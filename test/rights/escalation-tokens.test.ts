@@ -56,12 +56,13 @@ describe('its user', () => {
   test('another caller needs add_token, change_token or delete_token', async () => {
     const [ada, bob] = [await crowd.user(), await crowd.user()]
     const entry = tokenEntry(null, { user: bob.pk })
-    await crowd.refused(ada, entry, 'the permission add_token is missing')
+    const none = 'the permission add_token, change_token or delete_token is missing'
+    await crowd.refused(ada, entry, none)
     await crowd.allowed(await crowd.user({ permissions: ['add_token'] }), entry)
     const changed = { ...entry, attrs: { description: 'x' } }
-    await crowd.refused(ada, changed, 'the permission change_token is missing')
+    await crowd.refused(ada, changed, none)
     await crowd.allowed(await crowd.user({ permissions: ['change_token'] }), changed)
-    await crowd.refused(ada, absent(entry), 'the permission delete_token is missing')
+    await crowd.refused(ada, absent(entry), none)
     await crowd.allowed(await crowd.user({ permissions: ['delete_token'] }), absent(entry))
   })
 
@@ -136,7 +137,7 @@ test('the holder of a token with a ceiling is not its user: it creates no token 
   await crowd.refused(holder, device, why)
   await crowd.allowed(bob, device)
   await crowd.refused(holder, absent(device), why)
-  await crowd.refused(holder, roleEntry(null, {}), 'the permission add_role is missing')
+  await crowd.refused(holder, roleEntry(null, {}), 'the permission add_role, change_role or delete_role is missing')
 })
 
 describe('only a superuser may set', () => {
