@@ -97,11 +97,12 @@ test('any request to any operation gets an answer as described, and no server er
     await fc.assert(property, { numRuns: Math.ceil((2 * requests) / atOnce) })
   }
 
-  // Some requests must succeed, and some must be refused.
+  // Some requests must succeed, and some must be refused. What can be done once to each row succeeds a few times.
+  const fewServed = new Set(['core_applications_destroy', 'blueprints_runs_apply_create'])
   for (const [id, counts] of tally) {
     const served = [200, 201, 204, 410].reduce((sum, status) => sum + (counts.get(status) ?? 0), 0)
     const summary = `${id}: ${JSON.stringify([...counts])}`
-    expect.soft(served, summary).toBeGreaterThan(requests / 100)
+    expect.soft(served, summary).toBeGreaterThanOrEqual(fewServed.has(id) ? 1 : requests / 100)
     expect.soft(counts.get(400) ?? 0, summary).toBeGreaterThan(requests / 100)
   }
   expect(tally.size).toBe(api.operations.length)
