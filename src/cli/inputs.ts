@@ -162,10 +162,12 @@ function formOf(value: unknown): Document['form'] | null {
   return 'app' in value || 'provider_model' in value || 'provider' in value ? 'submission' : null
 }
 
+/** @param file empty where its name is not known */
 export const problemLines = (file: string, { errors, message }: Problem): string[] =>
   errors === undefined
     ? [message]
     : errors.map(({ message: text, place }) => {
-        const at = place?.line === undefined ? '' : `${file}:${place.line}:${place.column} `
+        // The text says it too.
+        const at = place?.line === undefined || file === '' ? '' : `${file}:${place.line}:${place.column} `
         return `${at}${text.replace(/^The blueprint /, 'The file ')}`
       })
