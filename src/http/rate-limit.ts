@@ -89,7 +89,8 @@ function limit(app: FastifyInstance, { name, max, windowMs, keyOf, refusal }: Ra
       asksAgainAt = performance.now() + awayMs
       return
     }
-    const resetS = Math.max(1, counted.ttlInSeconds)
+    // A store may round the rest of a window up beyond it.
+    const resetS = Math.max(1, Math.min(counted.ttlInSeconds, windowMs / 1_000))
     reply.header('RateLimit-Policy', policy)
     reply.header('RateLimit', `"${name}";r=${counted.remaining};t=${resetS}`)
     if (counted.isExceeded)
