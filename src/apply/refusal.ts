@@ -28,8 +28,8 @@ const inPath = (path: FieldPath) => (path.length > 0 ? `${path.join('.')}: ` : '
 export const rowName = ({ step, label }: Finding): string => `${step.model.displayName} ${JSON.stringify(label)}`
 
 /**
- * The API and the worker deny in the same words. An actor without any permission for such rows is not told whether this
- * one is there, and how it is called.
+ * The API and the worker deny in the same words. For an actor without any permission for rows of the model, the text is the
+ * same whether the row exists or not: it has no verb and no stored name.
  *
  * @param who `You`, or the user name
  */

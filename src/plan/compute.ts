@@ -39,7 +39,7 @@ export async function compute(
   return { ...rowDiff, values, changed: fields }
 }
 
-/** An empty secret ends with its replacement: any party has it. */
+/** An empty secret gets no overlap: any client could log in with it. */
 const overlapsOf = ({ overlaps = new Map() }: Step, { action, changed, before }: Diff): [string, string][] =>
   [...overlaps].filter(([name]) => action === 'update' && changed.includes(name) && Boolean(before?.[name]))
 

@@ -238,7 +238,7 @@ export function permissionFor({ action, step }: Finding): Permission {
     case 'delete':
       return `delete_${step.model.resource}`
     case 'leave':
-      // Whether it is there is not told for nothing.
+      // Its log says whether the row is there: that takes the permission too.
       return `${step.state === 'absent' ? 'delete' : step.state === 'present' ? 'change' : 'add'}_${step.model.resource}`
     default:
       return action satisfies never

@@ -72,7 +72,7 @@ export async function resolveNames(
             return undefined
           }
           if (!Array.isArray(value)) {
-            // An unknown owner is not the caller: who exists is not told to callers who may not write for others.
+            // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
             return [name, one(value, path) ?? (name === step.model.owner ? pending : undefined)]
           }
           const keys = value.map((item, position) => one(item, [...path, position]))

@@ -33,7 +33,7 @@ export type Snapshot = {
     sent: ReadonlyMap<string, unknown>,
     keys: Keys,
   ): Promise<Seen>
-  /** Has to be told of each entry that was written: what was read ahead may not hold any more. */
+  /** Takes down an entry that was written. Entries that it may affect are read again. */
   wrote(effect: Effect): void
   /** Reads that have the same answer until an entry is written. */
   readonly unwritten: EngineReader

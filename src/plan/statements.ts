@@ -68,7 +68,7 @@ export type StoredRow = {
 }
 
 /**
- * Inserts a row with its links and reference rows. Returns `pk` when the database assigns it, else no row.
+ * Inserts a row with its links and reference rows. Its columns name the key.
  *
  * @param references rows of the model's reference table, by column
  */
@@ -109,8 +109,7 @@ function insertText(
       `INSERT INTO ${quoted(table)} (${quoted(own)}, ${referenceColumns(model)}) SELECT made.pk, ${referenceColumns(model, 'm')} FROM made, ${referenceSource(model, next())}`,
     )
   }
-  // RETURNING only when the key is needed: describing a result costs as much as writing a row.
-  const last = columns.includes('pk') ? followers.pop() : 'SELECT pk FROM made'
+  const last = followers.pop()
   if (last === undefined) return inserted
   const before = [`made AS (${inserted} RETURNING pk)`, ...followers.map((text, index) => `also${index} AS (${text})`)]
   return `WITH ${before.join(', ')} ${last}`

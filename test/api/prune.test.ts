@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
+import { refusedBy } from '../support/refused.ts'
 
 /** A blueprint with `prune: true`: what its owner manages, and it does not name, is deleted. */
 
@@ -41,13 +42,7 @@ const left = async () => {
   const providers = await there.db.provider.findMany({ where: { name: where }, orderBy: { name: 'asc' } })
   return [apps.map(({ slug }) => slug), providers.map(({ name }) => name)]
 }
-async function refused(status: number, ask: () => Promise<Answer>): Promise<Answer> {
-  const before = await objects(there.db)
-  const answer = await ask()
-  expect([answer.status, answer.text]).toEqual([status, expect.any(String)])
-  expect(await objects(there.db)).toEqual(before)
-  return answer
-}
+const refused = (status: number, ask: () => Promise<Answer>) => refusedBy(there, status, ask)
 
 describe('prune', () => {
   test('names what it would delete and its number, until that is acknowledged', async () => {

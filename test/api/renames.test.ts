@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
+import { refusedBy } from '../support/refused.ts'
 
 /** `was`: a name that changes, in a submission and in a blueprint. */
 
@@ -30,13 +31,7 @@ const detailOf = ({ json }: Answer) => (json as { detail: string }).detail
 const fresh = () => `${name}-new`
 const rename = (options: Options = {}) => put(fresh(), { ...options, app: { was: name, ...options.app } })
 
-async function refused(status: number, ask: () => Promise<Answer>): Promise<Answer> {
-  const before = await objects(there.db)
-  const answer = await ask()
-  expect([answer.status, answer.text]).toEqual([status, expect.any(String)])
-  expect(await objects(there.db)).toEqual(before)
-  return answer
-}
+const refused = (status: number, ask: () => Promise<Answer>) => refusedBy(there, status, ask)
 
 describe('was', () => {
   test('renames the application, once', async () => {

@@ -3,27 +3,20 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import { run } from '../support/processes.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import type { Installation } from '../support/installation.ts'
 
 /** `npm run apply -- FILE.yaml`, as a process, against a server that listens. */
 
 const folder = freshFolder()
 let on: Installation
-let address: string
+let there: Listening
 beforeAll(async () => {
-  on = await installation()
-  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+  there = await listening({ DATA_DIR: folder }, 'src/cli/apply.ts')
+  on = there.on
 })
 
-async function apply(
-  args: string[],
-  env: Record<string, string> = {},
-): Promise<{ code: number | null; output: string }> {
-  const running = run('src/cli/apply.ts', { args, env: { GATEWRIGHT_URL: address, DATA_DIR: folder, ...env } })
-  const { code } = await running.exited
-  return { code, output: running.output() }
-}
+const apply: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
 
 function file(name: string, text: string): string {
   const path = join(folder, name)

@@ -9,8 +9,8 @@ import { atEnd } from '../support/at-end.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import { run } from '../support/processes.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import { type Installation, named } from '../support/installation.ts'
 import { run as execute, sql } from '../support/sql.ts'
 
 /** `gatewright export`, as a process. That its text makes the same again: test/cli/round-trip. */
@@ -18,18 +18,13 @@ import { run as execute, sql } from '../support/sql.ts'
 const folder = freshFolder()
 const out = join(folder, 'export.yaml')
 let on: Installation
-let address: string
+let there: Listening
 beforeAll(async () => {
-  on = await installation()
-  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+  on = there.on
 })
 
-async function gatewright(args: string[], env: Record<string, string> = {}) {
-  const common = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder }
-  const running = run('bin/gatewright.mjs', { args, env: { ...common, ...env } })
-  const { code } = await running.exited
-  return { code, output: running.output() }
-}
+const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
 
 /** @returns the document, and what the program says beside it */
 async function exported(args: string[], env: Record<string, string> = {}) {
@@ -193,7 +188,7 @@ test('what changes while it is read is read again', async () => {
 async function inFront(change: (path: string, text: string) => Promise<string | null>): Promise<string> {
   const server = createServer(async ({ url = '', headers }, answer) => {
     const ask = async () => {
-      const asked = await fetch(`${address}${url}`, { headers: { authorization: headers.authorization ?? '' } })
+      const asked = await fetch(`${there.address}${url}`, { headers: { authorization: headers.authorization ?? '' } })
       return { status: asked.status, text: await asked.text() }
     }
     const first = await ask()

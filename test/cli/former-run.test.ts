@@ -3,25 +3,20 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
-import { type Installation, installation, named } from '../support/installation.ts'
-import { run } from '../support/processes.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import { type Installation, named } from '../support/installation.ts'
 
 /** `gatewright plan --run` and `apply --run`, as processes, against a server that listens. */
 
 const folder = freshFolder()
 let on: Installation
-let address: string
+let there: Listening
 beforeAll(async () => {
-  on = await installation()
-  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+  on = there.on
 })
 
-async function gatewright(args: string[], env: Record<string, string> = {}) {
-  const settings = { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder, ...env }
-  const running = run('bin/gatewright.mjs', { args, env: settings })
-  const { code } = await running.exited
-  return { code, output: running.output() }
-}
+const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
 
 function file(name: string, content: unknown): string {
   const path = join(folder, name)

@@ -5,27 +5,20 @@ import { beforeAll, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Installation, installation } from '../support/installation.ts'
-import { run } from '../support/processes.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import type { Installation } from '../support/installation.ts'
 
 /** `gatewright runs`, `logs`, `token create` and `completion`. */
 
 const folder = freshFolder()
 let on: Installation
-let address: string
+let there: Listening
 beforeAll(async () => {
-  on = await installation()
-  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+  there = await listening({ GATEWRIGHT_TOKEN: adminToken })
+  on = there.on
 })
 
-const start = (args: string[], env: Record<string, string> = {}) =>
-  run('bin/gatewright.mjs', { args, env: { GATEWRIGHT_URL: address, GATEWRIGHT_TOKEN: adminToken, ...env } })
-
-async function gatewright(args: string[], env: Record<string, string> = {}) {
-  const running = start(args, env)
-  const { code } = await running.exited
-  return { code, output: running.output() }
-}
+const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
 
 function group(name: string): string {
   const path = join(folder, `${name}.yaml`)
@@ -58,7 +51,7 @@ test('logs -f waits for the end of a run; without -f it says that the outcome is
     code: 3,
     output: expect.stringMatching(/its outcome is not known yet\n$/),
   })
-  const following = start(['logs', '-f'])
+  const following = there.start(['logs', '-f'])
   await following.line(/^waiting: run .* is (queued|running)/)
   release()
   expect(await following.exited).toMatchObject({ code: 0 })
