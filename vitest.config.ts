@@ -4,8 +4,7 @@ const faults = 'test/faults/**/*.test.ts'
 const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
 /** Minutes of random calls. */
-const randomRights = 'test/rights/random.test.ts'
-const random = ['test/api/random-requests.test.ts', 'test/cli/round-trip/random.test.ts', randomRights]
+const random = ['test/api/random-requests.test.ts', 'test/cli/round-trip/random.test.ts', 'test/rights/random.test.ts']
 
 export default defineConfig({
   test: {
@@ -31,12 +30,11 @@ export default defineConfig({
         },
       },
       {
-        // The engine on the worker's own transactions (src/db/pipeline.ts).
+        // What tests the worker's own transactions (src/db/pipeline.ts); test/db/engine-tx.test.ts does so for both by itself.
         extends: true,
         test: {
           name: 'pipelined',
-          include: ['test/apply/**/*.test.ts', 'test/rights/**/*.test.ts', 'test/runs/**/*.test.ts'],
-          exclude: [randomRights],
+          include: ['test/apply/sets.test.ts', 'test/runs/work.test.ts'],
           provide: { transactions: 'pipelined' },
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -45,16 +43,6 @@ export default defineConfig({
       {
         extends: true,
         test: { name: 'random', include: random, maxWorkers: 2, sequence: { groupOrder: 0 } },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'random-pipelined',
-          include: [randomRights],
-          provide: { transactions: 'pipelined' },
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
-        },
       },
       {
         // It needs the package registry.

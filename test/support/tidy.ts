@@ -255,6 +255,7 @@ export const foldersSayWhatTheyHold: Rule = (files) => {
     .map((path) => `${path} is called after nothing`)
 }
 
+/** A longer file may be right: the number is a question to ask. */
 const maxLines = 300
 
 export const filesAreShort: Rule = (files) =>
