@@ -76,7 +76,7 @@ export function execute(
   const { model } = step
   const { keyring } = engine
   const explain: Explain = (error, count) => asRefusal(error, finding, count)
-  const relabelled = owner === undefined ? [] : ([['owner', { value: owner, json: false }]] as const)
+  const relabelled = owner === undefined ? [] : ([['owner', owner]] as const)
   switch (action) {
     case 'create': {
       const identity = mode === 'plan' ? plannedIdentity(model, finding.pk) : newIdentity(model, finding.pk)

@@ -2,8 +2,7 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
 import type { Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { insert, linksOf, remove, type StoredRow, update, updateReferenceRows } from '../plan/statements.ts'
-import { type Inserted, insertMany, removeMany, type Updated, updateMany } from '../plan/statements-of-many.ts'
+import { type Inserted, insert, linksOf, remove, type StoredRow, type Updated, update } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 
 /**
@@ -142,39 +141,31 @@ const tablesOf = (model: Model): ReadonlySet<string> =>
   })
 
 /** All that a row may name another by. */
-const valuesIn = ({ columns, links }: StoredRow): unknown[] => [
-  ...[...columns.values()].map(({ value }) => value),
-  ...links.values(),
-]
+const valuesIn = ({ columns, links }: StoredRow): unknown[] => [...columns.values(), ...links.values()]
 
 function statementsOf({ model, kind, writes }: Batch, registry: Registry): Statement[] {
-  const [only, ...others] = writes
-  if (only === undefined) return []
   switch (kind) {
-    case 'insert': {
-      const rows = writes.filter((each) => each.kind === 'insert')
-      const [row] = rows
-      if (others.length > 0 || row === undefined) return insertMany(model, registry, rows)
-      return [insert(model, registry, row.row, row.references)]
-    }
-    case 'update': {
-      const rows = writes.filter((each) => each.kind === 'update')
-      const [row] = rows
-      if (others.length > 0 || row === undefined) return updateMany(model, registry, rows)
+    case 'insert':
       return [
-        ...update(model, registry, row.pk, row.row),
-        ...updateReferenceRows(model, row.pk, row.referring, row.references),
+        insert(
+          model,
+          registry,
+          writes.filter((each) => each.kind === 'insert'),
+        ),
       ]
-    }
+    case 'update':
+      return update(
+        model,
+        registry,
+        writes.filter((each) => each.kind === 'update'),
+      )
     case 'delete':
-      if (others.length > 0)
-        return [
-          removeMany(
-            model,
-            writes.map(({ pk }) => pk),
-          ),
-        ]
-      return [remove(model, only.pk)]
+      return [
+        remove(
+          model,
+          writes.map(({ pk }) => pk),
+        ),
+      ]
     default:
       return kind satisfies never
   }

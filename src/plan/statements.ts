@@ -3,8 +3,9 @@ import type { Field, Link, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 
 /**
- * The SQL of a model, built from its declaration. A text depends on the declaration alone, so PostgreSQL prepares it once
- * per connection. Identifiers come from model files; values are always parameters.
+ * The SQL of a model, built from its declaration. Identifiers come from model files; values are always parameters. One
+ * row and many are written by the same statements: rows are sent as one JSON list, and PostgreSQL gives its members the
+ * types of the table's columns.
  */
 
 export type Row = { pk: string | number; [column: string]: unknown }
@@ -57,127 +58,128 @@ export function columnsOf(model: Model): string[] {
   ]
 }
 
-/** A stored value as a parameter: JSON as text, all others unchanged. */
-const bound = (json: boolean, value: unknown): unknown =>
-  json && value !== null && value !== undefined ? JSON.stringify(value) : (value ?? null)
-
 /** A row as it is stored: values by column, with secrets sealed, and linked keys by field. */
 export type StoredRow = {
-  columns: ReadonlyMap<string, { value: unknown; json: boolean }>
+  columns: ReadonlyMap<string, unknown>
   links: ReadonlyMap<string, readonly unknown[]>
 }
 
+/** A row to insert, with its reference rows by column. Its columns name the key. */
+export type Inserted = { readonly row: StoredRow; readonly references: readonly Values[] }
+
+/** A row to change: its columns and links, and the fields whose reference rows are replaced. */
+export type Updated = Inserted & { readonly pk: Key; readonly referring: readonly string[] }
+
+type Key = string | number
+
 /**
- * Inserts a row with its links and reference rows. Its columns name the key.
+ * Inserts rows with their links and reference rows, by one statement:
  *
- * @param references rows of the model's reference table, by column
+ *     WITH also0 AS (INSERT INTO "group_roles" ("group_pk", "role_pk")
+ *         SELECT own, other FROM jsonb_to_recordset($2::jsonb) AS v(own uuid, other uuid))
+ *     INSERT INTO "groups" ("pk", "name") SELECT "pk", "name" FROM jsonb_populate_recordset(NULL::"groups", $1::jsonb) v
+ *
+ * PostgreSQL checks foreign keys when the statement ends, so the order of its parts does not matter.
+ *
+ * @param rows all with the same columns
  */
-export function insert(model: Model, registry: Registry, row: StoredRow, references: readonly Values[]): Statement {
-  const columns = [...row.columns.keys()]
-  const links = linksOf(model).filter(([{ name }]) => (row.links.get(name)?.length ?? 0) > 0)
-  const shape = [columns, links.map(([{ name }]) => name), references.length > 0].join('; ')
-  const text = insertTexts(model).getOrInsertComputed(shape, () =>
-    insertText(model, registry, columns, links, references.length > 0),
-  )
-  const values = [...row.columns.values()].map(({ value, json }) => bound(json, value))
-  for (const [{ name }] of links) values.push(row.links.get(name))
-  if (references.length > 0) values.push(JSON.stringify(references))
-  return { text, values }
+export function insert(model: Model, registry: Registry, rows: readonly Inserted[]): Statement {
+  const owned = rows.map((each) => ({ ...each, own: each.row.columns.get('pk') as Key }))
+  const values = [JSON.stringify(rows.map(({ row }) => inJson(row)))]
+  const followers: string[] = []
+  for (const [field, link] of linksOf(model)) {
+    const linked = owned.flatMap(({ own, row }) => (row.links.get(field.name) ?? []).map((other) => ({ own, other })))
+    if (linked.length === 0) continue
+    const source = `jsonb_to_recordset($${values.push(JSON.stringify(linked))}::jsonb) AS v(own ${model.key}, other ${keyType(registry, field)})`
+    followers.push(`${insertInto(link.table, [link.own, link.other])} SELECT own, other FROM ${source}`)
+  }
+  const references = referenceRows(owned)
+  if (references.length > 0) followers.push(insertReferences(model, `$${values.push(JSON.stringify(references))}`))
+  const columns = namesOf(rows)
+  const inserted = `${insertInto(model.table, columns)} SELECT ${columns.map(quoted).join(', ')} FROM ${rowsOf(model)}`
+  return { text: followers.length === 0 ? inserted : `WITH ${followers.map(asPart).join(', ')} ${inserted}`, values }
 }
 
-/** By the shape of the inserted row. */
-const insertTexts = onceFor(() => new Map<string, string>())
+const asPart = (text: string, index: number) => `also${index} AS (${text})`
 
-function insertText(
-  model: Model,
-  registry: Registry,
-  columns: readonly string[],
-  links: readonly [Field, Link][],
-  hasReferences: boolean,
-): string {
-  let position = 0
-  const next = () => `$${++position}`
-  const slots = columns.map(next)
-  const inserted = `INSERT INTO ${quoted(model.table)} (${columns.map(quoted).join(', ')}) VALUES (${slots.join(', ')})`
-  const followers = links.map(
-    ([field, { table, own, other }]) =>
-      `INSERT INTO ${quoted(table)} (${quoted(own)}, ${quoted(other)}) SELECT made.pk, k FROM made, unnest(${next()}::${keyType(registry, field)}[]) k`,
-  )
-  if (model.referenceRows !== undefined && hasReferences) {
-    const { table, own } = model.referenceRows
-    followers.push(
-      `INSERT INTO ${quoted(table)} (${quoted(own)}, ${referenceColumns(model)}) SELECT made.pk, ${referenceColumns(model, 'm')} FROM made, ${referenceSource(model, next())}`,
+/**
+ * Updates the changed columns, links and reference rows. Links that stay are not written again.
+ *
+ * @param rows all with the same columns, links and referring fields
+ */
+export function update(model: Model, registry: Registry, rows: readonly Updated[]): Statement[] {
+  const statements: Statement[] = []
+  const columns = namesOf(rows)
+  const set = columns.map((column) => `${quoted(column)} = v.${quoted(column)}`).join(', ')
+  const list = JSON.stringify(rows.map(({ pk, row }) => ({ ...inJson(row), pk })))
+  const text = `UPDATE ${quoted(model.table)} t SET ${set} FROM ${rowsOf(model)} WHERE t.pk = v.pk`
+  // Entries name many sets of fields: each would be a prepared statement of its own.
+  if (columns.length > 0) statements.push(unprepared({ text, values: [list] }))
+  for (const [field, link] of linksOf(model)) {
+    if (rows.every(({ row }) => row.links.get(field.name) === undefined)) continue
+    const source = `jsonb_to_recordset($1::jsonb) AS v(own ${model.key}, others ${keyType(registry, field)}[])`
+    const values = [JSON.stringify(rows.map(({ pk, row }) => ({ own: pk, others: row.links.get(field.name) ?? [] })))]
+    const [table, own, other] = [link.table, link.own, link.other].map(quoted)
+    statements.push(
+      {
+        text: `DELETE FROM ${table} l USING ${source} WHERE l.${own} = v.own AND NOT l.${other} = ANY(v.others)`,
+        values,
+      },
+      {
+        text: `${insertInto(link.table, [link.own, link.other])} SELECT v.own, k FROM ${source}, unnest(v.others) k
+          WHERE NOT EXISTS (SELECT FROM ${table} l WHERE l.${own} = v.own AND l.${other} = k)`,
+        values,
+      },
     )
   }
-  const last = followers.pop()
-  if (last === undefined) return inserted
-  const before = [`made AS (${inserted} RETURNING pk)`, ...followers.map((text, index) => `also${index} AS (${text})`)]
-  return `WITH ${before.join(', ')} ${last}`
+  const [{ referring = [] } = {}] = rows
+  if (model.referenceRows === undefined || referring.length === 0) return statements
+  const { table, own } = model.referenceRows
+  statements.push({
+    text: `DELETE FROM ${quoted(table)} WHERE ${quoted(own)} = ANY($1::${model.key}[]) AND field = ANY($2::text[])`,
+    values: [rows.map(({ pk }) => pk), referring],
+  })
+  const references = referenceRows(rows.map(({ pk, references }) => ({ own: pk, references })))
+  if (references.length > 0)
+    statements.push({ text: insertReferences(model, '$1'), values: [JSON.stringify(references)] })
+  return statements
 }
 
-export function keyType(registry: Registry, { name, reference }: Pick<Field, 'name' | 'reference'>): string {
+export const remove = ({ table, key }: Model, keys: readonly Key[]): Statement => ({
+  text: `DELETE FROM ${quoted(table)} WHERE pk = ANY($1::${key}[])`,
+  values: [keys],
+})
+
+const insertInto = (table: string, columns: readonly string[]) =>
+  `INSERT INTO ${quoted(table)} (${columns.map(quoted).join(', ')})`
+
+function keyType(registry: Registry, { name, reference }: Field): string {
   const target = registry.targets.get(reference?.target ?? '')
   if (target === undefined) throw new Error(`${name} is a link without a known reference target`)
   return target.key
 }
 
-function referenceColumns(model: Model, alias?: string): string {
-  const columns = Object.values(model.referenceRows?.columns ?? {})
-  const names = ['field', 'position', ...columns.map(({ name }) => name)]
-  return names.map((column) => (alias === undefined ? quoted(column) : `${alias}.${quoted(column)}`)).join(', ')
+const referenceRows = (rows: readonly { readonly own: Key; readonly references: readonly Values[] }[]) =>
+  rows.flatMap(({ own, references }) => references.map((each) => ({ ...each, own })))
+
+function insertReferences({ name, referenceRows, key }: Model, parameter: string): string {
+  if (referenceRows === undefined) throw new Error(`${name} has no reference rows`)
+  const { table, own, columns } = referenceRows
+  const types = Object.values(columns)
+  const names = ['field', 'position', ...types.map(({ name }) => name)]
+  const declared = types.map(({ name, key }) => `${quoted(name)} ${key}`).join(', ')
+  return `${insertInto(table, [own, ...names])} SELECT own, ${names.map(quoted).join(', ')}
+    FROM jsonb_to_recordset(${parameter}::jsonb) AS v(own ${key}, field text, position integer, ${declared})`
 }
 
-const referenceSource = (model: Model, parameter: string) =>
-  `jsonb_to_recordset(${parameter}::jsonb) AS m(field text, position integer, ${Object.values(
-    model.referenceRows?.columns ?? {},
-  )
-    .map(({ name, key }) => `${quoted(name)} ${key}`)
-    .join(', ')})`
+const rowsOf = ({ table }: Model): string => `jsonb_populate_recordset(NULL::${quoted(table)}, $1::jsonb) v`
 
-/** Updates the changed columns and links of one row. Equal links are not written again. */
-export function update(model: Model, registry: Registry, pk: string | number, row: StoredRow): Statement[] {
-  const statements: Statement[] = []
-  const columns = [...row.columns]
-  if (columns.length > 0) {
-    const values: unknown[] = [pk]
-    const set = columns.map(([column, { value, json }]) => `${quoted(column)} = $${values.push(bound(json, value))}`)
-    statements.push(unprepared({ text: `UPDATE ${quoted(model.table)} SET ${set.join(', ')} WHERE pk = $1`, values }))
-  }
-  for (const [field, { table, own, other }] of linksOf(model)) {
-    const others = row.links.get(field.name)
-    if (others === undefined) continue
-    const type = keyType(registry, field)
-    statements.push(
-      {
-        text: `DELETE FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND NOT ${quoted(other)} = ANY($2::${type}[])`,
-        values: [pk, others],
-      },
-      {
-        text: `INSERT INTO ${quoted(table)} (${quoted(own)}, ${quoted(other)}) SELECT $1, k FROM unnest($2::${type}[]) k WHERE NOT EXISTS (SELECT FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND ${quoted(other)} = k)`,
-        values: [pk, others],
-      },
-    )
-  }
-  return statements
-}
+const namesOf = ([first]: readonly { readonly row: StoredRow }[]): string[] => [...(first?.row.columns.keys() ?? [])]
 
-/** Replaces the reference rows of the named fields. */
-export function updateReferenceRows(
-  model: Model,
-  pk: string | number,
-  fields: readonly string[],
-  references: readonly Values[],
-): Statement[] {
-  if (model.referenceRows === undefined || fields.length === 0) return []
-  const { table, own } = model.referenceRows
-  const inserted = `INSERT INTO ${quoted(table)} (${quoted(own)}, ${referenceColumns(model)}) SELECT $1, ${referenceColumns(model, 'm')} FROM ${referenceSource(model, '$2')}`
-  return [
-    { text: `DELETE FROM ${quoted(table)} WHERE ${quoted(own)} = $1 AND field = ANY($2)`, values: [pk, fields] },
-    ...(references.length > 0 ? [{ text: inserted, values: [pk, JSON.stringify(references)] }] : []),
-  ]
-}
+/** The columns of a row as members of a JSON object. */
+const inJson = ({ columns }: StoredRow): Record<string, unknown> =>
+  Object.fromEntries([...columns].map(([column, value]) => [column, asMember(value)]))
 
-export const remove = (model: Model, pk: string | number): Statement => ({
-  text: `DELETE FROM ${quoted(model.table)} WHERE pk = $1`,
-  values: [pk],
-})
+/** Bytes as PostgreSQL writes them. */
+const asMember = (value: unknown): unknown =>
+  value instanceof Uint8Array ? `\\x${Buffer.from(value).toString('hex')}` : (value ?? null)

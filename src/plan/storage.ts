@@ -120,7 +120,7 @@ export function toNewRow(
     ...(model.isLabelled && { created_by: createdBy, owner }),
     ...model.setByServer?.({ values, creator, seal }),
   }))
-    columns.set(column, { value, json: false })
+    columns.set(column, value)
   return { columns, links: stored.links }
 }
 
@@ -159,8 +159,8 @@ function withPrevious(
   keyring: Keyring,
 ): StoredRow['columns'] {
   const before = toValues(model, row, keyring)
-  const settings = { ...object(columns.get('settings')?.value ?? row.settings) }
-  const secrets = { ...object(columns.get('secrets')?.value ?? row.secrets) }
+  const settings = { ...object(columns.get('settings') ?? row.settings) }
+  const secrets = { ...object(columns.get('secrets') ?? row.secrets) }
   for (const { name } of overlaps) {
     const [previous, expires] = [previousOf(name), expiresOf(name)]
     delete secrets[previous]
@@ -170,8 +170,7 @@ function withPrevious(
     secrets[previous] = keyring.seal(JSON.stringify(before[name]), place)
     settings[expires] = values[expires]
   }
-  const json = { settings: { value: settings, json: true }, secrets: { value: secrets, json: true } }
-  return new Map([...columns, ...Object.entries(json)])
+  return new Map([...columns, ['settings', settings], ['secrets', secrets]])
 }
 
 function toColumns(
@@ -182,7 +181,7 @@ function toColumns(
   before: Readonly<Record<string, unknown>>,
   keyring: Keyring,
 ): StoredRow {
-  const columns = new Map<string, { value: unknown; json: boolean }>()
+  const columns = new Map<string, unknown>()
   const links = new Map<string, readonly unknown[]>()
   const settings = { ...object(before.settings) }
   const secrets = { ...object(before.secrets) }
@@ -192,21 +191,21 @@ function toColumns(
     const value = values[name]
     switch (storage.in) {
       case 'column':
-        columns.set(storage.column, { value, json: storage.json })
+        columns.set(storage.column, value)
         break
       case 'sealed':
-        columns.set(storage.column, { value: seal(value, storage.column), json: false })
+        columns.set(storage.column, seal(value, storage.column))
         break
       case 'settings':
         settings[name] = value
-        columns.set('settings', { value: settings, json: true })
+        columns.set('settings', settings)
         break
       case 'secrets':
         secrets[name] = seal(value, `secrets.${name}`)
-        columns.set('secrets', { value: secrets, json: true })
+        columns.set('secrets', secrets)
         if (settings[name] === undefined) break
         delete settings[name]
-        columns.set('settings', { value: settings, json: true })
+        columns.set('settings', settings)
         break
       case 'link':
         links.set(name, Array.isArray(value) ? value : [])

@@ -65,7 +65,7 @@ async function replace(db: Db, model: Model, rows: readonly OpenRow[], keyring: 
     return {
       pk: row.pk,
       before: { settings: row.settings, secrets: row.secrets },
-      after: { settings: columns.get('settings')?.value, secrets: columns.get('secrets')?.value },
+      after: { settings: columns.get('settings'), secrets: columns.get('secrets') },
     }
   })
   return execute(db, {

@@ -113,8 +113,7 @@ const each =
 
 const unowned = { creator, createdBy: null, owner: null }
 
-const plainRow = ({ columns }: ReturnType<typeof toNewRow>): Row =>
-  Object.fromEntries([...columns].map(([column, { value }]) => [column, value]))
+const plainRow = ({ columns }: ReturnType<typeof toNewRow>): Row => Object.fromEntries(columns)
 
 function providerValues({ seed, prefix }: Organisation, number: number, { template }: SeededProvider): Values {
   const name = `${prefix}-${template.provider.name}-${number + 1}`
