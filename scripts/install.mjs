@@ -14,9 +14,15 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 /** Whether this Node can run the project (`engines` in package.json), where npm has none for the platform. */
 const isNewEnough = major > 26 || (major === 26 && minor >= 1)
 /** Start, apply and seed also run in an installation without the packages of developers. */
-const needsDevPackages = ['pretest', 'precheck', 'preclients', 'prepacked', 'prerandom', 'prefaults'].includes(
-  process.env.npm_lifecycle_event,
-)
+const needsDevPackages = [
+  'pretest',
+  'precheck',
+  'preclients',
+  'prepacked',
+  'prerandom',
+  'prefaults',
+  'premigration',
+].includes(process.env.npm_lifecycle_event)
 const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
 /** The packages with the project's own Node. package-lock.json holds the digest of each. */
 const nodePackages = {

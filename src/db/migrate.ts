@@ -1,12 +1,11 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
+import { hash, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { z } from 'zod'
+import { retrying } from './backoff.ts'
 import type { Db } from './client.ts'
 import { databaseProblem, failureCode } from './errors.ts'
 import { locks } from './locks.ts'
-import type { Migrated, Migrations } from './migrate-process.ts'
 import { isOutside, migrationNames, migrationScript, migrationsFolder } from './migrations.ts'
 import { query } from './raw.ts'
 
@@ -38,19 +37,13 @@ export async function migrate(url: string, folder: URL = migrationsFolder): Prom
     const known = await migrationNames(folder)
     await lock(client)
     const history = await readHistory(client)
-    const unfinished = await unfinishedOutside(history, known, folder)
-    const missing = missingMigrations(
-      known,
-      history.filter((row) => !unfinished.includes(row)),
-    )
-    if (missing.length > 0) {
-      await checkRights(client, missing)
-      await forget(client, unfinished)
-      await applyAll(url, folder, missing)
-    }
+    const missing = missingMigrations(known, history)
+    if (missing.length > 0) await checkRights(client, missing)
+    if (history.length === 0) await createHistory(client)
+    for (const name of missing) await apply(client, name, await migrationScript(name, folder))
     return missing
   } catch (error) {
-    throw databaseProblem(error)
+    throw error instanceof MigrationError ? error : databaseProblem(error)
   } finally {
     // The session's end frees the lock.
     await client.end()
@@ -87,29 +80,8 @@ async function open(url: string): Promise<pg.Client> {
   return client
 }
 
-/** Migrations outside of a transaction can be repeated: an unfinished one is as good as missing. */
-async function unfinishedOutside(
-  history: readonly Recorded[],
-  known: readonly string[],
-  folder: URL,
-): Promise<readonly Recorded[]> {
-  const unfinished = history.filter(
-    ({ migration_name: name, finished_at, rolled_back_at }) =>
-      finished_at === null && rolled_back_at === null && known.includes(name),
-  )
-  const scripts = await Promise.all(unfinished.map(({ migration_name: name }) => migrationScript(name, folder)))
-  return unfinished.filter((_, index) => isOutside(scripts[index] ?? ''))
-}
-
-async function forget(client: pg.Client, unfinished: readonly Recorded[]): Promise<void> {
-  if (unfinished.length === 0) return
-  const text = `UPDATE _prisma_migrations SET rolled_back_at = now()
-    WHERE migration_name = ANY($1) AND finished_at IS NULL AND rolled_back_at IS NULL`
-  await client.query(text, [unfinished.map(({ migration_name: name }) => name)])
-}
-
 /** One migration of `_prisma_migrations`. */
-export type Recorded = {
+type Recorded = {
   migration_name: string
   finished_at: Date | null
   rolled_back_at: Date | null
@@ -121,7 +93,7 @@ export type Recorded = {
  *
  * @throws {MigrationError} when it has one that this version does not know, or one that failed
  */
-export function missingMigrations(known: readonly string[], history: readonly Recorded[]): string[] {
+function missingMigrations(known: readonly string[], history: readonly Recorded[]): string[] {
   const standing = history.filter((row) => row.rolled_back_at === null)
   const strangers = standing.map((row) => row.migration_name).filter((name) => !known.includes(name))
   if (strangers.length > 0) {
@@ -184,20 +156,78 @@ async function readHistory(client: pg.Client): Promise<Recorded[]> {
   }
 }
 
-/** In a child process, whose end frees the memory of the engine: the caller may run for months. */
-async function applyAll(url: string, folder: URL, missing: string[]): Promise<void> {
-  const program = new URL('migrate-process.ts', import.meta.url)
-  const child = fork(program, { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  const answered = once(child, 'message').then(([message]: Migrated[]) => message?.failure ?? null)
-  const ended = once(child, 'exit').then(([code, signal]) => ({
-    migration: missing[0],
-    reason: `its process ended (${signal ?? code})`,
-  }))
-  child.send({ url, folder: folder.href, missing } satisfies Migrations)
-  const failure = await Promise.race([answered, ended])
-  if (child.connected) child.disconnect()
-  await ended
-  if (failure === null) return
-  const rest = 'isKept' in failure && failure.isKept ? 'the next start goes on with it' : 'nothing of it was kept'
-  throw new MigrationError(`The migration ${failure.migration} failed, and ${rest}: ${failure.reason}`)
+/** As Prisma makes it. @throws {MigrationError} for a database that another program uses */
+async function createHistory(client: pg.Client): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT 1 FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+      AND relname <> '_prisma_migrations' LIMIT 1`,
+  )
+  if (rows.length > 0)
+    throw new MigrationError('The database has tables of another program: give Gatewright a database of its own.')
+  await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
+    id VARCHAR(36) PRIMARY KEY NOT NULL,
+    checksum VARCHAR(64) NOT NULL,
+    finished_at TIMESTAMPTZ,
+    migration_name VARCHAR(255) NOT NULL,
+    logs TEXT,
+    rolled_back_at TIMESTAMPTZ,
+    started_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    applied_steps_count INTEGER NOT NULL DEFAULT 0
+  )`)
 }
+
+/** A statement that waits for a table's lock makes all later ones wait behind it: it gives up, and is tried again. */
+const lockTimeoutMs = 1_000
+const lockTries = 60
+const lockNotAvailable = '55P03'
+
+async function apply(client: pg.Client, name: string, script: string): Promise<void> {
+  try {
+    if (isOutside(script)) await applyOutside(client, name, script)
+    else
+      await retrying(() => applyInside(client, name, script), {
+        max: lockTries,
+        stepMs: lockTimeoutMs,
+        canRetry: (error) => failureCode(error) === lockNotAvailable,
+        pause: () => delay(lockTimeoutMs),
+      })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    const rest = isOutside(script) ? 'the next start goes on with it' : 'nothing of it was kept'
+    throw new MigrationError(`The migration ${name} failed, and ${rest}: ${reason}`, { cause: error })
+  }
+}
+
+async function applyInside(client: pg.Client, name: string, script: string): Promise<void> {
+  await client.query(`BEGIN; SET LOCAL lock_timeout = ${lockTimeoutMs}`)
+  try {
+    await client.query(script)
+    await record(client, name, script)
+    await client.query('COMMIT')
+  } catch (error) {
+    // A lost connection has rolled back already.
+    await client.query('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
+/** Without a record before its end: what a killed start has left is done again. */
+async function applyOutside(client: pg.Client, name: string, script: string): Promise<void> {
+  // An index that was not built to its end is invalid, and stands in the way of the next try.
+  const { rows } = await client.query<{ index: string }>(
+    `SELECT quote_ident(c.relname) AS index FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+      WHERE NOT i.indisvalid AND c.relnamespace = current_schema()::regnamespace
+        AND strpos($1, '"' || c.relname || '"') > 0`,
+    [script],
+  )
+  for (const { index } of rows) await client.query(`DROP INDEX CONCURRENTLY ${index}`)
+  await client.query(script)
+  await record(client, name, script)
+}
+
+const record = (client: pg.Client, name: string, script: string) =>
+  client.query(
+    `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+      VALUES ($1, $2, $3, clock_timestamp(), 1)`,
+    [randomUUID(), hash('sha256', script), name],
+  )

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { run } from '../support/processes.ts'
 
 async function migration(name: string) {
-  const command = run('src/cli/migration.ts', { args: [name] })
+  const command = run('tools/migration/main.ts', { args: [name] })
   const { code } = await command.exited
   return { code, output: command.output() }
 }

@@ -2,8 +2,8 @@ import pg from 'pg'
 import { expect, test } from 'vitest'
 import { connect } from '../../src/db/client.ts'
 import { isMigrated, MigrationError, migrate } from '../../src/db/migrate.ts'
-import { migrationNames, migrationsList, noFilter } from '../../src/db/migrations.ts'
-import { loadSchemaEngine } from '../../src/db/schema-engine.ts'
+import { migrationNames } from '../../src/db/migrations.ts'
+import { loadSchemaEngine, migrationsList, noFilter } from '../../tools/migration/schema-engine.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
 import { folderOf } from '../support/migrations-folder.ts'
@@ -101,9 +101,12 @@ test('a migration that another program left half done is named', async () => {
 
 test('a foreign database is not changed', async () => {
   const url = await emptyDatabase()
-  await rows(url, 'CREATE TABLE users (a int)')
-  await expect(migrate(url)).rejects.toThrow(MigrationError)
-  expect(await rows(url, "SELECT to_regclass('applications') AS there")).toEqual([{ there: null }])
+  await rows(url, 'CREATE TABLE guests (a int)')
+  const failure = migrate(url)
+  await expect(failure).rejects.toThrow(MigrationError)
+  await expect(failure).rejects.toThrow('tables of another program')
+  const there = "SELECT to_regclass('applications') AS applications, to_regclass('_prisma_migrations') AS history"
+  expect(await rows(url, there)).toEqual([{ applications: null, history: null }])
 })
 
 test('a database that is away is reported', async () => {

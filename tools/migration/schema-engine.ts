@@ -1,33 +1,51 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { PrismaPg } from '@prisma/adapter-pg'
 import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from '@prisma/driver-adapter-utils'
-import type { SchemaEngine } from '@prisma/schema-engine-wasm'
+import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm'
 import pg from 'pg'
-import { failureCode } from './errors.ts'
-import { readSchema } from './migrations.ts'
+import { migrationNames, migrationScript, migrationsFolder } from '../../src/db/migrations.ts'
 
 /** The used part of the global, whose types are in the DOM library, which a server does not load. */
 declare namespace WebAssembly {
   function instantiate(bytes: Uint8Array, imports: Record<string, object>): Promise<{ instance: { exports: object } }>
 }
 
+export const readSchema = (): Promise<string> =>
+  readFile(new URL('../../prisma/schema.prisma', import.meta.url), 'utf8')
+
+/** The migrations as the engine takes them. */
+export async function migrationsList(): Promise<MigrationList> {
+  const names = await migrationNames()
+  return {
+    baseDir: fileURLToPath(migrationsFolder),
+    lockfile: { path: './migration_lock.toml', content: 'provider = "postgresql"\n' },
+    shadowDbInitScript: '',
+    migrationDirectories: await Promise.all(
+      names.map(async (name) => ({
+        path: name,
+        migrationFile: { path: 'migration.sql', content: { tag: 'ok' as const, value: await migrationScript(name) } },
+      })),
+    ),
+  }
+}
+
+/** Includes everything in a comparison. */
+export const noFilter = { externalTables: [], externalEnums: [] }
+
 /** Exports of the package beside its typed API. */
 type Glue = { __wbg_set_wasm(exports: object): void; SchemaEngine: typeof SchemaEngine }
 
 /**
  * Prisma's schema engine as WebAssembly, which needs no download and runs on any platform. Loading takes 100 ms and tens
- * of megabytes, so callers load it only when there is something to do.
+ * of megabytes.
  *
  * @param pool the caller closes it. For a shadow database, it must have no `connectionString`, which would override the
  *   database's name
- * @param onScriptFailure called with the SQLSTATE of a script that fails: the engine's own error does not have it
  */
-export async function loadSchemaEngine(
-  pool: pg.Pool,
-  onScriptFailure: (code: string | undefined) => void = () => {},
-): Promise<SchemaEngine> {
+export async function loadSchemaEngine(pool: pg.Pool): Promise<SchemaEngine> {
   // Not by the package's entry: it imports the .wasm file as a module, and Node prints a warning.
   const glue = await import('@prisma/schema-engine-wasm/schema_engine_bg')
   const { __wbg_set_wasm, SchemaEngine: Engine } = glue as unknown as Glue
@@ -37,7 +55,7 @@ export async function loadSchemaEngine(
   const { instance } = await WebAssembly.instantiate(await readFile(binary), { './schema_engine_bg.js': glue })
   __wbg_set_wasm(instance.exports)
   ;(instance.exports as { __wbindgen_start(): void }).__wbindgen_start()
-  const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool, onScriptFailure))
+  const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool))
   return Engine.new({ datamodels: [['schema.prisma', await readSchema()]] }, () => {}, adapter)
 }
 
@@ -60,16 +78,14 @@ export function loadComparingEngine(url: string): Promise<SchemaEngine> {
  */
 class WholeScripts extends PrismaPg {
   readonly #pool: pg.Pool
-  readonly #onFailure: (code: string | undefined) => void
 
-  constructor(pool: pg.Pool, onFailure: (code: string | undefined) => void) {
+  constructor(pool: pg.Pool) {
     super(pool)
     this.#pool = pool
-    this.#onFailure = onFailure
   }
 
   override async connect() {
-    return whole(await super.connect(), this.#onFailure)
+    return whole(await super.connect())
   }
 
   override async connectToShadowDb() {
@@ -89,14 +105,9 @@ class WholeScripts extends PrismaPg {
 
 type Adapter = Awaited<ReturnType<PrismaPg['connect']>>
 
-function whole(adapter: Adapter, onFailure: (code: string | undefined) => void = () => {}): Adapter {
+function whole(adapter: Adapter): Adapter {
   adapter.executeScript = async (script) => {
-    try {
-      await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
-    } catch (error) {
-      onFailure(failureCode(error))
-      throw error
-    }
+    await adapter.executeRaw({ sql: script, args: [], argTypes: [] })
   }
   return adapter
 }

@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { migrationsFolder, migrationsList, noFilter, readSchema } from '../db/migrations.ts'
-import { loadComparingEngine } from '../db/schema-engine.ts'
-import { startEmbedded } from '../standalone/embedded.ts'
-import { runProgram, StartError } from '../start-error.ts'
+import { migrationsFolder } from '../../src/db/migrations.ts'
+import { startEmbedded } from '../../src/standalone/embedded.ts'
+import { runProgram, StartError } from '../../src/start-error.ts'
+import { loadComparingEngine, migrationsList, noFilter, readSchema } from './schema-engine.ts'
 
 /**
  * For developers: `npm run migration -- add_something` writes a migration with the SQL from the existing migrations to
