@@ -37,6 +37,7 @@ import { openLimiter, type RateLimits } from './http/rate-limit.ts'
 import { shareOut } from './http/shares.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import { requestIdForm } from './ids.ts'
+import { checkModels } from './models/check.ts'
 import { permissionNames } from './models/registry.ts'
 import { describeRoutes } from './openapi/describe.ts'
 import { docsRoutes } from './openapi/routes.ts'
@@ -99,6 +100,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     route.schema = { querystring: noQuery, ...route.schema }
   })
   const describe = describeRoutes(app, apiPrefix)
+  app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
 
   app.register(

@@ -5,6 +5,7 @@ import { openBacklog } from '../src/runs/backlog.ts'
 import { followRuns } from '../src/runs/subscribe.ts'
 import { atEnd } from './support/at-end.ts'
 import { type Installation, installation } from './support/installation.ts'
+import { run, sql } from './support/sql.ts'
 
 let there: Installation
 beforeAll(async () => {
@@ -38,4 +39,11 @@ test.each([
   ['120000', 130_000],
 ])('a connection outlives an apply that waits %s ms: it may be still for %i ms', (wait, stillMs) => {
   expect(appThatWaits(wait).server.timeout).toBe(stillMs)
+})
+
+test('the API does not start while a model stores a field in a column that is not there', async () => {
+  await run(there.db, sql`ALTER TABLE roles RENAME COLUMN permissions TO allowed`)
+  await expect(appThatWaits('100').ready()).rejects.toThrow(
+    'src/models/role.ts declares the field permissions, but the table roles has no column permissions.',
+  )
 })

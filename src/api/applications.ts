@@ -40,10 +40,10 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
     filters: {
       name: filter.equals('name'),
       slug: filter.equals('slug'),
-      group: filter.equals('group'),
-      provider: filter.hasKey('providerPk'),
-      owner: filter.equals('owner'),
-      created_by: filter.hasKey('createdBy'),
+      group: filter.equals('group', 'In this group of applications exactly.'),
+      provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
+      owner: filter.equals('owner', 'Managed under this label.'),
+      created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
     },
   }
   list(app, db, applications)
@@ -66,7 +66,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       schema: {
         summary: 'Delete an application',
         description,
-        params: z.object({ slug: queryText() }),
+        params: z.object({ slug: queryText().meta({ description: 'The slug of the application.' }) }),
         querystring: z.strictObject({ with_provider: flag('Deletes its provider too.') }),
         response: { 204: z.null() },
       },

@@ -20,8 +20,8 @@ export function consentRoutes(app: Api, db: Db, { kinds }: Registry): void {
     defaultOrder: 'application,expires',
     compared: { application: 'its uuid', user: 'its pk' },
     filters: {
-      application: filter.hasUuid('applicationPk'),
-      user: filter.hasKey('userPk'),
+      application: filter.hasUuid('applicationPk', 'Of the application with this UUID.'),
+      user: filter.hasKey('userPk', 'Of the user with this key.'),
     },
   })
 }

@@ -22,7 +22,7 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
     filters: {
       name: filter.equals('name'),
       slug: filter.equals('slug'),
-      designation: filter.isOneOf('designation', 'flow_designation', designations),
+      designation: filter.isOneOf('designation', 'flow_designation', designations, 'What the flow is for.'),
     },
   }
   list(app, db, flows)

@@ -63,7 +63,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     defaultOrder: 'name',
     filters: {
       attributes: filter.contains('attributes'),
-      is_superuser: filter.isTrue('isSuperuser'),
+      is_superuser: filter.isTrue('isSuperuser', 'Whether it makes superusers of its members.'),
       members_by_pk: filter.membersByPk,
       members_by_username: filter.membersByUsername,
       name: filter.equals('name'),
@@ -97,7 +97,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       schema: {
         summary: 'Change a group',
         description: changeNote,
-        params: z.object({ group_uuid: z.guid() }),
+        params: z.object({ group_uuid: z.guid().meta({ description: 'The `pk` of the group.' }) }),
         body: z.unknown(),
         response: { 200: full },
       },

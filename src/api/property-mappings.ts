@@ -23,8 +23,8 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
     defaultOrder: 'name',
     filters: {
       name: filter.equals('name'),
-      kind: filter.equals('kind'),
-      managed: filter.equals('managed'),
+      kind: filter.equals('kind', 'Of this kind.'),
+      managed: filter.equals('managed', 'Under this mark of what manages it.'),
     },
   }
   list(app, db, mappings)

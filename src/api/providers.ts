@@ -19,8 +19,8 @@ const providers = {
 
 const filters = {
   name: filter.equals('name'),
-  owner: filter.equals('owner'),
-  created_by: filter.hasKey('createdBy'),
+  owner: filter.equals('owner', 'Managed under this label.'),
+  created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
 } as const
 
 const permissionOf = ({ resource }: ProviderModel): Permission => `view_${resource}`
@@ -42,7 +42,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
     visible: { field: 'kind', permissions, others: true },
     view: views.all,
     order: { name: 'name', kind: 'kind', pk: 'pk' },
-    filters: { ...filters, kind: filter.isOneOf('kind', 'text', [first, ...others]) },
+    filters: { ...filters, kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.') },
   }
   list(app, db, all)
   one(app, db, all, { by: 'name', summary: 'Read a provider of any kind', displayName: 'provider' })

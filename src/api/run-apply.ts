@@ -39,7 +39,7 @@ export function runApplyRoutes(app: Api, submitter: Submitter, metrics: Metrics)
       schema: {
         summary: 'Apply the document of a former run again',
         description,
-        params: z.object({ id: z.guid() }),
+        params: z.object({ id: z.guid().meta({ description: 'The id of the run.' }) }),
         querystring: applyQuery,
         response: { 200: applyAnswer },
       },

@@ -32,19 +32,20 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
     order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
     defaultOrder: '-created_at',
     filters: {
-      state: filter.isOneOf('state', 'run_state', ['queued', 'done', 'failed', 'cancelled'], {
-        description: 'The stored state: a run that is `running` is a `queued` one that a worker has locked.',
-      }),
-      mode: filter.isOneOf('mode', 'run_mode', ['apply', 'plan'], {
-        description: 'Plans were rolled back.',
-      }),
-      reason: filter.equals('reason'),
-      kind: filter.equals('kind'),
+      state: filter.isOneOf(
+        'state',
+        'run_state',
+        ['queued', 'done', 'failed', 'cancelled'],
+        'In this stored state: a run that is `running` is a `queued` one that a worker has locked.',
+      ),
+      mode: filter.isOneOf('mode', 'run_mode', ['apply', 'plan'], 'Applied, or only planned.'),
+      reason: filter.equals('reason', 'Ended for this reason.'),
+      kind: filter.equals('kind', 'Of this kind.'),
       slug: filter.equals('slug'),
-      submitter: filter.hasKey('submitterPk'),
-      request_id: filter.equals('requestId'),
-      created_after: filter.isSince('createdAt'),
-      created_before: filter.isBefore('createdAt'),
+      submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
+      request_id: filter.equals('requestId', 'Submitted by the request with this `X-Request-Id`.'),
+      created_after: filter.isSince('createdAt', 'Made at this time or later.'),
+      created_before: filter.isBefore('createdAt', 'Made before this time.'),
     },
   })
 
@@ -55,7 +56,7 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
       schema: {
         summary: 'Read what became of a submission',
         description: 'Its submitter and superusers see generated values too, as long as they are kept.',
-        params: z.object({ id: z.guid() }),
+        params: z.object({ id: z.guid().meta({ description: 'The id of the run.' }) }),
         querystring: z.strictObject({ include_blueprint: includeBlueprint }),
         response: { 200: run },
       },

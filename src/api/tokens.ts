@@ -24,7 +24,8 @@ const params = z.object({
   identifier: z
     .string()
     .max(255)
-    .regex(/^[-a-zA-Z0-9_]+$/),
+    .regex(/^[-a-zA-Z0-9_]+$/)
+    .meta({ description: 'The identifier of the token.' }),
 })
 
 /** The policies of `rights/policies.ts` and of `apply/token-key.ts`, as the API description words them. */
@@ -73,12 +74,12 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     compared: { user: 'its pk' },
     filters: {
       identifier: filter.equals('identifier'),
-      intent: filter.isOneOf('intent', 'token_intent', tokenIntents),
-      user: filter.hasKey('userPk'),
-      managed: filter.equals('managed'),
-      expiring: filter.isTrue('expiring'),
-      expires_after: filter.isSince('expires'),
-      expires_before: filter.isBefore('expires'),
+      intent: filter.isOneOf('intent', 'token_intent', tokenIntents, 'What the token is for.'),
+      user: filter.hasKey('userPk', 'Of the user with this key.'),
+      managed: filter.equals('managed', 'Under this mark of what manages it.'),
+      expiring: filter.isTrue('expiring', 'Whether it expires at all.'),
+      expires_after: filter.isSince('expires', 'Expires at this time or later.'),
+      expires_before: filter.isBefore('expires', 'Expires before this time.'),
     },
   }
   list(app, db, tokens)

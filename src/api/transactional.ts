@@ -5,7 +5,8 @@ import { applyAccess, requireKind } from '../http/apply-access.ts'
 import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
-import { submission, submissionExamples } from '../openapi/writable.ts'
+import { submissionExamples } from '../openapi/submission-examples.ts'
+import { submission } from '../openapi/writable.ts'
 import { kindOf, toBlueprint } from '../plan/submission.ts'
 import type { Submitter } from '../runs/submit.ts'
 
@@ -20,10 +21,11 @@ A provider that is there already, in \`backchannel_providers\`, needs the permis
 
 export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
   const { registry } = submitter.engine
+  const examples = submissionExamples(registry)
   const document = {
     ...applyDocument,
     body: () => submission(registry),
-    examples: () => submissionExamples(registry),
+    examples: () => examples,
     alsoNeeds: [...registry.kinds.values()].flatMap(({ resource, provider: { verboseName } }) => [
       {
         permission: [`add_${resource}`, `change_${resource}`] as const,

@@ -62,11 +62,13 @@ const queryTime = z
  * A parameter that may be repeated: a row matches when one of its values does. Generated clients send an empty list as one
  * empty value (`groups_by_pk=`): it is as if the parameter were left out.
  */
-const repeated = <Item extends z.ZodType>(item: Item, max = 100) =>
-  z.preprocess(
-    (sent) => (sent === '' ? undefined : Array.isArray(sent) ? sent : [sent]),
-    z.array(item).max(max, `Send at most ${max} of these.`).optional(),
-  )
+const repeated = <Item extends z.ZodType>(item: Item, description: string, max = 100) =>
+  z
+    .preprocess(
+      (sent) => (sent === '' ? undefined : Array.isArray(sent) ? sent : [sent]),
+      z.array(item).max(max, `Send at most ${max} of these.`).optional(),
+    )
+    .meta({ description: `${description} May be repeated: one of the values must match.` })
 
 const filter = <Field extends string, Value>(declared: Filter<Field, Value>) => declared as Filter<Field>
 
@@ -74,21 +76,32 @@ const filter = <Field extends string, Value>(declared: Filter<Field, Value>) => 
 const is = <Field extends string>(on: Field, type: string, schema: z.ZodType) =>
   filter({ on, schema, condition: (column, value, bind) => `${column} = ${bind(value)}::${type}` })
 
-export const equals = <Field extends string>(field: Field) => is(field, 'text', queryText())
-export const hasUuid = <Field extends string>(field: Field) => is(field, 'uuid', queryUuid)
-export const hasKey = <Field extends string>(field: Field) => is(field, 'integer', queryKey)
+/** `request id` of `requestId`. */
+const wordsOf = (field: string) => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+
+/** Each filter takes the description of its parameter, as a sentence. */
+export const equals = <Field extends string>(field: Field, description = `With this ${wordsOf(field)} exactly.`) =>
+  is(field, 'text', queryText().meta({ description }))
+export const hasUuid = <Field extends string>(field: Field, description: string) =>
+  is(field, 'uuid', queryUuid.meta({ description }))
+export const hasKey = <Field extends string>(field: Field, description: string) =>
+  is(field, 'integer', queryKey.meta({ description }))
 
 /** @param on SQL that is true or false, and never null */
-const isTrueOf = <Field extends string>(on: Field | Expression) =>
-  filter({ on, schema: queryBoolean, condition: (sql, value) => (value ? sql : `NOT ${sql}`) })
-
-export const isTrue = <Field extends string>(field: Field) => isTrueOf(field)
-export const holds = (expression: Expression) => isTrueOf<never>(expression)
-
-export const startsWith = <Field extends string>(on: Field) =>
+const isTrueOf = <Field extends string>(on: Field | Expression, description: string) =>
   filter({
     on,
-    schema: queryText(),
+    schema: queryBoolean.meta({ description }),
+    condition: (sql, value) => (value ? sql : `NOT ${sql}`),
+  })
+
+export const isTrue = <Field extends string>(field: Field, description: string) => isTrueOf(field, description)
+export const holds = (expression: Expression, description: string) => isTrueOf<never>(expression, description)
+
+export const startsWith = <Field extends string>(on: Field, description: string) =>
+  filter({
+    on,
+    schema: queryText().meta({ description }),
     condition: (column, value, bind) => `${column} LIKE ${bind(`${likeLiterally(value)}%`)}`,
   })
 
@@ -97,21 +110,29 @@ export const isOneOf = <Field extends string>(
   on: Field,
   type: string,
   values: readonly [string, ...string[]],
-  meta: { readonly description?: string } = {},
+  description: string,
 ) =>
   filter({
     on,
-    schema: repeated(z.enum(values, `Must be one of: ${values.join(', ')}.`)).meta(meta),
+    schema: repeated(z.enum(values, `Must be one of: ${values.join(', ')}.`), description),
     condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
   })
 
 /** At this time or later. */
-export const isSince = <Field extends string>(on: Field) =>
-  filter({ on, schema: queryTime, condition: (column, value, bind) => `${column} >= ${bind(value)}::timestamptz` })
+export const isSince = <Field extends string>(on: Field, description: string) =>
+  filter({
+    on,
+    schema: queryTime.meta({ description }),
+    condition: (column, value, bind) => `${column} >= ${bind(value)}::timestamptz`,
+  })
 
 /** Earlier than this time. */
-export const isBefore = <Field extends string>(on: Field) =>
-  filter({ on, schema: queryTime, condition: (column, value, bind) => `${column} < ${bind(value)}::timestamptz` })
+export const isBefore = <Field extends string>(on: Field, description: string) =>
+  filter({
+    on,
+    schema: queryTime.meta({ description }),
+    condition: (column, value, bind) => `${column} < ${bind(value)}::timestamptz`,
+  })
 
 const queryUsername = queryText(150).superRefine((sent, context) => {
   const error = username(sent)
@@ -142,11 +163,12 @@ function related(
   { displayName, table, keys }: Relation,
   column: string,
   [type, item]: [type: string, item: z.ZodType<string | number>],
+  description: string,
 ): Filter<'pk'> {
   const among = (values: string) => `named.${column} = ANY(${values}::${type}[])`
   return filter({
     on: 'pk',
-    schema: repeated(item),
+    schema: repeated(item, description),
     condition: (key, value, bind) => `${key} IN (${keys} WHERE ${among(bind(value))})`,
     known: {
       displayName,
@@ -155,10 +177,20 @@ function related(
   })
 }
 
-export const groupsByPk = related(groups, 'pk', ['uuid', queryUuid])
-export const groupsByName = related(groups, 'name', ['text', queryText()])
-export const membersByPk = related(members, 'pk', ['integer', queryKey])
-export const membersByUsername = related(members, 'username', ['text', queryUsername])
+export const groupsByPk = related(groups, 'pk', ['uuid', queryUuid], 'A direct member of the group with this UUID.')
+export const groupsByName = related(groups, 'name', ['text', queryText()], 'A direct member of a group with this name.')
+export const membersByPk = related(
+  members,
+  'pk',
+  ['integer', queryKey],
+  'Has the user with this key as a direct member.',
+)
+export const membersByUsername = related(
+  members,
+  'username',
+  ['text', queryUsername],
+  'Has the user with this name as a direct member.',
+)
 
 const maxAttributeKeys = 20
 const attributesText = z

@@ -5,6 +5,7 @@ import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
 import { queryBoolean } from '../http/query.ts'
 import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
+import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading, View } from '../views/view.ts'
 import { checkList } from './check.ts'
@@ -34,9 +35,10 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
 type Include = {
   /** Such as `include_groups`. */
   readonly parameter: string
+  /** What is null without them. */
+  readonly field: string
   /** A caller without this permission does not get `field`. */
   readonly permission?: Permission
-  readonly field?: string
 }
 
 /**
@@ -45,8 +47,14 @@ type Include = {
  * Answers 400 naming each parameter that is unknown or wrong, 404 `invalid_page` beyond the last page, else the page in
  * its envelope. Its keys and count are found first, then its rows are read by key, all in one snapshot. The application
  * does not become ready when the database lacks what the declaration names.
+ *
+ * @throws {StartError} when the view's schema has no name
  */
 export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>): void {
+  if (spec.view.schema.meta()?.id === undefined)
+    throw new StartError(
+      `${spec.path} lists ${spec.view.model}, but the schema of its view in src/views/ has no name for the API's description: end it with .meta({ id: '${spec.view.model}' }).`,
+    )
   const schema = {
     summary: spec.summary,
     ...(spec.description !== undefined && { description: spec.description }),
@@ -87,7 +95,11 @@ function parametersOf(spec: ListSpec) {
   return z.strictObject({
     ...pageParameters(spec),
     ...Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()])),
-    ...(include !== undefined && { [include.parameter]: queryBoolean.default(true) }),
+    ...(include !== undefined && {
+      [include.parameter]: queryBoolean.default(true).meta({
+        description: `False: \`${include.field}\` is null, and the answer is faster.`,
+      }),
+    }),
   })
 }
 

@@ -34,8 +34,12 @@ export function one<Model extends ListedModel>(
   { by, summary, displayName, apartBy }: One<Model>,
 ): void {
   // Names are stored composed: a path that spells one otherwise finds it.
-  const name = queryText().overwrite((text) => text.normalize('NFC'))
-  const querystring = z.strictObject(apartBy === undefined ? {} : { [apartBy]: queryText().optional() })
+  const name = queryText()
+    .overwrite((text) => text.normalize('NFC'))
+    .meta({ description: `The ${by} of the ${displayName}.` })
+  const querystring = z.strictObject(
+    apartBy === undefined ? {} : { [apartBy]: (spec.filters[apartBy] ?? equals(apartBy)).schema.optional() },
+  )
   const schema = {
     summary,
     ...(spec.description !== undefined && { description: spec.description }),

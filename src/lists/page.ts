@@ -37,8 +37,8 @@ type Orders = {
 }
 
 export const pageParameters = ({ order, defaultOrder, compared = {} }: Orders) => ({
-  page: queryInteger(1, maxPage).default(1),
-  page_size: queryInteger(1, maxPageSize).default(usualPageSize),
+  page: queryInteger(1, maxPage).default(1).meta({ description: 'The number of the page, from 1.' }),
+  page_size: queryInteger(1, maxPageSize).default(usualPageSize).meta({ description: 'How many results a page has.' }),
   search: queryText(200)
     .transform(toTerms)
     .default([])

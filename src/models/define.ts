@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ErrorCode } from '../error-codes.ts'
 import type { FieldPath } from '../errors.ts'
+import { StartError } from '../start-error.ts'
 import { expiresOf, previousOf } from './overlap.ts'
 
 /**
@@ -194,16 +195,25 @@ export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links
   readonly readOnly: readonly string[]
 }
 
+/** The file that declares a model: `src/models/providers/radius.ts`. */
+export const fileOf = ({ displayName }: Pick<ModelDeclaration, 'displayName'>): string =>
+  `src/models/${displayName
+    .replace(/^provider /, 'providers/')
+    .toLowerCase()
+    .replaceAll(' ', '-')}.ts`
+
 /**
  * Makes a model from a declaration.
  *
- * @throws when an identifier, name, unique field, owner or limit is not declared as a field
+ * @throws when an identifier, name, unique field, owner or limit is not declared as a field, or an example does not fit
+ *   its field
  */
 export function defineModel(declaration: ModelDeclaration): Model {
   const { attrs, columns = {}, links = {}, storedInJson = false } = declaration
   const fields = new Map<string, Field>()
   for (const [name, declared] of Object.entries(attrs.shape)) {
     const { schema, initial, required } = withoutDefault(declared as z.ZodType)
+    checkExamples(declaration, name, schema)
     const meta = metaOf(schema)
     fields.set(name, {
       name,
@@ -245,6 +255,19 @@ export function defineModel(declaration: ModelDeclaration): Model {
       ...(declaration.isLabelled ? ['owner', 'created_by', 'created_by_name'] : []),
       ...overlaps.flatMap(({ name }) => [previousOf(name), expiresOf(name)]),
     ],
+  }
+}
+
+/** Of a field, for the API's description: `.meta({ examples: ['platform'] })`, before its default. */
+export const examplesOf = (schema: z.ZodType): readonly unknown[] => [schema.meta()?.examples ?? []].flat()
+
+function checkExamples(declaration: ModelDeclaration, field: string, schema: z.ZodType): void {
+  for (const example of examplesOf(schema)) {
+    const [issue] = schema.safeParse(example).error?.issues ?? []
+    if (issue !== undefined)
+      throw new StartError(
+        `${fileOf(declaration)}: the example ${JSON.stringify(example)} of the field ${field} does not fit it: ${issue.message} Change the example.`,
+      )
   }
 }
 

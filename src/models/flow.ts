@@ -24,7 +24,7 @@ export default defineModel({
     name: name(),
     slug: slug(),
     title: line().default(''),
-    designation: oneOf(designations),
+    designation: oneOf(designations).meta({ title: 'FlowDesignation' }),
   }),
   readOnly: ['pk'],
 })

@@ -10,12 +10,21 @@ export default defineModel({
   key: 'uuid',
   identifiers: [['name']],
   attrs: z.object({
-    name: name(),
+    name: name().meta({ examples: ['platform'] }),
     is_superuser: z.boolean().default(false),
-    parent: reference('group').nullable().default(null),
-    users: integerReferences('user', listLimits.members).default([]),
-    roles: references('role').default([]),
-    attributes: jsonObject(textLimits.attributes).default({}),
+    parent: reference('group')
+      .nullable()
+      .meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9a00'] })
+      .default(null),
+    users: integerReferences('user', listLimits.members)
+      .meta({ examples: [[17]] })
+      .default([]),
+    roles: references('role')
+      .meta({ examples: [['01a1fd66-1f20-7c11-8a30-5b6f3f2d9b01']] })
+      .default([]),
+    attributes: jsonObject(textLimits.attributes)
+      .meta({ examples: [{ cost_center: 4711 }] })
+      .default({}),
   }),
   links: {
     users: { table: 'memberships', own: 'group_pk', other: 'user_pk' },

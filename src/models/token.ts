@@ -42,11 +42,18 @@ export default defineModel({
   key: 'uuid',
   identifiers: [['identifier']],
   attrs: z.object({
-    identifier: filledLine(255).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
+    identifier: filledLine(255)
+      .regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.')
+      .meta({ examples: ['ada-pipeline'] }),
     intent: oneOf(tokenIntents).default('api'),
     user: integerReference('user'),
-    description: line().default(''),
-    expires: dateTime().nullable().default(null),
+    description: line()
+      .meta({ examples: ['Deploys from the pipeline'] })
+      .default(''),
+    expires: dateTime()
+      .nullable()
+      .meta({ examples: ['2026-12-21T09:30:00.000Z'] })
+      .default(null),
     expiring: z.boolean().default(true),
     managed: filledLine(255).nullable().default(null),
   }),

@@ -1,13 +1,11 @@
 import manifest from '../../package.json' with { type: 'json' }
 import type { JsonObject } from '../json-object.ts'
 import { nameEnums } from './enums.ts'
-import { nameSchemas } from './names.ts'
 import { type Operation, type Route, toOperation } from './operation.ts'
 import { nameOf, problemResponse } from './problems.ts'
 
 /** The description of these routes: what applies a document first, then sorted by path. @param prefix the path that they have in common */
 export function toDocument(routes: readonly Route[], prefix: string): JsonObject {
-  nameSchemas()
   const components = new Map<string, unknown>()
   const operations = routes.map((route) => toOperation(route, prefix, components)).sort(inOrder)
   const paths: Record<string, Record<string, unknown>> = {}

@@ -4,29 +4,13 @@ import type { Components } from './json-schema.ts'
 
 /**
  * Enums that stand in several places get one name, and the places refer to it. Generated clients make one type of a named
- * enum; of the same values without a name they make a type for each place.
+ * enum; of the same values without a name they make a type for each place. The name is the `title` of one of the places, else
+ * that of the first field.
  */
-
-/** Names of those whose fields have different names, or names that mean little by themselves. An enum of one model has a `title`. */
-const names: Readonly<Record<string, readonly string[]>> = {
-  DeleteAction: ['do_nothing', 'delete', 'suspend'],
-  FlowDesignation: [
-    ...['authentication', 'authorization', 'enrollment', 'invalidation', 'recovery', 'stage_configuration'],
-    'unenrollment',
-  ],
-  LdapMode: ['direct', 'cached'],
-  RunMode: ['apply', 'plan'],
-  RunState: ['queued', 'running', 'done', 'failed', 'cancelled'],
-  TokenIntent: ['verification', 'api', 'recovery', 'app_password'],
-  UserType: ['external', 'internal', 'internal_service_account', 'service_account'],
-}
 
 type Place = { readonly schema: Record<string, unknown>; readonly property: string }
 
-/**
- * @param paths of the document; changed in place, as the components are
- * @throws when an enum has no name that is free: it gets one in `names`
- */
+/** @param paths of the document; changed in place, as the components are. An enum whose name is taken stays where it stands. */
 export function nameEnums(paths: unknown, components: Components): void {
   const places = new Map<string, Place[]>()
   for (const part of [paths, ...components.values()]) {
@@ -37,8 +21,8 @@ export function nameEnums(paths: unknown, components: Components): void {
   }
   const shared = [...places].filter(([, found]) => found.length > 1)
   for (const [values, found] of shared) {
-    const name = nameOf(values, found)
-    if (components.has(name)) throw new Error(`There is a schema ${name} already: name the enum ${values}.`)
+    const name = nameOf(found)
+    if (components.has(name)) continue
     components.set(name, { type: 'string', enum: JSON.parse(values) })
     for (const { schema } of found) {
       const isNullable = Array.isArray(schema.type)
@@ -74,13 +58,9 @@ const constantOf = (words: string) =>
 
 const valuesOf = ({ enum: values }: Place['schema']) => [values].flat().filter((value) => value !== null)
 
-function nameOf(values: string, places: readonly Place[]): string {
-  const title = places.find(({ schema }) => typeof schema.title === 'string')?.schema.title
-  const [given = title] = Object.entries(names).find(([, named]) => JSON.stringify(named) === values) ?? []
-  const [property = '', ...others] = [...new Set(places.map((place) => place.property))]
-  if (given === undefined && others.length > 0)
-    throw new Error(`${[property, ...others].join(' and ')} share an enum: name ${values}.`)
-  return typeof given === 'string' ? given : schemaName(property)
+function nameOf(places: readonly Place[]): string {
+  const title = places.map(({ schema }) => schema.title).find((each) => typeof each === 'string')
+  return title ?? schemaName(places[0]?.property ?? '')
 }
 
 /** @param property the name of the field or parameter that this is part of */

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import { queryBoolean } from '../http/query.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import { bodyExamples } from './names.ts'
 
 /** The schemas that others refer to, by name. */
 export type Components = Map<string, unknown>
@@ -19,8 +17,7 @@ type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSche
 export function toJsonSchema(schema: z.core.$ZodType, use: Use, components: Components): JsonObject {
   const { $schema, $defs = {}, ...converted } = convert(schema, use)
   for (const [name, found] of Object.entries($defs)) {
-    const example = bodyExamples[name]
-    const component = { ...relocated(found), ...(example && { examples: [example] }) }
+    const component = relocated(found)
     const known = components.get(name)
     if (known !== undefined && !isDeepStrictEqual(known, component)) throw new Error(`Two schemas are called ${name}.`)
     components.set(name, component)
@@ -51,7 +48,6 @@ function withoutNull(node: unknown): unknown {
 
 /** zod describes the texts of a query string as texts; a reader needs the types that they are converted to. */
 function fix({ zodSchema, jsonSchema }: Node, use: Use): void {
-  if (zodSchema === queryBoolean) replaceBy(jsonSchema, { type: 'boolean' })
   if (zodSchema instanceof z.ZodPipe && use !== 'answer') {
     const { in: from, out: to } = zodSchema.def
     if (!(from instanceof z.ZodTransform) && !(to instanceof z.ZodTransform)) replaceBy(jsonSchema, convert(to, use))
@@ -90,7 +86,7 @@ function isOfType(value: unknown, type: unknown): boolean {
 /** Removes what follows from the rest of the schema. */
 function omitImplied(jsonSchema: z.core.JSONSchema.BaseSchema): void {
   const { format, minimum, maximum } = jsonSchema
-  if (format === 'uuid' || format === 'date-time') delete jsonSchema.pattern
+  if (format === 'uuid' || format === 'date-time' || jsonSchema.type === 'boolean') delete jsonSchema.pattern
   if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames

@@ -6,7 +6,6 @@ import type { Documented } from '../http/documented.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { exampleOf } from './example.ts'
 import { type Components, toJsonSchema } from './json-schema.ts'
-import { parameterText } from './parameter-texts.ts'
 import { sentencesOf, toAlsoNeeds } from './permission-docs.ts'
 import { headersNamed, nameOf } from './problems.ts'
 
@@ -89,7 +88,7 @@ function parametersIn(location: 'path' | 'query' | 'header', schema: unknown, co
   const { properties, required } = toJsonSchema(schema, 'parameter', components)
   if (!isObject(properties)) return []
   const parameters = Object.entries(properties).flatMap(([name, found]) => {
-    const { description = parameterText(location, name), ...value } = isObject(found) ? found : {}
+    const { description, ...value } = isObject(found) ? found : {}
     // Of no type: it is declared only to be refused.
     if (Object.keys(value).length === 0) return []
     const isRequired = location === 'path' || (Array.isArray(required) && required.includes(name))

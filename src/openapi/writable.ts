@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { wasMeaning } from '../document/form.ts'
-import type { Field, Model } from '../models/define.ts'
+import { examplesOf, type Field, type Model } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { discriminatorOf, schemaName } from '../views/stored.ts'
@@ -19,7 +18,14 @@ type Use = 'create' | 'change'
 export function writable(registry: Registry, model: string, use: Use): z.ZodType {
   const found = registry.byName(model)
   if (found === undefined) throw new Error(`There is no model ${model}.`)
-  return fieldsOf(registry, found, use).meta({ id: schemaName(`${use}_${found.resource}`) })
+  const examples = [...found.fields.values()].flatMap(({ name, schema }) => {
+    const [example] = examplesOf(schema)
+    return example === undefined ? [] : [[name, example] as const]
+  })
+  return fieldsOf(registry, found, use).meta({
+    id: schemaName(`${use}_${found.resource}`),
+    ...(examples.length > 0 && { examples: [Object.fromEntries(examples)] }),
+  })
 }
 
 /** The body of a submission: one variant for each provider kind. */
@@ -28,7 +34,7 @@ export function submission(registry: Registry): z.ZodType {
   if (application === undefined) throw new Error('There is no application.')
   const was = z.string().optional().meta({ description: wasMeaning })
   const app = fieldsOf(registry, application, 'create').extend({ was }).meta({ id: 'ApplicationFields' })
-  const kinds = inOrder(registry)
+  const kinds = usualFirst(registry)
   const variants = kinds.map((kind) => {
     const provider = fieldsOf(registry, kind, 'create')
       .extend({ was })
@@ -42,19 +48,8 @@ export function submission(registry: Registry): z.ZodType {
 }
 
 /** The usual kind first: generators and pages show the first. */
-const inOrder = ({ kinds }: Registry): ProviderModel[] =>
+export const usualFirst = ({ kinds }: Registry): ProviderModel[] =>
   [...kinds.values()].sort((one, other) => Number(other.provider.usual) - Number(one.provider.usual))
-
-/** The submissions in `examples/`, by kind. They work on every installation; a build may leave the folder out. */
-export function submissionExamples(registry: Registry): Readonly<Record<string, unknown>> {
-  const shipped = inOrder(registry).flatMap(({ provider: { kind, verboseName } }) => {
-    const file = new URL(`../../examples/${kind}.json`, import.meta.url)
-    return existsSync(file)
-      ? [[kind, { summary: verboseName, value: JSON.parse(readFileSync(file, 'utf8')) }] as const]
-      : []
-  })
-  return Object.fromEntries(shipped)
-}
 
 function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
   const shape: Record<string, z.ZodType> = {}

@@ -11,23 +11,33 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 /** An application with its providers. */
 
-export const application = z.object({
-  pk: z.guid(),
-  name: z.string(),
-  slug: z.string(),
-  provider: z.int().nullable(),
-  provider_obj: providerSummary.nullable(),
-  backchannel_providers: z.array(z.int()),
-  backchannel_providers_obj: z.array(providerSummary),
-  launch_url: z.string().nullable().meta({ description: 'For this user: its placeholders are filled in.' }),
-  open_in_new_tab: z.boolean(),
-  meta_launch_url: z.string(),
-  meta_icon: z.string().nullable(),
-  meta_description: z.string(),
-  meta_publisher: z.string(),
-  policy_engine_mode: z.enum(policyEngineModes),
-  group: z.string(),
-})
+const launchUrlExample = 'https://grafana.example.com/login/generic_oauth'
+
+export const application = z
+  .object({
+    pk: z.guid(),
+    name: z.string().meta({ examples: ['Grafana'] }),
+    slug: z.string().meta({ examples: ['grafana'] }),
+    provider: providerSummary.shape.pk.nullable(),
+    provider_obj: providerSummary.nullable(),
+    backchannel_providers: z.array(z.int()).meta({ examples: [[]] }),
+    backchannel_providers_obj: z.array(providerSummary).meta({ examples: [[]] }),
+    launch_url: z
+      .string()
+      .nullable()
+      .meta({ description: 'For this user: its placeholders are filled in.', examples: [launchUrlExample] }),
+    open_in_new_tab: z.boolean(),
+    meta_launch_url: z.string().meta({ examples: [launchUrlExample] }),
+    meta_icon: z
+      .string()
+      .nullable()
+      .meta({ examples: [null] }),
+    meta_description: z.string().meta({ examples: ['Dashboards of the platform team'] }),
+    meta_publisher: z.string().meta({ examples: ['Grafana Labs'] }),
+    policy_engine_mode: z.enum(policyEngineModes).meta({ examples: ['any'] }),
+    group: z.string().meta({ examples: ['Monitoring'] }),
+  })
+  .meta({ id: 'Application' })
 
 export const applicationSelect = {
   pk: true,

@@ -5,15 +5,23 @@ import { isObject } from '../json-object.ts'
 
 /** A group as its members show it. */
 
-export const groupSummary = z.object({
-  pk: z.guid(),
-  num_pk: z.int(),
-  name: z.string(),
-  is_superuser: z.boolean(),
-  parent: z.guid().nullable(),
-  parent_name: z.string().nullable(),
-  attributes: z.record(z.string(), z.unknown()),
-})
+export const groupSummary = z
+  .object({
+    pk: z.guid().meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9a01'] }),
+    num_pk: z.int().meta({ examples: [12] }),
+    name: z.string().meta({ examples: ['platform'] }),
+    is_superuser: z.boolean().meta({ examples: [false] }),
+    parent: z
+      .guid()
+      .meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9a00'] })
+      .nullable(),
+    parent_name: z
+      .string()
+      .meta({ examples: ['engineering'] })
+      .nullable(),
+    attributes: z.record(z.string(), z.unknown()).meta({ examples: [{ cost_center: 4711 }] }),
+  })
+  .meta({ id: 'GroupSummary' })
 
 export type GroupSummary = z.output<typeof groupSummary>
 

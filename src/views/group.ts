@@ -4,30 +4,26 @@ import type { Prisma } from '../db/generated/client.ts'
 import { groupSummary, groupSummarySelect, toAttributes, toGroupSummary } from './group-summary.ts'
 import { limitRepeated, usersOfGroups } from './repeated.ts'
 import type { UidOf } from './uid.ts'
-import { userBriefSelect } from './user.ts'
+import { userBrief, userBriefSelect } from './user.ts'
 import { inBatches, inOrder, type Reading, StreamedList, type View } from './view.ts'
 
 /** A group in full, with its direct members and roles. */
 
-const userBrief = z.object({
-  pk: z.int(),
-  username: z.string(),
-  name: z.string(),
-  is_active: z.boolean(),
-  last_login: z.iso.datetime().nullable(),
-  email: z.string(),
-  attributes: z.record(z.string(), z.unknown()),
-  uid: z.string(),
-})
+const roleReference = z
+  .object({
+    pk: z.guid().meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9b01'] }),
+    name: z.string().meta({ examples: ['operators'] }),
+  })
+  .meta({ id: 'Role' })
 
-const roleReference = z.object({ pk: z.guid(), name: z.string() })
-
-const schema = groupSummary.extend({
-  users: z.array(z.int()),
-  users_obj: z.array(userBrief).nullable().meta({ description: 'null for a caller without `view_user`.' }),
-  roles: z.array(z.guid()),
-  roles_obj: z.array(roleReference),
-})
+const schema = groupSummary
+  .extend({
+    users: z.array(userBrief.shape.pk),
+    users_obj: z.array(userBrief).nullable().meta({ description: 'null for a caller without `view_user`.' }),
+    roles: z.array(roleReference.shape.pk),
+    roles_obj: z.array(roleReference),
+  })
+  .meta({ id: 'Group' })
 
 export type Group = z.output<typeof schema>
 

@@ -4,29 +4,29 @@ import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import { userTypes } from '../models/user.ts'
 import type { Actor, Permission } from '../permissions.ts'
 import { avatarOf } from './avatar.ts'
+import { groupSummary } from './group-summary.ts'
 import { readUidOf, type UidOf } from './uid.ts'
+import { shownUserFields, userFields } from './user.ts'
 
 /** The caller's own user: with its groups, those above them, and what all of them give it. */
 
-const currentUser = z.object({
-  pk: z.int(),
-  username: z.string(),
-  name: z.string(),
-  is_active: z.boolean(),
-  is_superuser: z.boolean(),
-  groups: z.array(z.object({ name: z.string(), pk: z.string() })).meta({ description: 'With all groups above them.' }),
-  email: z.string(),
-  avatar: z.string(),
-  uid: z.string(),
-  settings: z.record(z.string(), z.unknown()).meta({
-    description: 'Of the groups whose settings a caller wrote who held all that the user holds, then its own.',
-  }),
-  type: z.enum(userTypes),
-  system_permissions: z.array(z.string()),
-})
+const currentUser = z
+  .object({
+    ...userFields,
+    ...shownUserFields,
+    is_superuser: z.boolean().meta({ examples: [false] }),
+    groups: z.array(z.object({ name: groupSummary.shape.name, pk: groupSummary.shape.pk })).meta({
+      description: 'With all groups above them.',
+    }),
+    settings: z.record(z.string(), z.unknown()).meta({
+      description: 'Of the groups whose settings a caller wrote who held all that the user holds, then its own.',
+      examples: [{ theme: 'dark' }],
+    }),
+    system_permissions: z.array(z.string()).meta({ examples: [['add_application', 'view_group', 'view_user']] }),
+  })
+  .meta({ id: 'CurrentUser' })
 
 export const me = z
   .object({

@@ -20,21 +20,29 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 /** A provider as its application shows it. */
 
-export const providerSummary = z.object({
-  pk: z.int(),
-  name: z.string(),
-  authentication_flow: z.guid().nullable(),
-  authorization_flow: z.guid().nullable(),
-  property_mappings: z.array(z.guid()),
-  component: z.string(),
-  assigned_application_slug: z.string(),
-  assigned_application_name: z.string(),
-  assigned_backchannel_application_slug: z.string(),
-  assigned_backchannel_application_name: z.string(),
-  verbose_name: z.string(),
-  verbose_name_plural: z.string(),
-  meta_model_name: z.string(),
-})
+export const providerSummary = z
+  .object({
+    pk: z.int().meta({ examples: [12] }),
+    name: z.string().meta({ examples: ['grafana'] }),
+    authentication_flow: z
+      .guid()
+      .nullable()
+      .meta({ examples: [null] }),
+    authorization_flow: z
+      .guid()
+      .nullable()
+      .meta({ examples: ['6f7e0000-0000-4000-8000-000000000102'] }),
+    property_mappings: z.array(z.guid()).meta({ examples: [['6f7e0000-0000-4000-8000-000000000201']] }),
+    component: z.string().meta({ examples: ['service-provider-oauth2-form'] }),
+    assigned_application_slug: z.string().meta({ examples: ['grafana'] }),
+    assigned_application_name: z.string().meta({ examples: ['Grafana'] }),
+    assigned_backchannel_application_slug: z.string().meta({ examples: [''] }),
+    assigned_backchannel_application_name: z.string().meta({ examples: [''] }),
+    verbose_name: z.string().meta({ examples: ['OAuth2/OpenID Provider'] }),
+    verbose_name_plural: z.string().meta({ examples: ['OAuth2/OpenID Providers'] }),
+    meta_model_name: z.string().meta({ examples: ['service_providers_oauth2.oauth2provider'] }),
+  })
+  .meta({ id: 'ProviderSummary' })
 
 export type ProviderSummary = z.output<typeof providerSummary>
 

@@ -10,56 +10,92 @@ import { type Actor, allows } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { ownershipOfRun, submitterOf } from '../runs/options.ts'
+import { userFields } from './user.ts'
 import { inOrder, type View } from './view.ts'
 
 /** A run, as lists show it and, with its document, as it is read by itself. */
 
 const time = z.iso.datetime()
 
-export const runSummary = z.object({
-  id: z.guid(),
-  state: z
-    .enum(['queued', 'running', 'done', 'failed', 'cancelled'])
-    .meta({ description: '`running`: a worker has locked it.' }),
-  title: z.string(),
-  mode: z.enum(['apply', 'plan']).meta({ description: 'A plan was rolled back.' }),
-  kind: z.string().meta({ description: "The provider's kind, or `blueprint`." }),
-  slug: z.string().nullable().meta({ description: 'Of the application; null for a blueprint.' }),
-  applied: z.boolean().nullable(),
-  reason: z.string().nullable(),
-  logs: z.array(z.string()),
-  submitter: z.int().nullable(),
-  submitter_name: z.string().nullable(),
-  request_id: z.string(),
-  attempts: z.int().meta({ description: 'How often it was enqueued.' }),
-  created_at: time,
-  started_at: time.nullable(),
-  finished_at: time.nullable(),
-  queue_ms: z.int().nullable().meta({ description: 'Milliseconds from `created_at` to `started_at`.' }),
-  work_ms: z.int().nullable().meta({ description: 'Milliseconds from `started_at` to `finished_at`.' }),
-})
+export const runSummary = z
+  .object({
+    id: z.guid().meta({ examples: ['01a1fd66-cb30-7a41-8c55-2f1b7a9d0e63'] }),
+    state: z
+      .enum(['queued', 'running', 'done', 'failed', 'cancelled'])
+      .meta({ title: 'RunState', description: '`running`: a worker has locked it.', examples: ['done'] }),
+    title: z.string().meta({ examples: ['apply blueprint organisation'] }),
+    mode: z.enum(['apply', 'plan']).meta({ title: 'RunMode', description: 'A plan was rolled back.' }),
+    kind: z.string().meta({ description: "The provider's kind, or `blueprint`.", examples: ['blueprint'] }),
+    slug: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of the application; null for a blueprint.', examples: [null] }),
+    applied: z.boolean().nullable(),
+    reason: z
+      .string()
+      .nullable()
+      .meta({ examples: [null] }),
+    logs: z.array(z.string()).meta({ examples: [['group "platform" created']] }),
+    submitter: userFields.pk.nullable(),
+    submitter_name: userFields.username.nullable(),
+    request_id: z.string().meta({ examples: ['6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'] }),
+    attempts: z.int().meta({ description: 'How often it was enqueued.', examples: [1] }),
+    created_at: time.meta({ examples: ['2026-11-20T08:15:00.120Z'] }),
+    started_at: time.meta({ examples: ['2026-11-20T08:15:00.123Z'] }).nullable(),
+    finished_at: time.meta({ examples: ['2026-11-20T08:15:00.131Z'] }).nullable(),
+    queue_ms: z
+      .int()
+      .nullable()
+      .meta({ description: 'Milliseconds from `created_at` to `started_at`.', examples: [3] }),
+    work_ms: z
+      .int()
+      .nullable()
+      .meta({ description: 'Milliseconds from `started_at` to `finished_at`.', examples: [8] }),
+  })
+  .meta({ id: 'RunSummary' })
 
 const progress = z.object({ done: z.int(), total: z.int() })
 
-export const run = runSummary.extend({
-  progress: progress.nullable().meta({
-    description: 'Of a running document of many entries: how many are done, of all. Null when that is not known.',
-  }),
-  owner: z.string().nullable().meta({ description: 'The label of `Gatewright-Owner`, or of the document.' }),
-  allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.' }),
-  changes: z
-    .array(change)
-    .meta({ description: 'What each entry changed, or would change; empty when it was refused, and while it waits.' }),
-  etag: z.string().nullable().meta({ description: 'Of a plan: for `If-Match` of the apply.' }),
-  blueprint: z.string().meta({
-    description:
-      'YAML; secrets are masked. A comment says so when it cannot be opened. Empty when it was not asked for.',
-  }),
-  generated: z.record(z.string(), z.record(z.string(), z.string())).meta({
-    description:
-      'Generated values by entry and field, for the submitter and superusers, as often as they are read while they are kept.',
-  }),
-})
+export const run = runSummary
+  .extend({
+    progress: progress.nullable().meta({
+      description: 'Of a running document of many entries: how many are done, of all. Null when that is not known.',
+      examples: [null],
+    }),
+    owner: z
+      .string()
+      .nullable()
+      .meta({ description: 'The label of `Gatewright-Owner`, or of the document.', examples: ['team-a'] }),
+    allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.', examples: [[]] }),
+    changes: z.array(change).meta({
+      description: 'What each entry changed, or would change; empty when it was refused, and while it waits.',
+      examples: [
+        [
+          {
+            model: 'service_core.group',
+            key: { name: 'engineering' },
+            action: 'update',
+            fields: { is_superuser: { from: true, to: false } },
+          },
+        ],
+      ],
+    }),
+    etag: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of a plan: for `If-Match` of the apply.', examples: [null] }),
+    blueprint: z.string().meta({
+      description:
+        'YAML; secrets are masked. A comment says so when it cannot be opened. Empty when it was not asked for.',
+      examples: ['version: 1\nmetadata:\n  name: organisation\nentries: []\n'],
+    }),
+    generated: z.record(z.string(), z.record(z.string(), z.string())).meta({
+      description:
+        'Generated values by entry and field, for the submitter and superusers, as often as they are read while they are kept.',
+      examples: [{}],
+    }),
+  })
+  .meta({ id: 'Run' })
 
 export type RunSummary = z.output<typeof runSummary>
 

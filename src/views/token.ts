@@ -8,17 +8,25 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 /** A token, without its secret. */
 
-export const token = z.object({
-  pk: z.guid(),
-  managed: z.string().nullable(),
-  identifier: z.string().max(255),
-  intent: z.enum(tokenIntents),
-  user: z.int(),
-  user_obj: userView.schema,
-  description: z.string(),
-  expires: z.iso.datetime().nullable(),
-  expiring: z.boolean(),
-})
+export const token = z
+  .object({
+    pk: z.guid().meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9c01'] }),
+    managed: z
+      .string()
+      .nullable()
+      .meta({ examples: [null] }),
+    identifier: z
+      .string()
+      .max(255)
+      .meta({ examples: ['ada-pipeline'] }),
+    intent: z.enum(tokenIntents).meta({ title: 'TokenIntent', examples: ['api'] }),
+    user: userView.schema.shape.pk,
+    user_obj: userView.schema,
+    description: z.string().meta({ examples: ['Deploys from the pipeline'] }),
+    expires: z.iso.datetime().nullable(),
+    expiring: z.boolean(),
+  })
+  .meta({ id: 'Token' })
 
 export type Token = z.output<typeof token>
 

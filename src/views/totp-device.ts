@@ -5,7 +5,15 @@ import { inOrder, type View } from './view.ts'
 
 /** A TOTP device, without anything of its secret. */
 
-const schema = z.object({ name: z.string().max(64), pk: z.int() })
+const schema = z
+  .object({
+    name: z
+      .string()
+      .max(64)
+      .meta({ examples: ['Phone'] }),
+    pk: z.int().meta({ examples: [3] }),
+  })
+  .meta({ id: 'TotpDevice' })
 
 export const totpDeviceSelect = { name: true, pk: true } satisfies Prisma.TotpDeviceSelect
 

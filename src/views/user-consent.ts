@@ -9,14 +9,16 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 /** What a user allows an application to do on the user's behalf. */
 
-export const userConsent = z.object({
-  pk: z.int(),
-  expires: z.iso.datetime().nullable(),
-  expiring: z.boolean(),
-  user: userView.schema,
-  application,
-  permissions: z.string(),
-})
+export const userConsent = z
+  .object({
+    pk: z.int().meta({ examples: [5] }),
+    expires: z.iso.datetime().nullable(),
+    expiring: z.boolean(),
+    user: userView.schema,
+    application,
+    permissions: z.string().meta({ examples: ['openid profile email'] }),
+  })
+  .meta({ id: 'UserConsent' })
 
 export const userConsentSelect = {
   pk: true,

@@ -16,23 +16,47 @@ import { inBatches, inOrder, type Reading, type View } from './view.ts'
 
 /** A user in full, as lists, consents and tokens show it. */
 
-const schema = z.object({
-  pk: z.int(),
-  username: z.string(),
-  name: z.string(),
+/** What every form of a user shows. */
+export const userFields = {
+  pk: z.int().meta({ examples: [17] }),
+  username: z.string().meta({ examples: ['ada'] }),
+  name: z.string().meta({ examples: ['Ada Lovelace'] }),
   is_active: z.boolean(),
-  last_login: z.iso.datetime().nullable(),
-  is_superuser: z.boolean().meta({ description: 'By any of the groups, or a group above one of them.' }),
-  groups: z.array(z.guid()),
-  groups_obj: z.array(groupSummary).nullable(),
-  email: z.string(),
-  avatar: z.string(),
-  attributes: z.record(z.string(), z.unknown()),
-  uid: z.string(),
-  path: z.string(),
-  type: z.enum(userTypes),
-  uuid: z.guid(),
-})
+  email: z.string().meta({ examples: ['ada@example.com'] }),
+  uid: z.string().meta({ examples: ['3c9d5d0b3f8f4f6d1a55c2b4e0a7f1c2d8e9b6a4f3c2d1e0b9a8f7e6d5c4b3a2'] }),
+}
+
+/** What users show of themselves and of each other. */
+export const shownUserFields = {
+  avatar: z.string().meta({ examples: ['https://avatars.example.com/ada.png'] }),
+  type: z.enum(userTypes).meta({ title: 'UserType', examples: ['internal'] }),
+}
+
+/** A user as a group shows its members. */
+export const userBrief = z
+  .object({
+    ...userFields,
+    last_login: z.iso
+      .datetime()
+      .meta({ examples: ['2026-11-20T08:15:00.000Z'] })
+      .nullable(),
+    attributes: z.record(z.string(), z.unknown()).meta({ examples: [{ department: 'platform' }] }),
+  })
+  .meta({ id: 'UserBrief' })
+
+const schema = z
+  .object({
+    ...userBrief.shape,
+    ...shownUserFields,
+    is_superuser: z
+      .boolean()
+      .meta({ description: 'By any of the groups, or a group above one of them.', examples: [false] }),
+    groups: z.array(groupSummary.shape.pk),
+    groups_obj: z.array(groupSummary).nullable(),
+    path: z.string().meta({ examples: ['users/staff'] }),
+    uuid: z.guid().meta({ examples: ['7d0f4b1e-5c62-4f0e-9c53-0e2f7a1b9c44'] }),
+  })
+  .meta({ id: 'User' })
 
 export type User = z.output<typeof schema>
 

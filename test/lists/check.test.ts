@@ -1,6 +1,7 @@
 import Fastify from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import type { Db } from '../../src/db/client.ts'
 import { validatorCompiler } from '../../src/http/zod.ts'
 import { runTitle, userText } from '../../src/lists/find.ts'
@@ -55,4 +56,11 @@ test('a list whose column has another name does not start', async () => {
   await expect(
     start((app, db) => list(app, db, users), sql`ALTER TABLE users RENAME COLUMN pk TO key`),
   ).rejects.toThrow('/core/users/ names the field pk, but table users has no column pk')
+})
+
+test('a list whose view has no name for the description of the API does not start', async () => {
+  const view = { ...userView, schema: z.object({ pk: z.int() }) }
+  await expect(start((app, db) => list(app, db, { ...users, view }))).rejects.toThrow(
+    "/core/users/ lists User, but the schema of its view in src/views/ has no name for the API's description: end it with .meta({ id: 'User' }).",
+  )
 })

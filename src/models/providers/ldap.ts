@@ -3,7 +3,7 @@ import { int32, line, oneOf, reference, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { distinguishedName } from '../syntax.ts'
 
-const mode = () => oneOf(['direct', 'cached']).default('direct')
+const mode = () => oneOf(['direct', 'cached']).meta({ title: 'LdapMode' }).default('direct')
 
 export default defineProvider({
   kind: 'ldap',
