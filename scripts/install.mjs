@@ -22,6 +22,7 @@ const needsDevPackages = [
   'prerandom',
   'prefaults',
   'premigration',
+  'premutants',
 ].includes(process.env.npm_lifecycle_event)
 const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
 /** The packages with the project's own Node. package-lock.json holds the digest of each. */

@@ -46,6 +46,7 @@ describe('access to a route', () => {
     [['add_user', 'change_user'], ['change_user'], 200],
     [['add_user', 'change_user'], ['view_user'], 403],
     [[], ['view_user'], 403],
+    ['superuser', ['manage_queue'], 403],
   ])('to %j with %j: %i', async (access, permissions, status) => {
     const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user({ permissions })
     expect(await askAs(guarded(access), token).get('/x')).toMatchObject({ status })
@@ -55,7 +56,8 @@ describe('access to a route', () => {
 
   test('a superuser, everywhere', async () => {
     const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user({ superuser: true })
-    expect(await askAs(guarded('manage_queue'), token).get('/x')).toMatchObject({ status: 200 })
+    for (const access of ['manage_queue', 'superuser'] as const)
+      expect(await askAs(guarded(access), token).get('/x')).toMatchObject({ status: 200 })
   })
 })
 

@@ -1,0 +1,23 @@
+import access from './list/access.ts'
+import actor from './list/actor.ts'
+import ledger from './list/ledger.ts'
+import models from './list/models.ts'
+import policies from './list/policies.ts'
+import policy from './list/policy.ts'
+import retention from './list/retention.ts'
+import submit from './list/submit.ts'
+import work from './list/work.ts'
+import type { MutantsOf, Placed } from './mutant.ts'
+
+const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
+  rights: [access, actor, policies, policy, models],
+  ledger: [ledger, work, submit, retention],
+}
+
+export const roomNames: readonly string[] = Object.keys(rooms)
+
+export const mutants: readonly Placed[] = Object.entries(rooms).flatMap(([room, lists]) =>
+  lists
+    .flatMap((files) => Object.entries(files))
+    .flatMap(([file, each]) => each.map((mutant) => ({ ...mutant, room, file }))),
+)

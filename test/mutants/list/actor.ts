@@ -1,0 +1,234 @@
+import type { MutantsOf } from '../mutant.ts'
+
+const meanwhile = 'test/rights/rights-taken-meanwhile.test.ts'
+const groups = 'test/rights/escalation-groups.test.ts'
+const tokens = 'test/rights/escalation-tokens.test.ts'
+const ceiling = 'test/api/token-ceiling.test.ts'
+const last = 'test/rights/last-superuser.test.ts'
+const moves = 'test/rights/names-and-moves.test.ts'
+
+/** Whose rights a caller has, and what they are. */
+export default {
+  'src/permissions.ts': [
+    {
+      from: "allows(real, 'impersonate') && (real.isSuperuser",
+      to: '(real.isSuperuser',
+      why: 'a waiting run is applied for a caller who may no longer impersonate',
+      tests: [meanwhile],
+    },
+    {
+      from: '(real.isSuperuser || !effective.isSuperuser)',
+      to: '(real.isSuperuser || effective !== real)',
+      why: 'a user who is no superuser acts as a superuser',
+      tests: ['test/api/me.test.ts'],
+    },
+  ],
+  'src/rights/actor.ts': [
+    {
+      from: "t.intent = 'api' AND u.is_active AND",
+      to: 'u.is_active AND',
+      why: 'a token of any intent authenticates',
+      tests: ['test/api/tokens-write.test.ts', 'test/api/me.test.ts'],
+    },
+    {
+      from: "t.intent = 'api' AND u.is_active AND",
+      to: "t.intent = 'api' AND",
+      why: 'the token of an inactive user authenticates',
+      tests: ['test/api/transactional-access.test.ts'],
+    },
+    {
+      from: '(NOT t.expiring OR t.expires > now())`',
+      to: '(NOT t.expiring OR t.expires IS NOT NULL)`',
+      why: 'an expired token authenticates',
+      tests: ['test/api/transactional-access.test.ts'],
+    },
+    {
+      from: '(NOT t.expiring OR t.expires > now())`',
+      to: '(t.expires > now())`',
+      why: 'a token that does not expire does not authenticate',
+      tests: ['test/api/transactional-access.test.ts'],
+    },
+    {
+      from: 'u.${column} = ${value} AND u.is_active`',
+      to: 'u.${column} = ${value}`',
+      why: 'an inactive user can be impersonated, and its waiting runs are applied',
+      tests: [meanwhile],
+    },
+    {
+      from: 'JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE ${condition}',
+      to: 'JOIN group_roles gr ON gr.group_pk = a.group_pk WHERE ${condition}',
+      why: 'roles are not inherited from ancestors',
+      tests: [groups],
+    },
+    {
+      from: 'JOIN groups g ON g.pk = a.ancestor_pk WHERE ${condition} AND g.is_superuser',
+      to: 'JOIN groups g ON g.pk = a.group_pk WHERE ${condition} AND g.is_superuser',
+      why: 'the superuser flag is not inherited from ancestors',
+      tests: [groups],
+    },
+    {
+      from: 'actor.isSuperuser ? ceiling : actor.permissions.intersection(ceiling)',
+      to: 'ceiling',
+      why: 'a token holds its ceiling, also what its user has lost',
+      tests: [ceiling, tokens],
+    },
+    {
+      from: '        isSuperuser: false,',
+      to: '',
+      why: 'a token with a ceiling makes a superuser of its holder',
+      tests: [tokens, ceiling],
+    },
+    {
+      from: '{ ...limited(effective, real.ceiling), impersonator: real }',
+      to: '{ ...effective, impersonator: real }',
+      why: 'impersonation lifts the ceiling of the token',
+      tests: [ceiling],
+    },
+    {
+      from: 'mayActAs(real, effective) ?',
+      to: 'mayActAs(effective, real) ?',
+      why: 'a user who is no superuser acts as a superuser',
+      tests: ['test/api/me.test.ts'],
+    },
+    {
+      from: 'return found && limited(found, ceiling)',
+      to: 'return found',
+      why: 'a run is applied without the ceiling of its token',
+      tests: [ceiling],
+    },
+    {
+      from: 'effective && real && actAs(limited(real, ceiling), effective)',
+      to: 'effective && real && actAs(real, effective)',
+      why: 'a run that was submitted while impersonating is applied without the ceiling of its token',
+      tests: [ceiling],
+    },
+    {
+      from: 'ceiling === null ? undefined : new Set(ceiling)',
+      to: 'undefined',
+      why: 'the ceiling of a token is ignored when it authenticates',
+      tests: [ceiling],
+    },
+  ],
+  'src/rights/claims.ts': [
+    {
+      from: '!allows(actor, `change_${resource}`)',
+      to: '!allows(actor, `view_${resource}`)',
+      why: 'a provider that an application takes needs only the permission to see it',
+      tests: ['test/api/blueprints.test.ts', 'test/api/transactional-access.test.ts'],
+    },
+    {
+      from: 'every(([column, value]) => row[column] === value)',
+      to: 'some(([column, value]) => row[column] !== value)',
+      why: 'the permission of another kind is asked for a provider that is taken',
+      tests: ['test/api/blueprints.test.ts', 'test/api/transactional-access.test.ts'],
+    },
+  ],
+  'src/rights/grants.ts': [
+    {
+      from: "row === undefined || action !== 'update') return null",
+      to: "row === undefined || action === 'update') return null",
+      why: 'a group that is there gives rights to members whom the document does not name',
+      tests: ['test/apply/conflicts.test.ts'],
+    },
+    {
+      from: 'values.is_superuser === true && row.is_superuser !== true',
+      to: 'values.is_superuser === true && row.is_superuser === true',
+      why: 'the superuser flag is set over members whom the document does not name',
+      tests: ['test/apply/conflicts.test.ts'],
+    },
+    {
+      from: 'WHERE a.ancestor_pk = $1::uuid AND NOT (m.group_pk',
+      to: 'WHERE a.group_pk = $1::uuid AND NOT (m.group_pk',
+      why: 'members of the groups below get rights without being named',
+      tests: ['test/apply/conflicts.test.ts'],
+    },
+    {
+      from: 'g.pk = a.ancestor_pk',
+      to: 'g.pk = a.group_pk',
+      why: 'a new parent that inherits its rights gives them to members who are not named',
+      tests: ['test/apply/conflicts.test.ts'],
+    },
+    {
+      from: '(g.is_superuser OR EXISTS',
+      to: '(EXISTS',
+      why: 'a new parent with the flag gives it to members who are not named',
+      tests: ['test/apply/conflicts.test.ts'],
+    },
+  ],
+  'src/rights/rights.ts': [
+    {
+      from: 'WHERE a.ancestor_pk = $4::uuid) AS "hasMembers"',
+      to: 'WHERE a.group_pk = $4::uuid AND a.ancestor_pk = $4::uuid) AS "hasMembers"',
+      why: 'members of the groups below do not count',
+      tests: [groups],
+    },
+    {
+      from: 'a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle"',
+      to: 'a.group_pk = $4::uuid AND a.ancestor_pk = $5::uuid) AS "isCircle"',
+      why: 'a circle of groups is not seen',
+      tests: [groups],
+    },
+    {
+      from: 'ON gr.group_pk = a.ancestor_pk WHERE a.group_pk = k)',
+      to: 'ON gr.group_pk = a.group_pk WHERE a.group_pk = k)',
+      why: 'a parent that inherits its roles counts as one without roles',
+      tests: [moves],
+    },
+    {
+      from: 'ON m.group_pk = b.group_pk WHERE b.ancestor_pk = $7::uuid',
+      to: 'ON m.group_pk = b.group_pk WHERE b.group_pk = $7::uuid',
+      why: 'of a branch that moves, the members of the groups below are not protected',
+      tests: [moves],
+    },
+    {
+      from: 'tx.send({ text: `SELECT pg_advisory_xact_lock(${rightsLock})`, values: [] })',
+      to: 'tx.send({ text: `SELECT ${rightsLock}`, values: [] })',
+      why: 'changes of rights are not one after the other',
+      tests: [last],
+    },
+    {
+      from: "u.is_active AND t.intent = 'api' AND t.ceiling IS NULL",
+      to: "t.intent = 'api' AND t.ceiling IS NULL",
+      why: 'an inactive superuser counts as the last one',
+      tests: [last],
+    },
+    {
+      from: "u.is_active AND t.intent = 'api' AND t.ceiling IS NULL",
+      to: 'u.is_active AND t.ceiling IS NULL',
+      why: 'a superuser with a token that does not authenticate counts as the last one',
+      tests: [last],
+    },
+    {
+      from: "u.is_active AND t.intent = 'api' AND t.ceiling IS NULL",
+      to: "u.is_active AND t.intent = 'api'",
+      why: 'a superuser with a limited token counts as the last one',
+      tests: [last],
+    },
+    {
+      from: '(NOT t.expiring OR t.expires > now()) AND t.pk',
+      to: '(NOT t.expiring OR t.expires IS NOT NULL) AND t.pk',
+      why: 'a superuser with an expired token counts as the last one',
+      tests: [last],
+    },
+    {
+      from: ' AND t.pk <> ALL($1::uuid[]) LIMIT 1',
+      to: ' AND $1::uuid[] IS NOT NULL LIMIT 1',
+      why: 'a token whose end is earlier now counts for the last superuser',
+      tests: [last],
+    },
+  ],
+  'src/rights/settings.ts': [
+    {
+      from: "attributes->'settings' = $4::jsonb AND ($5 OR (NOT settings_by_superuser",
+      to: "attributes->'settings' = $4::jsonb AND (true OR $5 OR (NOT settings_by_superuser",
+      why: 'settings that are sent again by a caller with fewer rights lose what their writer held',
+      tests: ['test/api/me.test.ts'],
+    },
+    {
+      from: "action === 'create' || !isDeepStrictEqual(",
+      to: "action === 'create' && !isDeepStrictEqual(",
+      why: 'new settings keep what the writer before held',
+      tests: ['test/api/me.test.ts'],
+    },
+  ],
+} satisfies MutantsOf

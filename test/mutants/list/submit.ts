@@ -1,0 +1,171 @@
+import type { MutantsOf } from '../mutant.ts'
+
+const backlog = 'test/runs/backlog.test.ts'
+const deliveries = 'test/api/deliveries.test.ts'
+const subscribe = 'test/runs/subscribe.test.ts'
+
+/** What a submitter is answered. */
+export default {
+  'src/runs/submit.ts': [
+    {
+      from: 'admission.leave(isKnown)',
+      to: 'void [admission, isKnown]',
+      why: 'submissions that have ended count for ever',
+      tests: [backlog],
+    },
+    {
+      from: 'if (key === null || pk === null) {',
+      to: 'if (key !== null || pk === null) {',
+      why: 'the Idempotency-Key is ignored',
+      tests: [deliveries],
+    },
+    {
+      from: 'JSON.stringify(rest.conditions)) }',
+      to: 'JSON.stringify(rest.kind)) }',
+      why: 'the same document under other conditions is the same request',
+      tests: [deliveries],
+    },
+    {
+      from: 'if (tries === 1) await check()',
+      to: '',
+      why: 'a submission with a key is not checked',
+      tests: [deliveries],
+    },
+    {
+      from: 'if (isAsync) await refuseTooMany(db, pk)',
+      to: '',
+      why: 'submissions with a key that are not waited for are not limited',
+      tests: [deliveries],
+    },
+    {
+      from: 'if (isAsync && pk !== null) await refuseTooMany(db, pk)',
+      to: '',
+      why: 'submissions that are not waited for are not limited',
+      tests: [deliveries],
+    },
+    {
+      from: "count({ where: { state: 'queued', submitterPk: submitter } })",
+      to: "count({ where: { state: 'queued', submitterPk: { not: submitter } } })",
+      why: 'the waiting runs of others count',
+      tests: [deliveries],
+    },
+    {
+      from: 'if (leftMs() < cancelMs) throw cancelled',
+      to: 'if (leftMs() < 0) throw cancelled',
+      why: 'a submission is recorded too late for its answer',
+      tests: ['test/api/transactional.test.ts', 'test/api/paused.test.ts'],
+    },
+    {
+      from: 'if (!isRecorded) throw cancelled',
+      to: 'if (isRecorded === undefined) throw cancelled',
+      why: 'a submission that was not recorded is waited for',
+      tests: ['test/api/transactional.test.ts', 'test/api/paused.test.ts'],
+    },
+    {
+      from: '    stop.abort()',
+      to: '',
+      why: 'a run that could not be enqueued is waited for',
+      tests: ['test/api/transactional.test.ts', deliveries, 'test/queue/queue.test.ts'],
+    },
+    {
+      from: "if (failure === undefined) return { id, run: 'accepted' }",
+      to: "if (failure !== null) return { id, run: 'accepted' }",
+      why: 'a run that could not be enqueued is accepted',
+      tests: [deliveries],
+    },
+    {
+      from: "if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }",
+      to: "if (typeof run === 'object') return { id, run }",
+      why: 'a cancelled run is answered as a result',
+      tests: [deliveries, 'test/api/paused.test.ts'],
+    },
+  ],
+  'src/runs/subscribe.ts': [
+    {
+      from: "if (await transaction(db, cancel, { timeouts })) return 'cancelled'",
+      to: 'await transaction(db, cancel, { timeouts })',
+      why: 'a run that was cancelled is answered as finished',
+      tests: [subscribe],
+    },
+    {
+      from: "if (run === null) return 'vanished'",
+      to: "if (run === null) return 'unknown'",
+      why: 'a run that a crash lost is answered as unknown',
+      tests: ['test/simulation/simulation.test.ts', subscribe],
+    },
+    {
+      from: "if (isTransient(error)) return 'locked'",
+      to: "if (isTransient(error)) return 'cancelled'",
+      why: 'a run that a worker has is answered as cancelled',
+      tests: [subscribe],
+    },
+    {
+      from: "report(id, found.get(id) ?? 'vanished')",
+      to: '{ const run = found.get(id); if (run !== undefined) report(id, run) }',
+      why: 'a run that a crash lost is waited for',
+      tests: [subscribe],
+    },
+    {
+      from: "if (run === 'vanished' || isFinished(run.state)) followed.delete(id)",
+      to: '',
+      why: 'finished runs are read again and again',
+      tests: [subscribe],
+    },
+    {
+      from: 'if (known === state) continue',
+      to: '',
+      why: 'a state is reported more than once',
+      tests: [subscribe],
+    },
+    {
+      from: "(await untilFinished(runs, id, budgetMs)) ?? 'locked'",
+      to: "(await untilFinished(runs, id, budgetMs)) ?? 'cancelled'",
+      why: 'a retry is answered as cancelled while the run of the first request goes on',
+      tests: [deliveries],
+    },
+  ],
+  'src/runs/backlog.ts': [
+    {
+      from: 'if (inside > limit / 2) limit =',
+      to: 'limit =',
+      why: 'the limit grows although it is not used',
+      tests: [backlog],
+    },
+    {
+      from: 'if (now - loweredAt < lowerEveryMs) return',
+      to: '',
+      why: 'one slow moment lowers the limit to the least',
+      tests: [backlog],
+    },
+    {
+      from: 'if (count < adaptive.limit) return',
+      to: 'if (count <= adaptive.limit) return',
+      why: 'one submission more than the limit is inside',
+      tests: [backlog],
+    },
+    {
+      from: 'refuseIfFull(inside + arriving)',
+      to: 'refuseIfFull(inside)',
+      why: 'submissions that have arrived do not count',
+      tests: [backlog],
+    },
+    {
+      from: 'if (isCounted) arriving -= 1',
+      to: 'arriving -= 1',
+      why: 'a submission leaves twice',
+      tests: [backlog],
+    },
+    {
+      from: 'olderS === null : silentS <= silentMostS) return null',
+      to: 'olderS === null : silentS >= 0) return null',
+      why: 'submissions are recorded although no worker takes jobs',
+      tests: [backlog],
+    },
+    {
+      from: 'FILTER (WHERE format >= $1))::float8 AS "silentS"',
+      to: 'FILTER (WHERE format > 0))::float8 AS "silentS"',
+      why: 'a worker of an older version counts as one that takes new runs',
+      tests: ['test/upgrade/mixed-versions.test.ts', backlog],
+    },
+  ],
+} satisfies MutantsOf
