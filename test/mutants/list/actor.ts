@@ -114,13 +114,13 @@ export default {
       from: '!allows(actor, `change_${resource}`)',
       to: '!allows(actor, `view_${resource}`)',
       why: 'a provider that an application takes needs only the permission to see it',
-      tests: ['test/api/blueprints.test.ts', 'test/api/transactional-access.test.ts'],
+      tests: ['test/apply/conflicts.test.ts'],
     },
     {
       from: 'every(([column, value]) => row[column] === value)',
       to: 'some(([column, value]) => row[column] !== value)',
       why: 'the permission of another kind is asked for a provider that is taken',
-      tests: ['test/api/blueprints.test.ts', 'test/api/transactional-access.test.ts'],
+      tests: ['test/apply/conflicts.test.ts'],
     },
   ],
   'src/rights/grants.ts': [
