@@ -1,21 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError } from './exit.ts'
 
-export type Options = NonNullable<ParseArgsConfig['options']>
-
-/** One command: its file in `commands/` exports it as `command`. */
-export type Command = {
-  /** Printed by `--help`, without the exit codes. */
-  readonly usage: string
-  readonly options: Options
-  /** @returns the exit code */
-  run(args: readonly string[], commands: Commands): Promise<number>
-}
-
-/** All commands by name. A command's file is loaded when it is called. */
-export type Commands = Readonly<
-  Record<string, { readonly summary: string; load(): Promise<{ readonly command: Command }> }>
->
+type Options = NonNullable<ParseArgsConfig['options']>
 
 /** @throws {UsageError} for an option that the command does not have */
 export function readArguments<const Known extends Options>(args: readonly string[], options: Known) {

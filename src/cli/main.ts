@@ -1,9 +1,16 @@
-import type { Commands } from './arguments.ts'
 import { exitCodeHelp, exitCodes } from './exit.ts'
 
 /** The commands, and the end of the program. */
 
-const commands: Commands = {
+type Command = {
+  /** Printed by `--help`, without the exit codes. */
+  readonly usage: string
+  /** @returns the exit code */
+  run(args: readonly string[]): Promise<number>
+}
+
+/** A command's file is loaded when it is called. */
+const commands: Readonly<Record<string, { readonly summary: string; load(): Promise<Command> }>> = {
   validate: { summary: 'check files, without a service', load: () => import('./commands/validate.ts') },
   plan: { summary: 'report what apply would do', load: () => import('./commands/plan.ts') },
   apply: { summary: 'apply files, and wait for the outcome', load: () => import('./commands/apply.ts') },
@@ -17,7 +24,6 @@ const commands: Commands = {
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
   rotate: { summary: 'give an application a new client secret', load: () => import('./commands/rotate.ts') },
   token: { summary: 'create an access token', load: () => import('./commands/token.ts') },
-  completion: { summary: 'print a completion script for a shell', load: () => import('./commands/completion.ts') },
 }
 
 const listed = () =>
@@ -48,13 +54,13 @@ export async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(`There is no command ${JSON.stringify(name)}.\n\n${usage()}`)
     return exitCodes.refused
   }
-  const { command } = await found.load()
+  const command = await found.load()
   const options = rest.slice(0, rest.includes('--') ? rest.indexOf('--') : undefined)
   if (options.includes('--help') || options.includes('-h')) {
     process.stdout.write(`${command.usage}\n${exitCodeHelp}`)
     return exitCodes.done
   }
-  return command.run(rest, commands)
+  return command.run(rest)
 }
 
 /** Errors of the caller, by name: their classes stand in files that `--help` does not load. */

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
@@ -8,7 +7,7 @@ import { freePort } from '../support/free-port.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
 import type { Installation } from '../support/installation.ts'
 
-/** `gatewright runs`, `logs`, `token create` and `completion`. */
+/** `gatewright runs`, `logs` and `token create`. */
 
 const folder = freshFolder()
 let on: Installation
@@ -105,30 +104,4 @@ test('GATEWRIGHT_REQUEST_ID is in the run; one that is not valid is a 1', async 
     code: 1,
     output: expect.stringContaining('GATEWRIGHT_REQUEST_ID is "a b": it takes at most 128 letters'),
   })
-})
-
-test('completion knows every command and option', async () => {
-  const { code, output } = await gatewright(['completion', 'bash'])
-  expect(code).toBe(0)
-  const words = (...line: string[]) =>
-    spawnSync(
-      'bash',
-      [
-        '-c',
-        `${output}\nCOMP_WORDS=(gatewright "$@"); COMP_CWORD=$#; _gatewright; echo "\${COMPREPLY[@]}"`,
-        '-',
-        ...line,
-      ],
-      { encoding: 'utf8' },
-    ).stdout.trim()
-  const help = await gatewright(['--help'])
-  const listed = [...help.output.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name]) => name)
-  expect(words('').split(' ')).toEqual(listed)
-  expect(words('apply', '--plan')).toBe('--plan --plan-file')
-  for (const shell of ['zsh', 'fish'])
-    expect(await gatewright(['completion', shell])).toMatchObject({
-      code: 0,
-      output: expect.stringContaining('plan-file'),
-    })
-  expect(await gatewright(['completion', 'sh'])).toMatchObject({ code: 1 })
 })

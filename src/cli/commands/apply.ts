@@ -1,11 +1,11 @@
-import { type Command, readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
+import { readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
 import { UsageError } from '../exit.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright apply`: makes it stand as the files say. */
 
-const usage = `gatewright apply FILE... | --run ID [OPTIONS]
+export const usage = `gatewright apply FILE... | --run ID [OPTIONS]
 
 Applies files, in this order, each in one transaction: all of a file, or nothing of it. It stops at the first file that
 is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
@@ -24,7 +24,7 @@ const options = {
   'plan-file': { type: 'string' },
 } as const
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   return sendFiles(positionals, values, {
     title: 'apply',
@@ -48,5 +48,3 @@ function tagsOf(tags: readonly (string | undefined)[], file: string | undefined)
     return read === null ? tag : read(name)
   }
 }
-
-export const command: Command = { usage, options, run }

@@ -1,7 +1,7 @@
 import type { Model } from '../../models/define.ts'
 import { ownerLabel } from '../../models/fields.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
-import { type Command, readArguments, readTimeoutMs } from '../arguments.ts'
+import { readArguments, readTimeoutMs } from '../arguments.ts'
 import { openClient } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { type Export, listed, toExport } from '../export/entries.ts'
@@ -12,7 +12,7 @@ import { openOutput, writeOut } from '../output.ts'
 
 /** `gatewright export`: what is configured, as one blueprint. */
 
-const usage = `gatewright export [OPTIONS]
+export const usage = `gatewright export [OPTIONS]
 
 Prints what is configured as one blueprint, without keys of rows: applied to an empty installation, and exported there,
 it is the same text. Secrets are !Env NAME; the names stand at its head. Users and their tokens are not part of it.
@@ -33,7 +33,7 @@ const options = {
   json: { type: 'boolean' },
 } as const
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('export takes no names: --only and --owner choose what is exported.')
   const { owner, out } = values
@@ -121,5 +121,3 @@ function jsonOf({ entries, variables }: Export, out: string | undefined, text: s
   const document = out === undefined ? { document: text } : { file: out }
   return JSON.stringify({ exit: exitCodes.done, entries: entries.length, variables: named, ...document }, null, 2)
 }
-
-export const command: Command = { usage, options, run }

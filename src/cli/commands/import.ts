@@ -1,5 +1,5 @@
 import { loadRegistry } from '../../models/registry.ts'
-import { type Command, readArguments, readContext } from '../arguments.ts'
+import { readArguments, readContext } from '../arguments.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import { type Imported, importText, type Judgement } from '../importing.ts'
 import { readOne, standardInput } from '../inputs.ts'
@@ -7,7 +7,7 @@ import { type Output, openOutput, shown, writeOut } from '../output.ts'
 
 /** `gatewright import`: a document of another service of this API family. */
 
-const usage = `gatewright import FILE [OPTIONS]
+export const usage = `gatewright import FILE [OPTIONS]
 
 Reports what of a blueprint of another service of this API family can be applied here: for each entry whether it applies,
 applies partly (without what is unknown here), or cannot be applied, and why. Prints a blueprint of the entries that can
@@ -27,7 +27,7 @@ const options = {
   json: { type: 'boolean' },
 } as const
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [path, ...others] = positionals
   if (path === undefined || others.length > 0) throw new UsageError('import takes one file, or - for standard input.')
@@ -80,5 +80,3 @@ function summaryOf(judgements: readonly Judgement[]): string {
   const count = (asked: Judgement['outcome']) => judgements.filter(({ outcome }) => outcome === asked).length
   return `of ${judgements.length}: ${count('applies')} applies, ${count('partly')} partly, ${count('cannot')} cannot`
 }
-
-export const command: Command = { usage, options, run }

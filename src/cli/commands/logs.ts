@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Command, readArguments, readTimeoutMs } from '../arguments.ts'
+import { readArguments, readTimeoutMs } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
@@ -8,7 +8,7 @@ import { isOver, type Run, readRun, runSummary, whereItIs } from '../runs.ts'
 
 /** `gatewright logs`: what became of one run. */
 
-const usage = `gatewright logs [-f] [ID] [OPTIONS]
+export const usage = `gatewright logs [-f] [ID] [OPTIONS]
 
 Prints the logs of a run; without ID, of the newest that you may see. The exit code is that of the run: 0 applied or
 planned, 1 refused, failed or cancelled, 3 not over yet.
@@ -24,7 +24,7 @@ const options = {
   json: { type: 'boolean' },
 } as const
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [id, ...others] = positionals
   if (others.length > 0) throw new UsageError('logs takes one run.')
@@ -77,5 +77,3 @@ const codeOf = (run: Run): ExitCode => {
   if (!isOver(run)) return exitCodes.unknown
   return isFine(run) ? exitCodes.done : exitCodes.refused
 }
-
-export const command: Command = { usage, options, run }

@@ -1,10 +1,10 @@
-import { type Command, readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
+import { readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright plan`: what an apply would do. */
 
-const usage = `gatewright plan FILE... | --run ID [OPTIONS]
+export const usage = `gatewright plan FILE... | --run ID [OPTIONS]
 
 Reports what apply would do, and changes nothing. Each file is planned on its own: what one file would create is not
 there for the next. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
@@ -14,7 +14,7 @@ ${sendHelp}${runHelp}  --out FILE           writes the tags, for "apply --plan-f
 
 const options = { ...sendOptions, ...runOption, out: { type: 'string' } } as const
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const { out } = values
   return sendFiles(positionals, values, {
@@ -25,5 +25,3 @@ async function run(args: readonly string[]): Promise<number> {
     },
   })
 }
-
-export const command: Command = { usage, options, run }

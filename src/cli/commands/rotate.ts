@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { overlap } from '../../models/overlap.ts'
 import { loadRegistry } from '../../models/registry.ts'
-import { type Command, readArguments, readTimeoutMs, sendOptions } from '../arguments.ts'
+import { readArguments, readTimeoutMs, sendOptions } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { deliver } from '../deliver.ts'
 import { UsageError } from '../exit.ts'
@@ -11,7 +11,7 @@ import { headersOf } from '../send.ts'
 
 /** `gatewright rotate`: a new client secret, generated here. */
 
-const usage = `gatewright rotate SLUG [OPTIONS]
+export const usage = `gatewright rotate SLUG [OPTIONS]
 
 Generates a new client secret, applies it to the provider of the application, and prints it on standard output, the only
 time that it is shown. The old secret ends at once, unless an overlap is given. When the outcome is unknown, the secret is
@@ -31,7 +31,7 @@ const application = z.object({
   provider_obj: z.object({ name: z.string(), meta_model_name: z.string(), verbose_name: z.string() }).nullable(),
 })
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [slug, ...others] = positionals
   if (slug === undefined || others.length > 0) throw new UsageError('rotate takes the slug of one application.')
@@ -76,5 +76,3 @@ async function newSecretOf(modelName: string, kind: string): Promise<string> {
   if (secret === undefined) throw new UsageError(`A provider of the kind ${shown(kind)} has no client secret.`)
   return secret
 }
-
-export const command: Command = { usage, options, run }

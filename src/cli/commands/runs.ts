@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Command, readArguments, readCount } from '../arguments.ts'
+import { readArguments, readCount } from '../arguments.ts'
 import { openClient, read } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
@@ -7,7 +7,7 @@ import { type RunSummary, runSummary } from '../runs.ts'
 
 /** `gatewright runs`: what was submitted, and what became of it. */
 
-const usage = `gatewright runs [OPTIONS]
+export const usage = `gatewright runs [OPTIONS]
 
 Lists your runs, the newest first; with the permission view_run, all runs.
 
@@ -26,7 +26,7 @@ const options = {
 
 const page = z.object({ results: z.array(runSummary) })
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
   const limit = readCount('--limit', values.limit, { initial: 20, max: 100 })
@@ -55,5 +55,3 @@ const outcomeOf = ({
   if (mode === 'plan') return reason === null ? 'planned' : 'refused'
   return applied === true ? 'applied' : 'refused'
 }
-
-export const command: Command = { usage, options, run }

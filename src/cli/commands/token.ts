@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { type Command, readArguments, readCount } from '../arguments.ts'
+import { readArguments, readCount } from '../arguments.ts'
 import { type Answer, type Client, Lost, openClient, readAnswer } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
 
 /** `gatewright token create`: an access token, whose key is shown once. */
 
-const usage = `gatewright token create IDENTIFIER [OPTIONS]
+export const usage = `gatewright token create IDENTIFIER [OPTIONS]
 
 Creates an access token and prints its key on standard output, the only time that it is shown.
 
@@ -26,7 +26,7 @@ const options = {
 const dayMs = 86_400_000
 const created = z.object({ identifier: z.string(), expires: z.string().nullable() })
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [verb, identifier, ...others] = positionals
   if (verb !== 'create' || identifier === undefined || others.length > 0)
@@ -77,5 +77,3 @@ async function once(
     throw new Unreachable(`${error.message}. ${what}`)
   }
 }
-
-export const command: Command = { usage, options, run }

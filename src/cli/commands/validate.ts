@@ -7,7 +7,7 @@ import { compile } from '../../plan/compile.ts'
 import { nothingAllowed } from '../../plan/engine.ts'
 import { errorsOfEntries, readSent } from '../../plan/read-blueprint.ts'
 import { toBlueprint } from '../../plan/submission.ts'
-import { type Command, fileHelp, fileOptions, readArguments, readContext } from '../arguments.ts'
+import { fileHelp, fileOptions, readArguments, readContext } from '../arguments.ts'
 import { errorLines } from '../client.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
 import { openOutput } from '../output.ts'
@@ -17,7 +17,7 @@ import { finish, redacted } from '../send.ts'
 
 /** `gatewright validate`: the checks of the service that need no database. */
 
-const usage = `gatewright validate FILE... [OPTIONS]
+export const usage = `gatewright validate FILE... [OPTIONS]
 
 Checks files without a service: their form, and each field against the models of this version. What must exist in the
 database (references, required fields of what is new) is checked by plan.
@@ -36,7 +36,7 @@ const conditions = {
   },
 } as const
 
-async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, fileOptions)
   const { documents, secrets } = await readInputs(positionals, readContext(values.context))
   const output = openOutput(secrets)
@@ -79,5 +79,3 @@ function errorsIn({ form, body }: Document, registry: Registry): { value: unknow
   const { value, errors } = parseJson(Buffer.from(body))
   return { value, errors: toBlueprint(value, registry, conditions, new ErrorList().include([errors])).plan.errors }
 }
-
-export const command: Command = { usage, options: fileOptions, run }
