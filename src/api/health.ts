@@ -63,19 +63,23 @@ const isUnknown = 'is not known while the database does not answer.'
 
 /** Runs the checks at once, each with a time limit. */
 function inspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBaseLogger): () => Promise<Checks> {
-  /** Logs a change of a part, with its cause; not every probe. */
+  /**
+   * Logs a change of a part, with its cause; not every probe.
+   *
+   * @param silent the detail when there is no answer
+   * @param startsWithinS the part may start at the same time as this process: until then, it is not logged as unhealthy
+   */
   function part<Answer>(
     name: keyof Checks,
+    silent: string,
     ask: () => Promise<Answer>,
     evaluate: (answer: Answer) => Check,
-    silent: string,
-    // The part may start at the same time as this process: until then, it is not logged as unhealthy.
     startsWithinS = 0,
   ) {
     const question = probe(ask)
     const loggedFrom = performance.now() + startsWithinS * 1_000
     let last = true
-    return async (): Promise<Check> => {
+    return async () => {
       let cause: unknown
       const found = await question().then(evaluate, (error: unknown) => {
         cause = error
@@ -85,54 +89,45 @@ function inspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBase
         log[found.ok ? 'info' : 'warn']({ part: name, ...(cause !== undefined && { err: cause }) }, found.detail)
         last = found.ok
       }
-      return found
+      return [name, found] as const
     }
   }
 
-  const checkDatabase = part(
-    'database',
-    () => ping(db),
-    () => healthy('PostgreSQL answers.'),
-    'PostgreSQL does not answer: does it run, and is DATABASE_URL right?',
-  )
-  const checkMigrations = part(
-    'migrations',
-    () => isMigrated(db),
-    migrationsCheck,
-    `Whether all migrations are applied ${isUnknown}`,
-  )
-  const checkQueue = part(
-    'queue',
-    () => queue.getJobCounts('waiting'),
-    () => healthy('The queue answers.'),
-    'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?',
-  )
   // Quicker than the question that it is part of: a queue that is away says nothing about the worker.
   const pause = probe(() => readPause(queue, db), pauseWithinMs)
-  const checkWorker = part(
-    'worker',
-    () => Promise.all([seenFormats(db), pause().catch(() => null)]),
-    workerCheck,
-    `When a worker last took a job ${isUnknown}`,
-    workersStartWithinS,
-  )
-  const checkSecrets = part(
-    'secrets',
-    () => judgeSecretKey(db, keyring),
-    secretsCheck,
-    `Whether SECRET_KEY is the right one ${isUnknown}`,
-  )
-  return async () => {
-    const [database, migrations, answering, worker, secrets] = await Promise.all([
-      checkDatabase(),
-      checkMigrations(),
-      checkQueue(),
-      checkWorker(),
-      checkSecrets(),
-    ])
-    return { database, migrations, queue: answering, worker, secrets }
-  }
+  const parts = [
+    part(
+      'database',
+      databaseSilent,
+      () => ping(db),
+      () => healthy('PostgreSQL answers.'),
+    ),
+    part('migrations', `Whether all migrations are applied ${isUnknown}`, () => isMigrated(db), migrationsCheck),
+    part(
+      'queue',
+      queueSilent,
+      () => queue.getJobCounts('waiting'),
+      () => healthy('The queue answers.'),
+    ),
+    part(
+      'worker',
+      `When a worker last took a job ${isUnknown}`,
+      () => Promise.all([seenFormats(db), pause().catch(() => null)]),
+      workerCheck,
+      workersStartWithinS,
+    ),
+    part(
+      'secrets',
+      `Whether SECRET_KEY is the right one ${isUnknown}`,
+      () => judgeSecretKey(db, keyring),
+      secretsCheck,
+    ),
+  ]
+  return async () => Object.fromEntries(await Promise.all(parts.map((inspect) => inspect()))) as Checks
 }
+
+const databaseSilent = 'PostgreSQL does not answer: does it run, and is DATABASE_URL right?'
+const queueSilent = 'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?'
 
 const migrationsCheck = (all: boolean): Check =>
   all

@@ -1,11 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
 import { apiPrefix } from '../paths.ts'
 import { reasonOf } from '../start-error.ts'
 import { Unreachable, UsageError } from './exit.ts'
+import { readUpTo } from './read-up-to.ts'
 
 /** A running Gatewright, as its HTTP API. */
 export type Client = {
@@ -87,15 +89,10 @@ export async function openClient(): Promise<Client> {
 }
 
 async function readJson(response: Response): Promise<unknown> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes > maxAnswerBytes) throw new Error(`an answer longer than ${maxAnswerBytes} bytes`)
-  }
+  const tooLong = () => new Error(`an answer longer than ${maxAnswerBytes} bytes`)
+  const bytes = await readUpTo(response.body ?? Readable.from([]), maxAnswerBytes, tooLong)
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return JSON.parse(bytes.toString('utf8'))
   } catch {
     return null
   }

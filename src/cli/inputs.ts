@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
@@ -9,6 +11,7 @@ import { Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { reasonOf } from '../start-error.ts'
 import { UsageError } from './exit.ts'
+import { readUpTo } from './read-up-to.ts'
 import { callerSide } from './tags.ts'
 
 /** What a command was given, read and with the caller's tags resolved. */
@@ -59,13 +62,9 @@ export async function readInputs(paths: readonly string[], context: ReadonlyMap<
   for (const path of paths) files.push(...(path === '-' ? ['-'] : await filesOf(path)))
   if (files.filter((file) => file === '-').length > 1) throw new UsageError('Standard input (-) can be read once.')
   if (files.length > limits.files) throw new UsageError(`These are more than ${limits.files} files.`)
-  const documents: (Document | Unreadable)[] = []
-  for (let at = 0; at < files.length; at += limits.filesAtOnce)
-    documents.push(
-      ...(await Promise.all(
-        files.slice(at, at + limits.filesAtOnce).map((file) => readInput(file, { context, secrets })),
-      )),
-    )
+  const documents: (Document | Unreadable)[] = await Readable.from(files)
+    .map((file: string) => readInput(file, { context, secrets }), { concurrency: limits.filesAtOnce })
+    .toArray()
   return { documents, secrets }
 }
 
@@ -112,7 +111,12 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
   }
 }
 
-const readBytes = (path: string) => (path === '-' ? readStream(process.stdin) : readShort(path))
+const readBytes = (path: string) =>
+  readUpTo(
+    path === '-' ? process.stdin : createReadStream(path),
+    documentLimits.bytes,
+    () => new Problem('invalid', `Is longer than ${documentLimits.bytes} bytes.`),
+  )
 
 /** The text of one file, with its tags. @throws {UsageError} */
 export async function readOne(path: string): Promise<string> {
@@ -122,25 +126,6 @@ export async function readOne(path: string): Promise<string> {
   })
   if (!isUtf8(bytes)) throw new UsageError(`${path} is not UTF-8.`)
   return bytes.toString('utf8')
-}
-
-const tooLong = () => new Problem('invalid', `Is longer than ${documentLimits.bytes} bytes.`)
-
-async function readShort(path: string): Promise<Buffer> {
-  const { size } = await stat(path)
-  if (size > documentLimits.bytes) throw tooLong()
-  return readFile(path)
-}
-
-async function readStream(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of stream) {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes > documentLimits.bytes) throw tooLong()
-  }
-  return Buffer.concat(chunks)
 }
 
 function toDocument(file: string, bytes: Buffer, scope: Reading & { readonly folder: string }): Document | Unreadable {

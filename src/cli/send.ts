@@ -1,5 +1,12 @@
 import { ownerLabel } from '../models/fields.ts'
-import { readContext, readCount, readTimeoutMs } from './arguments.ts'
+import {
+  type readArguments,
+  readContext,
+  readCount,
+  readTimeoutMs,
+  type runOption,
+  type sendOptions,
+} from './arguments.ts'
 import { type Client, openClient } from './client.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
@@ -10,18 +17,7 @@ import { codeOfResults, emptyResult, printResult, type Result, toJson, totals, w
 
 /** What `plan`, `apply` and `diff` share: each file is sent on its own, one after the other. */
 
-export type SendValues = {
-  readonly context?: string[] | undefined
-  readonly json?: boolean | undefined
-  readonly summary?: string | undefined
-  readonly owner?: string | undefined
-  readonly 'allow-grants'?: boolean | undefined
-  readonly 'allow-takeover'?: boolean | undefined
-  readonly 'allow-deletes'?: string | undefined
-  readonly 'create-only'?: boolean | undefined
-  readonly timeout?: string | undefined
-  readonly run?: string | undefined
-}
+type SendValues = Partial<ReturnType<typeof readArguments<typeof sendOptions & typeof runOption>>['values']>
 
 export type Sending = {
   readonly title: string

@@ -69,36 +69,6 @@ const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
   represent: (value: KeyOf) => value.id,
 })
 
-const findTag = defineSequenceTag<unknown[], Find>('!Find', {
-  create: () => [],
-  addItem: () => undefined,
-  finalize: () => new Find('', {}),
-  identify: (value) => value instanceof Find,
-  represent: (value: Find) => [value.model, value.identifiers],
-})
-
-const isScalar = ({ content }: Expression) => typeof content === 'string'
-
-const printed = expressionNames.flatMap((name): TagDefinition[] => [
-  defineScalarTag<Expression>(name, {
-    resolve: () => NOT_RESOLVED,
-    identify: (value) => value instanceof Expression && value.name === name && isScalar(value),
-    represent: (value: Expression) => String(value.content),
-  }),
-  ...(name === '!Find'
-    ? [findTag]
-    : [
-        defineSequenceTag<unknown[], unknown[]>(name, {
-          create: () => [],
-          addItem: () => undefined,
-          identify: (value) => value instanceof Expression && value.name === name && !isScalar(value),
-          represent: ({ content }) => content,
-        }),
-      ]),
-])
-
-export const printedTags: readonly TagDefinition[] = [keyOfTag, ...printed]
-
 /**
  * The definitions for one text. The parser calls them in the order of the events, one call for each tag: that is how a
  * tag gets its place.
@@ -123,10 +93,12 @@ const longestName = 20
 
 type Carrier = { readonly offset: number | undefined; readonly items: unknown[] }
 
-const expressionTags = (name: ExpressionName, nextOffset: () => number | undefined): TagDefinition[] => [
+/** One that stands before a text, and one that stands before a list. */
+const expressionTags = (name: ExpressionName, nextOffset = (): number | undefined => undefined): TagDefinition[] => [
   defineScalarTag<Expression>(name, {
     resolve: (source) => new Expression(name, source, nextOffset()),
-    identify: () => false,
+    identify: (value) => value instanceof Expression && value.name === name && typeof value.content === 'string',
+    represent: ({ content }: Expression) => String(content),
   }),
   defineSequenceTag<Carrier, Expression>(name, {
     create: () => ({ offset: nextOffset(), items: [] }),
@@ -134,6 +106,16 @@ const expressionTags = (name: ExpressionName, nextOffset: () => number | undefin
       items.push(item)
     },
     finalize: ({ offset, items }) => new Expression(name, items, offset),
-    identify: () => false,
+    identify: (value) =>
+      value instanceof Find
+        ? name === '!Find'
+        : value instanceof Expression && value.name === name && typeof value.content !== 'string',
+    represent: (value: Expression | Find) =>
+      value instanceof Find ? [value.model, value.identifiers] : [...value.content],
   }),
+]
+
+export const printedTags: readonly TagDefinition[] = [
+  keyOfTag,
+  ...expressionNames.flatMap((name) => expressionTags(name)),
 ]

@@ -76,14 +76,11 @@ export const printValue = (value: unknown): string => dump(value, { schema: prin
 const documentSchema = blueprintForm(z.string())
 
 /**
- * Parses YAML text that a caller sent, and evaluates its tags. What it takes to refuse a text that is too large does not
- * grow with the text.
+ * The value of YAML text that a caller sent, with its tags evaluated. It may not have the form of a blueprint. What it
+ * takes to refuse a text that is too large does not grow with the text.
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export const parseSent = (text: string): Blueprint => readDocument(readSentText(text))
-
-/** The value of such a text, which may not have the form of a blueprint. @throws {Problem} `invalid` */
 export function readSentText(text: string): unknown {
   try {
     return readText(text, 'refuse')
@@ -91,6 +88,9 @@ export function readSentText(text: string): unknown {
     throw error instanceof TagError ? refusedTag(error) : error
   }
 }
+
+/** Such a text as a blueprint. @throws {Problem} `invalid` */
+export const parseSent = (text: string): Blueprint => readDocument(readSentText(text))
 
 /**
  * Parses YAML text of any form, with the limits of a blueprint, and evaluates its tags.

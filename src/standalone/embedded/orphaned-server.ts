@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { reasonOf, StartError } from '../../start-error.ts'
@@ -46,34 +46,13 @@ function end(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The processes that this one started; none on a system that cannot say. */
+/** The processes that this one started; none on a system that cannot say. A slim container has no `pgrep`. */
 function childrenOf(pid: number): number[] {
-  const found = process.platform === 'linux' ? linuxProcesses() : otherProcesses()
-  return found.filter(({ parent }) => parent === pid).map((each) => each.pid)
-}
-
-type Process = { readonly pid: number; readonly parent: number }
-
-function otherProcesses(): Process[] {
-  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
-  return (stdout ?? '').split('\n').map((line) => {
-    const [pid = 0, parent = 0] = line.trim().split(/\s+/).map(Number)
-    return { pid, parent }
-  })
-}
-
-/** `/proc/<pid>/stat` is `<pid> (<name>) <state> <parent> ...`. A slim container has no `ps`. */
-function linuxProcesses(): Process[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const status = readFileSync(`/proc/${name}/stat`, 'latin1')
-        return [{ pid: Number(name), parent: Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[1]) }]
-      } catch {
-        return []
-      }
-    })
+  const list =
+    process.platform === 'linux'
+      ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      : spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).stdout
+  return (list ?? '').split(/\s+/).filter(Boolean).map(Number)
 }
 
 async function hasEnded(pid: number, withinMs: number): Promise<boolean> {

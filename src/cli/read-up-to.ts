@@ -1,0 +1,15 @@
+/** Reads a stream to its end. @throws what `tooLong` makes, when it has more bytes */
+export async function readUpTo(
+  stream: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  tooLong: () => Error,
+): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of stream) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > maxBytes) throw tooLong()
+  }
+  return Buffer.concat(chunks)
+}
