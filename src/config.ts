@@ -101,7 +101,7 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
 
 export type LogLevel = (typeof logLevels)[number]
 
-/** The settings, frozen. README has the table; this file is the only reader of the environment. */
+/** The settings, frozen. docs/settings.md has the table; this file is the only reader of the environment. */
 export type Config = Readonly<z.output<typeof settings>>
 
 export type ServiceConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }

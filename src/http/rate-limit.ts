@@ -12,7 +12,7 @@ declare module 'fastify' {
   }
 }
 
-/** The settings RATE_LIMIT_*, which README describes. */
+/** The settings RATE_LIMIT_*, which docs/settings.md describes. */
 export type RateLimits = Pick<
   Config,
   | 'rateLimitFailuresPerMinute'

@@ -11,21 +11,27 @@ import { blocksOf, shellIn } from '../support/shell.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
-/** The commands of the README, as they stand there, in a shell. */
+/** The commands of README, docs/api.md and docs/apply.md, as they stand there, in a shell. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const pageOf = (path: string) => readFileSync(join(root, path), 'utf8')
+const readme = pageOf('README.md')
+const pages = [readme, pageOf('docs/api.md'), pageOf('docs/apply.md')]
 
 /** The one block of commands that has this text. */
 function block(part: string): string {
-  const found = blocksOf(readme).filter(({ info, text }) => info === 'sh' && text.includes(part))
+  const found = pages.flatMap(blocksOf).filter(({ info, text }) => info === 'sh' && text.includes(part))
   const [only = '', ...others] = found.map(({ text }) => text)
   if (only === '' || others.length > 0)
-    throw new Error(`README has ${others.length} other blocks with ${part}, or none`)
+    throw new Error(`The pages have ${others.length} other blocks with ${part}, or none`)
   return only
 }
 
-describe.runIf(needs('curl'))('the commands of the README', () => {
+test('README has at most 150 lines', () => {
+  expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(150)
+})
+
+describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/apply.md', () => {
   let service: Installation
   let origin: string
   let folder: string
@@ -37,6 +43,9 @@ describe.runIf(needs('curl'))('the commands of the README', () => {
     mkdirSync(join(folder, '.data'))
     writeFileSync(join(folder, '.data', 'admin-token'), `${adminToken}\n`)
     symlinkSync(join(root, 'examples'), join(folder, 'examples'))
+    // Where npx looks first, as in a checkout.
+    mkdirSync(join(folder, 'node_modules', '.bin'), { recursive: true })
+    symlinkSync(join(root, 'bin/gatewright.mjs'), join(folder, 'node_modules', '.bin', 'gatewright'))
   })
 
   const shell = (commands: string, env: Record<string, string> = {}) =>
@@ -60,7 +69,9 @@ describe.runIf(needs('curl'))('the commands of the README', () => {
     const headers = { 'content-type': 'application/yaml' }
     const answer = await service.admin.put('/api/v3/blueprints/', organisation, { headers })
     expect(answer.json, answer.text).toMatchObject({ applied: true })
-    expect(readme.indexOf('npm run apply -- examples/organisation.yaml')).toBeLessThan(readme.indexOf('?search=amira'))
+    const page = pageOf('docs/api.md')
+    expect(page.indexOf('npm run apply -- examples/organisation.yaml')).toBeGreaterThan(0)
+    expect(page.indexOf('npm run apply -- examples/organisation.yaml')).toBeLessThan(page.indexOf('?search=amira'))
     const { output } = await shell(block('?search=amira'))
     expect(JSON.parse(output)).toMatchObject({ pagination: { count: 1 }, results: [{ username: 'amira.haddad' }] })
   })
@@ -100,6 +111,15 @@ describe.runIf(needs('curl'))('the commands of the README', () => {
       expect(found.json).toMatchObject({ results: [{ slug: 'first', submitter_name: 'pipeline' }] })
       expect((await service.as(token).get('/api/v3/core/users/')).status).toBe(403)
     })
+
+    test('plans and applies with the program, and applies again', async () => {
+      const settings = { GATEWRIGHT_URL: origin, GATEWRIGHT_TOKEN: token }
+      const commands = block('npx gatewright apply')
+      const first = await shell(commands, settings)
+      expect([first.code, first.output]).toEqual([0, expect.stringMatching(/^changes .*^applied /ms)])
+      const again = await shell(commands, settings)
+      expect([again.code, again.output]).toEqual([0, expect.stringMatching(/^unchanged .*^unchanged /ms)])
+    }, 30_000)
 
     test('deploys an example after the first PUT, and gets a 409 for what the admin made', async () => {
       const settings = { GATEWRIGHT_URL: origin, GATEWRIGHT_TOKEN: token }
