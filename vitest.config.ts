@@ -3,6 +3,13 @@ import { defineConfig } from 'vitest/config'
 const faults = 'test/faults/**/*.test.ts'
 const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
+/** Starts of whole programs, with servers of their own. */
+const e2e = [
+  'test/e2e/{generated-client,seed,standalone,starts}.test.ts',
+  'test/standalone/**/*.test.ts',
+  'test/upgrade/**/*.test.ts',
+  'test/cli/restart.test.ts',
+]
 /** Minutes of random calls. */
 const random = ['test/api/random-requests.test.ts', 'test/cli/round-trip/random.test.ts', 'test/rights/random.test.ts']
 
@@ -11,8 +18,10 @@ export default defineConfig({
     environment: 'node',
     globalSetup: ['test/support/servers.ts'],
     setupFiles: ['test/support/setup.ts'],
-    // Real processes, sockets and signals: a file gets a process of its own.
+    // Real processes, sockets and signals.
     pool: 'forks',
+    // The files of a process share its modules: loading them for each file took as long as the tests.
+    isolate: false,
     testTimeout: 15_000,
     hookTimeout: 30_000,
     restoreMocks: true,
@@ -24,7 +33,7 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
-          exclude: [faults, packed, clients, ...random],
+          exclude: [faults, packed, clients, ...e2e, ...random],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -39,6 +48,10 @@ export default defineConfig({
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        extends: true,
+        test: { name: 'e2e', include: e2e, maxWorkers: 2, sequence: { groupOrder: 0 } },
       },
       {
         extends: true,

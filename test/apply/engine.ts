@@ -1,6 +1,5 @@
 import { inject } from 'vitest'
 import { type ApplyResult, apply } from '../../src/apply/apply.ts'
-import { bootstrap } from '../../src/apply/bootstrap.ts'
 import { check } from '../../src/apply/check.ts'
 import { Refusal } from '../../src/apply/refusal.ts'
 import type { Db } from '../../src/db/client.ts'
@@ -11,7 +10,7 @@ import { type Actor, system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { type Conditions, type Engine, nothingAllowed, unconditional } from '../../src/plan/engine.ts'
 import { freshDatabase } from '../support/database.ts'
-import { adminToken, loadEngine } from '../support/engine.ts'
+import { loadEngine } from '../support/engine.ts'
 
 /** The blueprint engine on a bootstrapped database, without API, queue or run. */
 export type Bench = {
@@ -29,12 +28,11 @@ export type Bench = {
 }
 
 export async function bench(): Promise<Bench> {
-  const { db, url, service } = await freshDatabase()
+  const { db, url, service } = await freshDatabase({ isInstalled: true })
   // Both implementations of the engine's transactions: vitest.config.ts has a project for each.
   const transaction =
     inject('transactions') === 'pipelined' ? pipelinedTransaction(service.pool) : prismaTransaction(service.db)
   const engine = await loadEngine()
-  await bootstrap(service.db, engine, () => adminToken)
   const planOf = (entries: readonly Partial<Entry>[]) =>
     compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)
 

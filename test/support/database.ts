@@ -13,14 +13,17 @@ type Connection = { readonly url: string; readonly db: Db; readonly pool: pg.Poo
  * A migrated database of the test file's own, dropped after it. Call it once, in `beforeAll` or at the top.
  *
  * @param max connections of each login at most
+ * @param isInstalled true: it is bootstrapped, with `adminToken`
  * @returns with the superuser's login, for tests; `service` has that of API and worker, for the product
  */
 export async function freshDatabase({
   max = 10,
+  isInstalled = false,
 }: {
   max?: number
+  isInstalled?: boolean
 } = {}): Promise<Connection & { readonly service: Connection }> {
-  const { url, drop } = await createDatabase(inject('servers').template)
+  const { url, drop } = await createDatabase(inject('servers')[isInstalled ? 'installed' : 'template'])
   const connectTo = (each: string) => ({
     url: each,
     ...connect(each, { applicationName: 'gatewright-test', max }),

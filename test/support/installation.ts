@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { buildApp } from '../../src/app.ts'
-import { bootstrap } from '../../src/apply/bootstrap.ts'
 import type { Db } from '../../src/db/client.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import type { Api } from '../../src/http/api.ts'
@@ -73,13 +72,12 @@ export async function installation({
   limits = {},
   rateStore = null,
 }: Options = {}): Promise<Installation> {
-  const { url, db: testDb, service } = await freshDatabase()
+  const { url, db: testDb, service } = await freshDatabase({ isInstalled: true })
   const { db } = service
   const redisUrl = kind === 'redis' ? await freshRedis() : null
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
   const engine = await loadEngine()
-  await bootstrap(db, engine, () => adminToken)
 
   const { backend, queue } = await queueOn({ redisUrl, databaseUrl: service.url })
   const events = await backend.openEvents(applyQueue)

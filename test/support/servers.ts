@@ -4,7 +4,7 @@ import type { TestProject } from 'vitest/node'
 import { findProgram, onCi } from './environment.ts'
 import { startPostgres } from './postgres.ts'
 import { startRedis } from './redis-server.ts'
-import { fillTemplate } from './template.ts'
+import { fillInstalled, fillTemplate } from './template.ts'
 
 /** Shared by the whole run; test files use it through `database.ts`, `redis.ts` and `needs.ts`. */
 export type Servers = {
@@ -12,6 +12,8 @@ export type Servers = {
   readonly postgresUrl: string
   /** The migrated database that each test file gets a copy of. */
   readonly template: string
+  /** The same, bootstrapped. */
+  readonly installed: string
   /** null: redis-server is not installed. */
   readonly redisUrl: string | null
   /** null: Chromium is not installed. */
@@ -31,6 +33,7 @@ declare module 'vitest' {
 }
 
 const template = 'template_gatewright'
+const installed = 'template_installed'
 
 /** Starts one PostgreSQL and one Redis for the whole run, and stops them after it. */
 export default async function startServers(project: TestProject): Promise<() => Promise<void>> {
@@ -49,8 +52,12 @@ export default async function startServers(project: TestProject): Promise<() => 
   const skipped = join(postgres.folder, 'skipped')
   writeFileSync(skipped, '')
   await fillTemplate(postgres, template)
+  await fillInstalled(postgres, installed, template)
   const redis = redisServer === null ? null : await startRedis()
-  const servers = { postgresUrl: postgres.url(), template, redisUrl: redis?.url ?? null, chromium, curl, skipped }
+  const servers = {
+    ...{ postgresUrl: postgres.url(), template, installed, redisUrl: redis?.url ?? null },
+    ...{ chromium, curl, skipped },
+  }
   project.provide('servers', servers satisfies Servers)
 
   return async () => {

@@ -54,6 +54,9 @@ const isFrame = (text: string): boolean => /^(BEGIN|COMMIT|ROLLBACK|SET|SELECT s
 function listen(): void {
   if (listening) return
   listening = true
+  atEnd(() => {
+    listening = false
+  })
   hear((_, text) => void heard.getStore()?.push(text))
 }
 
