@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { remove } from '../apply/remove.ts'
+import { remove } from '../apply/write.ts'
 import type { Db, Tx } from '../db/client.ts'
-import { ErrorList, Problem } from '../errors.ts'
+import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { ownerHeaders, readOwnership } from '../http/apply-conditions.ts'
 import { isMatched, matchHeaders } from '../http/etag.ts'
@@ -81,15 +81,12 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       const reading = { actor, uidOf: await readUidOf(db) }
       const precondition = async (tx: Tx) => {
         const tag = await tagOf(tx, applications, by, reading)
-        if (tag !== undefined && expected !== undefined && !isMatched(expected, tag))
-          throw new Problem('precondition_failed', 'The application is not as `If-Match` has it: read it again.')
+        const isChanged = tag !== undefined && expected !== undefined && !isMatched(expected, tag)
+        return isChanged ? 'The application is not as `If-Match` has it: read it again.' : null
       }
       await remove(db, engine, actor, {
-        model,
-        by,
-        conditions,
-        requestId,
-        ...(expected !== undefined && { precondition }),
+        ...{ model, by, conditions, requestId },
+        precondition: expected === undefined ? undefined : precondition,
       })
       return reply.code(204).send(null)
     },

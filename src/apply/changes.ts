@@ -4,8 +4,7 @@ import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { Field } from '../models/define.ts'
 import { expiresOf } from '../models/overlap.ts'
-import type { Mode } from '../plan/engine.ts'
-import type { Finding } from '../plan/inspect.ts'
+import type { Effect } from '../plan/inspect.ts'
 import { endOfOverlap, keysOf } from '../plan/storage.ts'
 
 /** Of a secret: only whether it changes. */
@@ -37,13 +36,13 @@ export const setByServer = { set_by_server: true } as const
  * @param tags of the rows that the document has made by now
  * @param owner the label that the row gets; undefined when it keeps its own
  */
-export function describeChange(finding: Finding, tags: Tags, owner: string | null | undefined): Change {
-  const { step, action, row } = finding
+export function describeChange(effect: Effect, tags: Tags, owner: string | null | undefined): Change {
+  const { step, action, row } = effect
   const fields: Record<string, FieldChange> = {}
   for (const field of step.model.fields.values()) {
-    const change = changeOfField(field, finding, tags)
+    const change = changeOfField(field, effect, tags)
     if (change !== undefined) fields[field.name] = change
-    const end = change === 'changed' ? changeOfOverlap(field, finding) : undefined
+    const end = change === 'changed' ? changeOfOverlap(field, effect) : undefined
     if (end !== undefined) fields[expiresOf(field.name)] = end
   }
   if (owner !== undefined && row !== undefined) fields.owner = { from: row.owner ?? null, to: owner }
@@ -67,21 +66,21 @@ const asText = (value: unknown): unknown =>
 /** `!KeyOf id` by the key of a row that this document creates: in a plan it has no key yet. */
 type Tags = ReadonlyMap<unknown, string>
 
-function changeOfField(field: Field, finding: Finding, tags: Tags): FieldChange | undefined {
+function changeOfField(field: Field, effect: Effect, tags: Tags): FieldChange | undefined {
   const { name, secret } = field
-  const { action, before, values, changed, sent } = finding
+  const { action, before, values, changed, sent } = effect
   const isChanged = action === 'create' ? (values[name] ?? null) !== null : changed.includes(name)
   if (action !== 'create' && action !== 'update' && action !== 'unchanged') return undefined
   if (secret) return isChanged ? 'changed' : sent.has(name) && before !== undefined ? 'unchanged' : undefined
   if (!isChanged) return undefined
   const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
-  const isGenerated = finding.generated[name] !== undefined
+  const isGenerated = effect.generated[name] !== undefined
   const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, values[name], tags) : setByServer
   return { from: before?.[name] ?? null, to }
 }
 
 /** Until when the secret before is valid: the time is known at the apply. */
-function changeOfOverlap({ name, overlap }: Field, { row, values }: Finding): FieldChange | undefined {
+function changeOfOverlap({ name, overlap }: Field, { row, values }: Effect): FieldChange | undefined {
   if (!overlap || row === undefined) return undefined
   const from = endOfOverlap(row, name)
   const to = values[expiresOf(name)] === undefined ? null : setByServer
@@ -99,41 +98,8 @@ function inDocument({ reference }: Field, value: unknown, tags: Tags): unknown {
  *
  * @returns 16 characters
  */
-export function digestOfEntry({ before, row }: Finding, change: Change, keyring: Keyring): string {
+export function digestOfEntry({ before, row, change }: Effect & { readonly change: Change }, keyring: Keyring): string {
   const origin = row === undefined ? null : [row.pk, row.owner ?? null, row.created_by ?? null]
   const looked = JSON.stringify([change, origin, before ?? row ?? null])
   return keyring.digest('plan', looked).toString('base64url').slice(0, 16)
-}
-
-const shownLength = 60
-const maxShownFields = 20
-
-/** The fields of a change as a line of the log: `name "a" -> "b", client_secret changed`. */
-export function fieldsAsText({ fields }: Change, finding: Finding, mode: Mode): string {
-  const ends = new Set(Object.keys(fields).map(expiresOf))
-  const shown = Object.entries(fields).flatMap(([name, change]) => {
-    // A line of its own says whose the row is now, and the line of a secret says until when the one before is valid.
-    if (change === 'unchanged' || name === 'owner' || ends.has(name)) return []
-    return [
-      change === 'changed'
-        ? `${name} changed${overlapAsText(name, finding, mode)}`
-        : `${name} ${valueAsText(change.from)} -> ${valueAsText(change.to)}`,
-    ]
-  })
-  const more = shown.length - maxShownFields
-  return [...shown.slice(0, maxShownFields), ...(more > 0 ? [`${more} more`] : [])].join(', ')
-}
-
-function overlapAsText(name: string, { step, values }: Finding, mode: Mode): string {
-  const end = values[expiresOf(name)]
-  if (end === undefined) return ''
-  return mode === 'plan'
-    ? ` (the one before would be valid for ${step.overlaps?.get(name)})`
-    : ` (the one before is valid until ${end})`
-}
-
-function valueAsText(value: unknown): string {
-  if (isDeepStrictEqual(value, setByServer)) return 'set by the server'
-  const text = JSON.stringify(value) ?? 'null'
-  return text.length > shownLength ? `${text.slice(0, shownLength - 1)}…` : text
 }

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { retrying } from '../db/backoff.ts'
 import { CommitUnknown, type Db, patient, type Tx, transaction } from '../db/client.ts'
 import { type EngineTx, withEngine } from '../db/engine-tx.ts'
@@ -6,21 +7,19 @@ import { ErrorList, Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
 import { isObject } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
-import { compile, type Plan, type Step } from '../plan/compile.ts'
-import type { Engine } from '../plan/engine.ts'
-import { inspect } from '../plan/inspect.ts'
-import { resolveNames } from '../plan/names.ts'
-import { openSnapshot } from '../plan/snapshot.ts'
-import { actorOfUser, currentActor } from '../rights/actor.ts'
-import { forbidden, hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
-import { recordSettings } from '../rights/settings.ts'
+import { compile, type Plan } from '../plan/compile.ts'
+import { type Conditions, type Engine, nothingAllowed, unconditional } from '../plan/engine.ts'
+import { columnOf, quoted } from '../plan/statements.ts'
+import { actorOfUser } from '../rights/actor.ts'
+import { apply } from './apply.ts'
 import { audit } from './audit.ts'
-import { refuseDenied } from './check.ts'
-import { changeOf, execute, lock } from './execute.ts'
-import { Refusal } from './refusal.ts'
-import { Writes } from './writes.ts'
+import { lock } from './execute.ts'
+import type { Objection } from './finding.ts'
+import { Overtaken, Refusal } from './refusal.ts'
 
-/** One row as a request writes it. */
+/** One row as a request writes it: the apply of one entry, in a transaction of its own. */
+
+/** A row by its key. */
 export type Write = {
   /** The model's name. */
   readonly model: string
@@ -33,33 +32,101 @@ export type Write = {
   readonly requestId: string
 }
 
-/** For writes that collide. */
-export const tries = { max: 5, stepMs: 5 }
-
-/** Another transaction took the name or a referenced row since the check, or collided: another try reports the field. */
-const canRetry = (error: unknown) => error instanceof Refusal || isCollision(error)
+/** A row that a request deletes, by the field that names it. */
+export type Removal = {
+  /** The model's name. */
+  readonly model: string
+  readonly by: Readonly<Record<string, string>>
+  readonly conditions: Conditions
+  readonly requestId: string
+  /** @returns why the row, which is locked, is not as the caller has seen it; null when it is */
+  readonly precondition?: ((tx: Tx) => Promise<string | null>) | undefined
+}
 
 /**
- * Writes or deletes one row, and writes its audit row, in a transaction of its own. The steps are those of a blueprint's
- * entry, so that the same rules apply.
+ * Writes or deletes one row by its key.
  *
  * @param read reads the answer before the commit, so that a failed read rolls the write back
- * @throws {Problem} `permission_denied`, `invalid` with all fields that have errors, `not_found` for a row to change
- *   or delete that does not exist, `unavailable`
+ * @throws {Problem} `permission_denied`, `not_found` for a row to change or delete that does not exist, `invalid` with all
+ *   fields that have errors, `unavailable`
  */
-export async function write<Answer>(
+export function write<Answer>(
   db: Db,
   engine: Engine,
   actor: Actor,
-  request: Write,
+  { model, mode, fields: body, textErrors, requestId }: Write,
   read: (tx: Tx, key: string | number) => Promise<Answer>,
 ): Promise<Answer> {
-  const plan = planOf(engine, request)
+  const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
+  const fields = 'remove' in mode ? {} : body
+  const attrs = isObject(fields) ? fields : {}
+  if (attrs !== fields) errors.add([], 'wrong_type', 'Must be an object.')
+  const pk = 'create' in mode ? uuid7() : 'change' in mode ? mode.change : mode.remove
+  const state = 'create' in mode ? 'must_created' : 'remove' in mode ? 'absent' : 'present'
+  const { steps, errors: ofFields } = planOf(engine, { model, state, identifiers: { pk }, attrs })
+  const plan = {
+    steps: state === 'must_created' ? steps : steps.map((step) => ({ ...step, mustExist: true }) as const),
+    errors: errors.include([ofFields]),
+  }
+  return applyOne(db, engine, actor, { plan, conditions: acknowledged, requestId }, read)
+}
+
+/** A request for one row names what it changes: nothing is left to acknowledge. */
+const acknowledged: Conditions = { ...unconditional, allow: { ...nothingAllowed, takeover: true, grants: true } }
+
+/**
+ * Deletes one row by its name, and what follows from it.
+ *
+ * @throws {Problem} `permission_denied`, `not_found`, `precondition_failed`, `conflict` for a row of another owner or one
+ *   that others refer to, `unavailable`
+ */
+export async function remove(
+  db: Db,
+  engine: Engine,
+  actor: Actor,
+  { model, by, conditions, requestId, precondition }: Removal,
+): Promise<void> {
+  const { steps, errors } = planOf(engine, { model, state: 'absent', identifiers: by, attrs: {} })
+  const displayName = engine.registry.byName(model)?.displayName ?? model
+  // No row can have such a name.
+  if (errors.any) throw new Problem('not_found', `There is no such ${displayName}.`)
+  const plan = { steps: steps.map((step) => ({ ...step, mustExist: true }) as const), errors }
+  await applyOne(db, engine, actor, { plan, conditions, requestId, precondition }, async () => undefined)
+}
+
+function planOf({ registry }: Engine, entry: Parameters<typeof compile>[0]['entries'][number]): Plan {
+  return compile({ version: 1, metadata: { name: entry.model }, entries: [entry] }, registry, () => [])
+}
+
+/** For writes that collide. */
+const tries = { max: 5, stepMs: 5 }
+
+/** Another transaction took the name or a referenced row since it was judged, or collided: another try reports the field. */
+const canRetry = (error: unknown) => error instanceof Overtaken || isCollision(error)
+
+type One = Pick<Removal, 'conditions' | 'requestId' | 'precondition'> & { readonly plan: Plan }
+
+async function applyOne<Answer>(
+  db: Db,
+  engine: Engine,
+  caller: Actor,
+  { plan, conditions, requestId, precondition }: One,
+  read: (tx: Tx, key: string | number) => Promise<Answer>,
+): Promise<Answer> {
   const attempt = () =>
     transaction(
       db,
       async (tx) => {
-        const key = await withEngine(tx, (engineTx) => attemptOnce(engineTx, engine, actor, request, plan))
+        const objections = precondition === undefined ? [] : await judgePrecondition(tx, plan, precondition)
+        const key = await withEngine(tx, async (engineTx) => {
+          const applying = apply(engineTx, engine, plan, caller, conditions, { objections })
+          const result = await applying.catch((error: unknown) => explainGone(engineTx, caller, error))
+          const [first] = result.audited
+          if (first !== undefined)
+            audit(engineTx, { actor: result.actor, action: first.action, changes: result.audited, requestId })
+          return result.key
+        })
+        if (key === undefined) throw new Error('a write left no row')
         return read(tx, key)
       },
       patient,
@@ -67,69 +134,47 @@ export async function write<Answer>(
   try {
     return await retrying(attempt, { ...tries, canRetry })
   } catch (error) {
-    throw canRetry(error) ? busy(error) : asProblem(error)
+    if (canRetry(error)) throw busy(error)
+    throw error instanceof Refusal ? error.problem : asProblem(error)
   }
 }
 
-function planOf({ registry }: Engine, { model, mode, fields: body }: Write): Plan {
-  const errors = new ErrorList()
-  const fields = 'remove' in mode ? {} : body
-  const attrs = isObject(fields) ? fields : {}
-  if (attrs !== fields) errors.add([], 'wrong_type', 'Must be an object.')
-  const pk = 'create' in mode ? uuid7() : 'change' in mode ? mode.change : mode.remove
-  const state = 'create' in mode ? 'must_created' : 'remove' in mode ? 'absent' : 'present'
-  const entry = { model, state, identifiers: { pk }, attrs } as const
-  const plan = compile({ version: 1, metadata: { name: model }, entries: [entry] }, registry, () => [])
-  return { steps: plan.steps, errors: errors.include([plan.errors]) }
+/** Locks the row, after the lock of the name, as all others who write it. */
+async function judgePrecondition(
+  tx: Tx,
+  { steps }: Plan,
+  precondition: NonNullable<Removal['precondition']>,
+): Promise<Objection[]> {
+  await withEngine(tx, (engineTx) => lockRows(engineTx, steps))
+  const text = await precondition(tx)
+  return text === null ? [] : [{ is: 'stated', reason: 'precondition_failed', text }]
 }
 
-async function attemptOnce(
-  tx: EngineTx,
-  engine: Engine,
-  caller: Actor,
-  { mode, textErrors, requestId }: Write,
-  plan: Plan,
-): Promise<string | number> {
-  await lock(tx, plan.steps)
-  // Read after the lock: a transaction that held it may have changed the caller's rights.
-  const actor = (await currentActor(tx, caller)) ?? (await refuseGone(tx, caller))
-  const steps = await resolveNames(tx, engine.registry, plan.steps, actor)
-  const [step] = steps
-  if (step === undefined) throw new Error(`there is no such model: ${JSON.stringify(plan.errors.tree())}`)
-  const snapshot = await openSnapshot(tx, engine.registry, steps, { takesKeys: true })
-  const finding = await inspect(tx, engine, snapshot, step, new Map())
-  if (!('create' in mode) && finding.row === undefined) throw notFound(step)
-  refuseDenied(actor, finding, await forbidden(tx, engine, actor, finding))
-  new ErrorList().include([textErrors ?? new ErrorList(), plan.errors, finding.errors]).throwIfAny()
-  const hadSuperuser = await hasSuperuser(tx, actor, steps)
-  const writes = new Writes(tx, engine.registry)
-  const key = execute(writes, engine, finding, originOf(actor, null))
-  writes.flush()
-  if (key === undefined) throw new Error(`${finding.action} left no row`)
-  recordSettings(tx, actor, finding, key)
-  const errors = await superuserErrors(tx, engine, actor, [finding], hadSuperuser)
-  errors.throwIfAny()
-  const change = changeOf(finding, key)
-  if (change !== undefined) audit(tx, { actor, action: change.action, changes: [change], requestId })
-  return key
+async function lockRows(tx: EngineTx, steps: Plan['steps']): Promise<void> {
+  await lock(tx, steps)
+  for (const { model, identifiers } of steps) {
+    const where = [...identifiers.keys()].map((name, index) => `${quoted(columnOf(model, name))} = $${index + 1}`)
+    const text = `SELECT pk FROM ${quoted(model.table)} WHERE ${where.join(' AND ')} FOR UPDATE`
+    await tx.query(z.object({}), { text, values: [...identifiers.values()] })
+  }
 }
 
-async function refuseGone(tx: EngineTx, { username, impersonator }: Actor): Promise<never> {
+/** A caller whose rights are gone is not authenticated any more. */
+async function explainGone(tx: EngineTx, { username, impersonator }: Actor, error: unknown): Promise<never> {
+  if (!(error instanceof Refusal) || error.objections[0]?.is !== 'gone') throw error
   const realPk = impersonator?.pk ?? null
   if (realPk !== null && (await actorOfUser(tx, { pk: realPk })) !== null)
     throw new Problem('permission_denied', `You may no longer impersonate ${username}.`)
   throw new Problem('not_authenticated', 'The user of this access token is gone, or no longer active.')
 }
 
-const notFound = ({ model }: Step) => new Problem('not_found', `There is no such ${model.displayName}.`)
-
-export const busy = (cause: unknown) =>
+const busy = (cause: unknown) =>
   new Problem('unavailable', 'Others are writing the same. Nothing was changed; try again shortly.', {
     retryAfterS: 1,
     cause,
   })
 
-export function asProblem(error: unknown): unknown {
+function asProblem(error: unknown): unknown {
   if (!(error instanceof CommitUnknown)) return statementProblem(error)
   const detail = 'The database went away while this was saved. Look whether it was before trying again.'
   return new Problem('unavailable', detail, { retryAfterS: 1, cause: error })

@@ -33,7 +33,7 @@ type Batch = {
   readonly explain: Explain
 }
 
-/** So many rows are collected at most. */
+/** Rows that are collected at most. */
 const maxRows = 1_000
 
 export class Writes {

@@ -71,7 +71,7 @@ export default defineModel({
       key_hash: sha256(secret),
       sealed_key: seal(secret, 'sealed_key'),
       created_by: creator.pk,
-      ceiling: isLimited ? JSON.stringify(creator.permissions) : null,
+      ceiling: isLimited ? creator.permissions : null,
     }
   },
 })

@@ -38,6 +38,8 @@ export type Step = {
   readonly conditions?: { readonly all: readonly unknown[]; readonly entry: number }
   /** The name that the row had before. */
   readonly was?: string
+  /** A row that is not there is an error: the entry may not create it. */
+  readonly mustExist?: true
   /** Once `was` was looked up: only the row with the old name is there, or one with each. */
   readonly rename?: 'old' | 'both'
 }

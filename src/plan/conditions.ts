@@ -9,12 +9,13 @@ import { skippedLine } from './skipped.ts'
 
 /** Conditions of entries that only the database can answer. All others are known when a document is read. */
 
-/**
- * The step that is to be done, with errors of its conditions.
- *
- * @returns null when its conditions are false
- */
-export async function dueStep(reader: EngineReader, registry: Registry, step: Step, keys: Keys): Promise<Step | null> {
+/** @returns the step, with errors of its conditions; null when they are false */
+export async function evaluateConditions(
+  reader: EngineReader,
+  registry: Registry,
+  step: Step,
+  keys: Keys,
+): Promise<Step | null> {
   for (const condition of step.conditions?.all ?? []) {
     try {
       if (!isTrue(await evaluateWith(reader, registry, condition, keys, true))) return null

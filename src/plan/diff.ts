@@ -36,6 +36,7 @@ export async function diff(
 ): Promise<Diff> {
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
+  if (row === undefined && step.mustExist) return noChange
   const { sent, generated } = generate(step, asked)
   if (row === undefined) return create(step, sent, generated, errors)
   const stored = toValues(model, row, keyring)

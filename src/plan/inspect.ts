@@ -8,15 +8,16 @@ import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { type Diff, diff, noChange } from './diff.ts'
 import type { Engine } from './engine.ts'
+import { modelOf } from './model-of.ts'
 import { misfitting } from './referrers.ts'
 import { type EntryKey, type Keys, resolveTags } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
 import { columnOf, labelColumn, type Row } from './statements.ts'
-import { keysOf } from './storage.ts'
+import { keysOf, storedKeys } from './storage.ts'
 
-/** What an entry would do to the database. */
-export type Finding = Diff & {
+/** What an entry would do to its row. */
+export type Effect = Diff & {
   readonly step: Step
   readonly row: Row | undefined
   /** The fields that the entry names, with tags replaced by keys. */
@@ -28,8 +29,8 @@ export type Finding = Diff & {
   /** The key of a new row, when it is known before the insert. */
   readonly pk: string | number | undefined
   readonly errors: ErrorList
-  /** By field of `model.claims`: keys of rows that are there already, and that the row does not name yet. */
-  readonly claims: ReadonlyMap<string, readonly (string | number)[]>
+  /** Rows that are there, and that the entry's row claims and did not claim before. Nothing else changes in them. */
+  readonly takes: readonly Effect[]
 }
 
 /**
@@ -42,7 +43,7 @@ export async function inspect(
   snapshot: Snapshot,
   step: Step,
   keys: Keys,
-): Promise<Finding> {
+): Promise<Effect> {
   const errors = new ErrorList()
   const { model, path } = step
   const identifiers = await resolveTags(snapshot.unwritten, engine.registry, step.identifiers, { keys, path, errors })
@@ -60,9 +61,9 @@ export async function inspect(
   checkLimit(step, seen, errors)
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
-  const claims = claimsOf(step, own, sent, keys)
+  const takes = takenBy(engine.registry, step, own, seen, sent)
   const pk = keyOfNew(step, identifiers, seen, errors)
-  const base = { step, row, sent, isForeign, label, errors, claims, pk }
+  const base = { step, row, sent, isForeign, label, errors, takes, pk }
   if (isAmbiguous) return { ...base, ...noChange }
   const rowDiff = await diff(step, own, sent, engine.keyring, errors)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
@@ -84,23 +85,29 @@ function checkNames({ model, path, nameErrors = [] }: Step, row: Row | undefined
     if (row === undefined || at[path.length] !== model.owner) errors.add(at, code, message)
 }
 
-function claimsOf(
-  { model, attrs }: Step,
+/** Rows that this document creates are not among them: the snapshot has not seen them. */
+function takenBy(
+  registry: Registry,
+  { model, path }: Step,
   row: Row | undefined,
+  seen: Seen,
   sent: ReadonlyMap<string, unknown>,
-  keys: Keys,
-): Finding['claims'] {
-  const claims = new Map<string, (string | number)[]>()
-  for (const name of model.claims ?? []) {
-    const storage = model.fields.get(name)?.storage
-    const had = new Set(keysOf(row?.[storage?.in === 'link' ? `link:${name}` : columnOf(model, name)]))
-    const tags = [attrs.get(name)].flat()
-    const isNew = (tag: unknown) => tag instanceof KeyOf && keys.get(tag.id)?.isNew === true
-    const named = keysOf([sent.get(name)].flat().filter((_, index) => !isNew(tags[index])))
-    const claimed = named.filter((key) => !had.has(key))
-    if (claimed.length > 0) claims.set(name, claimed)
-  }
-  return claims
+): Effect[] {
+  return (model.claims ?? []).flatMap((name) => {
+    const field = model.fields.get(name)
+    const table = registry.targets.get(field?.reference?.target ?? '')?.table ?? ''
+    const had = new Set(field === undefined || row === undefined ? [] : storedKeys(field, row))
+    const sentKeys = new Set(keysOf(sent.get(name)))
+    return (seen.claimed[name] ?? []).flatMap((claimed): Effect[] => {
+      const of = modelOf(registry, table, claimed)
+      if (of === undefined || had.has(claimed.pk) || !sentKeys.has(claimed.pk)) return []
+      const identifiers = new Map([['pk', claimed.pk]])
+      const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path }
+      const label = String(claimed[labelColumn(of)])
+      const none = { sent: new Map(), isForeign: false, errors: new ErrorList(), takes: [], pk: undefined }
+      return [{ ...noChange, ...none, action: 'unchanged', step, row: claimed, label }]
+    })
+  })
 }
 
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */
@@ -127,11 +134,7 @@ function refuseForeign(
 ): boolean {
   const foreign = Object.entries(model.discriminator).some(([column, value]) => row[column] !== value)
   if (!foreign) return false
-  const owner = registry.models.find(
-    (other) =>
-      other.table === model.table &&
-      Object.entries(other.discriminator).every(([column, value]) => row[column] === value),
-  )
+  const owner = modelOf(registry, model.table, row)
   const [field = 'pk'] = identifiers.keys()
   errors.add(
     [...path, field],
@@ -185,7 +188,7 @@ function misfit({ target }: Reference, only: Only | undefined, what: string, fou
 
 /** The entry as later entries refer to it. @param key `pending` while the key of a new row is not known */
 export const entryKey = (
-  { step: { model }, values, row, isForeign }: Finding,
+  { step: { model }, values, row, isForeign }: Effect,
   key: EntryKey['key'],
   isNew: boolean,
 ): EntryKey => ({
@@ -227,8 +230,8 @@ function labelOf(
   return String(sent.get(first) ?? identifiers.get('pk') ?? '')
 }
 
-/** @returns the permission that the finding's action needs */
-export function permissionFor({ action, step }: Finding): Permission {
+/** @returns the permission that the effect's action needs */
+export function permissionFor({ action, step }: Effect): Permission {
   switch (action) {
     case 'create':
       return `add_${step.model.resource}`
@@ -246,27 +249,27 @@ export function permissionFor({ action, step }: Finding): Permission {
 }
 
 /** The action in messages. An unchanged row is an update with nothing to write. */
-export const verbOf = ({ action }: Finding): string => (action === 'unchanged' ? 'update' : action)
+export const verbOf = ({ action }: Effect): string => (action === 'unchanged' ? 'update' : action)
 
 /**
  * A user needs no permission for rows that the user owns. A caller who impersonates the owner needs it: such a row
  * outlasts the impersonation.
  *
- * @returns the permission that the actor lacks for this finding, if any
+ * @returns the permission that the actor lacks for this effect, if any
  */
-export function lacking(actor: Actor, finding: Finding): Permission | null {
-  const needed = permissionFor(finding)
+export function lacking(actor: Actor, effect: Effect): Permission | null {
+  const needed = permissionFor(effect)
   const { impersonator } = actor
-  const isImpersonated = finding.step.model.owner !== undefined && impersonator !== undefined
+  const isImpersonated = effect.step.model.owner !== undefined && impersonator !== undefined
   if (isImpersonated && !allows(impersonator, needed)) return needed
-  return allows(actor, needed) || isOwn(actor, finding) ? null : needed
+  return allows(actor, needed) || isOwn(actor, effect) ? null : needed
 }
 
 /**
  * Whether the actor owns the row: an existing one as it is, a new one as it will be. A new row whose owner has errors
  * counts as owned: it is refused for those errors.
  */
-export function isOwn({ pk }: Actor, { step: { model }, row, values }: Finding): boolean {
+export function isOwn({ pk }: Actor, { step: { model }, row, values }: Effect): boolean {
   if (model.owner === undefined || pk === null) return false
   if (row !== undefined) return row[columnOf(model, model.owner)] === pk
   return values[model.owner] === pk || values[model.owner] === undefined

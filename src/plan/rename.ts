@@ -14,7 +14,7 @@ const named = z.object({ name: z.string() })
  * @returns the step that finds the row by its old name and changes it, when only that one is there; the same step
  *   otherwise, marked when both are there
  */
-export async function renamed(reader: EngineReader, step: Step): Promise<Step> {
+export async function findByOldName(reader: EngineReader, step: Step): Promise<Step> {
   const { model, identifiers, attrs, was } = step
   const [[field, name] = []] = identifiers
   if (was === undefined || field === undefined || name === was) return step

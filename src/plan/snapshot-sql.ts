@@ -6,16 +6,20 @@ import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quo
 
 const key = z.union([z.string(), z.int()])
 
+const storedRow = z.looseObject({ pk: key, links: z.record(z.string(), z.array(key)).optional() })
+
 /** What the database holds about an entry. */
 export const seen = z.object({
   /** Rows that the identifiers match, two at most: more than one is an error. */
-  rows: z.array(z.looseObject({ pk: key })),
+  rows: z.array(storedRow),
   /** The key for a new row; null when the row exists, or no key was requested. */
   newKey: z.int().nullable(),
   /** Keys of references that do not fit, by `referenceName`. `found` is what the row has instead; null without a row. */
   unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
   /** Rows that already have a value that must be unique, by field. */
   taken: z.record(z.string(), z.array(z.object({ pk: key, label: z.string(), value: key }))),
+  /** Rows that the entry's row claims, by field: what tells their model, name and owner. */
+  claimed: z.record(z.string(), z.array(storedRow)),
   /** How many rows refer to the same row by the field that is limited; 0 for a model without a limit. */
   count: z.int(),
 })
@@ -31,7 +35,9 @@ export type Question = {
   /** Keys that the entry refers to, by `referenceName`; none without a key. */
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
   /** By field: the value that must be unique, or the keys of an exclusive link. */
-  readonly claimed: ReadonlyMap<string, readonly (string | number)[]>
+  readonly exclusive: ReadonlyMap<string, readonly (string | number)[]>
+  /** By field of `model.claims`: the keys of the rows. */
+  readonly claims: ReadonlyMap<string, readonly (string | number)[]>
   /** The key in the field that is limited. */
   readonly counted: string | number | undefined
 }
@@ -85,17 +91,21 @@ export function snapshotOfMany(registry: Registry, asked: readonly EntryQuestion
 }
 
 /** Entries of one shape ask by the same text. */
-export const shapeOf = ({ model, question: { takesKey, by, referred, claimed, counted } }: EntryQuestion): string =>
-  `${model.name} ${takesKey} ${counted !== undefined} ${[by, referred, claimed].map((each) => [...each.keys()].join()).join(' ')}`
+export const shapeOf = ({
+  model,
+  question: { takesKey, by, referred, exclusive, claims, counted },
+}: EntryQuestion): string =>
+  `${model.name} ${takesKey} ${counted !== undefined} ${[by, referred, exclusive, claims].map((each) => [...each.keys()].join()).join(' ')}`
 
 /** Statements by the shape of their questions: documents have few shapes. */
 const texts = new Map<string, string>()
 
 /** In the order in which `answerPart` names them. */
-const valuesOf = ({ by, referred, claimed, counted }: Question): unknown[] => [
+const valuesOf = ({ by, referred, exclusive, claims, counted }: Question): unknown[] => [
   ...by.values(),
   ...[...referred.values()].map(({ keys }) => keys),
-  ...claimed.values(),
+  ...exclusive.values(),
+  ...claims.values(),
   ...(counted === undefined ? [] : [counted]),
 ]
 
@@ -103,12 +113,14 @@ const valuesOf = ({ by, referred, claimed, counted }: Question): unknown[] => [
 type Next = (type: string) => string
 
 function answerPart(registry: Registry, { model, question }: EntryQuestion, next: Next): string {
-  const { takesKey, by, referred, claimed, counted } = question
+  const { takesKey, by, referred, exclusive, claims, counted } = question
   const rows = rowsPart(model, registry, [...by.keys()], next)
   const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
-  const taken = [...claimed.keys()].map((name) => takenPart(model, registry, name, next))
+  const taken = [...exclusive.keys()].map((name) => takenPart(model, registry, name, next))
+  const claimed = [...claims.keys()].map((name) => claimedPart(model, registry, name, next))
   const count = counted === undefined ? '0' : countPart(model, registry, next)
-  const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}), 'count', ${count}`
+  const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}),
+    'claimed', jsonb_build_object(${claimed.join(', ')}), 'count', ${count}`
   if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
   // OFFSET 0 keeps the planner from running the sub-select twice.
   const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
@@ -127,11 +139,12 @@ function rowsPart(model: Model, registry: Registry, by: readonly string[], next:
   const where = waysToFind(model, by).map((way) => way.map((name) => same.get(name)).join(' AND '))
   const links = linksOf(model).map(([{ name }, { table, own, other }]) => {
     const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
-    return `ARRAY(${keys}) AS ${quoted(`link:${name}`)}`
+    return `'${name}', ARRAY(${keys})`
   })
   const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
   const origin = model.isLabelled ? [originColumns] : []
-  const rows = `SELECT ${[...columns, ...origin, ...links].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' OR ')} LIMIT 2`
+  const linked = links.length === 0 ? [] : [`jsonb_build_object(${links.join(', ')}) AS links`]
+  const rows = `SELECT ${[...columns, ...origin, ...linked].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' OR ')} LIMIT 2`
   return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
 }
 
@@ -160,6 +173,19 @@ function unfitPart(registry: Registry, reference: Reference, next: Next): string
   const keys = `unnest(${next(`${target.key}[]`)}::${target.key}[]) k, LATERAL (${found}) s`
   const unfit = `SELECT jsonb_build_object('key', k, 'found', found) FROM ${keys} WHERE found IS NULL${isUnfit}`
   return `'${referenceName(reference)}', ARRAY(${unfit})`
+}
+
+function claimedPart(model: Model, registry: Registry, name: string, next: Next): string {
+  const {
+    table,
+    key,
+    models: [first] = [],
+  } = registry.targets.get(model.fields.get(name)?.reference?.target ?? '') ?? {}
+  if (table === undefined || first === undefined) throw new Error(`${model.name}: ${name} is claimed, but no reference`)
+  const columns = ['pk', labelColumn(first), ...Object.keys(first.discriminator)].map((column) => `t.${quoted(column)}`)
+  const origin = first.isLabelled ? [originColumns] : []
+  const row = `SELECT ${[...columns, ...origin].join(', ')} FROM ${quoted(table)} t WHERE t.pk = k LIMIT 1`
+  return `'${name}', ARRAY(SELECT to_jsonb(r) FROM unnest(${next(`${key}[]`)}::${key}[]) k, LATERAL (${row}) r)`
 }
 
 /** By an index on the field. */

@@ -148,23 +148,25 @@ function questionOf(
   const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
   const by = new Map(usable ? [...identifiers].filter(([name]) => finding.has(name)) : [])
   const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
-  const claimed = new Map<string, (string | number)[]>()
+  const exclusive = new Map<string, (string | number)[]>()
+  const claims = new Map<string, (string | number)[]>()
   for (const [name, value] of sent) {
     const field = model.fields.get(name)
     const reference = field?.reference
-    const isClaim =
+    const isExclusive =
       field?.folded === true ||
       model.unique.includes(name) ||
       exclusiveLinks(model).some(([field]) => field.name === name)
-    if (reference === undefined && !isClaim) continue
+    if (reference === undefined && !isExclusive) continue
     const keys = keysOf(value)
     if (keys.length === 0) continue
     if (reference !== undefined)
       referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...keys)
-    if (isClaim) claimed.set(name, keys)
+    if (isExclusive) exclusive.set(name, keys)
+    if (model.claims?.includes(name)) claims.set(name, keys)
   }
   const [counted] = model.limit === undefined ? [] : keysOf(sent.get(model.limit.per))
-  return { by, referred, claimed, counted }
+  return { by, referred, exclusive, claims, counted }
 }
 
 /**

@@ -8,7 +8,12 @@ import type { Registry } from '../models/registry.ts'
  * types of the table's columns.
  */
 
-export type Row = { pk: string | number; [column: string]: unknown }
+/** A row as it is read: values by column, and linked keys by field. */
+export type Row = {
+  pk: string | number
+  links?: Readonly<Record<string, readonly (string | number)[]>> | undefined
+  [column: string]: unknown
+}
 
 export const quoted = (column: string) => `"${column}"`
 

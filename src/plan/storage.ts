@@ -57,7 +57,7 @@ function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: s
         values[name] = settings[name] ?? open(secrets[name], `secrets.${name}`)
         break
       case 'link':
-        values[name] = row[`link:${name}`] ?? []
+        values[name] = row.links?.[name] ?? []
         break
       default:
         storage satisfies never
@@ -240,3 +240,9 @@ export function referenceRowsOf(
 /** One key, several or none, as a list. */
 export const keysOf = (value: unknown): (string | number)[] =>
   (Array.isArray(value) ? value : [value]).filter((key) => typeof key === 'string' || typeof key === 'number')
+
+/** The keys that a row has in a field that refers to others, as it was read. */
+export function storedKeys({ name, storage }: Pick<Field, 'name' | 'storage'>, row: Row): (string | number)[] {
+  if (storage.in === 'link') return keysOf(row.links?.[name])
+  return keysOf(storage.in === 'column' ? row[storage.column] : object(row.settings)[name])
+}

@@ -74,7 +74,7 @@ export class Written {
     })
   }
 
-  affects({ model, question: { by, referred, claimed, counted }, seen }: Ahead): boolean {
+  affects({ model, question: { by, referred, exclusive, counted }, seen }: Ahead): boolean {
     if (this.#tables.size === 0) return false
     if (
       linksOf(model).some(([, { table }]) =>
@@ -85,7 +85,7 @@ export class Written {
     const own = this.#tables.get(model.table)
     if (own !== undefined) {
       if (counted !== undefined && own.isResized) return true
-      const named = [...by, ...[...claimed].flatMap(([name, keys]) => keys.map((key) => [name, key] as const))]
+      const named = [...by, ...[...exclusive].flatMap(([name, keys]) => keys.map((key) => [name, key] as const))]
       if (named.some(([name, value]) => own.values.has(asNoted(name, value)))) return true
       const rows = [...seen.rows, ...Object.values(seen.taken).flat()]
       if (rows.some(({ pk }) => own.keys.has(pk))) return true
@@ -119,7 +119,7 @@ function note({ values }: TableWritten, name: string, value: unknown): void {
 /** The value of a field in a row as it was read: a secret is not opened. */
 function stored(model: Model, row: Row, name: string): unknown {
   const storage = model.fields.get(name)?.storage
-  if (storage?.in === 'link') return row[`link:${name}`]
+  if (storage?.in === 'link') return row.links?.[name]
   if (storage?.in === 'column') return row[columnOf(model, name)]
   if (storage?.in === 'settings' && typeof row.settings === 'object' && row.settings !== null)
     return (row.settings as Readonly<Record<string, unknown>>)[name]

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { Find } from '../document/document.ts'
 import type { Step } from '../plan/compile.ts'
-import type { Finding } from '../plan/inspect.ts'
-import { keysOf } from '../plan/storage.ts'
+import type { Effect } from '../plan/inspect.ts'
+import { storedKeys } from '../plan/storage.ts'
 
 /**
  * A group that is there may have members whom the author of a document does not know: a user who may rename groups can
@@ -28,20 +28,24 @@ const text = `SELECT u.username, (count(*) OVER ())::integer AS total FROM users
       WHERE a.group_pk = $6::uuid AND (g.is_superuser OR EXISTS (SELECT FROM group_roles r WHERE r.group_pk = g.pk))))
   ORDER BY u.username LIMIT ${listed}`
 
+/** Users, the first ten by name, and how many there are. */
+export type Members = { readonly usernames: readonly string[]; readonly total: number }
+
 /**
  * The members who would get rights by an entry without being named in the document.
  *
  * @param steps the whole document
- * @returns `amira, bo and 3 more`; null when there are none
+ * @returns null when there are none
  */
 export async function unnamedMembers(
   reader: EngineReader,
-  finding: Finding,
+  effect: Effect,
   steps: readonly Step[],
-): Promise<string | null> {
-  const { step, row, action, values } = finding
+): Promise<Members | null> {
+  const { step, row, action, values } = effect
   if (step.model.name !== groupModel || row === undefined || action !== 'update') return null
-  const hadRoles = new Set<unknown>(keysOf(row['link:roles']))
+  const roles = step.model.fields.get('roles')
+  const hadRoles = new Set<unknown>(roles && storedKeys(roles, row))
   // The key of a role that this document creates may not be known yet.
   const givesRoles = Array.isArray(values.roles) && values.roles.some((role) => !hadRoles.has(role))
   const givesFlag = values.is_superuser === true && row.is_superuser !== true
@@ -62,9 +66,7 @@ export async function unnamedMembers(
     ],
   })
   const [first] = rows
-  if (first === undefined) return null
-  const more = first.total - rows.length
-  return `${rows.map(({ username }) => username).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  return first === undefined ? null : { usernames: rows.map(({ username }) => username), total: first.total }
 }
 
 type Named = { readonly keys: Set<number>; readonly names: Set<string> }

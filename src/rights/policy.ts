@@ -4,15 +4,14 @@ import type { Creator } from '../models/define.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
-import { type Finding, lacking } from '../plan/inspect.ts'
+import { type Effect, lacking } from '../plan/inspect.ts'
 import { type Origin, toValues } from '../plan/storage.ts'
-import { lackingForClaims } from './claims.ts'
 import { type Change, type Denial, type Holdings, type Policy, policies, type Reporter } from './policies.ts'
 import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rights.ts'
 
 /**
  * Decides whether the actor may do what an entry would do. POST, PATCH and blueprints all call it, before they enqueue
- * and again in the transaction. Mistakes that the submitter can fix are added to the finding's errors instead.
+ * and again in the transaction. Mistakes that the submitter can fix are added to the effect's errors instead.
  *
  * The rule: a caller can delegate, and take away, only rights that the caller holds. Rights are inherited from roles and
  * superuser flags to groups, to their descendants, to their members, and to tokens. A caller who adds or removes a link of
@@ -25,19 +24,17 @@ export async function forbidden(
   reader: EngineReader,
   engine: Engine,
   actor: Actor,
-  finding: Finding,
+  effect: Effect,
 ): Promise<string | null> {
-  const missing = lacking(actor, finding)
+  const missing = lacking(actor, effect)
   if (missing !== null) return isMissing(missing)
-  const claim = await lackingForClaims(reader, engine.registry, actor, finding)
-  if (claim !== null) return `${isMissing(claim)} for a row that it names`
-  const policy = policyOf(finding.step)
-  const change = toChange(engine, actor, finding)
+  const policy = policyOf(effect.step)
+  const change = toChange(engine, actor, effect)
   const question = change === undefined ? null : policy?.asks(change)
   if (policy === undefined || change === undefined || question === null || question === undefined) return null
   const own = actor.pk === null ? [] : [actor.pk]
   const facts = await askRights(reader, { ...question, users: [...(question.users ?? []), ...own] })
-  const { errors, step } = finding
+  const { errors, step } = effect
   const reporter: Reporter = {
     report: (at, code, message) => errors.add([...step.path, ...at], code, message),
     instead: (at, code, message) => errors.instead([...step.path, ...at], code, message),
@@ -48,7 +45,7 @@ export async function forbidden(
 
 const policyOf = ({ model }: Step): Policy | undefined => policies[model.name]
 
-const isMissing = (permission: Permission) => `the permission ${permission} is missing`
+export const isMissing = (permission: Permission) => `the permission ${permission} is missing`
 
 /** A caller who impersonates holds only what both users hold: what it delegates outlasts the impersonation. */
 const isSuperuser = ({ isSuperuser: itself, impersonator }: Actor): boolean =>
@@ -62,8 +59,8 @@ export const rightsHeldBy = (actor: Actor): Rights => ({
   ),
 })
 
-function toChange(engine: Engine, actor: Actor, finding: Finding): Change | undefined {
-  const { step, action, row, values } = finding
+function toChange(engine: Engine, actor: Actor, effect: Effect): Change | undefined {
+  const { step, action, row, values } = effect
   if (action === 'unchanged' || action === 'leave') return undefined
   const before = row === undefined ? undefined : toValues(step.model, row, engine.keyring)
   return {
@@ -166,19 +163,19 @@ export async function superuserErrors(
   reader: EngineReader,
   engine: Engine,
   actor: Actor,
-  findings: readonly Finding[],
+  effects: readonly Effect[],
   had: boolean,
 ): Promise<ErrorList> {
   const errors = new ErrorList()
   const ended: string[] = []
-  const paths = findings.flatMap((finding): FieldPath[] => {
-    const { action, step, changed } = finding
+  const paths = effects.flatMap((effect): FieldPath[] => {
+    const { action, step, changed } = effect
     const { takesAway = [], ends } = policyOf(step) ?? {}
     if (action === 'delete') return takesAway.length > 0 ? [step.path] : []
     if (action !== 'update') return []
-    const change = ends === undefined ? undefined : toChange(engine, actor, finding)
+    const change = ends === undefined ? undefined : toChange(engine, actor, effect)
     if (change !== undefined && ends?.(change) === false) return []
-    if (change !== undefined) ended.push(String(finding.row?.pk))
+    if (change !== undefined) ended.push(String(effect.row?.pk))
     return takesAway.filter((name) => changed.includes(name)).map((name) => [...step.path, name])
   })
   if (!had || paths.length === 0 || (await isSuperuserLeft(reader, ended))) return errors

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { isObject } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
-import type { Finding } from '../plan/inspect.ts'
+import type { Effect } from '../plan/inspect.ts'
 import { rightsHeldBy } from './policy.ts'
 
 /**
@@ -25,7 +25,7 @@ const text = `UPDATE groups SET settings_by_superuser = $2, settings_by_permissi
 export function recordSettings(
   tx: EngineTx,
   actor: Actor,
-  { step, action, row, values }: Finding,
+  { step, action, row, values }: Effect,
   key: string | number | undefined,
 ): void {
   if (step.model.name !== 'service_core.group' || action === 'leave' || action === 'delete') return

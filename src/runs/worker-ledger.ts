@@ -90,12 +90,13 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
 /** @throws {Refusal} when there is no such plan, or it was of another document */
 async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer): Promise<readonly string[]> {
   const plan = await readPlan(tx, tag)
-  if (plan === undefined)
-    throw new Refusal('precondition_failed', ['rolled back: there is no such plan: plan again, and review that'])
+  if (plan === undefined) throw noPlan('there is no such plan: plan again, and review that')
   if (plan.document === null || !document.equals(plan.document))
-    throw new Refusal('precondition_failed', ['rolled back: the plan is of another document: plan this one'])
+    throw noPlan('the plan is of another document: plan this one')
   return plan.digests
 }
+
+const noPlan = (text: string) => new Refusal([{ is: 'stated', reason: 'precondition_failed', text }])
 
 function planOf({ registry }: Engine, text: string): Promise<Plan> {
   return compileInTurns(parse(text), registry, (entry, index) =>

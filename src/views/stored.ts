@@ -54,7 +54,7 @@ const overlapSchemas = ({ name }: Field): Record<string, z.ZodType> => ({
     .meta({ description: `Until then \`${previousOf(name)}\` is valid too. It is deleted soon after.` }),
 })
 
-/** Prisma's fields of a row by the columns that they are in the database; `link:<field>` for one in a join table. */
+/** Prisma's fields of a row by the columns that they are in the database. */
 export type Columns<Stored> = Readonly<Record<string, keyof Stored & string>>
 
 /** @returns all fields of the model */

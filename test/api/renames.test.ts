@@ -128,7 +128,7 @@ describe('a rename is refused', () => {
     await there.db.application.create({ data: { pk: randomUUID(), name: 'Two', slug: fresh() } })
     for (const query of ['', '?dry_run=true'])
       expect(detailOf(await refused(409, () => rename({ query })))).toBe(
-        `application "${fresh()}" and application "${name}" are both there, so that was renames nothing: leave was out, or delete one of them.`,
+        `application "${fresh()}" and application "${name}" both exist, so nothing can be renamed: remove \`was\`, or delete one of them.`,
       )
   })
 

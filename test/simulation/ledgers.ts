@@ -137,7 +137,7 @@ function inTx(stage: Stage, tx: Open): RunTx {
         if (now === 'busy' && world.random.chance(0.3)) return reply.fail(busy())
         reply.ok(undefined)
       })
-      if (now === 'refused') throw new Refusal('invalid', ['rolled back: it is refused'])
+      if (now === 'refused') throw new Refusal([{ is: 'stated', reason: 'invalid', text: 'it is refused' }])
       if (now === 'bug') throw new Error('a bug')
       return { ...applied, changes: [], digests: [], audited: [], generated: {}, actorName: '' }
     },

@@ -1,0 +1,86 @@
+import type { ErrorList } from '../errors.ts'
+import type { Actor } from '../permissions.ts'
+import type { LabelledRow } from '../plan/claims.ts'
+import type { Step } from '../plan/compile.ts'
+import type { Effect } from '../plan/inspect.ts'
+import type { Identity } from '../plan/storage.ts'
+import type { Members } from '../rights/grants.ts'
+import type { Change } from './changes.ts'
+import type { Ownership } from './ownership.ts'
+
+/** What the judge finds. A finding carries structure: `words.ts` makes the sentences. */
+
+/** One row, and what a document does to it. */
+export type Finding = Effect & {
+  /**
+   * Why the row is judged: an entry names it; an entry takes it through a reference; the document prunes it; an
+   * application loses it.
+   */
+  readonly cause: 'entry' | 'taken' | 'pruned' | 'replaced'
+  /** Whose the row is; undefined for a new row, and for one of a model without owners. */
+  readonly ownership: Ownership | undefined
+  /** From -> to. */
+  readonly change: Change
+  /** The keys of a new row; undefined in a check, which takes none. */
+  readonly identity: Identity | undefined
+  /** Why it is not applied, or not as it stands. Nothing else keeps a finding from being written. */
+  readonly objections: readonly Objection[]
+}
+
+/** An entry whose conditions are false. */
+export type Skipped = { readonly cause: 'skipped'; readonly step: Step }
+
+/** The codes of refusals. A denial hides everything else; what is fixed first goes before what follows from it. */
+export const precedence = ['permission_denied', 'not_found', 'precondition_failed', 'invalid', 'conflict'] as const
+export type Reason = (typeof precedence)[number]
+
+/** One reason why a document is not applied. */
+export type Objection =
+  /** @property why after "You may not update group x: " */
+  | { readonly is: 'denied'; readonly effect: Effect; readonly actor: Actor; readonly why: string }
+  /** The submitter is gone, or no longer active. */
+  | { readonly is: 'gone' }
+  | { readonly is: 'missing'; readonly step: Step }
+  | { readonly is: 'exists'; readonly effect: Effect }
+  /** The entry does something else than in the plan that was reviewed. */
+  | { readonly is: 'changed'; readonly effect: Effect }
+  /** The reviewed plan has more to delete than there is now. */
+  | { readonly is: 'fewer'; readonly count: number }
+  | { readonly is: 'invalid'; readonly errors: ErrorList }
+  /** A rename whose old and new name are both there. */
+  | { readonly is: 'both'; readonly effect: Effect }
+  /** @property label the owner that the request names */
+  | { readonly is: 'owned'; readonly effect: Effect; readonly ownership: Ownership; readonly label: string | null }
+  | { readonly is: 'grants'; readonly effect: Effect; readonly members: Members }
+  | { readonly is: 'prunes'; readonly rows: readonly LabelledRow[]; readonly acknowledged: number | null }
+  /** The database refused a write. @property count rows that the statement wrote */
+  | { readonly is: 'broken'; readonly effect: Effect; readonly count: number; readonly rule: BrokenRule }
+  | { readonly is: 'stated'; readonly reason: Reason; readonly text: string; readonly hint?: string }
+
+export type BrokenRule = { readonly kind: 'unique' | 'reference' | 'check'; readonly constraint?: string | undefined }
+
+export function reasonOf(objection: Objection): Reason {
+  switch (objection.is) {
+    case 'denied':
+    case 'gone':
+      return 'permission_denied'
+    case 'missing':
+      return 'not_found'
+    case 'exists':
+    case 'changed':
+    case 'fewer':
+      return 'precondition_failed'
+    case 'invalid':
+      return 'invalid'
+    case 'both':
+    case 'owned':
+    case 'grants':
+    case 'prunes':
+    case 'broken':
+      return 'conflict'
+    case 'stated':
+      return objection.reason
+    default:
+      return objection satisfies never
+  }
+}

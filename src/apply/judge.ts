@@ -1,0 +1,160 @@
+import type { EngineReader } from '../db/engine-tx.ts'
+import { own } from '../json-object.ts'
+import { type Actor, allows } from '../permissions.ts'
+import type { Plan, Step } from '../plan/compile.ts'
+import { evaluateConditions } from '../plan/conditions.ts'
+import type { Conditions, Engine } from '../plan/engine.ts'
+import { type Effect, entryKey, inspect, isOwn } from '../plan/inspect.ts'
+import { hasNames, resolveNames } from '../plan/names.ts'
+import { findByOldName } from '../plan/rename.ts'
+import { type Keys, pending } from '../plan/resolve.ts'
+import { RowSet } from '../plan/row-set.ts'
+import { openSnapshot } from '../plan/snapshot.ts'
+import { newIdentity, plannedIdentity } from '../plan/storage.ts'
+import { unnamedMembers } from '../rights/grants.ts'
+import { forbidden, isMissing } from '../rights/policy.ts'
+import { turns } from '../turns.ts'
+import { describeChange } from './changes.ts'
+import type { Finding, Objection, Skipped } from './finding.ts'
+import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
+import { ownershipOf } from './ownership.ts'
+
+type Case = {
+  readonly engine: Engine
+  readonly plan: Plan
+  /** The submitter. A promise may be answered together with the snapshot. */
+  readonly actor: Actor | Promise<Actor>
+  readonly conditions: Conditions
+  /**
+   * Locks the rows that follow from the document, before they are judged. Given by an apply, which writes each finding
+   * before it asks for the next; a check has none.
+   */
+  readonly lock?: (steps: readonly Step[]) => Promise<void>
+}
+
+/**
+ * Walks the entries of a document, in their order, and then what follows from them. It yields one finding for each row:
+ * what happens to it, whose it is, and all that objects to it. The check collects the findings, the apply executes
+ * them, a single write is the apply of one entry. So a rule that is written here holds on every path
+ * (docs/adr/0050-one-judge.md).
+ *
+ * It only reads, and it does not stop at an objection: the caller decides how far to go.
+ */
+export async function* judge(
+  reader: EngineReader,
+  { engine, plan, actor: submitter, conditions, lock }: Case,
+): AsyncGenerator<Finding | Skipped> {
+  const { registry } = engine
+  const isCheck = lock === undefined
+  const identify = conditions.mode === 'plan' ? plannedIdentity : newIdentity
+  // Without names, nothing is awaited before the snapshot: the actor shares its round trip.
+  const steps = hasNames(plan.steps) ? await resolveNames(reader, registry, plan.steps, await submitter) : plan.steps
+  const takesKeys = !isCheck && conditions.mode === 'apply'
+  const [snapshot, actor] = await Promise.all([openSnapshot(reader, registry, steps, { takesKeys }), submitter])
+  const keys: Keys = new Map()
+  const tags = new Map<unknown, string>()
+  const findings: Finding[] = []
+  const judged = new RowSet()
+  const takeTurns = turns()
+
+  async function* judgeRow(
+    effect: Effect,
+    cause: Finding['cause'],
+    others: readonly Objection[] = [],
+  ): AsyncGenerator<Finding> {
+    const { step, row, isForeign, action } = effect
+    const identity = action === 'create' && !isCheck ? identify(step.model, effect.pk) : undefined
+    const ownership = ownershipOf(effect, actor, conditions)
+    const change = describeChange(effect, tags, ownership?.becomes)
+    const objections = [...others, ...ofOwner(effect, ownership, conditions)]
+    const finding: Finding = { ...effect, cause, ownership, change, identity, objections }
+    findings.push(finding)
+    if (!isForeign) judged.add(step.model, row?.pk ?? identity?.pk)
+    yield finding
+    if (!isCheck) snapshot.wrote(effect)
+    const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? pending
+    if (step.id === undefined) return
+    keys.set(step.id, entryKey(effect, key, isForeign || row === undefined))
+    if (row === undefined) tags.set(key, `!KeyOf ${step.id}`)
+  }
+
+  async function* judgeStep(
+    step: Step,
+    cause: Finding['cause'],
+    others: readonly Objection[] = [],
+  ): AsyncGenerator<Finding> {
+    await takeTurns()
+    const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), keys)
+    const why = await forbidden(reader, engine, actor, effect)
+    const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
+    if (cause === 'entry') addKeyError(effect, conditions)
+    const createOnly = conditions.createOnly && cause === 'entry' && !plan.errors.any
+    const members = conditions.allow.grants ? null : await unnamedMembers(reader, effect, steps)
+    yield* judgeRow(effect, cause, [
+      ...denials,
+      ...others,
+      ...(step.mustExist && effect.row === undefined ? [{ is: 'missing', step } as const] : []),
+      ...(createOnly && effect.row !== undefined ? [{ is: 'exists', effect } as const] : []),
+      ...ofEntry(effect),
+      ...(members === null ? [] : [{ is: 'grants', effect, members } as const]),
+    ])
+    yield* judgeTaken(effect)
+  }
+
+  /** A row that is there and that an entry takes through a reference is changed by it, as if an entry named it. */
+  async function* judgeTaken(effect: Effect): AsyncGenerator<Finding> {
+    for (const taken of effect.takes) {
+      const { model } = taken.step
+      if (taken.row === undefined || judged.has(model, taken.row.pk)) continue
+      const needed = `change_${model.resource}` as const
+      const mayChange = allows(actor, needed) || isOwn(actor, taken)
+      const why = `${isMissing(needed)} for a row that it names`
+      yield* judgeRow(taken, 'taken', mayChange ? [] : [{ is: 'denied', effect, actor, why }])
+    }
+  }
+
+  for (const each of steps) {
+    const step = await evaluateConditions(snapshot.unwritten, registry, each, keys)
+    if (step !== null) yield* judgeStep(step, 'entry')
+    else {
+      // The apply may find what an earlier entry writes, so that its conditions are true there.
+      if (isCheck && each.id !== undefined)
+        keys.set(each.id, { key: pending, isNew: true, columnValue: () => undefined })
+      yield { cause: 'skipped', step: each }
+    }
+  }
+  const pruned = await prunedBy(reader, registry, findings, conditions)
+  if (pruned.length > 0) await lock?.(pruned.map(removal))
+  for (const [index, row] of pruned.entries())
+    yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions) : [])
+  let replaced = await replacedBy(reader, registry, findings, conditions)
+  if (lock !== undefined && replaced.length > 0) {
+    await lock(replaced.map(removal))
+    // Another transaction may have taken one of them before it was locked.
+    const still = new Set((await replacedBy(reader, registry, findings, conditions)).map(({ pk }) => pk))
+    replaced = replaced.filter(({ pk }) => still.has(pk))
+  }
+  for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
+}
+
+/** A rename whose names are both there: its errors follow from that. */
+function ofEntry(effect: Effect): Objection[] {
+  if (effect.step.rename === 'both') return [{ is: 'both', effect }]
+  return effect.errors.any ? [{ is: 'invalid', errors: effect.errors }] : []
+}
+
+function ofOwner(effect: Effect, ownership: Finding['ownership'], { owner: label }: Conditions): Objection[] {
+  return ownership?.is === "another's" ? [{ is: 'owned', effect, ownership, label }] : []
+}
+
+/** Adds an error when the row has another key than the submission expects. */
+function addKeyError({ step, row, label, errors }: Effect, { expectedKeys }: Conditions): void {
+  const expected = own(expectedKeys, step.id)
+  if (expected === undefined || expected === row?.pk) return
+  const actual = row === undefined ? 'is not there yet' : `has the key ${row.pk}`
+  errors.add(
+    [...(step.path.at(-1) === 'provider' ? step.path.slice(0, -1) : []), 'app', 'provider'],
+    'wrong_reference',
+    `The submission's ${step.model.displayName} ${JSON.stringify(label)} ${actual}: leave this field out, or send its key.`,
+  )
+}

@@ -1,0 +1,260 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { FieldPath } from '../errors.ts'
+import { expiresOf } from '../models/overlap.ts'
+import { type Actor, allows } from '../permissions.ts'
+import { type LabelledRow, type LeftEmpty, maxLabelled, type Orphan } from '../plan/claims.ts'
+import { skippedStep } from '../plan/conditions.ts'
+import type { Conditions, Mode } from '../plan/engine.ts'
+import { type Effect, isOwn, verbOf } from '../plan/inspect.ts'
+import { type Change, setByServer } from './changes.ts'
+import type { BrokenRule, Finding, Objection, Skipped } from './finding.ts'
+
+/** The sentences about findings and objections, for logs and answers. They are made here and nowhere else. */
+
+/** An answer lists at most this many of a kind. */
+export const maxListed = 20
+
+/** A row in messages: `flow "login"`. */
+const rowName = ({ step, label }: Pick<Effect, 'step' | 'label'>): string =>
+  `${step.model.displayName} ${JSON.stringify(label)}`
+
+const nameOf = ({ model, name }: LabelledRow): string => `${model.displayName} ${JSON.stringify(name)}`
+
+/**
+ * An objection, without the last full stop.
+ *
+ * @param who `You`; by default the user who is denied, by name
+ */
+export function textsOf(objection: Objection, who?: string): string[] {
+  switch (objection.is) {
+    case 'denied':
+      return [denied(who ?? objection.actor.username, objection)]
+    case 'gone':
+      return ['the submitter is gone or no longer active']
+    case 'missing':
+      return [`There is no such ${objection.step.model.displayName}`]
+    case 'exists':
+      return [`${rowName(objection.effect)} is there already, and If-None-Match: * allows only to create`]
+    case 'changed':
+      return [`${rowName(objection.effect)} changed after the plan.`]
+    case 'fewer':
+      return [`the plan has ${objection.count} more to delete than there is now.`]
+    case 'invalid': {
+      const { list, unlisted } = objection.errors
+      const inPath = (path: FieldPath) => (path.length > 0 ? `${path.join('.')}: ` : '')
+      return [
+        ...list.map(({ path, message }) => `${inPath(path)}${message}`),
+        ...(unlisted === undefined ? [] : [unlisted]),
+      ]
+    }
+    case 'both': {
+      const { step } = objection.effect
+      const both = `${rowName(objection.effect)} and ${step.model.displayName} ${JSON.stringify(step.was)} both exist`
+      return [`${both}, so nothing can be renamed: remove \`was\`, or delete one of them`]
+    }
+    case 'owned':
+      return [unless('takeover', anothers(objection))]
+    case 'grants': {
+      const { usernames, total } = objection.members
+      const more = total - usernames.length
+      const listed = `${usernames.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+      const what = `${rowName(objection.effect)} is there already, and gives rights to members whom the document does not name`
+      return [unless('grants', `${what}: ${listed}`)]
+    }
+    case 'prunes':
+      return [prunes(objection.rows, objection.acknowledged)]
+    case 'broken':
+      return [`${broken(objection.effect, objection.count)} could not be written: ${why(objection)}`]
+    case 'stated':
+      return [objection.text]
+    default:
+      return objection satisfies never
+  }
+}
+
+/** What to do next, where the objections do not say it. */
+export function hintsOf(objections: readonly Objection[]): string[] {
+  const isOfPlan = objections.some(({ is }) => is === 'changed' || is === 'fewer')
+  const stated = objections.flatMap((each) => (each.is === 'stated' && each.hint !== undefined ? [each.hint] : []))
+  return [...(isOfPlan ? ['Plan again, and review that plan.'] : []), ...stated]
+}
+
+/**
+ * For an actor without any permission for rows of the model, the text is the same whether the row exists or not: it has
+ * no verb and no stored name.
+ */
+function denied(who: string, { actor, effect, why }: { actor: Actor; effect: Effect; why: string }): string {
+  const { model, identifiers, attrs } = effect.step
+  const verbs = ['view', 'add', 'change', 'delete'] as const
+  const knows = isOwn(actor, effect) || verbs.some((verb) => allows(actor, `${verb}_${model.resource}`))
+  if (knows) return `${who} may not ${verbOf(effect)} ${rowName(effect)}: ${why}`
+  const [[field = 'pk'] = []] = model.identifiers
+  const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
+  const missing = `add_${model.resource}, change_${model.resource} or delete_${model.resource}`
+  return `${who} may not write ${model.displayName} ${JSON.stringify(sent)}: the permission ${missing} is missing`
+}
+
+/** @param word of `Gatewright-Allow` */
+const unless = (word: keyof Conditions['allow'], conflict: string): string =>
+  `${conflict}. Gatewright-Allow: ${word} applies it all the same`
+
+function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned' }>): string {
+  const { owner, maker, day } = ownership
+  const what = rowName(effect)
+  if (owner === null) return `${what} has no owner, and was made by ${maker} on ${day}`
+  const asked = label === null ? 'the request names no owner' : `the request names owner ${JSON.stringify(label)}`
+  return `${what} belongs to owner ${JSON.stringify(owner)} (made by ${maker} on ${day}), and ${asked}`
+}
+
+function prunes(rows: readonly LabelledRow[], acknowledged: number | null): string {
+  if (rows.length > maxLabelled) return `prune would delete more than ${maxLabelled}: that is too much for one document`
+  const names = rows.slice(0, maxListed).map(nameOf)
+  const more = rows.length - names.length
+  const listed = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ')
+  const sent = acknowledged === null ? '' : `, and not ${acknowledged}`
+  return `prune would delete ${rows.length}${sent}: ${listed}. Gatewright-Allow: deletes=${rows.length} applies it all the same`
+}
+
+const broken = (effect: Effect, count: number): string =>
+  count === 1 ? rowName(effect) : `one of ${count} ${effect.step.model.displayName}s`
+
+function why({ effect, rule: { kind, constraint } }: { effect: Effect; rule: BrokenRule }): string {
+  const name = constraint === undefined ? '' : ` (${constraint})`
+  switch (kind) {
+    case 'unique':
+      return `a value that must be unique is taken${name}`
+    case 'reference':
+      return effect.action === 'delete'
+        ? `something still refers to it${name}`
+        : `a row that it refers to is gone${name}`
+    case 'check':
+      return `a rule of the database does not hold${name}`
+    default:
+      return kind satisfies never
+  }
+}
+
+/** The lines of the log about a finding: what was done, and what to know about it. */
+export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
+  if (finding.cause === 'skipped') return [skippedStep(finding.step)]
+  const done = finding.cause === 'taken' ? [] : [whatWasDone(finding, mode), ...shortSecrets(finding)]
+  return [...done, ...ownerNote(finding)]
+}
+
+function whatWasDone(finding: Finding, mode: Mode): string {
+  const { step, action, row, identity } = finding
+  const [[identifier = ''] = []] = step.identifiers
+  const what =
+    step.rename === 'old' ? `${step.model.displayName} ${JSON.stringify(step.attrs.get(identifier))}` : rowName(finding)
+  const [done, withKey] = mode === 'plan' ? ['would be ', ''] : ['', ` (pk ${row?.pk ?? identity?.pk})`]
+  switch (action) {
+    case 'create':
+      return `${what} ${done}created${withKey}`
+    case 'update':
+      return `${what} ${done}updated: ${fieldsAsText(finding, mode)}`
+    case 'unchanged':
+      return `${what} unchanged`
+    case 'delete':
+      return `${what} ${done}deleted${withKey}`
+    case 'leave':
+      if (step.state !== 'absent') return `${what} left as it is`
+      return mode === 'plan' ? `${what} is not there` : `${what} was not there`
+    default:
+      return action satisfies never
+  }
+}
+
+function ownerNote({ ownership, action, ...finding }: Finding): string[] {
+  if (ownership === undefined) return []
+  const { owner, maker, day, is, becomes } = ownership
+  const what = rowName(finding)
+  const now = becomes === null ? 'it has no owner now' : `it belongs to owner ${JSON.stringify(becomes)} now`
+  switch (is) {
+    case 'ours':
+      return becomes === undefined ? [] : [`${what} had no owner: ${now}`]
+    case 'made by another':
+      return finding.cause === 'taken' ? [] : [`${what} was made by ${maker} on ${day}`]
+    case 'taken over': {
+      const had =
+        owner === null
+          ? `had no owner, and was made by ${maker} on ${day}`
+          : `belonged to owner ${JSON.stringify(owner)} (made by ${maker} on ${day})`
+      return [action === 'delete' ? `${what} ${had}` : `${what} ${had}: ${now}`]
+    }
+    case "another's":
+      return []
+    default:
+      return is satisfies never
+  }
+}
+
+/** Shorter secrets can be guessed. They are applied all the same: what they open may take no longer one. */
+const minSecret = 20
+
+/** A line for each secret that the document sets and that is short. An empty text is no secret. */
+function shortSecrets(finding: Finding): string[] {
+  const { step, action, sent, changed, values, generated } = finding
+  if (action !== 'create' && action !== 'update') return []
+  return [...step.model.fields.values()].flatMap(({ name, secret }) => {
+    const value = values[name]
+    const isSent = secret && sent.has(name) && changed.includes(name) && generated[name] === undefined
+    if (!isSent || typeof value !== 'string' || value === '' || [...value].length >= minSecret) return []
+    return [`warning: the sent ${name} of ${rowName(finding)} has fewer than ${minSecret} characters`]
+  })
+}
+
+/** A line for each row that no row claims any more, with the remedy. */
+export function orphanLines(orphans: readonly Orphan[], { mode, replaceProvider }: Conditions): string[] {
+  const has = mode === 'plan' ? 'would have' : 'has'
+  const lines = orphans.map(({ row, claimant, isReplaced }) => {
+    const remedy =
+      isReplaced && !replaceProvider ? 'delete it, or send ?replace_provider=true next time' : 'delete it, or use it'
+    return `${nameOf(row)} ${has} no ${claimant} now: ${remedy}`
+  })
+  return limited(lines)
+}
+
+/** A line for each row that lost what it claimed. */
+export function emptyLines(left: readonly (LeftEmpty & { readonly name: string | undefined })[], mode: Mode): string[] {
+  const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
+  const lines = left.map(({ displayName, label, field, isLink, name }) => {
+    const what = `${displayName} ${JSON.stringify(label)}`
+    return isLink
+      ? `${what} ${loses} ${name} from ${field}: send the field again with another, if it needs one`
+      : `${what} ${has} no ${field} now, because ${name} is deleted: send it with another, or delete it`
+  })
+  return limited(lines)
+}
+
+function limited(lines: readonly string[]): string[] {
+  const more = lines.length - maxListed
+  return [...lines.slice(0, maxListed), ...(more > 0 ? [`${more} more are not listed`] : [])]
+}
+
+const shownLength = 60
+const maxShownFields = 20
+
+/** The fields of a change: `name "a" -> "b", client_secret changed`. */
+function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode): string {
+  const ends = new Set(Object.keys(fields).map(expiresOf))
+  const shown = Object.entries(fields).flatMap(([name, change]) => {
+    // A line of its own says whose the row is now, and the line of a secret says until when the one before is valid.
+    if (change === 'unchanged' || name === 'owner' || ends.has(name)) return []
+    if (change !== 'changed') return [`${name} ${valueAsText(change.from)} -> ${valueAsText(change.to)}`]
+    const end = values[expiresOf(name)]
+    if (end === undefined) return [`${name} changed`]
+    const until =
+      mode === 'plan'
+        ? `the one before would be valid for ${step.overlaps?.get(name)}`
+        : `the one before is valid until ${end}`
+    return [`${name} changed (${until})`]
+  })
+  const more = shown.length - maxShownFields
+  return [...shown.slice(0, maxShownFields), ...(more > 0 ? [`${more} more`] : [])].join(', ')
+}
+
+function valueAsText(value: Extract<Change['fields'][string], object>['to']): string {
+  if (isDeepStrictEqual(value, setByServer)) return 'set by the server'
+  const text = JSON.stringify(value) ?? 'null'
+  return text.length > shownLength ? `${text.slice(0, shownLength - 1)}…` : text
+}

@@ -1,0 +1,175 @@
+import { z } from 'zod'
+import type { EngineReader } from '../db/engine-tx.ts'
+import { unprepared } from '../db/raw.ts'
+import type { Field, Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Effect } from './inspect.ts'
+import { modelOf } from './model-of.ts'
+import { type Key, RowSet } from './row-set.ts'
+import { columnOf, labelColumn, quoted } from './statements.ts'
+import { keysOf, storedKeys } from './storage.ts'
+
+/** Which rows claim others, by the fields that a model declares for it: an application its providers. */
+
+const key = z.union([z.string(), z.int()])
+
+const labelledRow = z.object({ pk: key, name: z.string(), discriminator: z.record(z.string(), z.string()) })
+
+/** A row with its model and the name that messages give it. */
+export type LabelledRow = { readonly model: Model; readonly pk: Key; readonly name: string }
+
+const claim = z.object({ model: z.string(), field: z.string(), pk: key, label: z.string(), claimed: key })
+
+/** One row, `pk` of `model`, claims another. */
+type Claim = Readonly<z.output<typeof claim>>
+
+/** A row that no other row claims any more. */
+export type Orphan = {
+  readonly row: LabelledRow
+  /** What claimed it, in messages: `application`. */
+  readonly claimant: string
+  /** It was the one row of its field, such as the provider of an application, and not one of several. */
+  readonly isReplaced: boolean
+}
+
+/** At most one more than this many rows are read of a table at once. */
+export const maxLabelled = 1_000
+
+/** @param by the keys of the rows, or the label under which they are managed, and those to leave out */
+export async function readLabels(
+  reader: EngineReader,
+  registry: Registry,
+  table: string,
+  by: { readonly keys: readonly Key[] } | { readonly owner: string; readonly except: RowSet },
+): Promise<LabelledRow[]> {
+  const ofTable = registry.models.filter((model) => model.table === table)
+  const [first] = ofTable
+  if (first === undefined) return []
+  const columns = [...new Set(ofTable.flatMap(({ discriminator }) => Object.keys(discriminator)))]
+  const discriminator = columns.map((column) => `'${column}', t.${quoted(column)}`).join(', ')
+  const isAny = (parameter: string) => `t.pk = ANY(${parameter}::${first.key}[])`
+  const [where, values] =
+    'keys' in by ? [isAny('$1'), [by.keys]] : [`t."owner" = $1 AND NOT ${isAny('$2')}`, [by.owner, by.except.of(table)]]
+  const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, jsonb_build_object(${discriminator}) AS discriminator
+    FROM ${quoted(table)} t WHERE ${where} ORDER BY t.pk LIMIT ${maxLabelled + 1}`
+  const rows = await reader.query(labelledRow, { text, values })
+  return rows.flatMap(({ pk, name, discriminator }) => {
+    const model = modelOf(registry, table, discriminator)
+    return model === undefined ? [] : [{ model, pk, name }]
+  })
+}
+
+/** The claims on these rows of a table. */
+export async function claimsOn(
+  reader: EngineReader,
+  { models, targets }: Registry,
+  table: string,
+  keys: readonly Key[],
+): Promise<Claim[]> {
+  const selects = models.flatMap((model) =>
+    claimingFields(model).flatMap(({ name, storage, reference }) => {
+      const target = targets.get(reference?.target ?? '')
+      if (target?.table !== table) return []
+      const from = `${quoted(model.table)} t`
+      const [value, source] =
+        storage.in === 'link'
+          ? [`l.${quoted(storage.other)}`, `${quoted(storage.table)} l JOIN ${from} ON t.pk = l.${quoted(storage.own)}`]
+          : [`t.${quoted(columnOf(model, name))}`, from]
+      return `SELECT '${model.name}' AS model, '${name}' AS field, to_jsonb(t.pk) AS pk,
+        t.${quoted(labelColumn(model))}::text AS label, to_jsonb(${value}) AS claimed
+        FROM ${source} WHERE ${value} = ANY($1::${target.key}[])`
+    }),
+  )
+  if (selects.length === 0 || keys.length === 0) return []
+  return reader.query(claim, unprepared({ text: selects.join(' UNION ALL '), values: [keys] }))
+}
+
+const claimingFields = ({ claims = [], fields }: Model): Field[] => claims.flatMap((name) => fields.get(name) ?? [])
+
+/** What an entry releases, and what its row claims afterwards, by field. */
+const claimChanges = ({ step: { model }, action, row, isForeign, values }: Effect) =>
+  claimingFields(model).map((field) => {
+    const had = row === undefined || isForeign ? [] : storedKeys(field, row)
+    const isWritten = action === 'create' || action === 'update' || action === 'unchanged'
+    const has = isWritten ? keysOf(values[field.name]) : action === 'delete' ? [] : had
+    return { field, has, released: had.filter((each) => !has.includes(each)) }
+  })
+
+const targetTable = ({ targets }: Registry, { reference }: Field) => ({
+  table: targets.get(reference?.target ?? '')?.table ?? '',
+})
+
+/** Adds the rows that the rows of a document claim afterwards. */
+export function addClaimed(rows: RowSet, registry: Registry, effects: readonly Effect[]): RowSet {
+  for (const effect of effects)
+    for (const { field, has } of claimChanges(effect))
+      for (const each of has) rows.add(targetTable(registry, field), each)
+  return rows
+}
+
+/** The rows that the effects leave unclaimed. Right before they are written, and afterwards too. */
+export async function orphansOf(
+  reader: EngineReader,
+  registry: Registry,
+  effects: readonly Effect[],
+): Promise<Orphan[]> {
+  type Released = { readonly effect: Effect; readonly field: Field }
+  const byTable = new Map<string, Map<Key, Released[]>>()
+  const claimed = addClaimed(new RowSet(), registry, effects)
+  for (const effect of effects)
+    for (const { field, released } of claimChanges(effect)) {
+      const target = targetTable(registry, field)
+      for (const each of released.filter((key) => !claimed.has(target, key)))
+        byTable
+          .getOrInsertComputed(target.table, () => new Map())
+          .getOrInsertComputed(each, () => [])
+          .push({ effect, field })
+    }
+  const orphans: Orphan[] = []
+  for (const [table, released] of byTable) {
+    const isReleased = ({ model, field: name, pk, claimed: key }: Claim) =>
+      released
+        .get(key)
+        ?.some(({ effect, field }) => effect.step.model.name === model && name === field.name && effect.row?.pk === pk)
+    const others = await claimsOn(reader, registry, table, [...released.keys()])
+    const kept = new Set(others.filter((each) => isReleased(each) !== true).map((each) => each.claimed))
+    const deleted = new Set(
+      effects.flatMap(({ action, row, step }) => (action === 'delete' && step.model.table === table ? [row?.pk] : [])),
+    )
+    const free = [...released.keys()].filter((each) => !kept.has(each) && !deleted.has(each))
+    if (free.length === 0) continue
+    for (const row of await readLabels(reader, registry, table, { keys: free })) {
+      const from = released.get(row.pk) ?? []
+      const isReplaced = from.some(({ field }) => field.storage.in !== 'link')
+      orphans.push({ row, claimant: from[0]?.effect.step.model.displayName ?? '', isReplaced })
+    }
+  }
+  return orphans
+}
+
+/** A row that claimed one which is gone. */
+export type LeftEmpty = Claim & { readonly displayName: string; readonly isLink: boolean }
+
+/** Of these claims, those whose row is there and claims nothing else in that field, or claims fewer of several. */
+export async function leftEmpty<Lost extends Claim>(
+  reader: EngineReader,
+  registry: Registry,
+  claims: readonly Lost[],
+): Promise<(Lost & LeftEmpty)[]> {
+  const left: (Lost & LeftEmpty)[] = []
+  for (const group of Map.groupBy(claims, ({ model, field }) => `${model} ${field}`).values()) {
+    const [{ model: name, field } = { model: '', field: '' }] = group
+    const model = registry.byName(name)
+    if (model === undefined) continue
+    const isLink = model.fields.get(field)?.storage.in === 'link'
+    const isEmpty = isLink ? '' : ` AND ${quoted(columnOf(model, field))} IS NULL`
+    const found = await reader.query(z.object({ pk: key }), {
+      text: `SELECT pk FROM ${quoted(model.table)} WHERE pk = ANY($1::${model.key}[])${isEmpty}`,
+      values: [group.map(({ pk }) => pk)],
+    })
+    const keys = new Set(found.map(({ pk }) => pk))
+    const { displayName } = model
+    left.push(...group.filter(({ pk }) => keys.has(pk)).map((each) => ({ ...each, displayName, isLink })))
+  }
+  return left
+}

@@ -1,0 +1,13 @@
+import type { Model } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+
+/** Of the models that share a table, the one whose rows have these values. */
+export const modelOf = (
+  { models }: Registry,
+  table: string,
+  row: Readonly<Record<string, unknown>>,
+): Model | undefined =>
+  models.find(
+    (model) =>
+      model.table === table && Object.entries(model.discriminator).every(([column, value]) => row[column] === value),
+  )
