@@ -109,17 +109,11 @@ export default {
       tests: [ceiling],
     },
   ],
-  'src/rights/claims.ts': [
+  'src/apply/judge.ts': [
     {
-      from: '!allows(actor, `change_${resource}`)',
-      to: '!allows(actor, `view_${resource}`)',
+      from: 'const needed = `change_${model.resource}` as const',
+      to: 'const needed = `view_${model.resource}` as const',
       why: 'a provider that an application takes needs only the permission to see it',
-      tests: ['test/apply/conflicts.test.ts'],
-    },
-    {
-      from: 'every(([column, value]) => row[column] === value)',
-      to: 'some(([column, value]) => row[column] !== value)',
-      why: 'the permission of another kind is asked for a provider that is taken',
       tests: ['test/apply/conflicts.test.ts'],
     },
   ],

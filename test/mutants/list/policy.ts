@@ -18,8 +18,8 @@ export default {
       tests: ['test/api/transactional-access.test.ts', 'test/apply/check.test.ts'],
     },
     {
-      from: 'if (claim !== null) return',
-      to: 'if (claim === null) return null; else return',
+      from: 'const policy = policyOf(effect.step)',
+      to: 'const policy = policyOf(effect.step) && undefined',
       why: 'the policy of the model is not asked',
       tests: [groups],
     },
@@ -157,7 +157,7 @@ export default {
       tests: [last],
     },
     {
-      from: 'if (change !== undefined) ended.push(String(finding.row?.pk))',
+      from: 'if (change !== undefined) ended.push(String(effect.row?.pk))',
       to: '',
       why: 'a token that ends soon counts for the last superuser',
       tests: [last],
