@@ -97,7 +97,7 @@ describe('every model', () => {
         storage.in === 'link' && storage.exclusive === true ? [`${storage.table}.${storage.other}`] : [],
       ),
     )
-    // docs/adr/0020-new-rows-are-written-without-a-prior-read.md
+    // An identifier finds one row at most, also while others write (docs/adr/0046-writes-are-collected.md).
     const single = registry.models.flatMap((model) =>
       model.identifiers.filter((set) => set.length === 1).flatMap((set) => set.map(columnOf(model))),
     )
