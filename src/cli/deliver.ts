@@ -151,13 +151,13 @@ async function finished(
   const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (run === null && mode === 'plan')
     return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
-  const changes = run?.changes ?? null
-  return { outcome: outcomeFor(mode, changes), logs, errors: [], details: [], changes, run: path, etag }
+  return done(mode, { logs, changes: run?.changes ?? null, run: path, etag })
 }
 
-const outcomeFor = (mode: Delivery['mode'], changes: readonly Change[] | null): Outcome => {
-  if (changes?.every(({ action }) => action === 'unchanged')) return 'unchanged'
-  return mode === 'apply' ? 'applied' : 'changes'
+function done(mode: Delivery['mode'], facts: Pick<Delivered, 'logs' | 'changes' | 'run' | 'etag'>): Delivered {
+  const isUnchanged = facts.changes?.every(({ action }) => action === 'unchanged') === true
+  const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
+  return { ...facts, outcome, errors: [], details: [] }
 }
 
 const followMs = { first: 200, longest: 2_000 } as const
@@ -187,6 +187,5 @@ const isOutcome = ({ state, reason }: Run): boolean =>
 function outcomeOf(run: Run, path: string, mode: Delivery['mode']): Delivered {
   const { state, applied, reason, logs, changes, etag } = run
   const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
-  if (!isFine) return undecided('refused', { errors: logs, run: path })
-  return { outcome: outcomeFor(mode, changes), logs, errors: [], details: [], changes, run: path, etag }
+  return isFine ? done(mode, { logs, changes, run: path, etag }) : undecided('refused', { errors: logs, run: path })
 }

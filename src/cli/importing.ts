@@ -17,34 +17,27 @@ import { problemLines } from './inputs.ts'
 
 /** Which entries of a document of this API family can be applied here, and the document of those. */
 
-export type Judgement = {
+type Draft = {
   /** The index in the document. */
   readonly entry: number
   readonly model: string
   /** The first identifier. */
   readonly name: string
-  readonly outcome: 'applies' | 'partly' | 'cannot'
+  readonly id: unknown
   /** What the entry is applied without, each with the reason. */
-  readonly leftOut: readonly string[]
+  readonly leftOut: string[]
   /** Why it cannot be applied. */
-  readonly reasons: readonly string[]
+  readonly reasons: string[]
+  /** With our names of models; undefined when it cannot be read as an entry. */
+  fields?: Readonly<Record<string, unknown>>
 }
+
+export type Judgement = Omit<Draft, 'id' | 'fields'> & { readonly outcome: 'applies' | 'partly' | 'cannot' }
 
 export type Imported = {
   readonly judgements: readonly Judgement[]
   /** The entries that can be applied, as YAML; null when there are none. */
   readonly document: string | null
-}
-
-type Draft = {
-  readonly entry: number
-  readonly model: string
-  readonly name: string
-  readonly id: unknown
-  readonly leftOut: string[]
-  readonly reasons: string[]
-  /** With our names of models; undefined when it cannot be read as an entry. */
-  fields?: Readonly<Record<string, unknown>>
 }
 
 /**
@@ -89,13 +82,11 @@ function importDocument(text: string, context: ReadonlyMap<string, string>, regi
 
 const noBlueprint = 'This is no blueprint of version 1 with entries.'
 
-const judgementOf = (draft: Draft): Judgement => {
-  const { entry, model, name, leftOut, reasons } = draft
-  return { entry, model, name, outcome: outcomeOf(draft), leftOut: reasons.length > 0 ? [] : leftOut, reasons }
+function judgementOf({ id: _, fields: __, ...draft }: Draft): Judgement {
+  const { leftOut, reasons } = draft
+  if (reasons.length > 0) return { ...draft, outcome: 'cannot', leftOut: [] }
+  return { ...draft, outcome: leftOut.length > 0 ? 'partly' : 'applies' }
 }
-
-const outcomeOf = ({ reasons, leftOut }: Draft): Judgement['outcome'] =>
-  reasons.length > 0 ? 'cannot' : leftOut.length > 0 ? 'partly' : 'applies'
 
 /** The printed document is read again: what this command writes is what `apply` takes. */
 function checkedText(document: unknown): string {
@@ -121,8 +112,7 @@ function draftOf(entry: unknown, index: number, evaluated: (value: unknown) => u
   const { model, id, identifiers } = isObject(value) && !isTag(value) ? value : {}
   const first = isObject(identifiers) && !isTag(identifiers) ? Object.values(identifiers)[0] : undefined
   const name = first === undefined || holdsTag(first) ? '' : typeof first === 'string' ? first : JSON.stringify(first)
-  const shown = typeof model === 'string' ? model : ''
-  const draft: Draft = { entry: index, model: shown, name, id, leftOut: [], reasons }
+  const draft: Draft = { entry: index, model: typeof model === 'string' ? model : '', name, id, leftOut: [], reasons }
   return { value, draft }
 }
 

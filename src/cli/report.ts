@@ -1,3 +1,4 @@
+import { isObject } from '../json-object.ts'
 import type { Delivered, Outcome } from './deliver.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { type Colour, type Output, shown, writeOut } from './output.ts'
@@ -91,14 +92,12 @@ function fieldLines(name: string, field: FieldChange): string[] {
   ]
 }
 
-const isSetByServer = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && 'set_by_server' in value
+const isSetByServer = (value: unknown): boolean => isObject(value) && 'set_by_server' in value
 
 /** `2 applied, 1 refused` */
 export function totals(results: readonly Result[]): string {
-  const counts = new Map<string, number>()
-  for (const { outcome } of results) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-  return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(', ')
+  const groups = Map.groupBy(results, ({ outcome }) => outcome)
+  return [...groups].map(([outcome, { length }]) => `${length} ${outcome}`).join(', ')
 }
 
 /** The one JSON document of `--json`. */
@@ -126,19 +125,10 @@ export function writeSummary(file: string, title: string, results: readonly Resu
   const rows = results.map(({ file: name, outcome }) => `| ${cell(name)} | ${outcome} |`)
   const details = results.flatMap(({ file: name, errors, logs, changes, outcome }) => {
     const lines = [...errors, ...(changes === null || outcome === 'applied' ? logs : changes.flatMap(diffLines))]
+    if (lines.length === 0) return []
     // A fence that is longer than any in the text.
-    return lines.length === 0
-      ? []
-      : [
-          `<details><summary>${cell(name)}</summary>`,
-          '',
-          `${fence}diff`,
-          ...lines.map(shown),
-          fence,
-          '',
-          '</details>',
-          '',
-        ]
+    const text = [`${fence}diff`, ...lines.map(shown), fence].join('\n')
+    return [`<details><summary>${cell(name)}</summary>\n\n${text}\n\n</details>\n`]
   })
   const head = [`### gatewright ${title}: ${totals(results)}`, '', '| File | Outcome |', '| --- | --- |']
   const text = output.redact([...head, ...rows, '', ...details].join('\n'))

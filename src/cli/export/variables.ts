@@ -15,23 +15,17 @@ export type Variable = Secret & {
 }
 
 /**
- * Names variables: `GRAFANA_CLIENT_SECRET`. Where two would have one name, both get a longer one, so that the order of
- * the rows makes no difference.
+ * Names variables: `GRAFANA_CLIENT_SECRET`. A name that two could have goes to neither: both get a longer one, so that the
+ * order of the rows makes no difference.
  */
 export function nameVariables(secrets: readonly Secret[]): readonly Variable[] {
   const candidates = secrets.map(candidatesOf)
-  const places = candidates.map(() => 0)
-  const nameAt = (index: number) => candidates[index]?.[places[index] ?? 0] ?? ''
-  const longest = Math.max(0, ...candidates.map(({ length }) => length))
-  for (let round = 0; round < 2 * longest; round += 1) {
-    const same = Map.groupBy(secrets.keys(), nameAt)
-    for (const indices of same.values()) {
-      if (indices.length < 2) continue
-      for (const index of indices)
-        places[index] = Math.min((places[index] ?? 0) + 1, (candidates[index]?.length ?? 1) - 1)
-    }
-  }
-  return secrets.map((secret, index) => ({ ...secret, name: nameAt(index), ...formOf(secret) }))
+  const same = Map.groupBy(candidates.flat(), (name) => name)
+  return secrets.map((secret, index) => {
+    const names = candidates[index] ?? []
+    const name = names.find((each) => same.get(each)?.length === 1) ?? names.at(-1) ?? ''
+    return { ...secret, name, ...formOf(secret) }
+  })
 }
 
 /** From short to long; the last one is of this field of this row alone. */
