@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { ErrorList, type FieldPath, Problem } from '../errors.ts'
+import { ErrorList, Problem } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -65,9 +65,9 @@ export function acceptDocuments(app: FastifyInstance, limits: BodyLimits): void 
 }
 
 /** Bodies are not decompressed: a small one could become any size. */
-function refuseEncoded(encoding: string | undefined): void {
-  if (encoding === undefined || encoding.toLowerCase() === 'identity') return
-  throw new Problem('unsupported_media_type', 'Send application/json without a Content-Encoding.')
+function refuseEncoded(encoding = 'identity'): void {
+  if (encoding.toLowerCase() !== 'identity')
+    throw new Problem('unsupported_media_type', 'Send application/json without a Content-Encoding.')
 }
 
 /**
@@ -97,73 +97,59 @@ function placeOf(error: unknown): string {
   return line === undefined ? '' : ` (line ${line}, column ${column})`
 }
 
-/** A value with its place, so that it can be replaced. */
-type Node = {
-  readonly value: unknown
-  readonly holder: object
-  readonly name: string | number
-  /** What holds it. Paths are made of errors only. */
-  readonly within: Node | undefined
-  readonly depth: number
-  /** Its name as it is shown. */
-  readonly shown: string | number
-}
-
-function pathOf({ within, shown }: Node): FieldPath {
-  return within === undefined ? [] : [...pathOf(within), shown]
-}
-
-/** Without recursion: the depth of the value is not known to be safe. */
+/** The value is changed in its place. No deeper than the limit, so that recursion is safe. */
 function sanitise(root: unknown, limits: BodyLimits): ParsedBody {
   const errors = new ErrorList()
-  const whole = { value: root }
-  const open: Node[] = [{ value: root, holder: whole, name: 'value', within: undefined, depth: 0, shown: '' }]
+  const path: (string | number)[] = []
   let nodes = 1
   let isTooDeep = false
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { value, holder, name, depth } = next
-    if (depth > limits.depth) {
-      errors.add(pathOf(next).slice(0, 2), 'too_deep', `Is nested deeper than ${limits.depth} levels.`)
-      isTooDeep = true
-    } else if (typeof value === 'string') {
-      if (!isStorable(value, next, errors)) Reflect.set(holder, name, value.replaceAll('\0', '').toWellFormed())
-    } else if (typeof value === 'number' && !Number.isFinite(value)) {
-      errors.add(pathOf(next), 'too_large', 'Is too large a number.')
-      Reflect.set(holder, name, Math.sign(value) * Number.MAX_SAFE_INTEGER)
-    } else if (typeof value === 'object' && value !== null) {
-      nodes += Object.keys(value).length
-      // Counted before the walk into it, so that a large array costs nothing.
-      if (nodes > limits.nodes) continue
-      for (const inner of Array.isArray(value) ? itemsOf(value, next) : fieldsOf(value, next, errors)) open.push(inner)
-    }
+
+  /** Whether PostgreSQL can store the text, and UTF-8 encode it. */
+  const isStorable = (text: string): boolean => {
+    const holdsNul = text.includes('\0')
+    const isWellFormed = text.isWellFormed()
+    if (holdsNul) errors.add([...path], 'invalid_text', 'May not hold the NUL character.')
+    if (!isWellFormed)
+      errors.add([...path], 'invalid_text', 'Is not well-formed Unicode: half of a surrogate pair is missing.')
+    return !holdsNul && isWellFormed
   }
+  const isNameAllowed = (name: string): boolean => {
+    if (name === '__proto__') errors.add([...path], 'unknown_field', 'No field may have this name.')
+    return isStorable(name) && name !== '__proto__'
+  }
+
+  function visit(value: unknown): unknown {
+    if (path.length > limits.depth) {
+      errors.add(path.slice(0, 2), 'too_deep', `Is nested deeper than ${limits.depth} levels.`)
+      isTooDeep = true
+      return value
+    }
+    if (typeof value === 'string') return isStorable(value) ? value : value.replaceAll('\0', '').toWellFormed()
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      errors.add([...path], 'too_large', 'Is too large a number.')
+      return Math.sign(value) * Number.MAX_SAFE_INTEGER
+    }
+    if (typeof value !== 'object' || value === null) return value
+    const names = Object.keys(value)
+    nodes += names.length
+    // Counted before the walk into it, so that a large array costs nothing.
+    if (nodes > limits.nodes) return value
+    for (const name of names) {
+      path.push(Array.isArray(value) ? Number(name) : name.toWellFormed().replaceAll('\0', '\ufffd'))
+      const isKept = isNameAllowed(name)
+      // The value of a field that is removed is checked all the same.
+      const inner: unknown = Reflect.get(value, name)
+      const sanitised = visit(inner)
+      if (!isKept) Reflect.deleteProperty(value, name)
+      else if (sanitised !== inner) Reflect.set(value, name, sanitised)
+      path.pop()
+    }
+    return value
+  }
+
+  const value = visit(root)
   const isTooMuch = nodes > limits.nodes
   if (isTooMuch) errors.add([], 'too_long', `Holds more than ${limits.nodes} values.`)
   if (isTooDeep || isTooMuch) errors.throwIfAny()
-  return { value: whole.value, errors }
-}
-
-const itemsOf = (list: readonly unknown[], within: Node): Node[] =>
-  list.map((value, index) => ({ value, holder: list, name: index, within, depth: within.depth + 1, shown: index }))
-
-/** Removes a field whose name cannot be stored. Its value is checked all the same. */
-function fieldsOf(object: object, within: Node, errors: ErrorList): Node[] {
-  return Object.entries(object).map(([name, value]) => {
-    const shown = name.toWellFormed().replaceAll('\0', '\ufffd')
-    const node: Node = { value, holder: object, name, within, depth: within.depth + 1, shown }
-    if (name === '__proto__') errors.add(pathOf(node), 'unknown_field', 'No field may have this name.')
-    const isRemoved = !isStorable(name, node, errors) || name === '__proto__'
-    if (isRemoved) Reflect.deleteProperty(object, name)
-    return isRemoved ? { ...node, holder: {} } : node
-  })
-}
-
-/** Whether PostgreSQL can store the text, and UTF-8 encode it. */
-function isStorable(text: string, node: Node, errors: ErrorList): boolean {
-  const holdsNul = text.includes('\0')
-  const isWellFormed = text.isWellFormed()
-  if (holdsNul) errors.add(pathOf(node), 'invalid_text', 'May not hold the NUL character.')
-  if (!isWellFormed)
-    errors.add(pathOf(node), 'invalid_text', 'Is not well-formed Unicode: half of a surrogate pair is missing.')
-  return !holdsNul && isWellFormed
+  return { value, errors }
 }
