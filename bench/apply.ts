@@ -1,5 +1,6 @@
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { benchAgainst } from './against.ts'
 import { measureIn } from './child.ts'
 import { cpuSeconds } from './cpu.ts'
 import type { FloorTask } from './floor.ts'
@@ -19,7 +20,11 @@ export const usage = `npm run bench -- apply [options]
   --clients <n>                    clients at once, beside the run with one (32)
   --seconds <n>                    for each measurement (6)
   --database <url>                 a PostgreSQL server on which databases may be made, instead of one of its own
-  --profile <folder>               CPU profiles of API and worker, for Chrome's developer tools`
+  --profile <folder>               CPU profiles of API and worker, for Chrome's developer tools
+  --against <folder>               another checkout with its node_modules and src/db/generated: both are started, and take
+                                   turns in short rounds. Takes --backend, --clients (8), and
+  --rounds <n>                     of each checkout (12)
+  --turn <n>                       seconds of one measurement (2)`
 
 type Options = { readonly clients: number; readonly seconds: number; readonly nodeOptions: string }
 type Row = { readonly what: string; readonly one: Measured; readonly many: Measured; readonly cpu: string }
@@ -30,20 +35,30 @@ export async function bench(args: string[]): Promise<void> {
     options: {
       backend: { type: 'string', default: 'both' },
       worker: { type: 'string', default: 'both' },
-      clients: { type: 'string', default: '32' },
+      clients: { type: 'string' },
       seconds: { type: 'string', default: '6' },
       database: { type: 'string' },
       profile: { type: 'string' },
+      against: { type: 'string' },
+      rounds: { type: 'string', default: '12' },
+      turn: { type: 'string', default: '2' },
     },
   })
-  const { backend, profile } = values
+  const { backend, profile, against } = values
   const workers = (['pipelined', 'prisma'] as const).filter((kind) => ['both', kind].includes(values.worker))
   if (workers.length === 0) throw new Error(`--worker ${values.worker}: it takes pipelined, prisma or both`)
   if (!['redis', 'postgres', 'both'].includes(backend))
     throw new Error(`--backend ${backend}: it takes redis, postgres or both`)
   const backends = (['redis', 'postgres'] as const).filter((kind) => backend === 'both' || backend === kind)
+  if (against !== undefined) {
+    const clients = whole('--clients', values.clients ?? '8', 1_000)
+    const rounds = whole('--rounds', values.rounds, 1_000)
+    for (const kind of backends)
+      await benchAgainst(kind, { checkout: against, clients, rounds, seconds: whole('--turn', values.turn, 600) })
+    return
+  }
   const options: Options = {
-    clients: whole('--clients', values.clients, 1_000),
+    clients: whole('--clients', values.clients ?? '32', 1_000),
     seconds: whole('--seconds', values.seconds, 600),
     nodeOptions: profile === undefined ? '' : `--cpu-prof --cpu-prof-dir=${profile}`,
   }

@@ -14,14 +14,22 @@ export type Measured = {
   readonly cpuMs: number
 }
 
-export type Load = { readonly clients: number; readonly seconds: number }
+export type Load = {
+  readonly clients: number
+  readonly seconds: number
+  /** Ends after this many operations, if it is earlier. */
+  readonly count?: number
+}
 
 /**
  * A closed loop: each client starts the next operation when its last is done. Failures are counted, not timed.
  *
  * @param once one operation, with a unique number
  */
-export async function measure({ clients, seconds }: Load, once: (number: number) => Promise<void>): Promise<Measured> {
+export async function measure(
+  { clients, seconds, count = Number.POSITIVE_INFINITY }: Load,
+  once: (number: number) => Promise<void>,
+): Promise<Measured> {
   const times: number[] = []
   let failures = 0
   let failure: string | null = null
@@ -30,7 +38,7 @@ export async function measure({ clients, seconds }: Load, once: (number: number)
   const start = performance.now()
   const end = start + seconds * 1_000
   const client = async () => {
-    while (performance.now() < end) {
+    while (performance.now() < end && number < count) {
       const began = performance.now()
       number += 1
       try {

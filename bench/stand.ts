@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import pg from 'pg'
 import { closeAll } from '../test/support/at-end.ts'
 import { findProgram } from '../test/support/environment.ts'
@@ -16,7 +17,12 @@ export type BackendKind = 'redis' | 'postgres'
 /** The worker as it is, or one whose transactions are Prisma's. */
 export type WorkerKind = 'pipelined' | 'prisma'
 
-type StandOptions = { readonly nodeOptions?: string; readonly worker?: WorkerKind }
+type StandOptions = {
+  readonly nodeOptions?: string
+  readonly worker?: WorkerKind
+  /** The folder of another checkout, whose API and worker are started. */
+  readonly checkout?: string
+}
 
 export type Stand = {
   readonly url: string
@@ -52,7 +58,7 @@ export async function openDatabase(given: string | undefined): Promise<Database>
 export async function openStand(
   server: Database,
   backend: BackendKind,
-  { nodeOptions = '', worker: workerKind = 'pipelined' }: StandOptions = {},
+  { nodeOptions = '', worker: workerKind = 'pipelined', checkout = '' }: StandOptions = {},
 ): Promise<Stand> {
   const database = await createDatabase(server.url)
   const redis = backend === 'redis' ? await openRedis() : undefined
@@ -73,9 +79,11 @@ export async function openStand(
   const url = `http://127.0.0.1:${port}`
   // With the same flags as package.json, Dockerfile and docker-compose.yml.
   const apiOptions = { NODE_OPTIONS: `--max-semi-space-size=4 ${nodeOptions}` }
-  const api = run('src/server.ts', { env: { ...env, ...apiOptions } })
+  const start = (file: string, options: { env: Record<string, string> }) =>
+    run(join(checkout, file), checkout === '' ? options : { ...options, cwd: checkout })
+  const api = start('src/server.ts', { env: { ...env, ...apiOptions } })
   await answers(`${url}/-/health/live/`, api)
-  const worker = run(workerKind === 'prisma' ? 'bench/prisma-worker.ts' : 'workers/blueprint.ts', { env })
+  const worker = start(workerKind === 'prisma' ? 'bench/prisma-worker.ts' : 'workers/blueprint.ts', { env })
   await answers(`${url}/-/health/ready/`, worker)
   return {
     url,

@@ -13,7 +13,7 @@ import { logger } from './log.ts'
 import { loadRegistry } from './models/registry.ts'
 import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
-import { applyQueue, runOfJob } from './queue/define.ts'
+import { applyQueue } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
 import { whyPaused } from './queue/pause.ts'
 import { openBacklog } from './runs/backlog.ts'
@@ -60,14 +60,7 @@ export async function startServer(config: ServerConfig): Promise<Server> {
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile))
   const queue = await backend.openQueue(applyQueue)
-  const events = await backend.openEvents(applyQueue)
   const runs = followRuns(db, databaseUrl, log)
-  const wake = ({ jobId }: { jobId: string }) => {
-    const run = runOfJob(jobId)
-    if (run !== undefined) runs.wake(run)
-  }
-  events.on('completed', wake)
-  events.on('failed', wake)
   const rateStore = openRateStore(redisUrl)
   const app = buildApp({
     queue,
@@ -95,7 +88,6 @@ export async function startServer(config: ServerConfig): Promise<Server> {
       await app.close()
       rateStore?.disconnect()
       await runs.close()
-      await closeInTime(events, closeWithinMs.other)
       await closeInTime(queue, closeWithinMs.other)
       await backend.close()
       await db.$disconnect()

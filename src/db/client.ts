@@ -50,7 +50,10 @@ export function connect(
     max,
     // A database that is away must be a 503 within a second.
     connectionTimeoutMillis: 900,
+    // The first request after a pause need not wait for a new connection, and a firewall hears of each one.
+    idleTimeoutMillis: 300_000,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 30_000,
     // For a server that froze without closing its sockets.
     query_timeout: defaults.idleMs,
     pipeline: true,

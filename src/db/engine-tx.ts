@@ -19,8 +19,12 @@ export interface EngineTx extends EngineReader {
   send(statement: Statement, explain?: (error: unknown) => unknown): void
 }
 
-/** Runs `work` in one transaction and commits it, as `transaction` in `client.ts` does. */
-export type EngineTransaction = <Result>(work: (tx: EngineTx) => Promise<Result>) => Promise<Result>
+/**
+ * Runs `work` in one transaction and commits it, as `transaction` in `client.ts` does.
+ *
+ * @param behind sent behind the commit, outside of the transaction. Nothing waits for it, and it may get lost
+ */
+export type EngineTransaction = <Result>(work: (tx: EngineTx) => Promise<Result>, behind?: Statement) => Promise<Result>
 
 /** Reads for the engine through Prisma, without a transaction of their own. */
 export const reader = (db: Db | Tx): EngineReader => ({ query: (row, statement) => query(db, row, statement) })
@@ -28,8 +32,11 @@ export const reader = (db: Db | Tx): EngineReader => ({ query: (row, statement) 
 /** Transactions for the engine through Prisma. */
 export const prismaTransaction =
   (db: Db): EngineTransaction =>
-  (work) =>
-    transaction(db, (tx) => withEngine(tx, work))
+  async (work, behind) => {
+    const result = await transaction(db, (tx) => withEngine(tx, work))
+    if (behind !== undefined) execute(db, behind).catch(() => {})
+    return result
+  }
 
 /** Lets the engine work in a transaction of Prisma. @returns when all statements that it sent are done */
 export async function withEngine<Result>(tx: Tx, work: (engine: EngineTx) => Promise<Result>): Promise<Result> {

@@ -1,5 +1,5 @@
-import pTimeout from 'p-timeout'
 import { Problem } from '../errors.ts'
+import { limitTime } from '../time-limit.ts'
 
 /** A caller gets its 503 within a second. */
 const quickMs = 950
@@ -11,9 +11,6 @@ const quickMs = 950
  * @throws {Problem} `unavailable` when there is no answer in time
  */
 export const inTime = <Result>(answer: Promise<Result>, withinMs = quickMs): Promise<Result> =>
-  pTimeout(answer, {
-    milliseconds: withinMs,
-    fallback: () => {
-      throw new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
-    },
+  limitTime(answer, withinMs, () => {
+    throw new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
   })

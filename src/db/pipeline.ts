@@ -11,7 +11,7 @@ import { checked, type Statement, statementName } from './raw.ts'
  */
 export const pipelinedTransaction =
   (pool: pg.Pool): EngineTransaction =>
-  async (work) => {
+  async (work, behind) => {
     const client = await pool.connect().catch((error: unknown) => {
       throw databaseProblem(error)
     })
@@ -25,7 +25,7 @@ export const pipelinedTransaction =
     try {
       sent.push(explained(client.query('BEGIN'), (error) => error))
       const result = await work(open(client, sent))
-      await commit(client, settled())
+      await commit(client, settled(), behind)
       return result
     } catch (failure) {
       const error = await firstFailure(failure, settled)
@@ -50,10 +50,15 @@ async function send<Row>(client: pg.PoolClient, { text, values }: Statement): Pr
   return rows as Row[]
 }
 
-/** @param sent fails when a statement failed that was sent without waiting; PostgreSQL then answers COMMIT with ROLLBACK */
-async function commit(client: pg.PoolClient, sent: Promise<unknown>): Promise<void> {
+/**
+ * @param sent fails when a statement failed that was sent without waiting; PostgreSQL then answers COMMIT with ROLLBACK
+ * @param behind is in the same packet as COMMIT
+ */
+async function commit(client: pg.PoolClient, sent: Promise<unknown>, behind: Statement | undefined): Promise<void> {
   try {
-    const [{ command }] = await Promise.all([client.query('COMMIT'), sent])
+    const committing = client.query('COMMIT')
+    if (behind !== undefined) send(client, behind).catch(() => {})
+    const [{ command }] = await Promise.all([committing, sent])
     if (command !== 'COMMIT') throw new Error(`the transaction ended in ${command}`)
   } catch (error) {
     if (isConnectionLost(error)) throw new CommitUnknown('connection lost while committing', { cause: error })

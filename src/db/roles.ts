@@ -83,8 +83,12 @@ export function grantToService(ownerUrl: string, service: string): Promise<void>
       [schemas],
     )
     const name = pg.escapeIdentifier(service)
+    const database = pg.escapeIdentifier(client.database ?? '')
     for (const { nspname } of rows) await client.query(grantsIn(nspname, name))
+    // Every login that can connect can notify, and the API takes the end of a run from a notification (runs/subscribe.ts).
     await client.query(`
+      REVOKE CONNECT ON DATABASE ${database} FROM PUBLIC;
+      GRANT CONNECT ON DATABASE ${database} TO ${name};
       REVOKE CREATE ON SCHEMA public FROM PUBLIC;
       REVOKE INSERT, UPDATE, DELETE ON _prisma_migrations FROM ${name};
       REVOKE UPDATE, DELETE ON audit_rows FROM ${name};

@@ -52,7 +52,10 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
   app.addHook('onRequest', async (request, reply) => {
     const { permission } = request.routeOptions.config
     if (permission === 'anyone' || request.is404) return
-    const real = await authenticate(actorOf, request)
+    const secret = readToken(request)
+    // Both are on their way at once: PostgreSQL reads the rights, and Redis counts.
+    const [real, judgeRate] =
+      secret === null ? [null] : await Promise.all([actorOf(secret), limiter.countRequest(request)])
     if (real === null) {
       await limiter.countFailure(request, reply)
       // One message for all reasons: a more exact one would help an attacker.
@@ -60,7 +63,7 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
     }
     // First the real user, so that the log names the user of a request that is refused.
     request.actor = real
-    await limiter.countRequest(request, reply)
+    judgeRate?.(reply)
     request.actor = await impersonate(db, real, request.headers['impersonate-user'])
     if (permission !== undefined) requireAccess(request.actor, permission)
   })
@@ -102,11 +105,12 @@ function actorsByToken(db: Db): ActorOf {
   }
 }
 
-async function authenticate(actorOf: ActorOf, request: FastifyRequest): Promise<Actor | null> {
+/** The bearer token of a request, of which `tokenKey` is made; null when none could be valid. */
+function readToken(request: FastifyRequest): string | null {
   const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '') ?? []
   if (secret === undefined || secret.length > maxTokenLength) return null
   request.tokenKey = sha256(secret).toString('base64url')
-  return actorOf(secret)
+  return secret
 }
 
 const maxUsernameLength = 150

@@ -1,4 +1,4 @@
-import pTimeout from 'p-timeout'
+import { limitTime } from '../time-limit.ts'
 
 /** A readiness request runs several at once and must end within a second. */
 const quickMs = 700
@@ -26,5 +26,8 @@ export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quick
     return started.answer
   }
 
-  return () => pTimeout(join(), { milliseconds: answerWithinMs, message: `no answer within ${answerWithinMs} ms` })
+  return () =>
+    limitTime(join(), answerWithinMs, () => {
+      throw new Error(`no answer within ${answerWithinMs} ms`)
+    })
 }

@@ -22,6 +22,9 @@ export type RateLimits = Pick<
   | 'rateLimitWaitingRuns'
 >
 
+/** What counting has shown: sets headers of the answer. @throws {Problem} `too_many_requests` when there were too many */
+export type Verdict = (reply: FastifyReply) => void
+
 export type Limiter = {
   /**
    * Counts a failed authentication of this address. A valid token is never refused for the failures of others.
@@ -29,8 +32,8 @@ export type Limiter = {
    * @throws {Problem} `too_many_requests` when there were too many within a minute
    */
   countFailure(request: FastifyRequest, reply: FastifyReply): Promise<void>
-  /** Counts a request of this token. @throws {Problem} `too_many_requests` when there were too many within a second */
-  countRequest(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  /** Counts a request of this token, in a window of a second. The token need not be known to be valid yet. */
+  countRequest(request: FastifyRequest): Promise<Verdict>
 }
 
 const [secondMs, minuteMs] = [1_000, 60_000]
@@ -61,7 +64,13 @@ export function openLimiter(app: FastifyInstance, limits: RateLimits, redis: Red
     keyOf: ({ tokenKey }) => tokenKey ?? '',
     refusal: 'Too many requests with this access token.',
   })
-  return { countFailure: failures, countRequest: requests }
+  return {
+    countFailure: async (request, reply) => {
+      const judge = await failures(request)
+      judge(reply)
+    },
+    countRequest: requests,
+  }
 }
 
 type Rate = {
@@ -81,19 +90,24 @@ function limit(app: FastifyInstance, { name, max, windowMs, keyOf, refusal }: Ra
   })
   const policy = `"${name}";q=${max};w=${windowMs / 1_000}`
   let asksAgainAt = 0
-  return async (request, reply) => {
-    if (performance.now() < asksAgainAt) return
+  return async (request) => {
+    if (performance.now() < asksAgainAt) return nothing
     const counted = await count(request)
     // Without a window, it was not counted: Redis is away, and is left alone for a while.
     if (counted.isAllowed || counted.ttl === 0) {
       asksAgainAt = performance.now() + awayMs
-      return
+      return nothing
     }
     // A store may round the rest of a window up beyond it.
     const resetS = Math.max(1, Math.min(counted.ttlInSeconds, windowMs / 1_000))
-    reply.header('RateLimit-Policy', policy)
-    reply.header('RateLimit', `"${name}";r=${counted.remaining};t=${resetS}`)
-    if (counted.isExceeded)
-      throw new Problem('too_many_requests', `${refusal} Try again in ${resetS} s.`, { retryAfterS: resetS })
+    const { remaining, isExceeded } = counted
+    return (reply) => {
+      reply.header('RateLimit-Policy', policy)
+      reply.header('RateLimit', `"${name}";r=${remaining};t=${resetS}`)
+      if (isExceeded)
+        throw new Problem('too_many_requests', `${refusal} Try again in ${resetS} s.`, { retryAfterS: resetS })
+    }
   }
 }
+
+const nothing: Verdict = () => {}

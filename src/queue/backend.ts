@@ -1,23 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
-  type BackendFactory,
   createPostgresBackend,
-  createRedisBackend,
-  type IQueueBackend,
   type Job,
   type PostgresConnectionOptions,
   type PostgresQueueBackend,
   Queue,
-  QueueEvents,
-  type RedisQueueBackend,
   Worker,
   type WorkerOptions,
 } from 'bullmq'
 import { Redis } from 'ioredis'
-import pTimeout from 'p-timeout'
 import { isConnectionLost } from '../db/errors.ts'
 import { ImpatientSocket } from '../db/socket.ts'
 import { Problem } from '../errors.ts'
+import { limitTime } from '../time-limit.ts'
 import type { ApplyJob, JobResult, QueueSpec } from './define.ts'
 import { migrateQueue } from './migrate.ts'
 
@@ -25,9 +20,6 @@ import { migrateQueue } from './migrate.ts'
 export type ApplyQueue =
   | Queue<ApplyJob>
   | Queue<ApplyJob, unknown, string, ApplyJob, unknown, string, PostgresQueueBackend, PostgresConnectionOptions>
-export type ApplyEvents = Pick<QueueEvents, 'close'> & {
-  on(event: 'completed' | 'failed', listener: (ended: { jobId: string }) => void): unknown
-}
 export type ApplyWorker = Pick<Worker, 'close' | 'isRunning'>
 
 /** BullMQ's `close` never ends while Redis is away. A worker gets the time that a run takes. */
@@ -35,7 +27,7 @@ export const closeWithinMs = { worker: 6_000, other: 1_000 } as const
 
 /** Closes it, but does not wait longer than this: the process is about to end. */
 export async function closeInTime(closing: { close(): Promise<unknown> }, withinMs: number): Promise<void> {
-  await pTimeout(closing.close(), { milliseconds: withinMs, message: false }).catch(() => {})
+  await limitTime(closing.close(), withinMs, () => {}).catch(() => {})
 }
 
 /**
@@ -51,7 +43,6 @@ export type Backend = {
     work: (job: Job<ApplyJob>, token?: string) => Promise<JobResult | null>,
     options: { concurrency: number },
   ): Promise<ApplyWorker>
-  openEvents(spec: QueueSpec): Promise<ApplyEvents>
   /**
    * @returns warnings about the settings of the store, for the operator
    * @throws {Problem} `unavailable` when it cannot be reached, or evicts jobs
@@ -93,7 +84,7 @@ export async function openBackend({
 
 function openRedis(url: string): Backend {
   const connections: Redis[] = []
-  const connect = (blocking: boolean, { lazy = false }: { lazy?: boolean } = {}) => {
+  const connect = (blocking: boolean) => {
     const connection = new Redis(url, {
       // A producer fails at once; a worker waits until Redis is back.
       enableOfflineQueue: blocking,
@@ -102,7 +93,6 @@ function openRedis(url: string): Backend {
       connectTimeout: 2_000,
       socketTimeout: blocking ? silence.blockingRedisMs : silence.redisMs,
       retryStrategy: (times) => Math.min(50 * times, 500),
-      lazyConnect: lazy,
     })
     // Callers log the errors of their calls. Without a listener, ioredis prints them too.
     connection.on('error', () => {})
@@ -118,11 +108,6 @@ function openRedis(url: string): Backend {
     },
     openWorker: (spec, work, { concurrency }) =>
       opened(() => new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
-    openEvents: (spec) => {
-      // BullMQ listens on a duplicate: this one is never used.
-      const options = { connection: connect(true, { lazy: true }), blockingTimeout: blocksS * 1_000 }
-      return opened(() => new QueueEvents(spec.name, options, batchedRedis))
-    },
     check: () => checkRedis(producer),
     close: async () => {
       for (const connection of connections) connection.disconnect()
@@ -157,7 +142,9 @@ const isReady = (redis: Redis) => new Promise<void>((resolve) => redis.once('rea
 async function reach(redis: Redis): Promise<string> {
   try {
     if (redis.status !== 'ready')
-      await pTimeout(isReady(redis), { milliseconds: 5_000, message: 'no connection within 5 s' })
+      await limitTime(isReady(redis), 5_000, () => {
+        throw new Error('no connection within 5 s')
+      })
     return await redis.info()
   } catch (error) {
     if (error instanceof Error && /unknown command|NOPERM/i.test(error.message)) return ''
@@ -192,31 +179,10 @@ async function openPostgres(url: string): Promise<Backend> {
       const options = { connection: pool, concurrency, ...workerDefaults }
       return opened(() => new Worker(spec.name, work, options, createPostgresBackend))
     },
-    openEvents: (spec) => {
-      const pool = connection('gatewright-queue-events', 2)
-      return opened(() => new QueueEvents(spec.name, { connection: pool }, batchedPostgres))
-    },
     check: async () => [],
     close: async () => {},
   }
 }
-
-/** A job causes four events, and NOTIFY usually reports the end of a run before they do. */
-const eventsEveryMs = 25
-
-/** Reads events in batches: one read for each event would cost more CPU time than the requests themselves. */
-function batched<Store extends IQueueBackend>(store: Store): Store {
-  const readEvents = store.readEvents.bind(store)
-  store.readEvents = async (...from) => {
-    await delay(eventsEveryMs)
-    return readEvents(...from)
-  }
-  return store
-}
-
-const batchedRedis: BackendFactory<RedisQueueBackend> = (...settings) => batched(createRedisBackend(...settings))
-const batchedPostgres: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (...settings) =>
-  batched(createPostgresBackend(...settings))
 
 const openedWithinMs = 5_000
 

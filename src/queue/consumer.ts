@@ -80,7 +80,7 @@ const gone: JobResult = { run: '', state: 'gone', applied: false, reason: null, 
 async function workOn(job: Job<ApplyJob>, token: string | undefined, run: string, work: Work): Promise<JobResult> {
   const ended = await work(run, reportProgress(job)).catch(async () => {
     // Why is in the log of the worker. It is not shown: it is not the outcome.
-    await job.log(`this attempt came to nothing, and the run is still queued: see ${runPath(run)}`)
+    await job.log(`this attempt failed, and the run is still queued: see ${runPath(run)}`)
     await job.moveToDelayed(Date.now() + comesBackAfterMs, token)
     throw new DelayedError()
   })
@@ -115,8 +115,9 @@ const vanished: Ended = {
 async function report(job: Job<ApplyJob>, id: string, ended: Ended = vanished): Promise<JobResult> {
   const { state, reason, logs } = ended
   const run = runPath(id)
-  await job.log([...logs, `see ${run}`].join('\n'))
   if (state === 'done') return { run, ...ended }
+  // A failed job has no result, which would name its run.
+  await job.log(`see ${run}`)
   const outcome = reason === null || reason === state ? state : `${state}, ${reason}`
   throw new UnrecoverableError(`${outcome}: ${logs.join('; ')}`)
 }

@@ -52,6 +52,3 @@ export const applyQueue: QueueSpec = {
 
 /** Each attempt has its own id, because a queue ignores an id that it knows. */
 export const jobId = (run: string, attempt: number): string => `run-${run}-${attempt}`
-
-/** @returns the id of its run; undefined for a probe */
-export const runOfJob = (id: string): string | undefined => /^run-([0-9a-f-]{36})-\d+$/.exec(id)?.[1]

@@ -1,6 +1,6 @@
 import type { JobState } from 'bullmq'
-import pTimeout from 'p-timeout'
 import { Problem } from '../errors.ts'
+import { limitTime } from '../time-limit.ts'
 import type { ApplyQueue } from './backend.ts'
 import { jobId, type Progress, progress } from './define.ts'
 
@@ -22,7 +22,7 @@ export async function enqueue(
 
 /**
  * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A `delayed` one was taken, and its
- * attempt came to nothing (`consumer.ts`).
+ * attempt failed (`consumer.ts`).
  */
 const untaken: ReadonlySet<string> = new Set(['waiting', 'prioritized'] satisfies JobState[])
 
@@ -58,9 +58,8 @@ export const runQueue = (queue: ApplyQueue) => ({
 
 /** Limits the time of a call to the queue. @throws {Problem} `unavailable` for every failure */
 export async function answered<Result>(call: Promise<Result>): Promise<Result> {
-  try {
-    return await pTimeout(call, { milliseconds: answersWithinMs })
-  } catch (error) {
-    throw new Problem('unavailable', 'The queue is away. Try again shortly.', { retryAfterS: 1, cause: error })
+  const away = (cause?: unknown): never => {
+    throw new Problem('unavailable', 'The queue is away. Try again shortly.', { retryAfterS: 1, cause })
   }
+  return await limitTime(call.catch(away), answersWithinMs, away)
 }

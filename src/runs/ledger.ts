@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type AuditedChange, audit } from '../apply/audit.ts'
+import type { AuditedChange } from '../apply/audit.ts'
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
@@ -198,21 +198,31 @@ export function finishRun(
     Object.keys(generated).length === 0
       ? null
       : keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
+  const values = [
+    ...[run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
+    ...[changes.length === 0 ? null : JSON.stringify(changes), digests, planTag],
+  ]
+  if (!applied) {
+    tx.send({ text: end, values })
+    return
+  }
+  if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
+  const { impersonator } = submitterOf(run)
   tx.send({
-    text: `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,
-      generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
-      started_at = now(), finished_at = clock_timestamp(), document = $8::bytea, changes = $9::jsonb,
-      entry_digests = $10::text[], plan_tag = $11 WHERE id = $1::uuid`,
+    text: `WITH ended AS (${end} RETURNING request_id, id)
+      INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
+      SELECT $12::integer, $13::text, $14::integer, $15::text, 'apply', $16::jsonb, request_id, id FROM ended`,
     values: [
-      ...[run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
-      ...[changes.length === 0 ? null : JSON.stringify(changes), digests, planTag],
+      ...[...values, run.submitterPk, actorName, impersonator?.pk ?? null, impersonator?.username ?? null],
+      JSON.stringify(audited),
     ],
   })
-  if (!applied) return
-  if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
-  const actor = { pk: run.submitterPk, username: actorName, impersonator: submitterOf(run).impersonator }
-  audit(tx, { actor, action: 'apply', changes: audited, requestId: run.requestId, runId: run.id })
 }
+
+const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,
+  generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
+  started_at = now(), finished_at = clock_timestamp(), document = $8::bytea, changes = $9::jsonb,
+  entry_digests = $10::text[], plan_tag = $11 WHERE id = $1::uuid`
 
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all
@@ -276,13 +286,51 @@ export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why
   return rows.length > 0
 }
 
-/** The channel for `LISTEN`. The payload is the id of a run that ended. */
+/** The columns for a waiting client, as raw SQL reads them and as JSON holds them. */
+const ended = {
+  ...{ id: z.guid(), state: z.enum(['queued', 'done', 'failed', 'cancelled']), applied: z.boolean().nullable() },
+  ...{ reason: z.string().nullable(), logs: z.array(z.string()), planTag: z.string().nullable() },
+}
+const readRow: z.ZodType<Run> = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
+const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
+const notifiedRow: z.ZodType<Run> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
+
+const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs,
+  created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag"`
+
+/** Runs by their ids, with the columns of `runSelect`. Raw SQL: Prisma's list of keys is planned anew for each length. */
+export const readRuns = (db: Db, ids: readonly string[]): Promise<Run[]> =>
+  query(db, readRow, { text: `SELECT ${columnsToRead} FROM runs WHERE id = ANY($1::uuid[])`, values: [ids] })
+
+/** The channel for `LISTEN`. The payload is a run that ended, as JSON, or only its id when it is too long. */
 export const runChannel = 'gatewright_run'
 
+/** PostgreSQL refuses a longer payload. */
+const longestPayload = 7_999
+
 /**
- * Notifies the subscribers of a run, in the background and after the commit. PostgreSQL serialises commits that notify.
- * A notification may get lost: subscribers also poll.
+ * Notifies the subscribers of a run of its end, which PostgreSQL takes from the committed row; of a run that has not
+ * ended, it does not. Never inside the transaction that ends it: commits that notify wait for each other. A notification
+ * may get lost: subscribers also poll (docs/adr/0050-a-notification-carries-the-end.md).
  */
+export const notification = (id: string): Statement => ({
+  text: `SELECT pg_notify($2, CASE WHEN octet_length(run) <= ${longestPayload} THEN run ELSE id::text END)
+    FROM (SELECT id, to_jsonb(ended)::text AS run
+      FROM (SELECT ${columnsToRead} FROM runs WHERE id = $1::uuid AND state <> 'queued') ended) notified`,
+  values: [id, runChannel],
+})
+
+/** Notifies in the background. */
 export function notifyEnded(db: Db, id: string): void {
-  execute(db, { text: 'SELECT pg_notify($1, $2)', values: [runChannel, id] }).catch(() => {})
+  execute(db, notification(id)).catch(() => {})
+}
+
+/** @returns the run in a payload; its id alone when that is all there is; undefined for anything else */
+export function notifiedRun(payload: string): Run | string | undefined {
+  if (z.guid().safeParse(payload).success) return payload
+  try {
+    return notifiedRow.parse(JSON.parse(payload))
+  } catch {
+    return undefined
+  }
 }

@@ -9,7 +9,7 @@
  *             │  └───────────────┘ release (the worker died or rolled back: its row lock is gone)
  *             ├──► cancelled            cancel: the API waited too long, or the run was queued for an hour; nothing was
  *             │                         applied
- *             └──► failed               a sixth enqueue: five attempts came to nothing
+ *             └──► failed               a sixth enqueue: five attempts failed
  *
  * The reconciler asks the queue about a run that has waited for long:
  * - its job is still queued: `wait`, and no attempt is counted
@@ -35,7 +35,7 @@ export const maxAttempts = 5
 /** A run that has been queued for longer is never applied. */
 export const staleAfterS = 3_600
 
-/** A job whose attempt came to nothing comes back after this time, to report what became of its run. */
+/** A job whose attempt failed comes back after this time, to report what became of its run. */
 export const comesBackAfterMs = 5_000
 
 export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'

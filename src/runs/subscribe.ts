@@ -3,12 +3,12 @@ import { type Db, type Tx, transaction } from '../db/client.ts'
 import { isConnectionLost, isTransient } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Logger } from '../log.ts'
-import { cancelRun, type Run, runChannel, runSelect } from './ledger.ts'
+import { cancelRun, notifiedRun, type Run, readRuns, runChannel, runSelect } from './ledger.ts'
 import { isFinished } from './life.ts'
 
 /**
- * Subscriptions to runs. A subscriber always gets the state in the row. NOTIFY from the worker, an event of the queue or
- * a poll cause a read of it; the poll, because the other two may get lost.
+ * Subscriptions to runs. A subscriber gets what is in the row: NOTIFY brings a copy that PostgreSQL made of it, or a poll
+ * reads it, because a notification may get lost.
  */
 
 /** The row of a run; `vanished` when there is none, for example after a crash of PostgreSQL. */
@@ -22,8 +22,6 @@ export type Runs = {
    * @returns ends the subscription
    */
   subscribe(id: string, onRun: (run: Current) => void, options?: { readonly isQueued?: boolean }): () => void
-  /** Reads the run now, if it has subscribers. */
-  wake(id: string): void
   close(): Promise<void>
 }
 
@@ -41,9 +39,14 @@ type Followed = {
 export function followRuns(db: Db, url: string, log: Logger): Runs {
   const followed = new Map<string, Followed>()
   const woken = new Set<string>()
-  const listener = listen(url, log, wake)
+  const listener = listen(url, log, (payload) => {
+    const run = notifiedRun(payload)
+    if (typeof run === 'object') report(run.id, run)
+    else if (run !== undefined) wake(run)
+  })
   let ticker: NodeJS.Timeout | undefined
 
+  /** Reads the run now, if it has subscribers. */
   function wake(id: string): void {
     if (!followed.has(id)) return
     // Runs that are woken together are read together.
@@ -60,11 +63,9 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
   async function read(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
     // After a failed read, the next poll reads again.
-    const rows = await inTime(db.run.findMany({ where: { id: { in: [...ids] } }, select: runSelect })).catch(
-      (error: unknown) => {
-        if (!isConnectionLost(error)) log.error({ err: error }, 'cannot read runs')
-      },
-    )
+    const rows = await inTime(readRuns(db, ids)).catch((error: unknown) => {
+      if (!isConnectionLost(error)) log.error({ err: error }, 'cannot read runs')
+    })
     if (rows === undefined) return
     const found = new Map(rows.map((run) => [run.id, run]))
     for (const id of ids) report(id, found.get(id) ?? 'vanished')
@@ -89,12 +90,12 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
       return
     }
     const now = performance.now()
-    const due = [...followed].filter(([, { pollAt }]) => pollAt <= now)
-    for (const [, each] of due) {
+    const toPoll = [...followed].filter(([, { pollAt }]) => pollAt <= now)
+    for (const [, each] of toPoll) {
       each.pollAt = now + (pollAfterMs[each.polls] ?? 1_000)
       each.polls += 1
     }
-    void read(due.map(([id]) => id))
+    void read(toPoll.map(([id]) => id))
   }
 
   return {
@@ -112,7 +113,6 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
         if (there.subscribers.size === 0 && followed.get(id) === there) followed.delete(id)
       }
     },
-    wake,
     close: async () => {
       clearInterval(ticker)
       await listener.close()
@@ -197,7 +197,7 @@ const pingEveryMs = 5_000
 const pingTimeoutMs = 3_000
 
 /** One connection that listens. It is opened again when it is lost. */
-function listen(url: string, log: Logger, onId: (id: string) => void): { close(): Promise<void> } {
+function listen(url: string, log: Logger, onPayload: (payload: string) => void): { close(): Promise<void> } {
   let client: pg.Client | undefined
   let timer: NodeJS.Timeout | undefined
   let pinging: NodeJS.Timeout | undefined
@@ -213,7 +213,7 @@ function listen(url: string, log: Logger, onId: (id: string) => void): { close()
       query_timeout: pingTimeoutMs,
     })
     client = opened
-    opened.on('notification', ({ payload = '' }) => onId(payload))
+    opened.on('notification', ({ payload = '' }) => onPayload(payload))
     opened.on('error', again)
     opened.on('end', again)
     try {

@@ -64,7 +64,7 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
       throw error
     }
     if (canRetry(error)) {
-      log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt came to nothing')
+      log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
       throw error
     }
     return await recordFailure(worker, task, error)
@@ -87,11 +87,11 @@ async function attemptOnce(worker: Worker, task: Task): Promise<Ended | undefine
 /** Applies the run, or records why it was refused. */
 async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefined> {
   try {
-    return await finishing(worker, task, (tx, run) => tx.apply(run, task.onProgress))
+    return await lockAndFinish(worker, task, (tx, run) => tx.apply(run, task.onProgress))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { reason, logs } = error
-    return finishing(worker, task, async () => ({ ...nothingApplied, event: 'finish', reason, logs }))
+    return lockAndFinish(worker, task, async () => ({ ...nothingApplied, event: 'finish', reason, logs }))
   }
 }
 
@@ -104,16 +104,16 @@ const nothingApplied = {
  *
  * @param bug the reason why it failed, for the log
  */
-async function finishing(
+async function lockAndFinish(
   worker: Worker,
   task: Task,
   decide: (tx: RunTx, run: WorkerRun) => Promise<RunResult>,
   bug?: unknown,
 ): Promise<Ended | undefined> {
   const { ledger } = worker
-  const ended = await ledger.transaction(async (tx): Promise<Ended | NewerRun | undefined> => {
+  const ended = await ledger.transaction(task.id, async (tx): Promise<Ended | NewerRun | undefined> => {
     task.locked = undefined
-    const run = await tx.lock(task.id)
+    const run = await tx.lock()
     if (run === undefined) return undefined
     task.fields = fieldsOf(run)
     if (isFinished(run.state)) return endOf(run)
@@ -136,8 +136,6 @@ async function finishing(
   if (ended === undefined) return undefined
   if (ended instanceof NewerRun) throw ended
   logEnd(worker, task, ended, bug)
-  // Also when an earlier job finished the run: its worker may have died before it notified.
-  ledger.notifyEnded(task.id)
   return ended
 }
 
@@ -182,7 +180,7 @@ async function recordFailure(worker: Worker, task: Task, error: unknown): Promis
   const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${task.id}.`]
   const result = { ...nothingApplied, event: 'fail', reason: 'server_error', logs } as const
   try {
-    return await finishing(worker, task, async () => result, error)
+    return await lockAndFinish(worker, task, async () => result, error)
   } catch (failure) {
     const fields = { ...task.fields, code: 'server_error', cause: causeOf(failure), err: error }
     worker.log.error(fields, 'the run failed unexpectedly, and that could not be recorded')

@@ -10,6 +10,7 @@ import {
   finishRun,
   leaveQueued,
   lockRun,
+  notification,
   notifyEnded,
   type Run,
   type RunResult,
@@ -24,7 +25,7 @@ import { beginPlan, digestOf, endPlan, planTagOf, readPlan } from './plans.ts'
 /** What a worker does with a run in one transaction, in this order. */
 export type RunTx = {
   /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
-  lock(id: string): Promise<WorkerRun | undefined>
+  lock(): Promise<WorkerRun | undefined>
   /** @throws {Refusal} which rolls the transaction back */
   apply(run: WorkerRun, onProgress?: OnProgress): Promise<RunResult>
   /** Writes the result of a locked run, and the audit row when it was applied. */
@@ -37,11 +38,12 @@ export type RunTx = {
 /** The ledger as a worker uses it. The simulation of runs has a second one, in memory (test/simulation/). */
 export type WorkerLedger = {
   /**
-   * Runs `work` in one transaction and commits it; an error rolls it back and reaches the caller.
+   * Runs `work` on the run in one transaction and commits it; an error rolls it back and reaches the caller. Notifies the
+   * subscribers of the run, in the background, when it has ended then, in this transaction or in an earlier one.
    *
    * @throws {CommitUnknown} when it may be committed or not
    */
-  transaction<Result>(work: (tx: RunTx) => Promise<Result>): Promise<Result>
+  transaction<Result>(id: string, work: (tx: RunTx) => Promise<Result>): Promise<Result>
   /** Reads the run without a lock. */
   read(id: string): Promise<Run | null>
   /** Notifies the subscribers of a run, in the background. */
@@ -56,15 +58,18 @@ export type WorkerDatabase = {
 }
 
 export const workerLedger = ({ db, transaction, engine, runSecretsHours }: WorkerDatabase): WorkerLedger => ({
-  transaction: (work) =>
-    transaction((tx) =>
-      work({
-        lock: (id) => lockRun(tx, id),
-        apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
-        finish: (run, state, result) => finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, result),
-        cancel: (run, why) => cancelLocked(tx, run.id, why),
-        leaveQueued: (run) => leaveQueued(tx, run.id),
-      }),
+  transaction: (id, work) =>
+    transaction(
+      (tx) =>
+        work({
+          lock: () => lockRun(tx, id),
+          apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
+          finish: (run, state, result) =>
+            finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, result),
+          cancel: (run, why) => cancelLocked(tx, run.id, why),
+          leaveQueued: (run) => leaveQueued(tx, run.id),
+        }),
+      notification(id),
     ),
   read: (id) => db.run.findUnique({ where: { id }, select: runSelect }),
   notifyEnded: (id) => notifyEnded(db, id),

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pTimeout from 'p-timeout'
 import { type Config, environmentFor, minLengths, readConfig } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
 import { type Logins, prepareLogins } from '../db/roles.ts'
@@ -9,6 +8,7 @@ import { checkPort, portError } from '../http/port.ts'
 import { prepareDatabase } from '../prepare.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartError, sentence } from '../start-error.ts'
+import { limitTime } from '../time-limit.ts'
 import { banner, report } from './banner.ts'
 import { openDataDir } from './data-dir.ts'
 import { hasEmbedded, startEmbedded } from './embedded.ts'
@@ -72,7 +72,7 @@ async function start(config: Config): Promise<void> {
     cleanup.defer(() => worker.stop(stopMs.worker))
     const starting = startServer(settings)
     const close = async () => (await starting.catch(() => null))?.close()
-    cleanup.defer(() => pTimeout(close(), { milliseconds: stopMs.api, message: false }))
+    cleanup.defer(() => limitTime(close(), stopMs.api, () => {}))
     await Promise.all([starting, worker.ready])
     worker.show()
     return starting

@@ -107,13 +107,7 @@ test('an attempt that comes to nothing: every line has the fields, and no stack'
     ])
   const messages = lines.map(({ msg }) => msg)
   expect(new Set(messages)).toEqual(
-    new Set([
-      'trying the run again',
-      'this attempt came to nothing',
-      'enqueueing a run again',
-      'run ended',
-      'answered',
-    ]),
+    new Set(['trying the run again', 'this attempt failed', 'enqueueing a run again', 'run ended', 'answered']),
   )
   expect(messages.filter((msg) => msg === 'run ended')).toHaveLength(1)
   expect(lines.find(({ msg }) => msg === 'trying the run again')).toMatchObject({

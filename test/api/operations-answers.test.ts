@@ -173,7 +173,7 @@ describe("The dashboard's failed list is not empty", () => {
 
   shows(
     [
-      'delayed | an attempt came to nothing, because of a lock or a lost connection. It is taken again every 5 s until its run has ended',
+      'delayed | an attempt failed, because of a lock or a lost connection. It is taken again every 5 s until its run has ended',
       'A run with several attempts has several jobs, and all of them show the same outcome.',
     ],
     async () => {

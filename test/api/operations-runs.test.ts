@@ -147,7 +147,7 @@ describe('A run failed: whose was it?', () => {
 
   shows(
     [
-      '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt came to nothing, or the queue lost the job',
+      '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt failed, or the queue lost the job',
     ],
     async () => {
       const letIn = await lockedOut(there.db)

@@ -75,6 +75,12 @@ test('neither login is a superuser, and the owner owns everything', async () => 
   expect(owners).toEqual([{ owner: `"${owner.user}"` }])
 })
 
+test('another login cannot connect: who can connect can notify of the end of a run', async () => {
+  await within(admin, (client) => client.query('CREATE ROLE "outsider" LOGIN'))
+  const outsider = withLogin(admin, { user: 'outsider', password: 'any' })
+  await expect(within(outsider, (client) => client.query('SELECT 1'))).rejects.toMatchObject({ code: '42501' })
+})
+
 test.each([
   'CREATE TABLE public.mine (a int)',
   'CREATE TABLE bullmq.mine (a int)',

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { runChannel } from '../../src/runs/ledger.ts'
+import { notifiedRun, runChannel } from '../../src/runs/ledger.ts'
 import { maxAttempts, patienceS } from '../../src/runs/life.ts'
 import { type RunQueue, reconcile, startReconciler } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
@@ -102,7 +102,9 @@ describe('a queued run that no worker has', () => {
       logs: ['not applied: enqueued 5 times, and no worker finished it'],
     })
     expect(run.finishedAt).not.toBeNull()
-    await until(() => heard.includes(id), { what: 'the notification' })
+    await until(() => heard.map(notifiedRun).some((end) => typeof end === 'object' && end.id === id), {
+      what: 'the notification',
+    })
     expect(await there.work(id)).toMatchObject({ state: 'failed', applied: false })
     expect(await there.run(early)).toMatchObject({ state: 'queued', attempts: 5 })
   })

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { nameLock } from '../../src/db/locks.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { runChannel } from '../../src/runs/ledger.ts'
+import { notifiedRun, runChannel, runSelect } from '../../src/runs/ledger.ts'
 import { objects } from '../support/contents.ts'
 import { named } from '../support/installation.ts'
 import { listen } from '../support/listen.ts'
@@ -76,7 +76,8 @@ describe('duplicates are harmless', () => {
     await there.work(id)
     const heard = await listen(there.url, runChannel)
     expect(await there.work(id)).toEqual(applied)
-    await until(() => heard.includes(id), { what: 'the notification' })
+    await until(() => heard.length > 0, { what: 'the notification' })
+    expect(heard.map(notifiedRun)).toEqual([await there.db.run.findUnique({ where: { id }, select: runSelect })])
   })
 
   test('of 8 jobs at once, one applies, and all report it', async () => {

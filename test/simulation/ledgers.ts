@@ -36,11 +36,11 @@ const applied = { event: 'finish', applied: true, reason: null, logs: ['applied'
 export function workerLedger(stage: Stage, process: Process): WorkerLedger {
   const { database, flaw } = stage
   return {
-    transaction: async (work) => {
+    transaction: async (id, work) => {
       const tx = await database.ask<Open>(process, 'begin', (reply) => reply.ok(database.begin(process)))
       let isCommitting = false
       try {
-        const result = await work(inTx(stage, tx))
+        const result = await work(inTx(stage, tx, id))
         isCommitting = true
         const committing = commit(stage, tx)
         if (flaw === 'result reported before the commit') {
@@ -50,6 +50,9 @@ export function workerLedger(stage: Stage, process: Process): WorkerLedger {
         await committing.catch((error: unknown) => {
           if (flaw !== 'unknown commit taken for a success' || !isConnectionLost(error)) throw error
         })
+        // Behind the commit, of what is in the row then.
+        const row = database.rows.get(id)
+        if (row !== undefined && asRun(row).state !== 'queued') stage.notify(id)
         return result
       } catch (error) {
         if (isCommitting && isConnectionLost(error)) {
@@ -99,7 +102,7 @@ async function rollBack({ database }: Stage, tx: Open, error: unknown): Promise<
     .catch(() => database.orphan(tx))
 }
 
-function inTx(stage: Stage, tx: Open): RunTx {
+function inTx(stage: Stage, tx: Open, id: string): RunTx {
   const { database, flaw, world, watch } = stage
   let lockedAt = 0
   const takeEffect = (id: string) => () => {
@@ -107,7 +110,7 @@ function inTx(stage: Stage, tx: Open): RunTx {
     if (row !== undefined) watch.applied(row, lockedAt)
   }
   return {
-    lock: (id) =>
+    lock: () =>
       database.askIn(tx, 'lock', (reply) =>
         database.whenFree(
           id,

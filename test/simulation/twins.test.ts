@@ -17,8 +17,8 @@ const decided = (id: string, attempts: number, event: RunEvent) => ({
 
 /** Locks a run, and applies it. @param after before the commit @returns the state in which it was */
 const applying = ({ worker }: Twin, id: string, after: () => Promise<unknown> = async () => {}) =>
-  worker.transaction(async (tx) => {
-    const run = await tx.lock(id)
+  worker.transaction(id, async (tx) => {
+    const run = await tx.lock()
     if (run?.state === 'queued') tx.finish(run, 'done', appliedResult)
     await after()
     return run?.state
@@ -188,10 +188,10 @@ const scenarios: Record<string, Steps> = {
       ]
       const seen: unknown[] = []
       for (const id of [young, old])
-        await twin.until(twin.worker.transaction(async (tx) => seen.push((await tx.lock(id))?.isStale)))
+        await twin.until(twin.worker.transaction(id, async (tx) => seen.push((await tx.lock())?.isStale)))
       const third = await twin.add({ createdS: staleAfterS + 5 })
-      const cancelling = twin.worker.transaction(async (tx) => {
-        const run = await tx.lock(third)
+      const cancelling = twin.worker.transaction(third, async (tx) => {
+        const run = await tx.lock()
         if (run !== undefined) tx.cancel(run, 'too old')
       })
       await twin.until(cancelling)

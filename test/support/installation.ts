@@ -9,7 +9,6 @@ import type { RateLimits } from '../../src/http/rate-limit.ts'
 import type { Engine } from '../../src/plan/engine.ts'
 import type { ApplyQueue } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
-import { applyQueue, runOfJob } from '../../src/queue/define.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { whyPaused } from '../../src/queue/pause.ts'
 import { openBacklog } from '../../src/runs/backlog.ts'
@@ -80,13 +79,8 @@ export async function installation({
   const engine = await loadEngine()
 
   const { backend, queue } = await queueOn({ redisUrl, databaseUrl: service.url })
-  const events = await backend.openEvents(applyQueue)
-  atEnd(() => events.close())
   const runs = followRuns(db, service.url, logger)
   atEnd(() => runs.close())
-  const ended = ({ jobId }: { jobId: string }) => runs.wake(runOfJob(jobId) ?? '')
-  events.on('completed', ended)
-  events.on('failed', ended)
   const runJobs = runQueue(queue)
   const { enqueue } = runJobs
   const submitter = {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { atEnd } from './at-end.ts'
 import { plainEnvironment } from './environment.ts'
@@ -32,14 +33,14 @@ export type Running = {
  * Runs one of the project's TypeScript files as a process. The test must stop it: a process that still runs at the end of
  * the test file is killed, and fails the file.
  *
- * @param file below the project, such as `src/server.ts`
+ * @param file below the project, such as `src/server.ts`, or absolute: a file of another checkout
  * @param env its environment, beside PATH and the like
  */
 export function run(
   file: string,
   { args = [], env = {}, cwd = root }: { args?: string[]; env?: Record<string, string>; cwd?: string } = {},
 ): Running {
-  const child = spawn(process.execPath, [fileURLToPath(new URL(`../../${file}`, import.meta.url)), ...args], {
+  const child = spawn(process.execPath, [resolve(root, file), ...args], {
     cwd,
     env: { ...plainEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

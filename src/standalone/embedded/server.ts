@@ -4,10 +4,10 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import pTimeout from 'p-timeout'
 import pg from 'pg'
 import { failureCode } from '../../db/errors.ts'
 import { StartError } from '../../start-error.ts'
+import { limitTime } from '../../time-limit.ts'
 import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { bareEnvironment, superuser } from './cluster.ts'
@@ -126,13 +126,8 @@ async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
   ] as const) {
     if (child.exitCode !== null || child.signalCode !== null) return ended
     child.kill(signal)
-    if (
-      await pTimeout(
-        ended.then(() => true),
-        { milliseconds: withinMs, fallback: () => false },
-      )
-    )
-      return
+    const isOver = ended.then(() => true)
+    if (await limitTime(isOver, withinMs, () => false)) return
   }
   child.kill('SIGKILL')
   await ended
