@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import pg from 'pg'
-import { closeAll } from '../test/support/at-end.ts'
 import { findProgram } from '../test/support/environment.ts'
 import { freePort } from '../test/support/free-port.ts'
 import { wideEnv } from '../test/support/limits.ts'
@@ -98,7 +97,6 @@ export async function openStand(
     },
     close: async () => {
       await Promise.all([api.stop(), worker.stop()])
-      await closeAll()
       await redis?.remove()
       await database.drop()
     },
