@@ -1,45 +1,82 @@
+import swagger from '@fastify/swagger'
+import Fastify from 'fastify'
+import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import manifest from '../../package.json' with { type: 'json' }
-import type { JsonObject } from '../json-object.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
 import { nameEnums } from './enums.ts'
-import { type Operation, type Route, toOperation } from './operation.ts'
+import { conversion, withUsedSchemas } from './json-schema.ts'
+import { type Described, describeRoute, type Route } from './operation.ts'
 import { nameOf, problemResponse } from './problems.ts'
 
-/** The description of these routes: what applies a document first, then sorted by path. @param prefix the path that they have in common */
-export function toDocument(routes: readonly Route[], prefix: string): JsonObject {
-  const components = new Map<string, unknown>()
-  const operations = routes.map((route) => toOperation(route, prefix, components)).sort(inOrder)
+/**
+ * The description of these routes: what applies a document first, then sorted by path. `@fastify/swagger` makes the paths,
+ * parameters and schemas; this adds what it has no word for (docs/adr/0024-openapi-by-fastify-swagger.md).
+ *
+ * @param prefix the path that the routes have in common
+ */
+export async function toDocument(routes: readonly Route[], prefix: string): Promise<JsonObject> {
+  const described = routes.map((route) => describeRoute(route, prefix)).sort(inOrder)
+  const statuses = [...new Set(described.flatMap((each) => each.statuses))].sort()
+  const responses = statuses.map((status) => [nameOf(status), problemResponse(status)] as const)
+  const made = withUsedSchemas(await describe(described), statuses.map(nameOf))
+  const { schemas, ...others } = Object(made.components)
+  const components = new Map<string, unknown>(Object.entries(schemas))
   const paths: Record<string, Record<string, unknown>> = {}
-  for (const { path, method, operation } of operations) paths[path] = { ...paths[path], [method]: operation }
+  for (const { path, method, complete } of described) {
+    const operation = Object(Object(made.paths)[path])[method.toLowerCase()]
+    paths[path] = { ...paths[path], [method.toLowerCase()]: complete(operation, components) }
+  }
   nameEnums(paths, components)
-  const statuses = [...new Set(operations.flatMap((each) => each.statuses))].sort()
-  const responses = statuses.map((status) => [nameOf(status), problemResponse(status, components)])
   return {
-    openapi: '3.1.0',
-    info: { title: 'Gatewright', version: manifest.version, description, license: { name: 'MIT', identifier: 'MIT' } },
-    servers: [{ url: '/', description: 'This installation.' }],
-    security: [{ bearer: [] }],
-    tags: tags.filter(({ name }) => operations.some(({ operation }) => String(operation.tags) === name)),
+    ...made,
+    tags: tags.filter(({ name }) => JSON.stringify(paths).includes(`"tags":["${name}"]`)),
     paths,
     components: {
       schemas: Object.fromEntries([...components].sort(([one], [other]) => (one < other ? -1 : 1))),
       responses: Object.fromEntries(responses),
       parameters,
       headers,
-      securitySchemes: {
-        bearer: {
-          type: 'http',
-          scheme: 'bearer',
-          description:
-            'An access token: `Authorization: Bearer <ACCESS_TOKEN>`. The first start creates one for the admin.',
-        },
-      },
+      ...others,
     },
   }
 }
 
-const methods = ['get', 'post', 'put', 'patch', 'delete']
+/** A server of its own that only describes: the plugin must know the routes when they are registered. */
+async function describe(routes: readonly Described[]): Promise<JsonObject> {
+  const app = Fastify({ exposeHeadRoutes: false })
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(() => String)
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Gatewright', version: manifest.version, description, license },
+      servers: [{ url: '/', description: 'This installation.' }],
+      security: [{ bearer: [] }],
+      components: { securitySchemes },
+    },
+    transform: createJsonSchemaTransform({ zodToJsonConfig: conversion }),
+    transformObject: createJsonSchemaTransformObject({ zodToJsonConfig: conversion }),
+  })
+  for (const { path, method, schema } of routes)
+    app.route({ url: path.replace(/\{(\w+)\}/g, ':$1'), method, schema, handler: async () => undefined })
+  await app.ready()
+  const made: unknown = app.swagger()
+  return isObject(made) ? made : {}
+}
 
-function inOrder(one: Operation, other: Operation): number {
+const license = { name: 'MIT', identifier: 'MIT' }
+
+const securitySchemes = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An access token: `Authorization: Bearer <ACCESS_TOKEN>`. The first start creates one for the admin.',
+  },
+} as const
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+function inOrder(one: Described, other: Described): number {
   if (one.applies !== other.applies) return one.applies ? -1 : 1
   if (one.path !== other.path) return one.path < other.path ? -1 : 1
   return methods.indexOf(one.method) - methods.indexOf(other.method)

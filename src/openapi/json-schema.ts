@@ -5,58 +5,23 @@ import { isObject, type JsonObject } from '../json-object.ts'
 /** The schemas that others refer to, by name. */
 export type Components = Map<string, unknown>
 
-/** What the schema describes. Bodies have no `default`: generated clients send it, and reset what is stored. */
-export type Use = 'parameter' | 'body' | 'answer'
 type Node = { zodSchema: z.core.$ZodType; jsonSchema: z.core.JSONSchema.BaseSchema }
 
-/**
- * The JSON Schema 2020-12 of a zod schema. Each part that has a name (`.meta({ id })`) becomes a component.
- *
- * @throws when two different schemas have one name
- */
-export function toJsonSchema(schema: z.core.$ZodType, use: Use, components: Components): JsonObject {
-  const { $schema, $defs = {}, ...converted } = convert(schema, use)
-  for (const [name, found] of Object.entries($defs)) {
-    const component = relocated(found)
-    const known = components.get(name)
-    if (known !== undefined && !isDeepStrictEqual(known, component)) throw new Error(`Two schemas are called ${name}.`)
-    components.set(name, component)
-  }
-  return relocated(converted)
-}
-
-const convert = (schema: z.core.$ZodType, use: Use) =>
-  z.toJSONSchema(schema, {
-    io: use === 'answer' ? 'output' : 'input',
-    unrepresentable: 'any',
-    override: (node) => fix(node, use),
-  })
-
-const relocated = (schema: object): JsonObject =>
-  JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'), (_, node) => withoutNull(node))
-
-/** A value of one type, or null, as `type: [string, null]`: generators make a type of two variants of an `anyOf`. */
-function withoutNull(node: unknown): unknown {
-  if (!isObject(node) || !Array.isArray(node.anyOf)) return node
-  const { anyOf, ...others } = node
-  const [only, none, more] = anyOf
-  if (!isObject(only) || typeof only.type !== 'string' || !isDeepStrictEqual(none, { type: 'null' }) || more)
-    return node
-  const choices = Array.isArray(only.enum) ? { enum: [...only.enum, null] } : {}
-  return { ...only, ...choices, ...others, type: [only.type, 'null'] }
-}
+/** How the type provider makes JSON Schema 2020-12 of zod schemas. */
+export const conversion = { target: 'draft-2020-12', unrepresentable: 'any', override } as const
 
 /** zod describes the texts of a query string as texts; a reader needs the types that they are converted to. */
-function fix({ zodSchema, jsonSchema }: Node, use: Use): void {
-  if (zodSchema instanceof z.ZodPipe && use !== 'answer') {
+function override({ zodSchema, jsonSchema }: Node): void {
+  if (zodSchema instanceof z.ZodPipe) {
     const { in: from, out: to } = zodSchema.def
-    if (!(from instanceof z.ZodTransform) && !(to instanceof z.ZodTransform)) replaceBy(jsonSchema, convert(to, use))
+    if (!(from instanceof z.ZodTransform) && !(to instanceof z.ZodTransform)) replaceBy(jsonSchema, to)
     // Every number in a query string is an integer.
     if (jsonSchema.type === 'number') jsonSchema.type = 'integer'
   }
-  if (zodSchema instanceof z.ZodDefault && isOfType(zodSchema.def.defaultValue, jsonSchema.type))
-    jsonSchema.default = zodSchema.def.defaultValue
-  if (use === 'body') delete jsonSchema.default
+  if (zodSchema instanceof z.ZodDefault) {
+    delete jsonSchema.default
+    if (isOfType(zodSchema.def.defaultValue, jsonSchema.type)) jsonSchema.default = zodSchema.def.defaultValue
+  }
   if (zodSchema instanceof z.ZodObject && isDeepStrictEqual(jsonSchema.additionalProperties, {}))
     jsonSchema.additionalProperties = true
   // Generators of older languages know only enums, and openapi-generator's Java compiles none of a `number`.
@@ -68,10 +33,8 @@ function fix({ zodSchema, jsonSchema }: Node, use: Use): void {
   omitImplied(jsonSchema)
 }
 
-function replaceBy(
-  jsonSchema: z.core.JSONSchema.BaseSchema,
-  { $schema, ...other }: z.core.JSONSchema.BaseSchema,
-): void {
+function replaceBy(jsonSchema: z.core.JSONSchema.BaseSchema, schema: z.core.$ZodType): void {
+  const { $schema, ...other } = z.toJSONSchema(schema, { ...conversion, io: 'input' })
   for (const key of Object.keys(jsonSchema)) if (key !== 'description') Reflect.deleteProperty(jsonSchema, key)
   Object.assign(jsonSchema, other)
 }
@@ -85,9 +48,61 @@ function isOfType(value: unknown, type: unknown): boolean {
 
 /** Removes what follows from the rest of the schema. */
 function omitImplied(jsonSchema: z.core.JSONSchema.BaseSchema): void {
-  const { format, minimum, maximum } = jsonSchema
-  if (format === 'uuid' || format === 'date-time' || jsonSchema.type === 'boolean') delete jsonSchema.pattern
+  const { format, minimum, maximum, type } = jsonSchema
+  if (format === 'uuid' || format === 'date-time' || type === 'boolean') delete jsonSchema.pattern
   if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (isDeepStrictEqual(jsonSchema.propertyNames, { type: 'string' })) delete jsonSchema.propertyNames
+}
+
+/** What the type provider adds to the names of bodies. */
+const ofBody = 'Input'
+
+/**
+ * The type provider writes out every named schema of the process, as an answer and as a body. This keeps those that a
+ * document uses, and calls a body by its own name, unless an answer has the same. Bodies have no `default`: generated
+ * clients send it, and reset what is stored.
+ */
+export function withUsedSchemas(document: JsonObject, others: readonly string[]): JsonObject {
+  const { components, ...rest } = document
+  const all = isObject(components) && isObject(components.schemas) ? components.schemas : {}
+  const used = new Set([...refsIn(rest), ...others])
+  // The set grows while it is walked.
+  for (const name of used) for (const ref of refsIn(all[name])) used.add(ref)
+  const nameOf = (name: string) => {
+    const short = name.slice(0, -ofBody.length)
+    return name.endsWith(ofBody) && !used.has(short) ? short : name
+  }
+  const schemas = [...used].map((name) => [
+    nameOf(name),
+    name.endsWith(ofBody) ? withoutDefaults(all[name]) : all[name],
+  ])
+  const text = JSON.stringify({ ...rest, components: { ...Object(components), schemas: Object.fromEntries(schemas) } })
+  return JSON.parse(
+    text.replace(refs, (_, name: string) => `"$ref":"#/components/schemas/${nameOf(name)}"`),
+    (_, node) => withoutNull(node),
+  )
+}
+
+const refs = /"\$ref":"#\/components\/schemas\/(\w+)"/g
+
+const refsIn = (node: unknown): string[] =>
+  [...(JSON.stringify(node) ?? '').matchAll(refs)].map(([, name = '']) => name)
+
+const withoutDefaults = (schema: unknown): unknown =>
+  JSON.parse(JSON.stringify(schema), (_, node) => {
+    if (!isObject(node) || typeof node.type !== 'string') return node
+    const { default: _default, ...others } = node
+    return others
+  })
+
+/** A value of one type, or null, as `type: [string, null]`: generators make a type of two variants of an `anyOf`. */
+function withoutNull(node: unknown): unknown {
+  if (!isObject(node) || !Array.isArray(node.anyOf)) return node
+  const { anyOf, ...others } = node
+  const [only, none, more] = anyOf
+  if (!isObject(only) || typeof only.type !== 'string' || !isDeepStrictEqual(none, { type: 'null' }) || more)
+    return node
+  const choices = Array.isArray(only.enum) ? { enum: [...only.enum, null] } : {}
+  return { ...only, ...choices, ...others, type: [only.type, 'null'] }
 }

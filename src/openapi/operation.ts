@@ -5,20 +5,23 @@ import { catalogue, type ProblemCode } from '../errors.ts'
 import type { Documented } from '../http/documented.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { exampleOf } from './example.ts'
-import { type Components, toJsonSchema } from './json-schema.ts'
+import type { Components } from './json-schema.ts'
 import { sentencesOf, toAlsoNeeds } from './permission-docs.ts'
 import { headersNamed, nameOf } from './problems.ts'
 
 /** A route as it was registered. `mediaTypes`: those of its body. */
 export type Route = { readonly options: RouteOptions; readonly mediaTypes: readonly string[] }
 
-export type Operation = {
+/** What `@fastify/swagger` is given of a route, and what it cannot say. */
+export type Described = {
   readonly path: string
   readonly method: string
+  /** Of its refusals. */
   readonly statuses: readonly number[]
   /** Whether it submits a document to be applied. */
   readonly applies: boolean
-  readonly operation: JsonObject
+  readonly schema: object
+  complete(operation: JsonObject, components: Components): JsonObject
 }
 
 const verbs: Readonly<Record<string, string>> = {
@@ -29,24 +32,19 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'destroy',
 }
 
-export function toOperation({ options, mediaTypes }: Route, prefix: string, components: Components): Operation {
-  const { schema = {}, config = {} } = options
+export function describeRoute({ options, mediaTypes }: Route, prefix: string): Described {
+  const { schema = {}, config = {}, url } = options
   const { document = {}, permission = 'anyone' } = config
   const { alsoNeeds = [] } = document
   const method = [options.method].flat()[0] ?? ''
-  const names = options.url
+  const names = url
     .slice(prefix.length)
     .split('/')
     .filter((part) => part !== '')
-  const responses = successes(schema.response, document, components)
-  const isPaged = Object.values(responses).some((each) => each.isPaged)
-  const parameters = [
-    ...parametersIn('path', schema.params, components),
-    ...parametersIn('query', schema.querystring, components),
-    ...parametersIn('header', document.headers, components),
-    ...(permission === 'anyone' ? [] : [{ $ref: '#/components/parameters/Impersonate-User' }]),
-  ]
   const body = document.body?.() ?? schema.body
+  const isPaged = Object.values(Object(schema.response)).some(
+    (each) => each instanceof z.ZodObject && 'pagination' in each.shape,
+  )
   const codes: ProblemCode[] = [
     ...(['invalid', 'headers_too_large', 'server_error', 'unavailable'] as const),
     ...(permission === 'anyone' ? [] : (['not_authenticated', 'permission_denied', 'too_many_requests'] as const)),
@@ -55,17 +53,16 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
     ...(document.codes ?? []),
   ]
   const statuses = [...new Set(codes.map((code) => catalogue[code]))]
-  const refusals = statuses.map((status) => [status, { $ref: `#/components/responses/${nameOf(status)}` }])
   return {
-    path: options.url.replace(/:(\w+)/g, '{$1}'),
-    method: method.toLowerCase(),
+    path: url.replace(/:(\w+)/g, '{$1}'),
+    method,
     statuses,
     applies: config.takes === 'run' && body !== undefined,
-    operation: {
+    schema: {
+      ...schema,
       operationId: [...names.filter((name) => !name.startsWith(':')), isPaged ? 'list' : verbs[method]]
         .join('_')
         .replace(/[^\w]/g, '_'),
-      summary: schema.summary,
       description: [schema.description, sentencesOf(permission, alsoNeeds)]
         .filter((text) => text !== undefined)
         .join('\n\n'),
@@ -73,75 +70,78 @@ export function toOperation({ options, mediaTypes }: Route, prefix: string, comp
       'x-permission': [permission].flat(),
       ...(alsoNeeds.length > 0 && { 'x-also-needs': toAlsoNeeds(alsoNeeds) }),
       ...(permission === 'anyone' && { security: [] }),
-      ...(parameters.length > 0 && { parameters }),
-      ...(body instanceof z.core.$ZodType && { requestBody: requestBody(body, mediaTypes, document, components) }),
-      responses: {
-        ...Object.fromEntries(refusals),
-        ...Object.fromEntries(Object.entries(responses).map(([status, { response }]) => [status, response])),
-      },
+      ...(document.headers !== undefined && { headers: document.headers }),
+      ...(body !== undefined && { body }),
     },
+    complete: (operation, components) => ({
+      ...operation,
+      parameters: [
+        ...sorted(operation.parameters),
+        ...(permission === 'anyone' ? [] : [{ $ref: '#/components/parameters/Impersonate-User' }]),
+      ],
+      ...(isObject(operation.requestBody) && {
+        requestBody: { required: true, content: bodiesOf(operation.requestBody, mediaTypes, document, components) },
+      }),
+      responses: {
+        ...Object.fromEntries(statuses.map((status) => [status, { $ref: `#/components/responses/${nameOf(status)}` }])),
+        ...Object.fromEntries(
+          Object.entries(Object(operation.responses)).map(([status, response]) => [
+            status,
+            answerOf(status, schemaIn(response), document, components),
+          ]),
+        ),
+      },
+    }),
   }
 }
 
-function parametersIn(location: 'path' | 'query' | 'header', schema: unknown, components: Components): JsonObject[] {
-  if (!(schema instanceof z.core.$ZodType)) return []
-  const { properties, required } = toJsonSchema(schema, 'parameter', components)
-  if (!isObject(properties)) return []
-  const parameters = Object.entries(properties).flatMap(([name, found]) => {
-    const { description, ...value } = isObject(found) ? found : {}
+const locations = ['path', 'query', 'header']
+
+function sorted(parameters: unknown): JsonObject[] {
+  const shown = (Array.isArray(parameters) ? parameters : [])
+    .filter(isObject)
     // Of no type: it is declared only to be refused.
-    if (Object.keys(value).length === 0) return []
-    const isRequired = location === 'path' || (Array.isArray(required) && required.includes(name))
-    return {
-      name,
-      in: location,
-      ...(isRequired && { required: true }),
-      ...(description !== undefined && { description }),
-      schema: value,
-    }
-  })
-  return parameters.sort((one, other) => (one.name < other.name ? -1 : 1))
+    .filter(({ schema }) => isObject(schema) && Object.keys(schema).length > 0)
+  const rank = ({ in: location, name }: JsonObject) => `${locations.indexOf(String(location))} ${name}`
+  return shown.toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))
 }
 
-type Success = { readonly isPaged: boolean; readonly response: JsonObject }
+/** The schema of a body or an answer in JSON. */
+function schemaIn(holder: unknown): JsonObject {
+  const { content } = Object(holder)
+  const { schema } = Object(Object(content)['application/json'])
+  return isObject(schema) ? schema : {}
+}
 
-function successes(
-  response: unknown,
+function answerOf(
+  status: string,
+  found: JsonObject,
   { answerHeaders = [] }: Documented,
   components: Components,
-): Record<string, Success> {
-  const declared = Object.entries(isObject(response) ? response : {})
-  return Object.fromEntries(
-    declared.flatMap(([status, found]) => {
-      if (!(found instanceof z.core.$ZodType)) return []
-      const converted = toJsonSchema(found, 'answer', components)
-      const isPaged = isObject(converted.properties) && 'pagination' in converted.properties
-      const schema = isPaged ? nameList(converted, components) : converted
-      const content = { 'application/json': { schema, example: exampleOf(schema, components) } }
-      const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
-      // 204 and 304 have no body.
-      return [[status, { isPaged, response: status === '204' || status === '304' ? answer : { ...answer, content } }]]
-    }),
-  )
+): JsonObject {
+  const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
+  // They have no body.
+  if (status === '204' || status === '304') return answer
+  const isPaged = isObject(found.properties) && 'pagination' in found.properties
+  const schema = isPaged ? nameList(found, components) : found
+  return { ...answer, content: { 'application/json': { schema, example: exampleOf(schema, components) } } }
 }
 
 /** A list is named by what it lists. */
 function nameList(list: JsonObject, components: Components): JsonObject {
-  const { results } = isObject(list.properties) ? list.properties : {}
-  const { $ref } = isObject(results) && isObject(results.items) ? results.items : {}
-  if (typeof $ref !== 'string') throw new Error('What a list lists has no name: give its schema an `id`.')
-  const name = `Paginated${$ref.replace('#/components/schemas/', '')}List`
+  const { $ref } = Object(Object(Object(list.properties).results).items)
+  const name = `Paginated${String($ref).replace('#/components/schemas/', '')}List`
   components.set(name, list)
   return { $ref: `#/components/schemas/${name}` }
 }
 
-function requestBody(
-  body: z.core.$ZodType,
+function bodiesOf(
+  body: JsonObject,
   mediaTypes: readonly string[],
   { examples, text }: Documented,
   components: Components,
 ): JsonObject {
-  const schema = toJsonSchema(body, 'body', components)
+  const schema = schemaIn(body)
   const named = examples?.() ?? {}
   const example = exampleOf(schema, components)
   const shown = Object.keys(named).length > 0 ? { examples: named } : example !== undefined && { example }
@@ -150,5 +150,5 @@ function requestBody(
       ? [type, { schema, ...shown }]
       : [type, { schema: { type: 'string' }, ...(text && { example: text() }) }],
   )
-  return { required: true, content: Object.fromEntries(content) }
+  return Object.fromEntries(content)
 }

@@ -6,7 +6,6 @@ import { bodyLimits } from '../http/body.ts'
 import { bodyOf } from '../http/problems.ts'
 import type { JsonObject } from '../json-object.ts'
 import { runPath } from '../paths.ts'
-import { type Components, toJsonSchema } from './json-schema.ts'
 
 /** The refusals of the API, made from the catalogue of error codes. */
 
@@ -143,9 +142,11 @@ const tooLarge: FieldError = {
 }
 
 /** The answer with this status, for `components.responses`. */
-export function problemResponse(status: number, components: Components): JsonObject {
+export function problemResponse(status: number): JsonObject {
   const codes = codesOf(status)
-  const schema = toJsonSchema(bodySchema(status), 'answer', components)
+  // The name is enough for the type provider to write it out.
+  bodySchema(status)
+  const schema = { $ref: `#/components/schemas/${nameOf(status)}` }
   const examples = codes.map((code) => {
     const [, message] = texts[code]
     const fields = code === 'invalid' ? { fields: { page_size: [tooLarge.message] }, errors: [tooLarge] } : {}
