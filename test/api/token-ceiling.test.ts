@@ -89,6 +89,11 @@ describe('it is kept with the token', () => {
     expect(await stored(by)).toEqual({ createdBy: creator.pk, ceiling: ['view_user'] })
     await made(there.admin, { identifier: bySuperuser }, acting)
     expect((await stored(bySuperuser)).ceiling).toEqual(['view_user'])
+    // What only the effective user holds would outlast the impersonation.
+    const strong = await there.make.user({ permissions: ['add_token', 'view_group', 'view_user', 'view_token_key'] })
+    const forOwner = randomUUID()
+    await made(creator, { identifier: forOwner, user: owner.pk }, { 'impersonate-user': strong.username })
+    expect(await ceilingOf(forOwner)).toEqual(['add_token', 'view_token_key', 'view_user'])
   })
 
   test('is not shown, and cannot be sent', async () => {
@@ -240,14 +245,17 @@ describe('a run that it submitted', () => {
   const runOf = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) =>
     there.db.run.findUniqueOrThrow({ where: { id: headers['content-location']?.split('/').at(-2) ?? '' } })
 
-  test('is judged with the ceiling by the worker, too', async () => {
-    await grant(owner, ['add_application', 'add_radiusprovider'])
+  test.each(['itself', 'while impersonating'])('%s is judged with the ceiling by the worker, too', async (as) => {
+    const able = ['add_application', 'add_radiusprovider']
+    await grant(owner, [...able, 'impersonate'])
+    const strong = await there.make.user({ permissions: [...able, 'change_application'] })
+    const headers = as === 'itself' ? {} : { 'impersonate-user': strong.username }
     const body = await named('radius', `ceiling-${randomUUID().slice(0, 8)}`)
     const release = there.hold()
-    const answer = holder.put(applyPath, body)
+    const answer = holder.put(applyPath, body, { headers })
     await there.queued(1)
     // Now it would have to change the application: its owner may, its creator could not.
-    await promote(owner)
+    if (as === 'itself') await promote(owner)
     await there.db.application.create({ data: { pk: uuid7(), name: 'there', slug: String(body.app.slug) } })
     release()
     const { status, json } = await answer

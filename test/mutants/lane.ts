@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createVitest, type TestModule } from 'vitest/node'
 import { mutate } from './mutant.ts'
-import type { Answer, Question } from './talk.ts'
+import type { Answer, Failure, Question } from './talk.ts'
 
 /**
  * A process in a copy of the project. It starts PostgreSQL and Redis once, and for each question changes one file, runs
@@ -28,7 +28,7 @@ process.on('message', (question: Question) => {
 process.on('disconnect', () => void vitest.close().finally(() => process.exit()))
 process.send?.('ready')
 
-async function answer({ mutant, tests }: Question): Promise<string | null> {
+async function answer({ mutant, tests }: Question): Promise<Failure | null> {
   if (mutant === undefined) return run(tests)
   const path = join(root, mutant.file)
   const text = readFileSync(path, 'utf8')
@@ -42,18 +42,17 @@ async function answer({ mutant, tests }: Question): Promise<string | null> {
   }
 }
 
-/** @returns the first test that failed; null when none did */
-async function run(tests: readonly string[]): Promise<string | null> {
-  for (const path of tests) {
-    const specification = specifications.get(path)
-    if (specification === undefined) throw new Error(`${path} is no test file of npm test`)
+async function run(tests: readonly string[]): Promise<Failure | null> {
+  for (const file of tests) {
+    const specification = specifications.get(file)
+    if (specification === undefined) throw new Error(`${file} is no test file of npm test`)
     const { testModules, unhandledErrors } = await vitest.runTestSpecifications([specification])
     // Vitest also returns the files of earlier runs, as they ended then.
     const module = testModules.find(({ moduleId }) => moduleId === specification.moduleId)
-    if (module === undefined) throw new Error(`${path} did not run`)
-    const failure = failureOf(module)
-    if (failure !== null) return `${path}: ${failure}`
-    if (unhandledErrors.length > 0) return `${path}: ${String(unhandledErrors[0])}`
+    if (module === undefined) throw new Error(`${file} did not run`)
+    const [error] = unhandledErrors
+    const how = failureOf(module) ?? (error === undefined ? null : String(error))
+    if (how !== null) return { file, how: how.slice(0, 200) }
   }
   return null
 }

@@ -4,11 +4,11 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Answer, Question } from './talk.ts'
+import type { Answer, Failure, Question } from './talk.ts'
 
 export type Lane = {
   /** @returns the first failure; null when all tests passed. @throws when the question cannot be answered */
-  ask(question: Question): Promise<string | null>
+  ask(question: Question): Promise<Failure | null>
   /** Ends its processes and removes its copy. */
   close(): Promise<void>
 }
@@ -47,7 +47,7 @@ export function openLane(): Lane {
       clearTimeout(timer)
       if (answer === undefined) {
         child = undefined
-        return 'the tests did not end'
+        return { file: question.tests.at(-1) ?? '', how: 'the tests did not end' }
       }
       if ('error' in answer) throw new Error(answer.error)
       return answer.failure

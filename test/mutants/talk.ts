@@ -3,5 +3,8 @@ import type { Placed } from './mutant.ts'
 /** Without a mutant: the tests of the code as it is. */
 export type Question = { readonly mutant?: Placed; readonly tests: readonly string[] }
 
-/** `failure`: the first test that failed, and how. `error`: the question cannot be answered. */
-export type Answer = { readonly failure: string | null } | { readonly error: string }
+/** The first test that failed: its file, and how. */
+export type Failure = { readonly file: string; readonly how: string }
+
+/** `failure`: null when all tests passed. `error`: the question cannot be answered. */
+export type Answer = { readonly failure: Failure | null } | { readonly error: string }

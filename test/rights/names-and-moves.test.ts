@@ -113,7 +113,10 @@ describe('add_user_to_group works only on users all of whose rights the caller h
       await crowd.refused(ada, groupEntry(empty, { users: [ada.pk, user.pk] }), `one of the users ${why}`)
       await crowd.refused(ada, groupEntry(full, { users: [] }), `one of the users ${why}`)
       await crowd.refused(ada, absent(groupEntry(full)), `one of the users ${why}`)
-      await crowd.refused(ada, groupEntry(full, { parent: empty }), `one of the users ${why}`)
+      const above = await crowd.group()
+      await crowd.group({ parent: above, users: [user.pk] })
+      for (const branch of [full, above])
+        await crowd.refused(ada, groupEntry(branch, { parent: empty }), `one of the users ${why}`)
       await crowd.refused(ada, userEntry(user.pk, { groups: [user.own, full, empty] }), `that user ${why}`)
       await crowd.refused(ada, userEntry(user.pk, { groups: [user.own] }), `that user ${why}`)
       // Members that stay do not count.

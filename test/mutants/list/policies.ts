@@ -227,13 +227,6 @@ export default {
       tests: [tokens],
     },
     {
-      from: "expiring === true && typeof expires === 'string' ?",
-      to: "typeof expires === 'string' ?",
-      why: 'the end of a token that does not expire is where it once was',
-      tests: [last],
-      survives: 'equivalent: the model clears `expires` of a token that does not expire',
-    },
-    {
       from: 'endOf(after) < endOf(before)',
       to: 'endOf(after) > endOf(before)',
       why: 'the last token of the last superuser may end earlier',
