@@ -11,7 +11,16 @@ import type { Answer, Failure, Question } from './talk.ts'
 
 const root = process.cwd()
 const vitest = await createVitest('test', {
-  ...{ root, run: true, watch: false, project: ['behaviour'], bail: 1, maxWorkers: 1, silent: true },
+  ...{
+    root,
+    run: true,
+    watch: false,
+    project: ['behaviour', 'e2e'],
+    isolate: true,
+    bail: 1,
+    maxWorkers: 1,
+    silent: true,
+  },
   reporters: [{}],
 })
 await vitest.standalone()

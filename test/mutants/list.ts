@@ -1,16 +1,22 @@
 import access from './list/access.ts'
 import actor from './list/actor.ts'
+import document from './list/document.ts'
+import follow from './list/follow.ts'
+import judge from './list/judge.ts'
 import ledger from './list/ledger.ts'
 import models from './list/models.ts'
+import plan from './list/plan.ts'
 import policies from './list/policies.ts'
 import policy from './list/policy.ts'
 import retention from './list/retention.ts'
+import rows from './list/rows.ts'
 import submit from './list/submit.ts'
 import work from './list/work.ts'
 import type { MutantsOf, Placed } from './mutant.ts'
 
 const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models],
+  judge: [judge, follow, plan, document, rows],
   ledger: [ledger, work, submit, retention],
 }
 

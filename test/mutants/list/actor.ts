@@ -109,14 +109,6 @@ export default {
       tests: [ceiling],
     },
   ],
-  'src/apply/judge.ts': [
-    {
-      from: 'const needed = `change_${model.resource}` as const',
-      to: 'const needed = `view_${model.resource}` as const',
-      why: 'a provider that an application takes needs only the permission to see it',
-      tests: ['test/apply/conflicts.test.ts'],
-    },
-  ],
   'src/rights/grants.ts': [
     {
       from: "row === undefined || action !== 'update') return null",

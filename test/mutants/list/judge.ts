@@ -1,0 +1,264 @@
+import type { MutantsOf } from '../mutant.ts'
+
+const check = 'test/apply/check.test.ts'
+const conflicts = 'test/apply/conflicts.test.ts'
+const states = 'test/apply/states.test.ts'
+const write = 'test/apply/write.test.ts'
+const owners = 'test/api/owners.test.ts'
+const prune = 'test/api/prune.test.ts'
+const renames = 'test/api/renames.test.ts'
+const effects = 'test/api/side-effects.test.ts'
+const removal = 'test/api/application-delete.test.ts'
+const groups = 'test/rights/escalation-groups.test.ts'
+const plans = 'test/api/plans.test.ts'
+const meanwhile = 'test/rights/rights-taken-meanwhile.test.ts'
+const last = 'test/rights/last-superuser.test.ts'
+
+/** What a document may do to each row. */
+export default {
+  'src/apply/judge.ts': [
+    {
+      from: 'why === null ? [] : [{ is:',
+      to: "why === null || cause !== 'entry' ? [] : [{ is:",
+      why: 'what follows from a document is deleted without the permission',
+      tests: [effects, prune],
+    },
+    {
+      from: 'why === null ? [] : [{ is:',
+      to: "why === null || cause === 'entry' ? [] : [{ is:",
+      why: 'an entry is applied although it is denied',
+      tests: [check, groups],
+    },
+    {
+      from: "if (cause === 'entry') addKeyError(effect, conditions)",
+      to: '',
+      why: 'a row has another key than the submission expects',
+      tests: [check],
+    },
+    {
+      from: "conditions.createOnly && cause === 'entry' && !plan.errors.any",
+      to: "conditions.createOnly && cause !== 'entry' && !plan.errors.any",
+      why: 'If-None-Match: * changes what is there',
+      tests: [check],
+    },
+    {
+      from: "conditions.createOnly && cause === 'entry' && !plan.errors.any",
+      to: "conditions.createOnly && cause === 'entry'",
+      why: 'under If-None-Match: *, the errors of a document are hidden by what is there',
+      tests: [check],
+    },
+    {
+      from: 'conditions.allow.grants ? null : await unnamedMembers(',
+      to: '!conditions.allow.grants ? null : await unnamedMembers(',
+      why: 'members who are not named get rights without an acknowledgement',
+      tests: [conflicts],
+    },
+    {
+      from: 'step.mustExist && effect.row === undefined',
+      to: 'step.mustExist && effect.row === null',
+      why: 'a row that is not there is deleted',
+      tests: [write, removal],
+    },
+    {
+      from: '      ...ofEntry(effect),',
+      to: '',
+      why: 'an entry with errors is applied',
+      tests: [check],
+    },
+    {
+      from: '    yield* judgeTaken(effect)',
+      to: '',
+      why: 'a row that is taken through a reference is not judged',
+      tests: [conflicts],
+    },
+    {
+      from: 'taken.row === undefined || judged.has(model, taken.row.pk)',
+      to: 'taken.row === undefined || taken.row',
+      why: 'no row that is taken is judged',
+      tests: [conflicts],
+    },
+    {
+      from: 'taken.row === undefined || judged.has(model, taken.row.pk)',
+      to: 'taken.row === undefined',
+      why: 'a row that an entry names and another takes is judged twice',
+      tests: [conflicts, owners, effects],
+    },
+    {
+      from: 'const needed = `change_${model.resource}` as const',
+      to: 'const needed = `view_${model.resource}` as const',
+      why: 'a row that is taken needs only the permission to see it',
+      tests: [conflicts],
+    },
+    {
+      from: 'mayChange ? [] : [{ is:',
+      to: 'mayChange || actor ? [] : [{ is:',
+      why: 'a row that is taken needs no permission',
+      tests: [conflicts],
+    },
+    {
+      from: '...ofOwner(effect, ownership, conditions)]',
+      to: "...(cause === 'taken' ? [] : ofOwner(effect, ownership, conditions))]",
+      why: 'the provider of another owner is taken through a reference',
+      tests: [conflicts, owners],
+    },
+    {
+      from: '...ofOwner(effect, ownership, conditions)]',
+      to: "...(cause === 'entry' ? ofOwner(effect, ownership, conditions) : [])]",
+      why: 'what follows from a document deletes the rows of another owner',
+      tests: [effects, removal],
+    },
+    {
+      from: '...ofOwner(effect, ownership, conditions)]',
+      to: ']',
+      why: 'what another owner manages is changed',
+      tests: [owners],
+    },
+    {
+      from: 'if (!isCheck) snapshot.wrote(effect)',
+      to: '',
+      why: 'an entry does not see what an earlier one wrote',
+      tests: [states, groups],
+    },
+    {
+      from: 'keys.set(step.id, entryKey(effect, key,',
+      to: 'keys.set(`${step.id}.`, entryKey(effect, key,',
+      why: 'an entry cannot refer to an earlier one',
+      tests: [states],
+    },
+    {
+      from: 'if (isCheck && each.id !== undefined)',
+      to: 'if (isCheck && each.id === undefined)',
+      why: 'a check refuses what refers to an entry whose condition is not known yet',
+      tests: ['test/api/blueprint-tags.test.ts', 'test/document/evaluate.test.ts'],
+    },
+    {
+      from: 'if (pruned.length > 0) await lock?.(pruned.map(removal))',
+      to: '',
+      why: 'what is pruned is not locked',
+      tests: [prune],
+    },
+    {
+      from: 'index === 0 ? pruneObjections(pruned, conditions) : []',
+      to: '[]',
+      why: 'a document prunes without an acknowledgement',
+      tests: [prune],
+    },
+    {
+      from: 'replaced = replaced.filter(({ pk }) => still.has(pk))',
+      to: 'void still',
+      why: 'a replaced provider that another application took meanwhile is deleted',
+      tests: [effects],
+    },
+    {
+      from: 'await lock(replaced.map(removal))',
+      to: '',
+      why: 'a replaced provider is not locked before it is deleted',
+      tests: [effects],
+    },
+    {
+      from: "if (effect.step.rename === 'both') return [{ is: 'both', effect }]",
+      to: '',
+      why: 'a rename to a name that is taken changes the other row',
+      tests: [renames],
+    },
+    {
+      from: 'ownership?.is === "another\'s" ?',
+      to: "ownership?.is === 'taken over' ?",
+      why: 'a takeover is refused, and what another owner manages is changed',
+      tests: [owners],
+    },
+    {
+      from: 'expected === undefined || expected === row?.pk) return',
+      to: 'expected === undefined || row === undefined || expected === row.pk) return',
+      why: 'a submission that expects a row creates another one',
+      tests: [check],
+    },
+  ],
+  'src/apply/apply.ts': [
+    {
+      from: "if (plan.errors.any) objections.push({ is: 'invalid', errors: plan.errors })",
+      to: '',
+      why: 'a document with errors is applied without the values that have them',
+      tests: [write, states],
+    },
+    {
+      from: 'await lock(tx, plan.steps)',
+      to: '',
+      why: 'documents that write the same names do not wait for each other',
+      tests: ['test/plan/storage.test.ts', write, last],
+    },
+    {
+      from: 'currentActor(tx, submitter).then(orGone)',
+      to: 'Promise.resolve(submitter as Actor)',
+      why: 'a run is applied by the rights of its submission',
+      tests: [meanwhile],
+    },
+    {
+      from: 'hadSuperuser ??= await hasSuperuser(tx, actor, plan.steps)',
+      to: 'hadSuperuser ??= await Promise.resolve(hasSuperuser !== undefined)',
+      why: 'when all superusers have lost their tokens, a change of another is to blame',
+      tests: [last],
+    },
+    {
+      from: '    review?.compare(finding)',
+      to: '',
+      why: 'an apply does something else than the plan that was reviewed',
+      tests: [plans],
+    },
+    {
+      from: '    objections.push(...finding.objections)',
+      to: '',
+      why: 'nothing is refused',
+      tests: [check, groups],
+    },
+    {
+      from: 'if (objections.length > 0) break',
+      to: 'if (objections.length > 1) break',
+      why: 'an entry is written although it is refused',
+      tests: [check, groups, states],
+    },
+    {
+      from: 'recordSettings(tx, actor, finding, keyOf(finding))',
+      to: '',
+      why: 'settings reach users who hold more than their writer',
+      tests: ['test/api/me.test.ts'],
+    },
+    {
+      from: 'if (written !== undefined) audited.push(written)',
+      to: "if (written !== undefined && finding.cause === 'entry') audited.push(written)",
+      why: 'deletions that follow from a document are not audited',
+      tests: [effects],
+    },
+    {
+      from: 'if (written !== undefined) audited.push(written)',
+      to: '',
+      why: 'no change is audited',
+      tests: [write, 'test/runs/work.test.ts'],
+    },
+    {
+      from: '  writes.flush()',
+      to: '',
+      why: 'the last writes of a document are forgotten',
+      tests: [states],
+      survives: 'harmless: the reads that follow in each apply send what was collected',
+    },
+    {
+      from: 'if (actor === null) throw new Refusal',
+      to: 'if (actor === undefined) throw new Refusal',
+      why: 'the run of a user who is no longer active is a bug of the service',
+      tests: ['test/runs/work.test.ts', meanwhile],
+    },
+    {
+      from: 'this.#reviewed !== undefined && digest !== expected',
+      to: 'this.#reviewed === undefined && digest !== expected',
+      why: 'a row that changed after the plan is applied all the same',
+      tests: [plans],
+    },
+    {
+      from: 'this.changed.length === 0 && fewer > 0 ?',
+      to: 'this.changed.length === 0 && fewer < 0 ?',
+      why: 'fewer rows are deleted than the plan that was reviewed has',
+      tests: [prune],
+    },
+  ],
+} satisfies MutantsOf
