@@ -15,6 +15,7 @@ import { Problem } from '../errors.ts'
 import { limitTime } from '../time-limit.ts'
 import type { ApplyJob, JobResult, QueueSpec } from './define.ts'
 import { migrateQueue } from './migrate.ts'
+import { PreparingClient } from './preparing-client.ts'
 
 /** BullMQ's classes over either store. */
 export type ApplyQueue =
@@ -159,6 +160,7 @@ async function openPostgres(url: string): Promise<Backend> {
     schema: 'bullmq',
     max,
     application_name: name,
+    Client: PreparingClient,
     keepAlive: true,
     connectionTimeoutMillis: 900,
     query_timeout: silence.queryMs,
