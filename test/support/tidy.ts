@@ -127,6 +127,7 @@ const pgPlaces: Readonly<Record<string, string>> = {
   'src/db/migrate.ts': 'migrations, and the lock of a session around them',
   'src/db/roles.ts': 'logins and rights, with the login of the owner',
   'src/queue/migrate.ts': "BullMQ's migrations",
+  'src/queue/preparing-client.ts': "the connections of BullMQ's pools",
   'src/runs/subscribe.ts': 'LISTEN',
   'src/standalone/embedded/server.ts': 'whether a server accepts connections',
   'src/db/session.ts': 'a connection of its own, for what Prisma has no word for',
