@@ -106,16 +106,7 @@ export type Config = Readonly<z.output<typeof settings>>
 
 export type ServiceConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
 
-/** For a program that calls a running Gatewright. */
-export type ClientConfig = {
-  readonly url: string
-  readonly token: string | null
-  readonly dataDir: string
-  /** The label of GATEWRIGHT_OWNER. */
-  readonly owner: string | null
-  /** Of GATEWRIGHT_REQUEST_ID, sent as `X-Request-Id`. */
-  readonly requestId: string | null
-}
+export type ClientConfig = ReturnType<typeof readClientConfig>
 
 /** Every error in the environment, one line each. */
 export class ConfigError extends Error {
@@ -153,14 +144,18 @@ export const readServiceConfig = (env?: Environment): ServiceConfig =>
   // Neither is null: both are required then.
   readConfig(env, { needsDatabase: true }) as ServiceConfig
 
-/** @throws {ConfigError} with all errors at once */
-export function readClientConfig(env: Environment = process.env): ClientConfig {
-  const { host, port, dataDir, gatewrightUrl, gatewrightToken, gatewrightOwner, gatewrightRequestId } = parse(
-    clientSettings,
-    env,
-  )
-  const url = gatewrightUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  return { url, token: gatewrightToken, dataDir, owner: gatewrightOwner, requestId: gatewrightRequestId }
+/** For a program that calls a running Gatewright. @throws {ConfigError} with all errors at once */
+export function readClientConfig(env: Environment = process.env) {
+  const { host, port, dataDir, ...gatewright } = parse(clientSettings, env)
+  return {
+    url: gatewright.gatewrightUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    token: gatewright.gatewrightToken,
+    dataDir,
+    /** The label under which the caller manages what its documents name. */
+    owner: gatewright.gatewrightOwner,
+    /** Sent as `X-Request-Id`. */
+    requestId: gatewright.gatewrightRequestId,
+  }
 }
 
 /** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */

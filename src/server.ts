@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { buildApp } from './app.ts'
 import { bootstrap } from './apply/bootstrap.ts'
-import { type Config, minLengths, readServiceConfig } from './config.ts'
+import { minLengths, readServiceConfig, type ServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
@@ -23,8 +23,6 @@ import { readOrCreateSecret } from './secret-file.ts'
 import { runProgram } from './start-error.ts'
 import { newSecret } from './token-secret.ts'
 
-export type ServerConfig = Config & { readonly databaseUrl: string; readonly secretKey: string }
-
 export type Server = {
   /** `http://127.0.0.1:9000` */
   readonly url: string
@@ -42,7 +40,7 @@ const apiLockMs = 500
  *
  * @throws {MigrationError} for a database of a newer version; {Problem} when the queue cannot be used
  */
-export async function startServer(config: ServerConfig): Promise<Server> {
+export async function startServer(config: ServiceConfig): Promise<Server> {
   const { databaseUrl, redisUrl, secretKey } = config
   const log = logger('api', config.logLevel)
   await migrate(databaseUrl)

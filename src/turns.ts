@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 
 /** Long work of one process that others share. */
 
-/** So long one turn of the event loop may take: others wait that long, once for each of their steps. */
+/** The longest turn of the event loop: others wait that long for each of their steps. */
 const longestMs = 3
 
 /** @returns a function to call often in long work: it lets other work of the process have its turn */

@@ -91,7 +91,7 @@ type Outcome = { result: 'applied' | 'planned' | 'refused' | 'failed' | 'cancell
 /**
  * Runs one submission and counts its outcome.
  *
- * @param kind of the provider, once it is known to be one of the nine
+ * @param kind of the provider, once it is known to be a registered one
  */
 export async function countApply<Submitted extends { run: Run | Undecided }>(
   metrics: Metrics,

@@ -4,10 +4,10 @@ import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { readArguments, readTimeoutMs } from '../arguments.ts'
 import { openClient } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
-import { type Export, listed, toExport } from '../export/entries.ts'
+import { type Export, isGenerated, listed, toExport } from '../export/entries.ts'
 import { printExport } from '../export/print.ts'
 import { type Target, targetOf, targets, withRows } from '../export/read.ts'
-import { labelOf, naturalKey } from '../export/rows.ts'
+import { labelOf, naturalKey, type Row } from '../export/rows.ts'
 import { openOutput, writeOut } from '../output.ts'
 
 /** `gatewright export`: what is configured, as one blueprint. */
@@ -94,23 +94,18 @@ const maxOwners = 10
 
 /** What the text does not say by itself. */
 function notesOf({ rows, variables, outside }: Export, owner: string | undefined): string[] {
+  const notes = [`${rows.length} entries, ${variables.length} variables`]
   const owners = [...new Set(rows.map((row) => row.owner).filter((label) => label !== null))].sort()
-  const generated = rows.filter(({ model, values }) => model.isGenerated?.(values) === true)
-  return [
-    `${rows.length} entries, ${variables.length} variables`,
-    ...(owner === undefined && owners.length > 0
-      ? [
-          `The document names no owner, and there are ${owners.length}: ${owners.slice(0, maxOwners).join(', ')}. ` +
-            'Export each with --owner to keep it.',
-        ]
-      : []),
-    ...(generated.length > 0
-      ? [`Each installation generates its own:\n${listed(generated.map((row) => `  ${labelOf(row)}`))}`]
-      : []),
-    ...(outside.length > 0
-      ? [`It refers to what it does not hold:\n${listed(outside.map((row) => `  ${labelOf(row)}`))}`]
-      : []),
-  ]
+  if (owner === undefined && owners.length > 0)
+    notes.push(
+      `The document names no owner, and there are ${owners.length}: ${owners.slice(0, maxOwners).join(', ')}. Export each with --owner to keep it.`,
+    )
+  const list = (title: string, some: readonly Row[]) => {
+    if (some.length > 0) notes.push(`${title}:\n${listed(some.map((row) => `  ${labelOf(row)}`))}`)
+  }
+  list('Each installation generates its own', rows.filter(isGenerated))
+  list('It refers to what it does not hold', outside)
+  return notes
 }
 
 function jsonOf({ entries, variables }: Export, out: string | undefined, text: string): string {

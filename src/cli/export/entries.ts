@@ -72,7 +72,7 @@ const isExported = ({ registry }: Rows, { reference }: Field): boolean =>
   reference === undefined || targetOf(registry, reference) !== undefined
 
 /** Its secrets never left the service: each installation generates its own. */
-const isGenerated = ({ model, values }: Row): boolean => model.isGenerated?.(values) === true
+export const isGenerated = ({ model, values }: Row): boolean => model.isGenerated?.(values) === true
 
 function chosenOf(rows: Rows, { models, owner }: Selection): ReadonlySet<Row> {
   const isChosen = ({ model }: Row) => models.has(model.name)
