@@ -1,9 +1,7 @@
-import { hash, randomBytes, randomUUIDv7 } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
-export { randomBytes }
-
-/** A version 7 UUID (RFC 9562). It starts with the time, so that new rows are neighbours in an index. */
-export const uuid7 = (): string => randomUUIDv7()
+/** `uuid7`: a version 7 UUID (RFC 9562). It starts with the time, so that new rows are neighbours in an index. */
+export { randomBytes, randomUUIDv7 as uuid7 } from 'node:crypto'
 
 export const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

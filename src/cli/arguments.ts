@@ -58,21 +58,19 @@ export const runOption = { run: { type: 'string' } } as const satisfies Options
 export const runHelp = `  --run ID             instead of files: the document of a former run, as the service stored it
 `
 
-const longestTimeoutS = 86_400
-
 /** @throws {UsageError} */
-export function readTimeoutMs(text: string | undefined, defaultS = 120): number {
-  if (text === undefined) return defaultS * 1_000
-  if (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > longestTimeoutS)
-    throw new UsageError(`--timeout takes a whole number of seconds from 1 to ${longestTimeoutS}.`)
-  return Number(text) * 1_000
-}
+export const readTimeoutMs = (text: string | undefined, defaultS = 120): number =>
+  1_000 * readCount('--timeout', text, { initial: defaultS, max: 86_400, what: 'number of seconds' })
 
 /** @throws {UsageError} for a number that is not between 1 and `max` */
-export function readCount(name: string, text: string | undefined, { initial, max }: { initial: number; max: number }) {
+export function readCount(
+  name: string,
+  text: string | undefined,
+  { initial, max, what = 'number' }: { initial: number; max: number; what?: string },
+): number {
   if (text === undefined) return initial
   if (!/^\d{1,6}$/.test(text) || Number(text) < 1 || Number(text) > max)
-    throw new UsageError(`${name} takes a whole number from 1 to ${max}.`)
+    throw new UsageError(`${name} takes a whole ${what} from 1 to ${max}.`)
   return Number(text)
 }
 

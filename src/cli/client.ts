@@ -52,6 +52,11 @@ export class Lost extends Error {
   }
 }
 
+export function asLost(error: unknown): Lost {
+  if (error instanceof Lost) return error
+  throw error
+}
+
 /** A server that takes longer is asked again, under the same key. */
 const longestTryMs = 60_000
 const maxAnswerBytes = 33_554_432
@@ -187,16 +192,13 @@ export async function read<Schema extends z.ZodType>(
   const endsAt = performance.now() + withinMs
   for (let tries = 0; ; tries += 1) {
     const leftMs = endsAt - performance.now()
-    const answer = await client.send('GET', path, { withinMs: leftMs }).catch((error: unknown) => {
-      if (!(error instanceof Lost)) throw error
-      if (error.isFinal || leftMs <= 0) throw new Unreachable(`${error.message}.`)
-      return error
-    })
-    if (!(answer instanceof Lost) && !isLater(answer.status)) return readAnswer(client, answer, schema)
-    const why = answer instanceof Lost ? answer.message : refusalOf(answer).join(' ')
-    if (leftMs <= 0) throw new Unreachable(why)
+    const answer = await client.send('GET', path, { withinMs: leftMs }).catch(asLost)
+    const isLost = answer instanceof Lost
+    if (!isLost && !isLater(answer.status)) return readAnswer(client, answer, schema)
+    const why = isLost ? answer.message : refusalOf(answer).join(' ')
+    if (leftMs <= 0 || (isLost && answer.isFinal)) throw new Unreachable(isLost ? `${why}.` : why)
     onWait(why)
-    await backOff(tries, leftMs, answer instanceof Lost ? undefined : answer)
+    await backOff(tries, leftMs, isLost ? undefined : answer)
   }
 }
 

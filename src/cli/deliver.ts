@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { ErrorDetail } from '../errors.ts'
-import { type Answer, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
+import { type Answer, asLost, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
 import type { Document, FormerRun } from './inputs.ts'
 import { detailsOf } from './places.ts'
 import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs, withoutBlueprint } from './runs.ts'
@@ -117,11 +117,6 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
     return { ...undecided('refused', { errors: refusalOf(answer), run }), details: detailsOf(answer), status }
   }
   return undecided(mayBeApplied && mode === 'apply' ? 'unknown' : 'unreachable', { errors: [why], run })
-}
-
-function asLost(error: unknown): Lost {
-  if (error instanceof Lost) return error
-  throw error
 }
 
 const undecided = (

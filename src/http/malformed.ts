@@ -39,7 +39,7 @@ const securityLines = [
 
 function answer(problem: Problem, id: string): string {
   const status = catalogue[problem.code]
-  const body = JSON.stringify(bodyOf(status, problem))
+  const body = JSON.stringify(bodyOf(problem))
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',

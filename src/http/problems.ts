@@ -47,17 +47,10 @@ const fastifyProblems: Readonly<Record<string, (request: FastifyRequest) => Prob
   FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
 }
 
-/** Every other refusal of Fastify or of a plugin, by its status. */
-const otherRefusals: Readonly<Record<number, ProblemCode>> = {
-  404: 'not_found',
-  405: 'method_not_allowed',
-  408: 'too_slow',
-  413: 'too_large',
-  414: 'not_found',
-  415: 'unsupported_media_type',
-  429: 'too_many_requests',
-  431: 'headers_too_large',
-}
+/** Of every other refusal of Fastify or of a plugin, by its status. */
+const codeOf = (statusCode: number): ProblemCode =>
+  statusCode === 400 ? 'invalid_http' : (codes.find((code) => catalogue[code] === statusCode) ?? 'invalid_http')
+const codes = Object.keys(catalogue) as ProblemCode[]
 
 /** @returns undefined for an error that is no refusal of the request */
 function refusalOf(error: unknown, request: FastifyRequest): Problem | undefined {
@@ -65,7 +58,7 @@ function refusalOf(error: unknown, request: FastifyRequest): Problem | undefined
   const made = fastifyProblems[code]?.(request)
   if (made !== undefined) return made
   if (!code.startsWith('FST_') || statusCode < 400 || statusCode > 499) return undefined
-  return new Problem(otherRefusals[statusCode] ?? 'invalid_http', message, { cause: error })
+  return new Problem(codeOf(statusCode), message, { cause: error })
 }
 
 function toProblem(error: unknown, request: FastifyRequest): Problem {
@@ -94,30 +87,18 @@ const isOfDatabase = (error: unknown): boolean =>
   error instanceof CommitUnknown || (error instanceof Error && 'clientVersion' in error)
 
 function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const { code, message, fields, errors, retryAfterS, run } = problem
+  const { code, retryAfterS, run } = problem
   const status = catalogue[code]
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
   if (run !== undefined) reply.header('Location', run)
   noteFailure(request, problem, status)
-  return reply
-    .code(status)
-    .type('application/json; charset=utf-8')
-    .send(bodyOf(status, { code, message, fields, errors, run }))
+  return reply.code(status).type('application/json; charset=utf-8').send(bodyOf(problem))
 }
 
 /** A 400 has errors by field, `code` beside them, and all errors one by one in `errors`. Every other answer has one `detail`, a 202 the run's path too. */
-export function bodyOf(
-  status: number,
-  {
-    code,
-    message,
-    fields,
-    errors,
-    run,
-  }: Pick<Problem, 'code' | 'message' | 'fields'> & Partial<Pick<Problem, 'errors' | 'run'>>,
-): Record<string, unknown> {
-  if (status !== 400) return { detail: message, code, ...(run !== undefined && { run }) }
+export function bodyOf({ code, message, fields, errors, run }: Problem): Record<string, unknown> {
+  if (catalogue[code] !== 400) return { detail: message, code, ...(run !== undefined && { run }) }
   if (fields === undefined) return { non_field_errors: [message], code }
   const { code: codeField, errors: errorsField, non_field_errors: whole, ...others } = fields
   const messages = [

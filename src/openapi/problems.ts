@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import { errorCodes } from '../error-codes.ts'
-import { catalogue, type FieldError, maxErrors, type ProblemCode } from '../errors.ts'
+import { catalogue, type FieldError, maxErrors, Problem, type ProblemCode } from '../errors.ts'
 import { bodyLimits } from '../http/body.ts'
 import { bodyOf } from '../http/problems.ts'
 import type { JsonObject } from '../json-object.ts'
@@ -149,19 +149,10 @@ export function problemResponse(status: number): JsonObject {
   const schema = { $ref: `#/components/schemas/${nameOf(status)}` }
   const examples = codes.map((code) => {
     const [, message] = texts[code]
-    const fields = code === 'invalid' ? { fields: { page_size: [tooLarge.message] }, errors: [tooLarge] } : {}
+    const facts = code === 'invalid' ? { fields: { page_size: [tooLarge.message] }, errors: [tooLarge] } : {}
     return [
       code,
-      {
-        value: bodyOf(status, {
-          code,
-          message,
-          fields: undefined,
-          errors: undefined,
-          ...fields,
-          ...(status === 202 && { run: examplePath }),
-        }),
-      },
+      { value: bodyOf(new Problem(code, message, { ...facts, ...(status === 202 && { run: examplePath }) })) },
     ]
   })
   return {
