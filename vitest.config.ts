@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 const faults = 'test/faults/**/*.test.ts'
+const timing = 'test/timing/**/*.test.ts'
 const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
 /** Starts of whole programs, with servers of their own. */
@@ -13,6 +14,9 @@ const e2e = [
 /** Minutes of random calls. */
 const random = ['test/api/random-requests.test.ts', 'test/cli/round-trip/random.test.ts', 'test/rights/random.test.ts']
 
+/** Where the product's own limit on answers of the database would measure the machine. */
+const patient = ['test/support/patient.ts']
+
 export default defineConfig({
   test: {
     environment: 'node',
@@ -22,8 +26,9 @@ export default defineConfig({
     pool: 'forks',
     // The files of a process share its modules: loading them for each file took as long as the tests.
     isolate: false,
-    testTimeout: 15_000,
-    hookTimeout: 30_000,
+    // Limits against hanging, on a machine that does other work too.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     restoreMocks: true,
     expect: { requireAssertions: true },
     provide: { transactions: 'prisma' },
@@ -33,7 +38,8 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
-          exclude: [faults, packed, clients, ...e2e, ...random],
+          setupFiles: patient,
+          exclude: [faults, timing, packed, clients, ...e2e, ...random],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -44,6 +50,7 @@ export default defineConfig({
         test: {
           name: 'pipelined',
           include: ['test/apply/sets.test.ts', 'test/runs/work.test.ts'],
+          setupFiles: patient,
           provide: { transactions: 'pipelined' },
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -55,7 +62,19 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'random', include: random, maxWorkers: 2, sequence: { groupOrder: 0 } },
+        test: { name: 'random', include: random, setupFiles: patient, maxWorkers: 2, sequence: { groupOrder: 0 } },
+      },
+      {
+        // They measure time and memory, so nothing else may run beside them.
+        extends: true,
+        test: {
+          name: 'timing',
+          include: [timing],
+          isolate: true,
+          fileParallelism: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
       },
       {
         // It needs the package registry.

@@ -2,7 +2,14 @@ import { Problem } from '../errors.ts'
 import { limitTime } from '../time-limit.ts'
 
 /** A caller gets its 503 within a second. */
-const quickMs = 950
+export const quickMs = 950
+
+let patienceMs = quickMs
+
+/** For a process whose database is slow and not away, as on a machine that does other work. */
+export function bePatient(ms: number): void {
+  patienceMs = ms
+}
 
 /**
  * Waits for a short statement. A server that hangs counts as away. The statement goes on until the time-out of the
@@ -10,7 +17,7 @@ const quickMs = 950
  *
  * @throws {Problem} `unavailable` when there is no answer in time
  */
-export const inTime = <Result>(answer: Promise<Result>, withinMs = quickMs): Promise<Result> =>
+export const inTime = <Result>(answer: Promise<Result>, withinMs = patienceMs): Promise<Result> =>
   limitTime(answer, withinMs, () => {
     throw new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
   })

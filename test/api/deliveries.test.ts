@@ -86,7 +86,7 @@ describe('Idempotency-Key', () => {
   })
 
   test('a cancelled submission frees the key: the retry is applied', async () => {
-    const quiet = await installation({ workers: 'none', applyWaitMs: 400 })
+    const quiet = await installation({ workers: 'none', applyWaitMs: 2_000 })
     const key = randomUUID()
     const send = () => quiet.admin.put(applyPath, body, { headers: { 'idempotency-key': key } })
     expect(await send()).toMatchObject({ status: 503, json: { code: 'cancelled' } })

@@ -138,7 +138,7 @@ describe('an expected 503 is one line without a stack', () => {
   }
 
   test('when no worker takes the run', async () => {
-    const service = await installation({ workers: 'none', applyWaitMs: 200 })
+    const service = await installation({ workers: 'none', applyWaitMs: 2_000 })
     const { lines } = await submit(service, await named('radius', 'waiting'))
     const { id } = await runOf(service, 'waiting')
     const detail = 'Not applied: no worker took it in time. Nothing was changed; try again shortly.'

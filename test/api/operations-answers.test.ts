@@ -47,7 +47,7 @@ describe('A pipeline got 503 `cancelled`', () => {
     async () => {
       const away = await installation({ workers: 'none' })
       await away.queue.close()
-      const late = await installation({ workers: 'none', applyWaitMs: 100 })
+      const late = await installation({ workers: 'none', applyWaitMs: 2_000 })
       for (const [service, why] of [
         [away, 'the queue is away'],
         [late, 'no worker took it in time'],
@@ -70,7 +70,7 @@ describe('A pipeline got 503 `cancelled`', () => {
       'A PUT that got 503 `unavailable` was not applied either: the database was away, or more submissions were waiting than the API answers in time.',
     ],
     async () => {
-      const service = await installation({ workers: 'none', applyWaitMs: 1_000 })
+      const service = await installation({ workers: 'none', applyWaitMs: 2_000 })
       await transaction(service.db, async (tx) => {
         await run(tx, sql`LOCK TABLE providers IN ACCESS EXCLUSIVE MODE`)
         expect(await put(service, 'no-database')).toMatchObject({ status: 503, json: { code: 'unavailable' } })

@@ -13,7 +13,7 @@ function claims(queue: QueueKind): void {
   let operator: Made
   let act: (name: string) => Promise<unknown>
   beforeAll(async () => {
-    there = await installation({ queue, applyWaitMs: 400 })
+    there = await installation({ queue, applyWaitMs: 2_000 })
     operator = await there.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const dashboard = dashboardOf(there)
     const headers = { origin, cookie: await dashboard.session(operator.token), 'content-type': form }

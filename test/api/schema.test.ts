@@ -220,7 +220,7 @@ describe('every answer is as described', () => {
     expect(gone.status).toBe(410)
     expect(api.validate(view, gone)).toEqual([])
 
-    const unattended = await installation({ workers: 'none', applyWaitMs: 100 })
+    const unattended = await installation({ workers: 'none', applyWaitMs: 2_000 })
     const waited = await unattended.admin.put(applyPath, body)
     expect(waited.status).toBe(503)
     expect(api.validate(put, waited)).toEqual([])

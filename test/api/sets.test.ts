@@ -6,6 +6,7 @@ import type { Answer } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
+import { needs } from '../support/needs.ts'
 
 /** Sets through PUT /api/v3/blueprints/: lists of submissions, and large documents. */
 
@@ -127,32 +128,37 @@ describe('limits', () => {
   })
 })
 
-test('while it runs, its progress is an event of the queue, and stands in its run', async () => {
-  const on = await installation({ queue: 'redis' })
-  const events = new QueueEvents('apply', { connection: { url: on.redisUrl ?? '' } })
-  const seen: unknown[] = []
-  events.on('progress', ({ data }) => seen.push(data))
-  await events.waitUntilReady()
-  try {
-    const total = 9_000
-    const sent = await on.admin.put(path, document(flows(total)), { headers: { prefer: 'respond-async' } })
-    expect(sent.status).toBe(202)
-    const { run } = sent.json as { run: string }
-    const shown: unknown[] = []
-    for (;;) {
-      const found = (await on.admin.get(run)).json as { state: string; progress: unknown }
-      if (found.state === 'running' && found.progress !== null) shown.push(found.progress)
-      if (found.state === 'done') break
-      await delay(50)
+describe.runIf(needs('redis-server'))('on Redis', () => {
+  test('while it runs, its progress is an event of the queue, and stands in its run', async () => {
+    const on = await installation({ queue: 'redis' })
+    const events = new QueueEvents('apply', { connection: { url: on.redisUrl ?? '' } })
+    const seen: unknown[] = []
+    events.on('progress', ({ data }) => seen.push(data))
+    await events.waitUntilReady()
+    try {
+      const total = 9_000
+      const sent = await on.admin.put(path, document(flows(total)), { headers: { prefer: 'respond-async' } })
+      expect(sent.status).toBe(202)
+      const { run } = sent.json as { run: string }
+      const shown: unknown[] = []
+      for (;;) {
+        const found = (await on.admin.get(run)).json as { state: string; progress: unknown }
+        if (found.state === 'running' && found.progress !== null) shown.push(found.progress)
+        if (found.state === 'done') break
+        await delay(50)
+      }
+      expect(seen).toContainEqual({ done: expect.any(Number), total, progress: expect.any(Number) })
+      expect(shown).toContainEqual({ done: expect.any(Number), total })
+      expect((await on.admin.get(run)).json).toMatchObject({
+        ...{ applied: true, progress: null },
+        blueprint: expect.stringContaining('many-8999'),
+      })
+      expect((await on.admin.get(`${run}?include_blueprint=false`)).json).toMatchObject({
+        applied: true,
+        blueprint: '',
+      })
+    } finally {
+      await events.close()
     }
-    expect(seen).toContainEqual({ done: expect.any(Number), total, progress: expect.any(Number) })
-    expect(shown).toContainEqual({ done: expect.any(Number), total })
-    expect((await on.admin.get(run)).json).toMatchObject({
-      ...{ applied: true, progress: null },
-      blueprint: expect.stringContaining('many-8999'),
-    })
-    expect((await on.admin.get(`${run}?include_blueprint=false`)).json).toMatchObject({ applied: true, blueprint: '' })
-  } finally {
-    await events.close()
-  }
-}, 60_000)
+  }, 60_000)
+})

@@ -8,7 +8,7 @@ import { type Body, type Installation, installation, named } from '../support/in
 let there: Installation
 let body: Body
 beforeAll(async () => {
-  there = await installation({ workers: 'none', applyWaitMs: 100 })
+  there = await installation({ workers: 'none', applyWaitMs: 2_000 })
   body = await named('oauth2', 'new')
 })
 

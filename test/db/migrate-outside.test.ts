@@ -78,9 +78,8 @@ test('a migration that waits for a lock does not make others wait behind it', { 
     migrating.catch(() => {})
     const waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     await until(async () => (await rows(url, waits)).length > 0, { what: 'the migration to wait', withinMs: 10_000 })
-    const from = performance.now()
+    // It would wait for the end of the transaction of `reader`, which comes after it.
     expect(await rows(url, 'SELECT count(*)::int AS rows FROM books')).toEqual([{ rows: 9 }])
-    expect(performance.now() - from).toBeLessThan(2_500)
     await reader.query('COMMIT')
   })
   expect(await migrating).toEqual(['2_pages'])

@@ -11,6 +11,30 @@ export function cpuMsOf(work: () => unknown): number {
   return cpuMs() - from
 }
 
+const sample = Array.from({ length: 5_000 }, (_, index) => ({ index, name: `name ${index}`, tags: ['a', 'b'] }))
+
+/** A computation of some 50 ms, to compare others with: some kernels count CPU time in steps of 4 ms. */
+function yardstick(): void {
+  for (let round = 0; round < 12; round += 1) JSON.parse(JSON.stringify(sample))
+}
+
+/** What `yardstick` costs here and now: a slow or busy machine slows it as everything else. */
+function unitMs(): number {
+  return Math.max(1, (cpuMsOf(yardstick) + cpuMsOf(yardstick)) / 2)
+}
+
+/** CPU time of `work` in units of `yardstick`. The least of several: compilation and garbage collection take time too. */
+export function costOf(work: () => unknown, rounds = 4): number {
+  const unit = unitMs()
+  return Math.min(...Array.from({ length: rounds }, () => cpuMsOf(work))) / unit
+}
+
+/** The longest turn of the event loop during `work` in the same units, the least of three. */
+export async function longestTurnCost(work: () => Promise<unknown>): Promise<number> {
+  const unit = unitMs()
+  return Math.min(await longestTurnMs(work), await longestTurnMs(work), await longestTurnMs(work)) / unit
+}
+
 /** @returns the longest turn of the event loop during `work`, about a millisecond too long */
 export async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
   let last = cpuMs()

@@ -78,7 +78,7 @@ export function run(
     output: () => text,
     exited,
     signal: (signal) => void child.kill(signal),
-    line: async (pattern, { withinMs = 10_000 } = {}) => {
+    line: async (pattern, { withinMs = 30_000 } = {}) => {
       const found = () =>
         text.match(new RegExp(pattern, pattern.flags.includes('m') ? pattern.flags : `${pattern.flags}m`))
       await until(() => found() ?? end, { what: `${named} to write ${pattern}`, withinMs }).catch((error: unknown) => {
@@ -89,7 +89,7 @@ export function run(
         throw new Error(`${named} ended (${JSON.stringify(end)}) before it wrote ${pattern}:\n${text.slice(-2_000)}`)
       return match
     },
-    stop: async ({ withinMs = 15_000 } = {}) => {
+    stop: async ({ withinMs = 30_000 } = {}) => {
       child.kill('SIGTERM')
       return await ended(withinMs)
     },

@@ -20,6 +20,8 @@ export type TcpProxy = {
   holdBack(text: string): Promise<() => void>
   /** false: new connections are refused, by being closed at once. */
   accept(yes: boolean): void
+  /** How many connections were refused. */
+  turnedAway(): number
   /** true: data is held back and no connection is closed, as if the server had frozen; false: it is forwarded. */
   freeze(yes: boolean): void
   /**
@@ -38,12 +40,16 @@ export async function proxyTo(target: string): Promise<TcpProxy> {
   let losing: string | undefined
   let holding: { text: string; resolve(release: () => void): void } | undefined
   let accepting = true
+  let turnedAway = 0
   let frozen = false
   const clients = new Set<Socket>()
   const silent = new Set<Socket>()
 
   const server = createServer((client) => {
-    if (!accepting) return void client.destroy()
+    if (!accepting) {
+      turnedAway += 1
+      return void client.destroy()
+    }
     const upstream = connect(Number(port), hostname)
     let lost = false
     let mute = false
@@ -113,6 +119,7 @@ export async function proxyTo(target: string): Promise<TcpProxy> {
     accept: (yes) => {
       accepting = yes
     },
+    turnedAway: () => turnedAway,
     freeze: (yes) => {
       frozen = yes
       for (const socket of sockets) yes ? socket.pause() : socket.resume()

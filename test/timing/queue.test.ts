@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import type { ApplyQueue } from '../../src/queue/backend.ts'
+import { enqueue, isQueued } from '../../src/queue/enqueue.ts'
+import { freshDatabase } from '../support/database.ts'
+import { needs } from '../support/needs.ts'
+import { proxyTo } from '../support/proxy.ts'
+import { queueOn } from '../support/queue.ts'
+import { ownRedis } from '../support/redis.ts'
+import { until } from '../support/until.ts'
+
+const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
+
+describe("on PostgreSQL's queue", () => {
+  test('a store that hangs, and one that is away, are reported within a second; then it serves again', {
+    timeout: 20_000,
+  }, async () => {
+    const { url } = await freshDatabase()
+    const proxy = await proxyTo(url)
+    const { queue } = await queueOn({ redisUrl: null, databaseUrl: proxy.url })
+    await enqueue(queue, run, 1)
+    proxy.freeze(true)
+    await refusedSoon(queue, 2)
+    await awaySoon(isQueued(queue, run, 1))
+    proxy.freeze(false)
+    proxy.accept(false)
+    proxy.cut()
+    await refusedSoon(queue, 3)
+    await awaySoon(isQueued(queue, run, 1))
+    proxy.accept(true)
+    await until(() => enqueue(queue, run, 4).then(() => true), { what: 'a job to be added again' })
+    expect(await isQueued(queue, run, 4)).toBe(true)
+  })
+})
+
+describe.runIf(needs('redis-server'))('on Redis', () => {
+  test('a Redis that hangs, and one that is killed, are reported within a second; then it serves again', {
+    timeout: 20_000,
+  }, async () => {
+    const redis = await ownRedis()
+    const { url } = await freshDatabase()
+    const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: url })
+    await enqueue(queue, run, 1)
+    process.kill(redis.pid, 'SIGSTOP')
+    await refusedSoon(queue, 2)
+    await awaySoon(isQueued(queue, run, 1))
+    process.kill(redis.pid, 'SIGCONT')
+    await redis.kill()
+    await refusedSoon(queue, 3)
+    await awaySoon(isQueued(queue, run, 1))
+    await redis.start()
+    await until(() => enqueue(queue, run, 4).then(() => true), { what: 'a job to be added again' })
+    expect(await isQueued(queue, run, 4)).toBe(true)
+  })
+})
+
+async function refusedSoon(queue: ApplyQueue, number: number): Promise<void> {
+  await awaySoon(enqueue(queue, run, number))
+}
+
+async function awaySoon(call: Promise<unknown>): Promise<void> {
+  const from = performance.now()
+  await expect(call).rejects.toMatchObject({
+    code: 'unavailable',
+    message: 'The queue is away. Try again shortly.',
+    retryAfterS: 1,
+  })
+  expect(performance.now() - from).toBeLessThan(1_200)
+}
