@@ -10,7 +10,7 @@ import { onBothQueues, openStand, type Stand } from './stand.ts'
 
 const hour = 3_600_000
 
-/** The settings of a process whose clock differs by so many milliseconds. */
+/** The settings of a process whose clock differs by this number of milliseconds. */
 const clockBy = (ms: number): Record<string, string> => {
   const shim = `const { now } = Date
     globalThis.Date = class extends Date {

@@ -99,7 +99,7 @@ export async function openStand(
   }
 }
 
-/** Waits until so many of the workers' statements wait for a lock of PostgreSQL. */
+/** Waits until this number of the workers' statements waits for a lock of PostgreSQL. */
 export const untilWorkersWaitForLocks = ({ db }: Stand, count: number): Promise<unknown> =>
   until(
     async () => {

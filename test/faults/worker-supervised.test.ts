@@ -20,7 +20,7 @@ function supervised(stand: Stand) {
     [...supervisor.output().matchAll(/"pid":(\d+).*"msg":"worker ready"/g)].map(([, pid]) => Number(pid))
   return {
     supervisor,
-    /** Waits until so many workers became ready. @returns the last one's process id */
+    /** Waits until this number of workers is ready. @returns the last one's process id */
     ready: (count: number) =>
       until(() => pids().length >= count && pids().at(-1), { what: `worker ${count} to be ready`, withinMs: 20_000 }),
   }

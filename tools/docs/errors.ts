@@ -60,11 +60,11 @@ A 400 with \`code\` \`invalid\` has its messages by field, and the same errors o
 | --- | --- |
 | \`code\` | one of the table below |
 | \`message\` | a sentence about this error |
-| \`pointer\` | a JSON pointer (RFC 6901) into the body that was sent: \`/provider/redirect_uris/0/url\`, \`/entries/3/attrs/name\`. Of what is missing, to where it belongs |
+| \`pointer\` | a JSON pointer (RFC 6901) into the body that was sent: \`/provider/redirect_uris/0/url\`, \`/entries/3/attrs/name\`. For a missing field, the place where it belongs |
 | \`header\`, \`parameter\` | instead of \`pointer\`, for what is not in the body |
 | \`entry\` | the \`id\` of the blueprint's entry, when it has one |
-| \`line\`, \`column\` | of a blueprint in YAML, from 1: of the field's name, or of the list's item. Of what is missing, the place of what lacks it. Left out inside of a tag such as \`!If\` |
-| \`source\` | that line, up to 200 characters. The values of secret fields, and of fields that are not known, are masked; it is left out for an error of a secret field |
+| \`line\`, \`column\` | only for a blueprint in YAML, counted from 1: where the field's name or the list's item begins. For a missing field, where the object begins that lacks it. There is none inside of a tag such as \`!If\` |
+| \`source\` | that line, up to 200 characters. The values of secret fields, and of fields that are not known, are masked. There is none for an error of a secret field |
 
 ${row('`code`', 'When', 'An example of its message')}
 | --- | --- | --- |
