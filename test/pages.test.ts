@@ -34,6 +34,7 @@ const anchorsOf = (text: string) =>
 
 test('each decision that a file cites is there', () => {
   expect(decisions.filter((name) => !/^\d{4}-[a-z0-9-]+\.md$/.test(name))).toEqual([])
+  expect(numbers.size).toBe(decisions.length)
   const missing = [...pages, ...sources].flatMap((path) => {
     const text = textOf(path)
     const files = [...text.matchAll(/\badr\/(\d{4}-[\w-]+\.md)/g)].filter(([, name = '']) => !decisions.includes(name))

@@ -311,7 +311,7 @@ const longestPayload = 7_999
 /**
  * Notifies the subscribers of a run of its end, which PostgreSQL takes from the committed row; of a run that has not
  * ended, it does not. Never inside the transaction that ends it: commits that notify wait for each other. A notification
- * may get lost: subscribers also poll (docs/adr/0050-a-notification-carries-the-end.md).
+ * may get lost: subscribers also poll (docs/adr/0052-a-notification-carries-the-end.md).
  */
 export const notification = (id: string): Statement => ({
   text: `SELECT pg_notify($2, CASE WHEN octet_length(run) <= ${longestPayload} THEN run ELSE id::text END)
