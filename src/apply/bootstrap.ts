@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type Db, patient, type Tx, transaction } from '../db/client.ts'
-import { withEngine } from '../db/engine-tx.ts'
+import { type EngineTx, withEngine } from '../db/engine-tx.ts'
 import { locks } from '../db/locks.ts'
 import { execute } from '../db/raw.ts'
 import { sealedCheck } from '../db/sealed-check.ts'
@@ -11,13 +11,15 @@ import { compile } from '../plan/compile.ts'
 import { type Engine, unconditional } from '../plan/engine.ts'
 import { apply } from './apply.ts'
 import { audit } from './audit.ts'
+import { giveNewKinds } from './deployers.ts'
 
 /** The first start of an installation: the engine applies the bootstrap blueprint. */
 
 const adminName = 'admin'
 
 /**
- * Runs once per installation: rows that are deleted later, the admin too, are never created again.
+ * Creates its rows once per installation: those that are deleted later, the admin too, are never created again. Each later
+ * start gives the role of deployers the provider kinds that are new.
  *
  * @param firstToken the admin's token; called at the first start only, before anything is committed
  * @returns whether this is the first start
@@ -30,7 +32,12 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
     async (tx) => {
       await execute(tx, { text: 'SELECT pg_advisory_xact_lock($1)', values: [locks.bootstrap] })
       const done = await tx.installation.count({ where: { bootstrappedAt: { not: null } } })
-      if (done > 0) return false
+      if (done > 0) {
+        const changes = await giveNewKinds(tx, engine.registry)
+        const record = async (engineTx: EngineTx) => audit(engineTx, { actor: system, action: 'bootstrap', changes })
+        if (changes.length > 0) await withEngine(tx, record)
+        return false
+      }
       const id = uuid7()
       const check = sealedCheck(engine.keyring, id)
       await tx.installation.create({ data: { id, bootstrappedAt: new Date(), sealedCheck: check } })
@@ -39,6 +46,7 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
         const { audited } = await apply(engineTx, engine, plan, system, conditions)
         audit(engineTx, { actor: system, action: 'bootstrap', changes: audited })
       })
+      await giveNewKinds(tx, engine.registry)
       await storeToken(tx, firstToken())
       return true
     },

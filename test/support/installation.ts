@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
@@ -137,19 +138,14 @@ function openGate(): { passed(): Promise<void>; hold(): () => void } {
   }
 }
 
-/** The nine kinds, each with a shipped example. */
-export const kinds = [
-  'directory_sync_b',
-  'ldap',
-  'oauth2',
-  'proxy',
-  'rac',
-  'radius',
-  'saml',
-  'scim',
-  'workspace_sync_a',
-] as const
-export type Kind = (typeof kinds)[number]
+const examples = new URL('../../examples/', import.meta.url)
+
+/** The provider kinds, each with its shipped example. */
+export const kinds = readdirSync(examples)
+  .filter((file) => file.endsWith('.json'))
+  .map((file) => file.replace('.json', ''))
+  .sort()
+export type Kind = string
 
 export type Body = { app: Record<string, unknown>; provider_model: string; provider: Record<string, unknown> }
 
@@ -158,7 +154,7 @@ export async function example(
   kind: Kind,
   changes: { app?: Record<string, unknown>; provider?: Record<string, unknown> } = {},
 ): Promise<Body> {
-  const shipped: Body = JSON.parse(await readFile(new URL(`../../examples/${kind}.json`, import.meta.url), 'utf8'))
+  const shipped: Body = JSON.parse(await readFile(new URL(`${kind}.json`, examples), 'utf8'))
   return { ...shipped, app: { ...shipped.app, ...changes.app }, provider: { ...shipped.provider, ...changes.provider } }
 }
 

@@ -169,6 +169,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/audit.ts': "a row of the engine's transaction",
   'src/apply/execute.ts': 'advisory locks',
   'src/apply/bootstrap.ts': 'an advisory lock; the engine applies the shipped blueprint',
+  'src/apply/deployers.ts': 'adds to a list and compares it in one statement',
   'src/apply/token-key.ts': 'FOR UPDATE lets one caller have the key; the engine checks rights',
   'src/apply/write.ts': 'the engine writes the row of a request',
   'src/queue/heartbeat.ts': "the database's clock counts, not the worker's",

@@ -1,0 +1,36 @@
+import type { Tx } from '../db/client.ts'
+import { execute } from '../db/raw.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Permission } from '../permissions.ts'
+import type { AuditedChange } from './audit.ts'
+
+/** The role of deployers in `blueprints/bootstrap.yaml`. */
+const deployerRole = '6f7e0000-0000-4000-8000-000000000401'
+
+/**
+ * Gives the shipped role of deployers what it needs for the provider kinds that are new to this installation, each kind
+ * once. A role from which an operator took a permission for another kind gets none: it was made for fewer kinds.
+ *
+ * @returns what was changed
+ */
+export async function giveNewKinds(tx: Tx, { kinds }: Registry): Promise<readonly AuditedChange[]> {
+  const { deployerKinds: given } = await tx.installation.findFirstOrThrow({ select: { deployerKinds: true } })
+  const added = [...kinds.keys()].filter((kind) => !given.includes(kind))
+  if (added.length === 0) return []
+  await tx.installation.updateMany({ data: { deployerKinds: { push: added } } })
+  const permissionsFor = (names: readonly string[]): Permission[] =>
+    names.flatMap((kind) => {
+      const resource = kinds.get(kind)?.resource
+      return resource === undefined
+        ? []
+        : [`view_${resource}` as const, `add_${resource}` as const, `change_${resource}` as const]
+    })
+  // One statement: an operator may change the role at this moment.
+  const changed = await execute(tx, {
+    text: `UPDATE roles SET permissions = ARRAY(SELECT DISTINCT unnest(permissions || $2::text[]) ORDER BY 1)
+      WHERE pk = $1::uuid AND permissions @> $3::text[]`,
+    values: [deployerRole, permissionsFor(added), permissionsFor(given)],
+  })
+  if (changed === 0) return []
+  return [{ model: 'service_rbac.role', key: deployerRole, action: 'update', fields: ['permissions'] }]
+}
