@@ -2,6 +2,7 @@ import pg from 'pg'
 import { Adapter } from './adapter.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { type Prisma, PrismaClient } from './generated/client.ts'
+import { patience } from './in-time.ts'
 import { statementName } from './raw.ts'
 import { BatchingSocket } from './socket.ts'
 
@@ -49,7 +50,7 @@ export function connect(
     application_name: applicationName,
     max,
     // A database that is away must be a 503 within a second.
-    connectionTimeoutMillis: 900,
+    connectionTimeoutMillis: patience() - 50,
     // The first request after a pause need not wait for a new connection, and a firewall hears of each one.
     idleTimeoutMillis: 300_000,
     keepAlive: true,

@@ -6,6 +6,9 @@ export const quickMs = 950
 
 let patienceMs = quickMs
 
+/** How long an answer may take before its database counts as away. */
+export const patience = (): number => patienceMs
+
 /** For a process whose database is slow and not away, as on a machine that does other work. */
 export function bePatient(ms: number): void {
   patienceMs = ms

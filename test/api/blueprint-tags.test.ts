@@ -183,6 +183,25 @@ describe('an entry that is skipped', () => {
     expect(await on.db.group.count({ where: { name: 'later' } })).toBe(1)
   })
 
+  test.each(['!Find [service_core.group, [pk, !KeyOf first]]', '!Format ["%s", !KeyOf first]'])(
+    'is not one whose condition is not known yet: %s is checked before anything is recorded',
+    async (condition) => {
+      const first = '- { model: service_core.group, id: first, identifiers: { name: not known yet } }'
+      const second = `- { model: service_core.group, conditions: [${condition}], identifiers: { name: then } }`
+      const wrong = second.replace('name: then }', 'name: then }, attrs: { parent: no such group }')
+      const before = await on.db.run.count()
+      const refused = await put(`version: 1\nentries:\n${first}\n${wrong}\n`)
+      expect(refused).toMatchObject({ status: 400 })
+      expect(refused.text).toContain('No group is called')
+      expect(await on.db.run.count()).toBe(before)
+      expect(await applyTwice(`version: 1\nentries:\n${first}\n${second}\n`)).toEqual([
+        expect.stringContaining('group "not known yet" created'),
+        expect.stringContaining('group "then" created'),
+      ])
+      await on.db.group.deleteMany({ where: { name: { in: ['not known yet', 'then'] } } })
+    },
+  )
+
   test('refuses a reviewed plan when its condition became true since', async () => {
     const text =
       'version: 1\nentries:\n- { model: service_core.group, conditions: [!Find [service_core.group, [name, reviewed]]], identifiers: { name: by review } }\n- { model: service_core.group, identifiers: { name: beside } }\n'

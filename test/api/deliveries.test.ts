@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { type Body, type Installation, installation, named } from '../support/installation.ts'
+import { run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** `Idempotency-Key` and `Prefer: respond-async`. */
@@ -93,6 +94,24 @@ describe('Idempotency-Key', () => {
     expect(await send()).toMatchObject({ status: 503, json: { code: 'cancelled' } })
     expect(await quiet.db.run.count()).toBe(2)
     expect(await quiet.db.idempotencyKey.count()).toBe(1)
+  })
+
+  test('a run that failed because it could not be applied frees the key: the retry is applied', async () => {
+    const key = randomUUID()
+    const release = there.hold()
+    const sending = put(body, { key })
+    await there.queued(1)
+    await run(
+      there.db,
+      sql`UPDATE runs SET attempts = 5, enqueued_at = now() - interval '1 minute' WHERE slug = ${name}`,
+    )
+    expect(await sending).toMatchObject({ status: 503, json: { code: 'unavailable' } })
+    release()
+    expect(await put(body, { key })).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await runs()).toBe(2)
+    // The key is that of the second run now.
+    expect(await put(body, { key })).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await runs()).toBe(2)
   })
 
   test('a key is kept for a day', async () => {

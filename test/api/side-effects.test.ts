@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { transaction } from '../../src/db/client.ts'
+import { nameLock } from '../../src/db/locks.ts'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
 import { type Installation, installation, type Kind, named } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
 
 /** What an apply does to rows that it does not name: it is reported, and `replace_provider=true` removes a provider. */
 
@@ -99,6 +103,25 @@ describe('replace_provider=true', () => {
       `provider oauth2 "${name}-new" unchanged`,
       `application "${name}" unchanged`,
     ])
+  })
+
+  test('does not delete one that another application has taken before it was locked', async () => {
+    await put(`${name}-old`, { kind: 'scim' })
+    const providerPk = (await pkOf(`${name}-old`)) ?? expect.fail('no provider')
+    const slug = `${name}-2`
+    const other = await there.db.application.create({ data: { pk: randomUUID(), name: slug, slug } })
+    let sending: ReturnType<typeof put> | undefined
+    await transaction(there.db, async (tx) => {
+      const lock = nameLock('providers', [`${name}-old`])
+      await rows(tx, sql`SELECT pg_advisory_xact_lock(${lock}::bigint)::text`)
+      sending = put(`${name}-new`, { query: replacing })
+      const waiting = sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`
+      await until(async () => (await rows(there.db, waiting)).length > 0, { what: 'the apply to wait for the name' })
+      await tx.backchannelProvider.create({ data: { applicationPk: other.pk, providerPk } })
+    })
+    expect(await sending).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await pkOf(`${name}-old`)).toBe(providerPk)
+    expect(await there.db.backchannelProvider.count({ where: { providerPk } })).toBe(1)
   })
 
   test('is planned, and the plan is what is applied', async () => {

@@ -83,6 +83,16 @@ describe('runs with the same document share one copy', () => {
     expect(new Set(texts).size).toBe(1)
   })
 
+  test('a run that ends after a later one leaves it its copy', async () => {
+    const body = await named('oauth2', 'overtaken')
+    const earlier = await there.recorded(body)
+    const later = await done(body)
+    expect(await there.work(earlier.id)).toMatchObject({
+      logs: [expect.stringMatching(/unchanged$/), expect.anything()],
+    })
+    expect(await copies([earlier.id, later.id])).toBe(2)
+  })
+
   test('it outlives the deletion of the first run', async () => {
     const body = await named('oauth2', 'outlives')
     const [first, second] = [await done(body), await done(body)]
