@@ -6,7 +6,7 @@ const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
 /** Starts of whole programs, with servers of their own. */
 const e2e = [
-  'test/e2e/{generated-client,seed,standalone,starts}.test.ts',
+  'test/e2e/{checklists,generated-client,seed,standalone,starts}.test.ts',
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
   'test/cli/restart.test.ts',
