@@ -13,7 +13,7 @@ import type { Finding, Objection } from './finding.ts'
 import { Losses } from './follow.ts'
 import { judge } from './judge.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
-import { emptyLines, linesOf, orphanLines } from './words.ts'
+import { emptyLines, linesOf, orphanLines, rowName } from './words.ts'
 import { Writes } from './writes.ts'
 
 export type ApplyResult = {
@@ -98,7 +98,7 @@ export async function apply(
     const written = changeOf(finding)
     if (written !== undefined) audited.push(written)
     if (Object.keys(finding.generated).length > 0) {
-      const entry = finding.step.id ?? `${finding.step.model.displayName} ${JSON.stringify(finding.label)}`
+      const entry = finding.step.id ?? rowName(finding)
       generated[entry] = { ...generated[entry], ...finding.generated }
     }
     onProgress({ done: findings.length, total: plan.steps.length })

@@ -4,7 +4,8 @@ import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { Field } from '../models/define.ts'
 import { expiresOf } from '../models/overlap.ts'
-import type { Effect } from '../plan/inspect.ts'
+import type { Effect } from '../plan/effect.ts'
+import { Named } from '../plan/named.ts'
 import { endOfOverlap, keysOf } from '../plan/storage.ts'
 
 /** Of a secret: only whether it changes. */
@@ -61,7 +62,9 @@ const asText = (value: unknown): unknown =>
     ? `!KeyOf ${value.id}`
     : value instanceof Find
       ? `!Find ${value.model} ${JSON.stringify(value.identifiers)}`
-      : value
+      : value instanceof Named
+        ? value.name
+        : value
 
 /** `!KeyOf id` by the key of a row that this document creates: in a plan it has no key yet. */
 type Tags = ReadonlyMap<unknown, string>

@@ -2,12 +2,12 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
 import { type Actor, allows } from '../permissions.ts'
 import type { Plan, Step } from '../plan/compile.ts'
-import { evaluateConditions } from '../plan/conditions.ts'
+import { type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import { type Effect, entryKey, inspect, isOwn } from '../plan/inspect.ts'
-import { hasNames, resolveNames } from '../plan/names.ts'
+import { entryKey, inspect } from '../plan/inspect.ts'
+import { pending } from '../plan/known-rows.ts'
 import { findByOldName } from '../plan/rename.ts'
-import { type Keys, pending } from '../plan/resolve.ts'
+import { Resolver } from '../plan/resolve.ts'
 import { RowSet } from '../plan/row-set.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { newIdentity, plannedIdentity } from '../plan/storage.ts'
@@ -18,6 +18,7 @@ import { describeChange } from './changes.ts'
 import type { Finding, Objection, Skipped } from './finding.ts'
 import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
+import { rowName } from './words.ts'
 
 type Case = {
   readonly engine: Engine
@@ -47,15 +48,26 @@ export async function* judge(
   const { registry } = engine
   const isCheck = lock === undefined
   const identify = conditions.mode === 'plan' ? plannedIdentity : newIdentity
-  // Without names, nothing is awaited before the snapshot: the actor shares its round trip.
-  const steps = hasNames(plan.steps) ? await resolveNames(reader, registry, plan.steps, await submitter) : plan.steps
+  const { steps } = plan
   const takesKeys = !isCheck && conditions.mode === 'apply'
-  const [snapshot, actor] = await Promise.all([openSnapshot(reader, registry, steps, { takesKeys }), submitter])
-  const keys: Keys = new Map()
+  const resolver = new Resolver(reader, registry, steps, submitter)
+  // The actor may share the round trip of the snapshot.
+  const [snapshot, actor] = await Promise.all([
+    openSnapshot(reader, registry, steps, resolver, { takesKeys }),
+    submitter,
+  ])
+  const { keys } = resolver
   const tags = new Map<unknown, string>()
   const findings: Finding[] = []
   const judged = new RowSet()
   const takeTurns = turns()
+  const ids = new Set(steps.map(({ id }) => id))
+  /** Names a new row in changes, where its entry has no id: as no entry of the document is called. */
+  const nameOf = (effect: Effect): string => {
+    let name = rowName(effect)
+    while (ids.has(name)) name = `${name}'`
+    return name
+  }
 
   async function* judgeRow(
     effect: Effect,
@@ -71,11 +83,11 @@ export async function* judge(
     findings.push(finding)
     if (!isForeign) judged.add(step.model, row?.pk ?? identity?.pk)
     yield finding
-    if (!isCheck) snapshot.wrote(effect)
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? pending
-    if (step.id === undefined) return
-    keys.set(step.id, entryKey(effect, key, isForeign || row === undefined))
-    if (row === undefined) tags.set(key, `!KeyOf ${step.id}`)
+    if (!isCheck) snapshot.wrote(effect, key)
+    resolver.wrote(effect, key, findings.length - 1)
+    if (step.id !== undefined) keys.set(step.id, entryKey(effect, key, isForeign || row === undefined))
+    if (row === undefined) tags.set(key, `!KeyOf ${step.id ?? nameOf(effect)}`)
   }
 
   async function* judgeStep(
@@ -84,7 +96,7 @@ export async function* judge(
     others: readonly Objection[] = [],
   ): AsyncGenerator<Finding> {
     await takeTurns()
-    const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), keys)
+    const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), resolver)
     const why = await forbidden(reader, engine, actor, effect)
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
     if (cause === 'entry') addKeyError(effect, conditions)
@@ -114,7 +126,7 @@ export async function* judge(
   }
 
   for (const each of steps) {
-    const step = await evaluateConditions(snapshot.unwritten, registry, each, keys)
+    const step = await resolver.evaluateConditions(each)
     if (step !== null) yield* judgeStep(step, 'entry')
     else {
       // The apply may find what an earlier entry writes, so that its conditions are true there.

@@ -1,6 +1,6 @@
 import type { Actor } from '../permissions.ts'
+import type { Effect } from '../plan/effect.ts'
 import type { RequestConditions } from '../plan/engine.ts'
-import type { Effect } from '../plan/inspect.ts'
 import type { Row } from '../plan/statements.ts'
 
 /**

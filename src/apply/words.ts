@@ -3,9 +3,9 @@ import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { type LabelledRow, type LeftEmpty, maxLabelled, type Orphan } from '../plan/claims.ts'
-import { skippedStep } from '../plan/conditions.ts'
+import { type Effect, isOwn, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
-import { type Effect, isOwn, verbOf } from '../plan/inspect.ts'
+import { skippedLine } from '../plan/skipped.ts'
 import { type Change, setByServer } from './changes.ts'
 import type { BrokenRule, Finding, Objection, Skipped } from './finding.ts'
 
@@ -15,7 +15,7 @@ import type { BrokenRule, Finding, Objection, Skipped } from './finding.ts'
 export const maxListed = 20
 
 /** A row in messages: `flow "login"`. */
-const rowName = ({ step, label }: Pick<Effect, 'step' | 'label'>): string =>
+export const rowName = ({ step, label }: Pick<Effect, 'step' | 'label'>): string =>
   `${step.model.displayName} ${JSON.stringify(label)}`
 
 const nameOf = ({ model, name }: LabelledRow): string => `${model.displayName} ${JSON.stringify(name)}`
@@ -136,7 +136,10 @@ function why({ effect, rule: { kind, constraint } }: { effect: Effect; rule: Bro
 
 /** The lines of the log about a finding: what was done, and what to know about it. */
 export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
-  if (finding.cause === 'skipped') return [skippedStep(finding.step)]
+  if (finding.cause === 'skipped') {
+    const { conditions, model, identifiers } = finding.step
+    return [skippedLine(conditions?.entry ?? 0, model.displayName, [...identifiers.values()])]
+  }
   const done = finding.cause === 'taken' ? [] : [whatWasDone(finding, mode), ...shortSecrets(finding)]
   return [...done, ...ownerNote(finding)]
 }

@@ -2,8 +2,7 @@ import type { z } from 'zod'
 import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
 import { isGenerate, isOverlap, isWithOverlap } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
-import type { ErrorCode } from '../error-codes.ts'
-import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
+import { ErrorList, type ErrorSink, type FieldError, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
@@ -32,8 +31,8 @@ export type Step = {
   readonly overlaps?: ReadonlyMap<string, string>
   /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
   readonly path: FieldPath
-  /** Of names that stand for no row, or for several. */
-  readonly nameErrors?: readonly { readonly path: FieldPath; readonly code: ErrorCode; readonly message: string }[]
+  /** Of conditions that cannot be evaluated. */
+  readonly conditionErrors?: readonly FieldError[]
   /** What must be true, else the step is skipped: only the database knows. `entry` is its index in the document. */
   readonly conditions?: { readonly all: readonly unknown[]; readonly entry: number }
   /** The name that the row had before. */

@@ -3,35 +3,18 @@ import { KeyOf } from '../document/document.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
-import { type Diff, diff, noChange } from './diff.ts'
+import { diff, noChange } from './diff.ts'
+import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
 import { modelOf } from './model-of.ts'
 import { misfitting } from './referrers.ts'
-import { type EntryKey, type Keys, resolveTags } from './resolve.ts'
+import type { EntryKey, Keys, Resolved, Resolver } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
-import { columnOf, labelColumn, type Row } from './statements.ts'
+import { labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
-
-/** What an entry would do to its row. */
-export type Effect = Diff & {
-  readonly step: Step
-  readonly row: Row | undefined
-  /** The fields that the entry names, with tags replaced by keys. */
-  readonly sent: ReadonlyMap<string, unknown>
-  /** The row belongs to another model: later entries may not refer to it by this entry's id. */
-  readonly isForeign: boolean
-  /** The row's name in messages. */
-  readonly label: string
-  /** The key of a new row, when it is known before the insert. */
-  readonly pk: string | number | undefined
-  readonly errors: ErrorList
-  /** Rows that are there, and that the entry's row claims and did not claim before. Nothing else changes in them. */
-  readonly takes: readonly Effect[]
-}
 
 /**
  * Finds out what one entry would do. Only reads. The API calls it before it enqueues, the worker before it writes, so
@@ -42,20 +25,20 @@ export async function inspect(
   engine: Engine,
   snapshot: Snapshot,
   step: Step,
-  keys: Keys,
+  resolver: Resolver,
 ): Promise<Effect> {
   const errors = new ErrorList()
   const { model, path } = step
-  const identifiers = await resolveTags(snapshot.unwritten, engine.registry, step.identifiers, { keys, path, errors })
-  const attrs = await resolveTags(snapshot.unwritten, engine.registry, step.attrs, { keys, path, errors })
-  const sent = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
-  const seen = await snapshot.entry(step, identifiers, sent, keys)
+  const { keys } = resolver
+  const resolved = await resolver.entry(step)
+  const { identifiers, values: sent } = resolved
+  const seen = await snapshot.entry(step, resolved)
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   const isAmbiguous = seen.rows.length > 1
   if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, seen.rows))
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
-  checkNames(step, row, errors)
+  addErrors(step, row, resolved, errors)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
   if (!isAmbiguous) checkUnique(step, seen, row, errors)
   checkLimit(step, seen, errors)
@@ -80,8 +63,13 @@ function ambiguous(model: Model, rows: readonly Row[]): string {
 }
 
 /** The owner of a row that is there is fixed, which the model says: it says the same of a user who exists. */
-function checkNames({ model, path, nameErrors = [] }: Step, row: Row | undefined, errors: ErrorList): void {
-  for (const { path: at, code, message } of nameErrors)
+function addErrors(
+  { model, path, conditionErrors = [] }: Step,
+  row: Row | undefined,
+  resolved: Resolved,
+  errors: ErrorList,
+): void {
+  for (const { path: at, code, message } of [...conditionErrors, ...resolved.errors])
     if (row === undefined || at[path.length] !== model.owner) errors.add(at, code, message)
 }
 
@@ -228,49 +216,4 @@ function labelOf(
   if (row !== undefined) return String(row[labelColumn(model)])
   const [[first = 'pk'] = []] = model.identifiers
   return String(sent.get(first) ?? identifiers.get('pk') ?? '')
-}
-
-/** @returns the permission that the effect's action needs */
-export function permissionFor({ action, step }: Effect): Permission {
-  switch (action) {
-    case 'create':
-      return `add_${step.model.resource}`
-    case 'update':
-    case 'unchanged':
-      return `change_${step.model.resource}`
-    case 'delete':
-      return `delete_${step.model.resource}`
-    case 'leave':
-      // Its log says whether the row is there: that takes the permission too.
-      return `${step.state === 'absent' ? 'delete' : step.state === 'present' ? 'change' : 'add'}_${step.model.resource}`
-    default:
-      return action satisfies never
-  }
-}
-
-/** The action in messages. An unchanged row is an update with nothing to write. */
-export const verbOf = ({ action }: Effect): string => (action === 'unchanged' ? 'update' : action)
-
-/**
- * A user needs no permission for rows that the user owns. A caller who impersonates the owner needs it: such a row
- * outlasts the impersonation.
- *
- * @returns the permission that the actor lacks for this effect, if any
- */
-export function lacking(actor: Actor, effect: Effect): Permission | null {
-  const needed = permissionFor(effect)
-  const { impersonator } = actor
-  const isImpersonated = effect.step.model.owner !== undefined && impersonator !== undefined
-  if (isImpersonated && !allows(impersonator, needed)) return needed
-  return allows(actor, needed) || isOwn(actor, effect) ? null : needed
-}
-
-/**
- * Whether the actor owns the row: an existing one as it is, a new one as it will be. A new row whose owner has errors
- * counts as owned: it is refused for those errors.
- */
-export function isOwn({ pk }: Actor, { step: { model }, row, values }: Effect): boolean {
-  if (model.owner === undefined || pk === null) return false
-  if (row !== undefined) return row[columnOf(model, model.owner)] === pk
-  return values[model.owner] === pk || values[model.owner] === undefined
 }

@@ -4,11 +4,16 @@ import { codeOfIssue } from '../messages.ts'
 import type { Field, ReferenceTarget } from '../models/define.ts'
 import { filledLine, int32, uuid } from '../models/fields.ts'
 
-/** A reference by the name of a row, such as the slug of a flow. `names.ts` replaces it by the key. */
+/** A reference by the name of a row, such as the slug of a flow. `resolve.ts` replaces it by the key. */
 export class Named {
   readonly name: string
   constructor(name: string) {
     this.name = name
+  }
+
+  /** In messages. */
+  toJSON(): string {
+    return this.name
   }
 }
 

@@ -1,19 +1,25 @@
-import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
-import { unprepared } from '../db/raw.ts'
 import { Find, KeyOf } from '../document/document.ts'
-import { evaluate } from '../document/evaluate.ts'
+import { evaluate, isTrue } from '../document/evaluate.ts'
 import { Key, type Lookup, NotKnownYet, scopeOf } from '../document/scope.ts'
 import { TagError } from '../document/tags.ts'
 import type { ErrorCode } from '../error-codes.ts'
-import type { ErrorList, FieldPath } from '../errors.ts'
+import type { FieldError, FieldPath } from '../errors.ts'
+import { ErrorList } from '../errors.ts'
+import type { Model, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
+import type { Actor } from '../permissions.ts'
+import type { Step } from './compile.ts'
 import { Deferred, isOpen } from './deferred.ts'
+import type { Effect } from './effect.ts'
+import { type KnownRow, KnownRows, namesOf, pending } from './known-rows.ts'
+import { type By, readRows } from './lookup-sql.ts'
+import { lookupsIn } from './lookups.ts'
+import { Misses } from './misses.ts'
+import { Named } from './named.ts'
+import { onlyOf } from './snapshot-sql.ts'
 import { columnOf } from './statements.ts'
-
-/** The key of a new row while the API checks a document: only the apply knows it. */
-export const pending = Symbol('pending')
 
 /** What `!KeyOf` of an entry refers to, by the entry's id. */
 export type Keys = Map<string, EntryKey>
@@ -26,135 +32,330 @@ export type EntryKey = {
   readonly columnValue: (column: string) => unknown
 }
 
-const keyRow = z.object({ pk: z.union([z.string(), z.int()]) })
-
-type Context = { keys: Keys; path: FieldPath; errors: ErrorList }
-
-/** Replaces tags by keys, in a new map: the parsed document is not changed. */
-export async function resolveTags(
-  reader: EngineReader,
-  registry: Registry,
-  sent: ReadonlyMap<string, unknown>,
-  context: Context,
-): Promise<Map<string, unknown>> {
-  const resolved = new Map<string, unknown>()
-  for (const [name, value] of sent) {
-    const at = { ...context, path: [...context.path, name] }
-    if (Array.isArray(value) && hasTag(value)) {
-      const keys: unknown[] = []
-      for (const item of value) keys.push(isTag(item) ? await keyOf(reader, registry, item, at) : item)
-      resolved.set(name, keys)
-    } else if (value instanceof Deferred) {
-      resolved.set(name, await knownValue(reader, registry, value, at))
-    } else {
-      resolved.set(name, isTag(value) ? await keyOf(reader, registry, value, at) : value)
-    }
-  }
-  return resolved
+/** The fields of an entry with keys instead of references. What cannot be replaced is an error, and undefined. */
+export type Resolved = {
+  readonly identifiers: ReadonlyMap<string, unknown>
+  /** All fields: those of the identifiers, and the others. */
+  readonly values: ReadonlyMap<string, unknown>
+  readonly errors: readonly FieldError[]
+  /** Keys of rows that were looked up, or that an earlier entry writes: such a row is there, and fits. */
+  readonly known: ReadonlySet<unknown>
+  /** Of these, the keys of rows that this document creates. */
+  readonly created: ReadonlySet<unknown>
 }
 
-const isTag = (value: unknown): value is KeyOf | Find => value instanceof KeyOf || value instanceof Find
-
-/** Whether a value is, or holds, a tag. */
-export const hasTag = (value: unknown): boolean =>
-  isTag(value) || value instanceof Deferred || (Array.isArray(value) && value.some(isTag))
-
-/** @returns undefined for a value with errors, which are added, and for one that is not known yet */
-async function knownValue(reader: EngineReader, registry: Registry, deferred: Deferred, at: Context): Promise<unknown> {
-  try {
-    const value = await evaluateWith(reader, registry, deferred.value, at.keys)
-    return isOpen(value) ? undefined : deferred.check(value, at.path, at.errors)
-  } catch (error) {
-    if (error instanceof TagError) at.errors.add(at.path, 'invalid_value', error.message)
-    else if (!(error instanceof NotKnownYet)) throw error
-    return undefined
-  }
+type Context = {
+  readonly path: FieldPath
+  readonly errors: ErrorList
+  readonly known: Set<unknown>
+  readonly created: Set<unknown>
 }
 
 /**
- * Evaluates tags with what the database holds.
- *
- * @param asks whether it matters only if the value is true: no row is no error then
- * @throws {TagError} for what has no value
- * @throws {NotKnownYet} for what depends on a row that is not written yet
+ * Replaces what a document says instead of a key: a name, `!KeyOf`, `!Find`, and tags around them. All are looked up in one
+ * way: rows are read ahead for many entries, and what earlier entries do to them is kept in mind (`known-rows.ts`).
  */
-export async function evaluateWith(
-  reader: EngineReader,
-  registry: Registry,
-  value: unknown,
-  keys: Keys,
-  asks = false,
-): Promise<unknown> {
-  const evaluation = evaluate(value, { ...scopeOf(value), asks })
-  let next = evaluation.next()
-  while (next.done !== true) next = evaluation.next(await lookUp(reader, registry, next.value, keys))
-  return next.value
+export class Resolver {
+  readonly keys: Keys = new Map()
+  readonly #reader: EngineReader
+  readonly #registry: Registry
+  /** By table: those in which the document looks something up. */
+  readonly #tables = new Map<string, KnownRows>()
+  readonly #misses: Misses
+
+  constructor(reader: EngineReader, registry: Registry, steps: readonly Step[], actor: Actor | Promise<Actor>) {
+    this.#reader = reader
+    this.#registry = registry
+    this.#misses = new Misses(reader, actor)
+    for (const step of steps)
+      for (const { model, columns } of this.#lookupsOf(step)) {
+        const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
+        for (const column of columns) known.add(column)
+      }
+  }
+
+  /** Reads ahead what these steps look up by plain values, by one statement; none when they look up nothing. */
+  async readAhead(steps: readonly Step[]): Promise<void> {
+    await this.#read(steps.flatMap((step) => this.#lookupsOf(step)))
+  }
+
+  /** The fields as far as the rows that they refer to are known now. What is not known yet is left out. */
+  knownFields(step: Step, sent: ReadonlyMap<string, unknown>): Map<string, unknown> {
+    const known = new Map<string, unknown>()
+    for (const [name, value] of sent) {
+      const reference = step.model.fields.get(name)?.reference
+      const one = (item: unknown): unknown => {
+        if (!isTag(item) || item instanceof KeyOf) return isTag(item) ? undefined : item
+        const row = item instanceof Named ? this.#namedRow(item, reference) : this.#foundRows(item)
+        const found = Array.isArray(row) ? row : row?.is === 'row' ? [row.row] : []
+        const [only] = found.length === 1 ? found : []
+        return typeof only?.key === 'symbol' ? undefined : only?.key
+      }
+      if (value instanceof Deferred) continue
+      const plain = Array.isArray(value) ? value.map(one).filter((item) => item !== undefined) : one(value)
+      if (plain !== undefined) known.set(name, plain)
+    }
+    return known
+  }
+
+  /** The fields of an entry, when it is its turn. */
+  async entry(step: Step): Promise<Resolved> {
+    const context = { errors: new ErrorList(), known: new Set(), created: new Set(), path: step.path }
+    const identifiers = await this.#fields(step, step.identifiers, context)
+    const attrs = await this.#fields(step, step.attrs, context)
+    const values = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
+    const { errors, known, created } = context
+    return { identifiers, values, errors: errors.list, known, created }
+  }
+
+  async #fields(
+    step: Step,
+    sent: ReadonlyMap<string, unknown>,
+    context: Context,
+  ): Promise<ReadonlyMap<string, unknown>> {
+    const values = new Map<string, unknown>()
+    for (const [name, value] of sent) {
+      const at = { ...context, path: [...step.path, name] }
+      const reference = step.model.fields.get(name)?.reference
+      if (value instanceof Deferred) values.set(name, await this.#evaluated(value, at))
+      else if (Array.isArray(value) && value.some(isTag)) {
+        const keys: unknown[] = []
+        for (const [index, item] of value.entries())
+          keys.push(
+            isTag(item)
+              ? await this.#keyOf(item, reference, { ...at, path: [...at.path, ...placeOf(item, index)] })
+              : item,
+          )
+        if (value.some(isNamed) && hasTwice(keys)) at.errors.add(at.path, 'duplicate', 'Must not hold a key twice.')
+        values.set(name, keys)
+      } else if (isTag(value)) {
+        const key = await this.#keyOf(value, reference, at)
+        // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
+        values.set(name, key ?? (isNamed(value) && name === step.model.owner ? pending : undefined))
+      } else values.set(name, value)
+    }
+    return values
+  }
+
+  /**
+   * Conditions that only the database can answer. All others are known when a document is read.
+   *
+   * @returns the step, with the errors of its conditions; null when they are false
+   */
+  async evaluateConditions(step: Step): Promise<Step | null> {
+    for (const condition of step.conditions?.all ?? []) {
+      try {
+        if (!isTrue(await this.#evaluate(condition, true))) return null
+      } catch (error) {
+        // What depends on a row that this document creates is true or not once it is applied.
+        if (error instanceof NotKnownYet) continue
+        if (!(error instanceof TagError)) throw error
+        const path = [...step.path, 'conditions']
+        return { ...step, conditionErrors: [{ path, code: 'invalid_value', message: error.message }] }
+      }
+    }
+    return step
+  }
+
+  /** Keeps in mind what an entry does. @param entry its index in the document */
+  wrote(effect: Effect, key: KnownRow['key'], entry: number): void {
+    const { table } = effect.step.model
+    this.#tables.get(table)?.wrote(effect, key, entry)
+    if (effect.action !== 'delete') return
+    for (const [other, rows] of this.#tables) if (other !== table) rows.forgetRead()
+  }
+
+  #lookupsOf(step: Step): { model: Model; columns: readonly string[]; by: readonly By[] }[] {
+    return valuesOf(step).flatMap(([name, value]) => {
+      const reference = name === undefined ? undefined : step.model.fields.get(name)?.reference
+      const target = this.#registry.targets.get(reference?.target ?? '')
+      const [model] = target?.models ?? []
+      const named = [value].flat().filter((item) => item instanceof Named)
+      const names =
+        target === undefined || model === undefined || reference === undefined
+          ? []
+          : named.map((item) => {
+              const by = namesOf(item.name, target)
+              const only = onlyOf(this.#registry, reference)
+              const fitting = only === undefined ? [] : [only.column]
+              return { model, by, columns: [...by.flatMap(({ columns }) => columns), ...fitting] }
+            })
+      const finds = lookupsIn(value).flatMap((tag) => {
+        const model = tag instanceof Find ? this.#registry.byName(tag.model) : undefined
+        if (model === undefined || !(tag instanceof Find)) return []
+        const columns = Object.keys(tag.identifiers).flatMap((field) => storedIn(model, field) ?? [])
+        const by = this.#byOf(tag)
+        return [{ model, columns, by: by === undefined ? [] : [by] }]
+      })
+      return [...names, ...finds]
+    })
+  }
+
+  /** @returns undefined for a tag whose identifiers are not plain values, or not fields of the model */
+  #byOf({ model: name, identifiers }: Find): By | undefined {
+    const model = this.#registry.byName(name)
+    const named = Object.entries(identifiers)
+    if (model === undefined || named.length === 0) return undefined
+    const columns = named.map(([field]) => storedIn(model, field)).filter((column) => column !== undefined)
+    const isPlain = named.every(([, value]) => typeof value !== 'object' || value === null)
+    const values = named.map(([, value]) => String(value))
+    return isPlain && columns.length === named.length && values.every((value) => storable(value) === undefined)
+      ? { columns, values }
+      : undefined
+  }
+
+  async #read(lookups: readonly { model: Model; by: readonly By[] }[]): Promise<void> {
+    const asked = [...Map.groupBy(lookups, ({ model }) => model.table)].flatMap(([table, of]) => {
+      const rows = this.#tables.get(table)
+      const by = rows?.unread(of.flatMap((each) => each.by)) ?? []
+      return rows === undefined || by.length === 0 ? [] : [{ table, model: rows.model, columns: [...rows.columns], by }]
+    })
+    if (asked.length === 0) return
+    const found = await readRows(this.#reader, asked)
+    for (const [table, rows] of found) this.#tables.get(table)?.read(rows)
+  }
+
+  async #evaluated(deferred: Deferred, { path, errors }: Context): Promise<unknown> {
+    try {
+      const value = await this.#evaluate(deferred.value)
+      return isOpen(value) ? undefined : deferred.check(value, path, errors)
+    } catch (error) {
+      if (error instanceof TagError) errors.add(path, 'invalid_value', error.message)
+      else if (!(error instanceof NotKnownYet)) throw error
+      return undefined
+    }
+  }
+
+  /**
+   * @param asks whether it matters only if the value is true: no row is no error then
+   * @throws {TagError} for what has no value
+   * @throws {NotKnownYet} for what depends on a row that is not written yet
+   */
+  async #evaluate(value: unknown, asks = false): Promise<unknown> {
+    const evaluation = evaluate(value, { ...scopeOf(value), asks })
+    let next = evaluation.next()
+    while (next.done !== true) next = evaluation.next(await this.#lookUp(next.value))
+    return next.value
+  }
+
+  async #lookUp({ tag, asks }: Lookup): Promise<Key | null> {
+    if (tag instanceof KeyOf) {
+      const entry = this.keys.get(tag.id)
+      if (entry !== undefined) return new Key(plain(entry.key), tag)
+      if (asks) return null
+      throw new TagError(undefined, skipped(tag))
+    }
+    const identifiers = Object.entries(tag.identifiers).map(([name, value]) => {
+      if (value instanceof Key && value.key === undefined) throw new NotKnownYet()
+      return [name, value instanceof Key ? value.key : value] as const
+    })
+    const found = await this.#find(new Find(tag.model, Object.fromEntries(identifiers)))
+    if ('row' in found) return new Key(plain(found.row.key), tag)
+    if (asks && found.code === 'no_such_row') return null
+    throw new TagError(undefined, found.message)
+  }
+
+  async #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): Promise<unknown> {
+    const { errors, path } = context
+    if (tag instanceof KeyOf) {
+      const entry = this.keys.get(tag.id)
+      if (entry === undefined) errors.add(path, 'unknown_entry', skipped(tag))
+      return entry && noteKnown(entry, context)
+    }
+    const found = tag instanceof Named ? await this.#named(tag, reference) : await this.#find(tag)
+    if ('row' in found) {
+      // `!Find` names a row, and not what it must be: whether it fits is checked with the keys that were sent.
+      return tag instanceof Named ? noteKnown(found.row, context) : noteCreated(found.row, context)
+    }
+    errors.add(path, found.code, found.message)
+    return undefined
+  }
+
+  #namedRow({ name }: Named, reference: Reference | undefined) {
+    const target = this.#registry.targets.get(reference?.target ?? '')
+    if (target === undefined || reference === undefined) return undefined
+    return this.#tables.get(target.table)?.findNamed(name, target, onlyOf(this.#registry, reference))
+  }
+
+  async #named(tag: Named, reference: Reference | undefined): Promise<Found> {
+    const target = this.#registry.targets.get(reference?.target ?? '')
+    const [model] = target?.models ?? []
+    if (target === undefined || model === undefined || reference === undefined)
+      throw new Error(`compile let a name through that refers to nothing: ${tag.name}`)
+    await this.#read([{ model, by: namesOf(tag.name, target) }])
+    const match = this.#namedRow(tag, reference) ?? { is: 'unknown' }
+    if (match.is === 'row') return match
+    return this.#misses.errorOf({ name: tag.name, target, only: onlyOf(this.#registry, reference) }, match)
+  }
+
+  #foundRows(tag: Find): KnownRow[] {
+    const model = this.#registry.byName(tag.model)
+    const by = this.#byOf(tag)
+    const rows = by === undefined ? [] : (this.#tables.get(model?.table ?? '')?.find(by) ?? [])
+    const own = Object.entries(model?.discriminator ?? {})
+    return rows.filter(({ values }) => own.every(([column, value]) => values.get(column) === value))
+  }
+
+  async #find(tag: Find): Promise<Found> {
+    const model = this.#registry.byName(tag.model)
+    if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
+    const refuse = (code: ErrorCode, why: string): Found => ({ message: `!Find ${tag.model}${why}`, code })
+    const named = Object.entries(tag.identifiers)
+    if (named.length === 0 || named.some(([name]) => storedIn(model, name) === undefined))
+      return refuse('unknown_field', `: each field must be one of the model's own.`)
+    for (const [name, value] of named) {
+      const error = storable(String(value))
+      if (error !== undefined) return refuse('invalid_text', `: ${name}: ${error}`)
+    }
+    const by = this.#byOf(tag)
+    if (by !== undefined) await this.#read([{ model, by: [by] }])
+    const [row, another] = this.#foundRows(tag)
+    const which = ` ${JSON.stringify(tag.identifiers)}`
+    if (row === undefined) return refuse('no_such_row', `${which} finds nothing.`)
+    return another === undefined ? { row } : refuse('ambiguous', `${which} finds more than one row.`)
+  }
 }
 
-async function lookUp(
-  reader: EngineReader,
-  registry: Registry,
-  { tag, asks }: Lookup,
-  keys: Keys,
-): Promise<Key | null> {
-  if (tag instanceof KeyOf) {
-    const entry = keys.get(tag.id)
-    if (entry !== undefined) return new Key(entry.key === pending ? undefined : entry.key, tag)
-    if (asks) return null
-    throw new TagError(undefined, skipped(tag))
-  }
-  const identifiers = Object.entries(tag.identifiers).map(([name, value]) => {
-    if (value instanceof Key && value.key === undefined) throw new NotKnownYet()
-    return [name, value instanceof Key ? value.key : value] as const
-  })
-  const find = new Find(tag.model, Object.fromEntries(identifiers))
-  const found = await findRow(reader, registry, find)
-  if ('key' in found) return new Key(found.key, tag)
-  if (asks && found.isNone) return null
-  throw new TagError(undefined, found.error)
+type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly message: string }
+
+/** All that an entry says, by field; conditions have none. */
+const valuesOf = ({ identifiers, attrs, conditions }: Step): [string | undefined, unknown][] => [
+  ...identifiers,
+  ...attrs,
+  ...(conditions?.all ?? []).map((each): [undefined, unknown] => [undefined, each]),
+]
+
+const storedIn = (model: Model, name: string): string | undefined =>
+  name === 'pk' || model.fields.get(name)?.storage.in === 'column' ? columnOf(model, name) : undefined
+
+const plain = (key: KnownRow['key']): string | number | undefined => (typeof key === 'symbol' ? undefined : key)
+
+function noteCreated({ key, isNew }: Pick<KnownRow, 'key' | 'isNew'>, { created }: Context): KnownRow['key'] {
+  if (isNew) created.add(key)
+  return key
+}
+
+function noteKnown(row: Pick<KnownRow, 'key' | 'isNew'>, context: Context): KnownRow['key'] {
+  context.known.add(row.key)
+  return noteCreated(row, context)
+}
+
+/** Names in a list have a place of their own in messages; of tags, the list has it. */
+const placeOf = (item: unknown, index: number): FieldPath => (item instanceof Named ? [index] : [])
+
+const isNamed = (value: unknown): boolean =>
+  value instanceof Named || (Array.isArray(value) && value.some((item) => item instanceof Named))
+
+const isTag = (value: unknown): value is KeyOf | Find | Named =>
+  value instanceof KeyOf || value instanceof Find || value instanceof Named
+
+/** Whether a value is, or holds, what stands for a key. */
+export const hasTag = (value: unknown): boolean =>
+  isTag(value) || value instanceof Deferred || (Array.isArray(value) && value.some(isTag))
+
+function hasTwice(items: readonly unknown[]): boolean {
+  const keys = items.filter((item) => item !== undefined && typeof item !== 'symbol')
+  return new Set(keys).size < keys.length
 }
 
 const skipped = ({ id }: KeyOf) => `!KeyOf ${id} names an entry that is skipped: it has no key.`
-
-async function keyOf(
-  reader: EngineReader,
-  registry: Registry,
-  tag: KeyOf | Find,
-  { keys, path, errors }: Context,
-): Promise<unknown> {
-  if (tag instanceof KeyOf) {
-    const entry = keys.get(tag.id)
-    if (entry === undefined) errors.add(path, 'unknown_entry', skipped(tag))
-    return entry?.key
-  }
-  const found = await findRow(reader, registry, tag)
-  if ('key' in found) return found.key
-  errors.add(path, found.code, found.error)
-  return undefined
-}
-
-type Found =
-  | { readonly key: string | number }
-  | { readonly error: string; readonly code: ErrorCode; readonly isNone: boolean }
-
-async function findRow(reader: EngineReader, registry: Registry, tag: Find): Promise<Found> {
-  const model = registry.byName(tag.model)
-  if (model === undefined) throw new Error(`compile let an unknown model through: ${tag.model}`)
-  const refuse = (code: ErrorCode, why: string): Found => ({ error: `!Find ${tag.model}${why}`, code, isNone: false })
-  const named = Object.entries(tag.identifiers)
-  const known = named.every(([name]) => name === 'pk' || model.fields.get(name)?.storage.in === 'column')
-  if (!known || named.length === 0) return refuse('unknown_field', `: each field must be one of the model's own.`)
-  for (const [name, value] of named) {
-    const error = storable(String(value))
-    if (error !== undefined) return refuse('invalid_text', `: ${name}: ${error}`)
-  }
-  // Compared as text: a value of the wrong type finds no row, and does not fail the transaction.
-  const where = named.map(([name], index) => `t."${columnOf(model, name)}"::text = $${index + 1}`)
-  const discriminator = Object.entries(model.discriminator).map(([column, value]) => ` AND t."${column}" = '${value}'`)
-  const values = named.map(([, value]) => String(value))
-  const text = `SELECT pk FROM "${model.table}" t WHERE ${where.join(' AND ')}${discriminator.join('')} LIMIT 2`
-  const [row, another] = await reader.query(keyRow, unprepared({ text, values }))
-  const by = ` ${JSON.stringify(tag.identifiers)}`
-  if (row === undefined) return { error: `!Find ${tag.model}${by} finds nothing.`, code: 'no_such_row', isNone: true }
-  return another === undefined ? { key: row.pk } : refuse('ambiguous', `${by} finds more than one row.`)
-}

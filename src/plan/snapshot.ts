@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
-import type { Statement } from '../db/raw.ts'
-import { KeyOf } from '../document/document.ts'
 import type { Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
-import { hasTag, type Keys, pending } from './resolve.ts'
+import type { Effect } from './effect.ts'
+import { pending } from './known-rows.ts'
+import { Places } from './places.ts'
+import { hasTag, type Resolved, type Resolver } from './resolve.ts'
 import {
   type EntryQuestion,
   type Question,
@@ -17,26 +18,14 @@ import {
   snapshotStatement,
   waysToFind,
 } from './snapshot-sql.ts'
-import { exclusiveLinks, quoted } from './statements.ts'
-import { keysOf } from './storage.ts'
-import { type Ahead, type Effect, Written } from './written.ts'
+import { exclusiveLinks, type Row } from './statements.ts'
+import { keysOf, storedKeys } from './storage.ts'
 
 /** What the database holds about the entries of a document. What is not read ahead is read when its entry is due. */
 export type Snapshot = {
-  /**
-   * @param identifiers of the entry, with tags replaced by keys
-   * @param sent all its fields, with tags replaced by keys
-   */
-  entry(
-    step: Step,
-    identifiers: ReadonlyMap<string, unknown>,
-    sent: ReadonlyMap<string, unknown>,
-    keys: Keys,
-  ): Promise<Seen>
-  /** Takes down an entry that was written. Entries that it may affect are read again. */
-  wrote(effect: Effect): void
-  /** Reads that have the same answer until an entry is written. */
-  readonly unwritten: EngineReader
+  entry(step: Step, sent: Resolved): Promise<Seen>
+  /** Remembers an entry that was written, by the key of its row. Entries that it may affect are read again. */
+  wrote(effect: Effect, key: unknown): void
 }
 
 type Use = {
@@ -44,62 +33,58 @@ type Use = {
   readonly takesKeys: boolean
 }
 
+/** What was read ahead for an entry, and what was asked. */
+type Ahead = EntryQuestion & { readonly seen: Seen }
+
 const answerRow = z.object({ seen: z.array(seen) })
 
 /** How many entries are read ahead. */
 const maxAhead = 500
 
-/** So many entries are read ahead by one statement that asks for each; of more, by one for each shape of question. */
+/** Up to this number, entries are read ahead by one statement that asks for each; more, by one for each shape of question. */
 const maxTogether = 2
 
 /**
- * Reads ahead what the next entries need. Nearly every document is an application and its provider: one statement. Of a
- * set, one for each model in the next 500 entries. Entries that an earlier one affects are read one by one.
+ * Reads ahead what the next entries need, and what they look up. Nearly every document is an application and its
+ * provider: one statement. Of a set, one for each model in the next 500 entries. Entries that an earlier one affects
+ * are read one by one.
  */
 export async function openSnapshot(
   reader: EngineReader,
   registry: Registry,
   steps: readonly Step[],
+  resolver: Resolver,
   { takesKeys }: Use,
 ): Promise<Snapshot> {
   const places = steps.length > maxAhead ? new Map(steps.map((step, index) => [step, index])) : undefined
   let ahead: ReadonlyMap<Step, Ahead> = new Map()
-  let written = new Written(registry)
-  const known = new Map<string, { readonly text: string; readonly rows: Promise<unknown[]> }>()
+  let written = new Places(registry)
   const takesKey = ({ state }: Step) => takesKeys && state !== 'absent'
 
   const readAhead = async (from: number) => {
-    written = new Written(registry)
-    ahead = await readTogether(reader, registry, plainQuestions(steps.slice(from, from + maxAhead), takesKey))
+    const next = steps.slice(from, from + maxAhead)
+    await resolver.readAhead(next)
+    written = new Places(registry)
+    ahead = await readTogether(reader, registry, plainQuestions(next, resolver, takesKey))
   }
   await readAhead(0)
 
   return {
-    entry: async (step, identifiers, sent, keys) => {
+    entry: async (step, sent) => {
       const place = places?.get(step)
       if (place !== undefined && place > 0 && place % maxAhead === 0) await readAhead(place)
       const found = ahead.get(step)
-      if (found !== undefined && isComplete(found.seen, step, sent, keys) && !written.affects(found)) return found.seen
+      const asked = questionOf(step.model, sent)
+      if (found !== undefined && covers(found, asked, sent) && !isAffected(found, asked, written)) return found.seen
       // A key that was taken ahead is not taken twice.
       const newKey = found?.seen.newKey ?? null
-      const question = { takesKey: takesKey(step) && newKey === null, ...questionOf(step.model, identifiers, sent) }
+      const question = { takesKey: takesKey(step) && newKey === null, ...asked }
       const [answer] = await reader.query(answerRow, snapshotStatement(registry, [{ model: step.model, question }]))
       const [seen] = answer?.seen ?? []
       if (seen === undefined) throw new Error('a snapshot answered nothing')
       return newKey !== null && seen.rows.length === 0 ? { ...seen, newKey } : seen
     },
-    wrote: (effect) => {
-      written.add(effect)
-      const table = quoted(effect.step.model.table)
-      for (const [key, { text }] of known) if (text.includes(table)) known.delete(key)
-    },
-    unwritten: {
-      query: <Row>(row: z.ZodType<Row>, statement: Statement) => {
-        const { text, values } = statement
-        const read = () => ({ text, rows: reader.query(row, statement) })
-        return known.getOrInsertComputed(JSON.stringify([text, values]), read).rows as Promise<Row[]>
-      },
-    },
+    wrote: (effect, key) => written.add(effect, key),
   }
 }
 
@@ -126,23 +111,28 @@ async function readTogether(
   return ahead
 }
 
-/** What the entries ask as far as it is known before they are due: without the keys behind tags. */
-function plainQuestions(steps: readonly Step[], takesKey: (step: Step) => boolean): ReadonlyMap<Step, EntryQuestion> {
+/** What the entries ask as far as it is known before they are due: without the keys behind tags that are not known yet. */
+function plainQuestions(
+  steps: readonly Step[],
+  resolver: Resolver,
+  takesKey: (step: Step) => boolean,
+): ReadonlyMap<Step, EntryQuestion> {
   const questions = new Map<Step, EntryQuestion>()
   for (const step of steps) {
-    const { model, identifiers } = step
-    if ([...identifiers.values()].some(hasTag)) continue
-    const plain = new Map([...identifiers, ...step.attrs].filter(([name, value]) => name !== 'pk' && !hasTag(value)))
-    questions.set(step, { model, question: { takesKey: takesKey(step), ...questionOf(model, identifiers, plain) } })
+    const { model } = step
+    const identifiers = resolver.knownFields(step, step.identifiers)
+    if (identifiers.size < step.identifiers.size) continue
+    const attrs = resolver.knownFields(step, step.attrs)
+    const fields = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
+    const looked = [...step.attrs].filter(([name, value]) => attrs.has(name) && hasTag(value))
+    const known = new Set(looked.flatMap(([name]) => keysOf(attrs.get(name))))
+    const sent = { identifiers, values: fields, errors: [], known, created: new Set() }
+    questions.set(step, { model, question: { takesKey: takesKey(step), ...questionOf(model, sent) } })
   }
   return questions
 }
 
-function questionOf(
-  model: Step['model'],
-  identifiers: ReadonlyMap<string, unknown>,
-  sent: ReadonlyMap<string, unknown>,
-): Omit<Question, 'takesKey'> {
+function questionOf(model: Step['model'], { identifiers, values, known }: Resolved): Omit<Question, 'takesKey'> {
   // References are checked even when the entry's row cannot be found yet.
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
   const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
@@ -150,7 +140,7 @@ function questionOf(
   const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
   const exclusive = new Map<string, (string | number)[]>()
   const claims = new Map<string, (string | number)[]>()
-  for (const [name, value] of sent) {
+  for (const [name, value] of values) {
     const field = model.fields.get(name)
     const reference = field?.reference
     const isExclusive =
@@ -159,30 +149,58 @@ function questionOf(
       exclusiveLinks(model).some(([field]) => field.name === name)
     if (reference === undefined && !isExclusive) continue
     const keys = keysOf(value)
+    const unknown = keys.filter((key) => !known.has(key))
+    if (reference !== undefined && unknown.length > 0)
+      referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...unknown)
     if (keys.length === 0) continue
-    if (reference !== undefined)
-      referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...keys)
     if (isExclusive) exclusive.set(name, keys)
     if (model.claims?.includes(name)) claims.set(name, keys)
   }
-  const [counted] = model.limit === undefined ? [] : keysOf(sent.get(model.limit.per))
+  const [counted] = model.limit === undefined ? [] : keysOf(values.get(model.limit.per))
   return { by, referred, exclusive, claims, counted }
 }
 
 /**
- * Whether the answer that was read ahead covers the entry. The keys behind tags were not known: that matters for a
- * unique field, whose key another row could have, and for a limited one.
+ * Whether the answer that was read ahead covers what the entry asks now. Keys behind tags may not have been known: that
+ * matters where another row could have them.
  */
-function isComplete(seen: Seen, { model, attrs }: Step, sent: ReadonlyMap<string, unknown>, keys: Keys): boolean {
-  return [...attrs].every(([name, value]) => {
-    if (!hasTag(value)) return true
-    if (value instanceof KeyOf && keys.get(value.id)?.isNew === true) return true
-    const storage = model.fields.get(name)?.storage
-    const isLimited = model.limit?.per === name
-    const exclusive = model.unique.includes(name) || isLimited || (storage?.in === 'link' && storage.exclusive === true)
-    const [row] = seen.rows
-    return (
-      value instanceof KeyOf && (!exclusive || (storage?.in === 'column' && row?.[storage.column] === sent.get(name)))
-    )
-  })
+function covers({ model, question, seen }: Ahead, asked: Omit<Question, 'takesKey'>, { created }: Resolved): boolean {
+  const [row] = seen.rows
+  const isCovered = (name: string, keys: readonly unknown[], before: readonly unknown[] = []) => {
+    const field = model.fields.get(name)
+    const had = new Set<unknown>([
+      ...before,
+      ...(row === undefined || field === undefined ? [] : storedKeys(field, row)),
+    ])
+    return keys.every((key) => had.has(key) || created.has(key))
+  }
+  const { counted } = asked
+  return (
+    [...asked.exclusive].every(([name, keys]) => isCovered(name, keys, question.exclusive.get(name))) &&
+    [...asked.claims].every(([name, keys]) => isCovered(name, keys, question.claims.get(name))) &&
+    [...asked.referred].every(([name, { keys }]) =>
+      keys.every((key) => question.referred.get(name)?.keys.includes(key) || created.has(key)),
+    ) &&
+    (counted === undefined || counted === question.counted || created.has(counted))
+  )
+}
+
+/** Whether an earlier entry wrote what this one asks for: its row, a value that must be unique, a row that it refers to. */
+function isAffected(
+  { model, seen }: Ahead,
+  { by, referred, exclusive, counted }: Omit<Question, 'takesKey'>,
+  written: Places,
+): boolean {
+  const { table, limit } = model
+  const isWritten = (field: string, value: unknown) => written.has(table, field, value)
+  return (
+    [...by].some(([name, value]) => isWritten(name, value)) ||
+    [...exclusive].some(([name, keys]) => keys.some((key) => isWritten(name, key))) ||
+    (limit !== undefined && counted !== undefined && isWritten(limit.per, counted)) ||
+    [...seen.rows, ...Object.values(seen.taken).flat()].some(({ pk }) => isWritten('pk', pk)) ||
+    [...referred.values()].some(({ reference, keys }) =>
+      keys.some((key) => written.has(written.tableOf({ reference }), 'pk', key)),
+    ) ||
+    seen.rows.some((row) => written.refersToGone(model, row as Row))
+  )
 }

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { Find } from '../document/document.ts'
 import type { Step } from '../plan/compile.ts'
-import type { Effect } from '../plan/inspect.ts'
+import type { Effect } from '../plan/effect.ts'
+import { Named } from '../plan/named.ts'
 import { storedKeys } from '../plan/storage.ts'
 
 /**
@@ -23,7 +24,7 @@ const memberRow = z.object({ username: z.string(), total: z.int() })
 const text = `SELECT u.username, (count(*) OVER ())::integer AS total FROM users u
   WHERE u.pk IN (SELECT m.user_pk FROM group_ancestors a JOIN memberships m ON m.group_pk = a.group_pk
       WHERE a.ancestor_pk = $1::uuid AND NOT (m.group_pk = $1::uuid AND $2::boolean))
-    AND NOT u.pk = ANY($3::integer[]) AND NOT u.username = ANY($4::text[])
+    AND NOT u.pk = ANY($3::integer[]) AND NOT lower(u.username) = ANY($4::text[])
     AND ($5::boolean OR EXISTS (SELECT FROM group_ancestors a JOIN groups g ON g.pk = a.ancestor_pk
       WHERE a.group_pk = $6::uuid AND (g.is_superuser OR EXISTS (SELECT FROM group_roles r WHERE r.group_pk = g.pk))))
   ORDER BY u.username LIMIT ${listed}`
@@ -69,17 +70,17 @@ export async function unnamedMembers(
   return first === undefined ? null : { usernames: rows.map(({ username }) => username), total: first.total }
 }
 
-type Named = { readonly keys: Set<number>; readonly names: Set<string> }
+type NamedUsers = { readonly keys: Set<number>; readonly names: Set<string> }
 
 /** Once for a document: it may have a thousand groups, and a hundred thousand keys. */
-const known = new WeakMap<readonly Step[], Named>()
+const known = new WeakMap<readonly Step[], NamedUsers>()
 
 /** The users that entries write or refer to, as far as the text of the document says. */
-function namedUsers(steps: readonly Step[]): Named {
+function namedUsers(steps: readonly Step[]): NamedUsers {
   const [keys, names] = [new Set<number>(), new Set<string>()]
   const add = (key: unknown, name: unknown) => {
     if (typeof key === 'number') keys.add(key)
-    if (typeof name === 'string') names.add(name)
+    if (typeof name === 'string') names.add(name.toLowerCase())
   }
   for (const { model, identifiers, attrs } of steps) {
     if (model.name === userModel) add(identifiers.get('pk'), identifiers.get('username'))
@@ -87,6 +88,7 @@ function namedUsers(steps: readonly Step[]): Named {
     const users = attrs.get('users')
     for (const user of Array.isArray(users) ? users : [])
       if (user instanceof Find) add(user.identifiers.pk, user.identifiers.username)
+      else if (user instanceof Named) add(undefined, user.name)
       else add(user, undefined)
   }
   return { keys, names }

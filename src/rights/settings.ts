@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { isObject } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
-import type { Effect } from '../plan/inspect.ts'
+import type { Effect } from '../plan/effect.ts'
 import { rightsHeldBy } from './policy.ts'
 
 /**

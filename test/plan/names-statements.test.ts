@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import { check } from '../../src/apply/check.ts'
 import { type EngineReader, reader } from '../../src/db/engine-tx.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
-import { resolveNames } from '../../src/plan/names.ts'
+import { unconditional } from '../../src/plan/engine.ts'
 import { bench, oauth2, shipped } from '../apply/engine.ts'
 
 /** Names cost one statement for the whole document; keys cost none. */
@@ -18,14 +19,19 @@ const statementsFor = async (attrs: Record<string, unknown>) => {
       return reader(there.db).query(row, statement)
     },
   }
-  const entry: Entry = { model: '', state: 'present', identifiers: {}, attrs: {}, ...oauth2('statements', attrs) }
-  const { steps } = compile(
-    { version: 1, metadata: { name: 'statements' }, entries: [entry, entry] },
+  const entry = (name: string): Entry => ({
+    ...{ model: '', state: 'present', identifiers: {}, attrs: {} },
+    ...oauth2(`statements ${name}`, attrs),
+  })
+  const plan = compile(
+    { version: 1, metadata: { name: 'statements' }, entries: [entry('a'), entry('b')] },
     there.engine.registry,
   )
-  await resolveNames(counting, there.engine.registry, steps, system)
+  await check(counting, there.engine, plan, system, unconditional).catch(() => {})
   return sent
 }
+
+const snapshot = 1
 
 test.each([
   ['none for keys', { property_mappings: shipped.mappings }, 0],
@@ -34,7 +40,11 @@ test.each([
     { authorization_flow: 'default-authorization-explicit', signing_key: 'Gatewright self-signed' },
     1,
   ],
-  ['two when names are unknown', { authorization_flow: 'x', signing_key: 'y', property_mappings: ['z'] }, 2],
+  [
+    'one more for each name that is unknown',
+    { authorization_flow: 'x', signing_key: 'y', property_mappings: ['z'] },
+    4,
+  ],
 ])('%s', async (_, attrs, expected) => {
-  expect(await statementsFor(attrs)).toBe(expected)
+  expect(await statementsFor(attrs)).toBe(snapshot + expected)
 })

@@ -37,7 +37,7 @@ export default {
       tests: ['test/api/rate-limits.test.ts'],
     },
     {
-      from: 'await limiter.countRequest(request, reply)',
+      from: 'judgeRate?.(reply)',
       to: '',
       why: 'requests are not limited',
       tests: ['test/api/rate-limits.test.ts'],

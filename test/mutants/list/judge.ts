@@ -114,7 +114,7 @@ export default {
       tests: [owners],
     },
     {
-      from: 'if (!isCheck) snapshot.wrote(effect)',
+      from: 'if (!isCheck) snapshot.wrote(effect, key)',
       to: '',
       why: 'an entry does not see what an earlier one wrote',
       tests: [states, groups],

@@ -108,8 +108,8 @@ export default {
       tests: [work],
     },
     {
-      from: 'if (!applied) return',
-      to: '',
+      from: '  if (!applied) {',
+      to: '  if (applied === null) {',
       why: 'a refused run has an audit row',
       tests: [work],
     },

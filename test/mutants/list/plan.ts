@@ -66,8 +66,8 @@ export default {
       tests: [states],
     },
     {
-      from: '  checkNames(step, row, errors)',
-      to: 'void checkNames',
+      from: '  addErrors(step, row, resolved, errors)',
+      to: 'void addErrors',
       why: 'a name that stands for no row is left out',
       tests: ['test/plan/names.test.ts'],
     },
@@ -131,6 +131,8 @@ export default {
       why: 'a user may have one token more than the limit',
       tests: [tokens],
     },
+  ],
+  'src/plan/effect.ts': [
     {
       from: "case 'unchanged':",
       to: "case 'unchanged': return `view_${step.model.resource}`",
@@ -162,10 +164,10 @@ export default {
       tests: [check],
     },
   ],
-  'src/plan/conditions.ts': [
+  'src/plan/resolve.ts': [
     {
-      from: 'keys, true))) return null',
-      to: 'keys, true))) continue',
+      from: '#evaluate(condition, true))) return null',
+      to: '#evaluate(condition, true))) continue',
       why: 'an entry whose condition is false is applied',
       tests: [tags],
     },
@@ -176,8 +178,8 @@ export default {
       tests: [tags],
     },
     {
-      from: 'if (!(error instanceof TagError)) throw error',
-      to: 'if (error instanceof TagError) return null',
+      from: '        if (!(error instanceof TagError)) throw error',
+      to: '        if (error instanceof TagError) return null',
       why: 'a condition with an error counts as false',
       tests: [tags],
     },

@@ -1,0 +1,67 @@
+import type { ErrorList } from '../errors.ts'
+import { type Actor, allows, type Permission } from '../permissions.ts'
+import type { Step } from './compile.ts'
+import type { Diff } from './diff.ts'
+import { columnOf, type Row } from './statements.ts'
+
+/** What an entry would do to its row. */
+export type Effect = Diff & {
+  readonly step: Step
+  readonly row: Row | undefined
+  /** The fields that the entry names, with tags replaced by keys. */
+  readonly sent: ReadonlyMap<string, unknown>
+  /** The row belongs to another model: later entries may not refer to it by this entry's id. */
+  readonly isForeign: boolean
+  /** The row's name in messages. */
+  readonly label: string
+  /** The key of a new row, when it is known before the insert. */
+  readonly pk: string | number | undefined
+  readonly errors: ErrorList
+  /** Rows that are there, and that the entry's row claims and did not claim before. Nothing else changes in them. */
+  readonly takes: readonly Effect[]
+}
+
+/** @returns the permission that the effect's action needs */
+export function permissionFor({ action, step }: Effect): Permission {
+  switch (action) {
+    case 'create':
+      return `add_${step.model.resource}`
+    case 'update':
+    case 'unchanged':
+      return `change_${step.model.resource}`
+    case 'delete':
+      return `delete_${step.model.resource}`
+    case 'leave':
+      // Its log says whether the row is there: that takes the permission too.
+      return `${step.state === 'absent' ? 'delete' : step.state === 'present' ? 'change' : 'add'}_${step.model.resource}`
+    default:
+      return action satisfies never
+  }
+}
+
+/** The action in messages. An unchanged row is an update with nothing to write. */
+export const verbOf = ({ action }: Effect): string => (action === 'unchanged' ? 'update' : action)
+
+/**
+ * A user needs no permission for rows that the user owns. A caller who impersonates the owner needs it: such a row
+ * outlasts the impersonation.
+ *
+ * @returns the permission that the actor lacks for this effect, if any
+ */
+export function lacking(actor: Actor, effect: Effect): Permission | null {
+  const needed = permissionFor(effect)
+  const { impersonator } = actor
+  const isImpersonated = effect.step.model.owner !== undefined && impersonator !== undefined
+  if (isImpersonated && !allows(impersonator, needed)) return needed
+  return allows(actor, needed) || isOwn(actor, effect) ? null : needed
+}
+
+/**
+ * Whether the actor owns the row: an existing one as it is, a new one as it will be. A new row whose owner has errors
+ * counts as owned: it is refused for those errors.
+ */
+export function isOwn({ pk }: Actor, { step: { model }, row, values }: Effect): boolean {
+  if (model.owner === undefined || pk === null) return false
+  if (row !== undefined) return row[columnOf(model, model.owner)] === pk
+  return values[model.owner] === pk || values[model.owner] === undefined
+}

@@ -1,0 +1,92 @@
+import type { EngineReader } from '../db/engine-tx.ts'
+import type { ErrorCode } from '../error-codes.ts'
+import { nearest } from '../messages.ts'
+import type { Only, ReferenceTarget } from '../models/define.ts'
+import { type Actor, allows } from '../permissions.ts'
+import type { Match } from './known-rows.ts'
+import { readSimilar, type Similar, type Unknown } from './lookup-sql.ts'
+
+/** The errors of names that stand for no row, or for several. Those of unknown names say which one was probably meant. */
+
+type Miss = Exclude<Match, { is: 'row' }>
+
+export class Misses {
+  readonly #reader: EngineReader
+  readonly #actor: Actor | Promise<Actor>
+  /** By target and name: similar names are looked for once for each, and for a few names only. */
+  readonly #hints = new Map<string, Promise<readonly Similar[]>>()
+
+  /** @param actor to whom similar names are offered, as far as the actor may see them */
+  constructor(reader: EngineReader, actor: Actor | Promise<Actor>) {
+    this.#reader = reader
+    this.#actor = actor
+  }
+
+  async errorOf(unknown: Unknown, miss: Miss): Promise<{ code: ErrorCode; message: string }> {
+    const { name, target, only } = unknown
+    const noun = nounOf(target)
+    const quotedName = JSON.stringify(name)
+    switch (miss.is) {
+      case 'unfit': {
+        const has = `The ${noun} ${quotedName} has the ${only?.column} ${miss.found}`
+        return { code: 'wrong_reference', message: `${has}: this field takes ${only?.values.join(', ')}.` }
+      }
+      case 'ambiguous': {
+        const listed = miss.rows.slice(0, maxListed).join('; ')
+        const message = `More than one ${noun} is called ${quotedName}: ${listed}. Send the key of one.`
+        return { code: 'ambiguous', message }
+      }
+      case 'gone': {
+        const message = `No ${noun} is called ${quotedName} at this place: entry ${miss.entry} of the document ${miss.verb} it.`
+        return { code: 'unknown_name', message }
+      }
+      case 'unknown': {
+        const hint = hintOf(name, only, await this.#similar(unknown))
+        return { code: 'unknown_name', message: `No ${noun} is called ${quotedName}.${hint}` }
+      }
+      default:
+        return miss satisfies never
+    }
+  }
+
+  async #similar(unknown: Unknown): Promise<readonly Similar[]> {
+    const { name, target, only } = unknown
+    const asked = JSON.stringify([target.table, only, name])
+    const isOffered = name.length <= maxLength && offers(target, await this.#actor)
+    if (!isOffered || (!this.#hints.has(asked) && this.#hints.size >= maxSuggestions)) return []
+    return this.#hints.getOrInsertComputed(asked, () => readSimilar(this.#reader, unknown))
+  }
+}
+
+/** Of rows with the same name. */
+const maxListed = 5
+const maxSuggestions = 10
+/** Longer names are compared with no other. */
+const maxLength = 100
+
+/** What rows of a target are called in messages. */
+const nounOf = ({ models: [model, ...others] }: ReferenceTarget): string =>
+  (others.length === 0 ? model?.displayName : model?.target) ?? 'row'
+
+/** Names of what is only configuration are offered to all who may write what refers to it; others, to those who may view them. */
+const offers = ({ models }: ReferenceTarget, actor: Actor): boolean =>
+  models.every(({ offersNames, resource }) => offersNames === true || allows(actor, `view_${resource}`))
+
+/** @returns ` Did you mean "default-authorization" (designation authorization)?` */
+function hintOf(name: string, only: Only | undefined, similar: readonly Similar[]): string {
+  const near = nearest(
+    name,
+    similar.map((each) => each.name),
+  )
+  const [first] = similar
+  const meant =
+    similar.find((each) => each.name === near) ?? (first && first.similarity >= minSimilarity ? first : undefined)
+  if (meant !== undefined) {
+    const fits = only === undefined || meant.fits === null ? '' : ` (${only.column} ${meant.fits})`
+    return ` Did you mean ${JSON.stringify(meant.name)}${fits}?`
+  }
+  return only === undefined ? '' : ` This field takes one with the ${only.column} ${only.values.join(', ')}.`
+}
+
+/** By PostgreSQL's pg_trgm: about half of all runs of three letters are the same. */
+const minSimilarity = 0.5
