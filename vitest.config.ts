@@ -12,7 +12,19 @@ const e2e = [
   'test/cli/restart.test.ts',
 ]
 /** Minutes of random calls. */
-const random = ['test/api/random-requests.test.ts', 'test/cli/round-trip/random.test.ts', 'test/rights/random.test.ts']
+const onlyRandom = [
+  'test/api/random-requests.test.ts',
+  'test/cli/round-trip/random.test.ts',
+  'test/rights/random.test.ts',
+]
+/** Random and concurrent calls, of which `npm test` plays few rounds and `npm run random` ten times as many. */
+const random = [
+  ...onlyRandom,
+  'test/api/{groups-write,plans,transactional-random,writes-random}.test.ts',
+  'test/apply/{sets,write}.test.ts',
+  'test/document/yaml.test.ts',
+  'test/rights/last-superuser.test.ts',
+]
 
 /** Where the product's own limit on answers of the database would measure the machine. */
 const patient = ['test/support/patient.ts']
@@ -27,11 +39,11 @@ export default defineConfig({
     // The files of a process share its modules: loading them for each file took as long as the tests.
     isolate: false,
     // Limits against hanging, on a machine that does other work too.
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
     restoreMocks: true,
     expect: { requireAssertions: true },
-    provide: { transactions: 'prisma' },
+    provide: { transactions: 'prisma', rounds: 1 },
     projects: [
       {
         extends: true,
@@ -39,7 +51,7 @@ export default defineConfig({
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
           setupFiles: patient,
-          exclude: [faults, timing, packed, clients, ...e2e, ...random],
+          exclude: [faults, timing, packed, clients, ...e2e, ...onlyRandom],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -62,7 +74,15 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'random', include: random, setupFiles: patient, maxWorkers: 2, sequence: { groupOrder: 0 } },
+        test: {
+          name: 'random',
+          include: random,
+          setupFiles: patient,
+          provide: { rounds: 10 },
+          testTimeout: 600_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
         // They measure time and memory, so nothing else may run beside them.

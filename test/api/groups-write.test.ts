@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { type Installation, installation } from '../support/installation.ts'
 import type { Make } from '../support/make.ts'
 import { sender } from './sending.ts'
@@ -166,9 +166,9 @@ test('an impersonated change is recorded with both users', async () => {
   ])
 })
 
-test('a thousand concurrent moves never close a circle', async () => {
+test('concurrent moves never close a circle', async () => {
   const [a, b] = [(await make.group()).pk, (await make.group()).pk]
-  for (let round = 0; round < 500; round += 1) {
+  for (let round = 0; round < 40 * inject('rounds'); round += 1) {
     const moves = await Promise.all([
       patch(there.admin, `${path}${a}/`, { parent: b }),
       patch(there.admin, `${path}${b}/`, { parent: a }),
@@ -176,7 +176,7 @@ test('a thousand concurrent moves never close a circle', async () => {
     expect(moves.map(({ status }) => status).sort()).toEqual([200, 400])
     await there.db.group.updateMany({ where: { pk: { in: [a, b] } }, data: { parentPk: null } })
   }
-}, 60_000)
+})
 
 test('the last superuser stays in the group', async () => {
   const group = await there.db.group.findUniqueOrThrow({ where: { name: 'gatewright Admins' } })

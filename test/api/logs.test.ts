@@ -90,7 +90,7 @@ test('a refusal in the API: one line with its code and title, and no run', async
   ])
 })
 
-test('an attempt that comes to nothing: every line has the fields, and no stack', { timeout: 30_000 }, async () => {
+test('an attempt that comes to nothing: every line has the fields, and no stack', async () => {
   const letIn = await lockedOut(there.db)
   const sending = submit(there, await named('radius', 'later'))
   await until(() => there.log.some((line) => line.includes('enqueueing a run again')), { what: 'another attempt' })

@@ -41,7 +41,7 @@ const apply = (kind: string, result: string, reason: string) =>
 
 /** What holds for both stores of the queue. */
 function claims(queue: () => Promise<string | null>): void {
-  test('counts exactly what happened, by route pattern and outcome', { timeout: 30_000 }, async () => {
+  test('counts exactly what happened, by route pattern and outcome', async () => {
     const { url, db } = await freshDatabase()
     const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
     const worker = await stack.startWorker()
@@ -112,7 +112,7 @@ function claims(queue: () => Promise<string | null>): void {
     expect(Math.abs(consumedAt - Date.parse('2026-01-01T00:00:00Z') / 1_000)).toBeLessThan(2)
   })
 
-  test('a database that is away leaves its gauges out and counts on', { timeout: 20_000 }, async () => {
+  test('a database that is away leaves its gauges out and counts on', async () => {
     const { url } = await freshDatabase()
     const proxy = await proxyTo(url)
     const redisUrl = await queue()

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { objects } from '../support/contents.ts'
-import { onCi } from '../support/environment.ts'
 import { type Body, type Installation, installation, type Kind, kinds, named } from '../support/installation.ts'
 
 /** `dry_run=true`: what an apply would do, and `If-Match`: nothing else than what was reviewed. */
@@ -266,7 +265,7 @@ test('for random states and submissions, a plan changes nothing and its apply do
       seen.applied += 1
       if (changes.some(({ action }) => action === 'update')) seen.updated += 1
     }),
-    { numRuns: onCi ? 300 : 100 },
+    { numRuns: 60 * inject('rounds') },
   )
   for (const count of Object.values(seen)) expect(count).toBeGreaterThan(2)
 })

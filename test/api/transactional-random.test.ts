@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { everything, versions } from '../support/contents.ts'
 import { type Body, example, installation, kinds, named } from '../support/installation.ts'
@@ -121,7 +121,7 @@ function mutate(body: Body, changes: readonly Change[]): unknown {
   return root.body
 }
 
-test('any submission is applied or refused, and applying it again changes nothing', { timeout: 90_000 }, async () => {
+test('any submission is applied or refused, and applying it again changes nothing', async () => {
   const there = await installation()
   const examples = await Promise.all(kinds.map((kind) => example(kind)))
   const tally = new Map<number, number>()
@@ -146,17 +146,17 @@ test('any submission is applied or refused, and applying it again changes nothin
         expect(await versions(there.db)).toEqual(before)
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: 200 * inject('rounds') },
   )
   // Both outcomes occurred often.
-  expect(tally.get(200)).toBeGreaterThan(50)
-  expect(tally.get(400)).toBeGreaterThan(200)
+  expect(tally.get(200)).toBeGreaterThan(5)
+  expect(tally.get(400)).toBeGreaterThan(20)
   expect(await there.db.run.count({ where: { state: { not: 'done' } } })).toBe(0)
   expect(there.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([])
   expect(await everything(there.db)).not.toContain('example-only')
 })
 
-test('each field of each kind, with each odd value', { timeout: 90_000 }, async () => {
+test('each field of each kind, with each odd value', async () => {
   const there = await installation()
   const values = [
     null,

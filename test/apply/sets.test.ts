@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { apply } from '../../src/apply/apply.ts'
 import { Refusal } from '../../src/apply/refusal.ts'
 import type { EngineTx } from '../../src/db/engine-tx.ts'
@@ -7,7 +7,6 @@ import { type Entry, KeyOf } from '../../src/document/document.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
-import { onCi } from '../support/environment.ts'
 import { type Bench, bench } from './engine.ts'
 
 /** A large document reads and writes by model, and does the same as its entries one after the other. */
@@ -140,7 +139,7 @@ const outcome = async (on: Bench, entries: readonly Sent[]) => {
 }
 
 describe('a random document', () => {
-  const rounds = onCi ? 150 : 50
+  const rounds = 40 * inject('rounds')
   test(`does what its entries do one after the other (${rounds} of them)`, async () => {
     let applied = 0
     const play = async (entries: readonly Sent[]) => {
@@ -161,7 +160,7 @@ describe('a random document', () => {
     // Each begins with what the ones before have left. A failure cannot be made smaller.
     await fc.assert(fc.asyncProperty(documents, play), { numRuns: rounds, endOnFailure: true })
     expect(applied).toBeGreaterThan(rounds * 5)
-  }, 240_000)
+  })
 })
 
 /** An application with its provider, as a submission writes them. */

@@ -46,9 +46,7 @@ describe.runIf(needs('chromium'))('the API described for people, in Chromium', (
     expect(wrong()).toEqual([])
   })
 
-  test('shows the request, the answers and the permissions of each operation', {
-    timeout: 60_000,
-  }, async () => {
+  test('shows the request, the answers and the permissions of each operation', async () => {
     const { page, wrong } = await open()
     for (const { operationId, responses, 'x-permission': needed } of api.operations) {
       const operation = operationIn(page, operationId)

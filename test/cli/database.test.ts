@@ -106,7 +106,7 @@ test('the login of the service adds audit rows, and deletes none that are younge
   expect((await asService('SELECT count(*)::integer AS left FROM audit_rows')).rows).toEqual([{ left: 1 }])
 })
 
-test('API and worker run with that login', { timeout: 60_000 }, async () => {
+test('API and worker run with that login', async () => {
   const { DATABASE_URL } = urls
   const port = await freePort()
   const env = { DATABASE_URL, SECRET_KEY, PORT: String(port), BOOTSTRAP_TOKEN: adminToken, LOG_LEVEL: 'info' }

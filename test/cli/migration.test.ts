@@ -7,7 +7,7 @@ async function migration(name: string) {
   return { code, output: command.output() }
 }
 
-test('the migrations match prisma/schema.prisma, so there is nothing to write', { timeout: 30_000 }, async () => {
+test('the migrations match prisma/schema.prisma, so there is nothing to write', async () => {
   expect(await migration('add_something')).toEqual({
     code: 0,
     output: 'The migrations match prisma/schema.prisma already.\n',

@@ -13,9 +13,7 @@ import { until } from '../support/until.ts'
 const group = (name: string) =>
   `version: 1\nmetadata: { name: ${name} }\nentries:\n  - { model: service_core.group, identifiers: { name: ${name} } }\n`
 
-test('an apply goes through the death and the restart of the API: one run, and its outcome', {
-  timeout: 60_000,
-}, async () => {
+test('an apply goes through the death and the restart of the API: one run, and its outcome', async () => {
   const { url, db } = await freshDatabase()
   const env = {
     DATABASE_URL: url,

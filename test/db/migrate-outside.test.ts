@@ -66,7 +66,7 @@ test('a process that is killed in the middle leaves what the next start repeats'
   expect(await migrate(url, folder.url)).toEqual(['2_slow'])
 })
 
-test('a migration that waits for a lock does not make others wait behind it', { timeout: 30_000 }, async () => {
+test('a migration that waits for a lock does not make others wait behind it', async () => {
   const url = await emptyDatabase()
   const folder = folderOf({ '1_books': table })
   await migrate(url, folder.url)

@@ -118,7 +118,7 @@ describe.runIf(needs('curl'))('the commands of docs/pipelines.md', () => {
     expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(['deploy/grafana.yaml', 'deploy/vpn.yaml']))
   })
 
-  test.each(steps)('$commands', { timeout: 60_000 }, async ({ commands, output: shown, code, isPart }) => {
+  test.each(steps)('$commands', async ({ commands, output: shown, code, isPart }) => {
     const ended = await terminal(commands)
     if (isPart) for (const line of shown.trimEnd().split('\n')) expect(ended.output).toContain(line.trim())
     else compare(shown, ended.output)

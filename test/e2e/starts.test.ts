@@ -66,9 +66,7 @@ describe('another SECRET_KEY than that of the database', () => {
     )
   })
 
-  test('both start with the previous one beside it; after `secrets rotate` they do without', {
-    timeout: 60_000,
-  }, async () => {
+  test('both start with the previous one beside it; after `secrets rotate` they do without', async () => {
     const env = { ...(await settings()), SECRET_KEY: other }
     const bothKeys = { ...env, SECRET_KEY_PREVIOUS: SECRET_KEY }
     const api = run('src/server.ts', { env: bothKeys })

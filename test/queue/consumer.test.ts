@@ -107,7 +107,7 @@ function claims(queue: QueueKind): void {
     const stateOf = async (id: string) => (await there.queue.getJob(jobId(id, 1)))?.getState()
     const failedJobs = async () => (await there.queue.getJobs('failed')).map(({ data }) => data.run)
 
-    test('whose run is done later: the outcome of the run, and it never failed', { timeout: 30_000 }, async () => {
+    test('whose run is done later: the outcome of the run, and it never failed', async () => {
       const letIn = await lockedOut(there.db)
       const sending = there.admin.put(applyPath, await named('radius', 'locked-out'))
       const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'locked-out' } }), { what: 'the run' })
@@ -122,7 +122,7 @@ function claims(queue: QueueKind): void {
       expect(await failedJobs()).not.toContain(id)
     })
 
-    test('whose run is cancelled later: it failed for that reason', { timeout: 30_000 }, async () => {
+    test('whose run is cancelled later: it failed for that reason', async () => {
       const letIn = await lockedOut(there.db)
       const sending = there.admin.put(applyPath, await named('radius', 'given-up'))
       const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'given-up' } }), { what: 'the run' })

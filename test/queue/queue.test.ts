@@ -128,7 +128,7 @@ describe("on PostgreSQL's", () => {
     expect(taken[0]).toMatchObject({ name: run.title, data: { run: run.id } })
   })
 
-  test('a store that is away for longer is reported', { timeout: 15_000 }, async () => {
+  test('a store that is away for longer is reported', async () => {
     const { backend } = await closedQueue()
     await expect(backend.openQueue(applyQueue)).rejects.toMatchObject({
       code: 'unavailable',
@@ -191,7 +191,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     })
   })
 
-  test('one that is not there is refused at start', { timeout: 15_000 }, async () => {
+  test('one that is not there is refused at start', async () => {
     const redisUrl = `redis://127.0.0.1:${await freePort()}`
     await expect(queueOn({ redisUrl, databaseUrl: '' })).rejects.toMatchObject({
       code: 'unavailable',

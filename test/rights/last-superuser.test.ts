@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, inject, test } from 'vitest'
 import { write } from '../../src/apply/write.ts'
 import { transaction } from '../../src/db/client.ts'
 import type { Entry } from '../../src/document/document.ts'
@@ -188,9 +188,10 @@ test('of two superusers who remove each other at the same time, one remains', as
 })
 
 describe('groups that move at the same time', () => {
-  test('never form a circle in a thousand rounds, and the refused request gets an error of the field', async () => {
+  test('never form a circle, and the refused request gets an error of the field', async () => {
     let refused = 0
-    for (let round = 0; round < 1_000; round += 1) {
+    const rounds = 60 * inject('rounds')
+    for (let round = 0; round < rounds; round += 1) {
       const [a, b, c] = [await crowd.group(), await crowd.group(), await crowd.group()]
       const move = (group: string, parent: string) =>
         write(
@@ -212,8 +213,8 @@ describe('groups that move at the same time', () => {
         })
       }
     }
-    expect(refused).toBe(1_000)
-  }, 60_000)
+    expect(refused).toBe(rounds)
+  })
 })
 
 test('a flag and a member that are added concurrently by two others make no superuser', async () => {

@@ -8,9 +8,7 @@ import { until } from '../support/until.ts'
 
 const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))
 
-test('without a worker for ten seconds, a submission is refused at once, and nothing is recorded', {
-  timeout: 20_000,
-}, async () => {
+test('without a worker for ten seconds, a submission is refused at once, and nothing is recorded', async () => {
   const { url, db } = await freshDatabase()
   const stack = await startStack({ databaseUrl: url, redisUrl: null })
   const heartbeat = (seconds: number) =>

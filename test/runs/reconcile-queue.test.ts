@@ -133,9 +133,7 @@ describe("on PostgreSQL's", () => claims('postgres', async () => null))
 describe.runIf(needs('redis-server'))('on Redis', () => {
   claims('redis', freshRedis)
 
-  test('while Redis is down nothing is counted; once it is back, and empty, runs are enqueued at once', {
-    timeout: 20_000,
-  }, async () => {
+  test('while Redis is down nothing is counted; once it is back, and empty, runs are enqueued at once', async () => {
     const [there, redis] = [await stand(), await ownRedis()]
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: there.url })
     const [fresh, last] = [await overdue(there), await overdue(there, maxAttempts - 1)]

@@ -94,7 +94,7 @@ describe('another SECRET_KEY', () => {
 })
 
 describe('all is sealed anew', () => {
-  test('after a stop in the middle, beside a service with both keys', { timeout: 60_000 }, async () => {
+  test('after a stop in the middle, beside a service with both keys', async () => {
     const before = await opened(old)
     expect(before.length).toBeGreaterThan(1_010)
     const stopped = reseal(there.db, there.engine.registry, both, ({ sealed }) => {

@@ -52,7 +52,7 @@ describe('runs and audit rows are kept for some time', () => {
     expect((await there.db.auditRow.findMany()).map(({ actorName }) => actorName)).toEqual(['young'])
   })
 
-  test('in portions, by the worker', { timeout: 30_000 }, async () => {
+  test('in portions, by the worker', async () => {
     await run(
       there.db,
       sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, created_at, finished_at)

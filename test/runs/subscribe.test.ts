@@ -84,7 +84,7 @@ async function waitingForLocks(): Promise<number> {
   return rows.length
 }
 
-describe('the end of a run is reported', { timeout: 30_000 }, () => {
+describe('the end of a run is reported', () => {
   test.concurrent('because of NOTIFY', async () => {
     const runs = following({ listens: true })
     await until(async () => (await listeners()).length > 0, { what: 'it to listen' })
@@ -156,7 +156,7 @@ describe('each subscriber of a run', () => {
   })
 })
 
-describe('after the wait', { timeout: 30_000 }, () => {
+describe('after the wait', () => {
   test('a run that no worker took is cancelled, and certainly not applied', async () => {
     const runs = following({ listens: true })
     const { id, name } = await there.recorded()

@@ -120,7 +120,7 @@ test('a wrong password file is reported, and the server does not stay', async ()
   writeFileSync(file, own)
 })
 
-test('a frozen server of a killed start is ended, and its data is found', { timeout: 60_000 }, async () => {
+test('a frozen server of a killed start is ended, and its data is found', async () => {
   const frozen = await start(dataDir)
   const pids = await within(frozen.url, async (client) => {
     await client.query('CREATE TABLE thawed AS SELECT 2 AS a')

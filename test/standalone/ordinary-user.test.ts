@@ -30,7 +30,7 @@ async function users(server: Running, dataDir: string): Promise<number[]> {
   return [server.pid, Number(worker), postgres].map(userOf)
 }
 
-test('API, worker and PostgreSQL run as one ordinary user, also at the next start', { timeout: 60_000 }, async () => {
+test('API, worker and PostgreSQL run as one ordinary user, also at the next start', async () => {
   const dataDir = join(freshFolder(), 'data')
   const first = await start(dataDir)
   const [user = 0, ...others] = await users(first, dataDir)
@@ -46,7 +46,7 @@ test('API, worker and PostgreSQL run as one ordinary user, also at the next star
   await second.stop()
 })
 
-test('a folder that another user owns makes it run as that user', { timeout: 60_000 }, async () => {
+test('a folder that another user owns makes it run as that user', async () => {
   const dataDir = join(freshFolder(), 'data')
   mkdirSync(dataDir)
   const numberOf = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }))
@@ -58,7 +58,7 @@ test('a folder that another user owns makes it run as that user', { timeout: 60_
 })
 
 describe.runIf(needs('root'))('as root', () => {
-  test('where the files do not allow it, it stays root and says why', { timeout: 60_000 }, async () => {
+  test('where the files do not allow it, it stays root and says why', async () => {
     const closed = freshFolder()
     chmodSync(closed, 0o700)
     const dataDir = join(closed, 'data')
@@ -84,7 +84,7 @@ describe.runIf(needs('root'))('as root', () => {
     await server.stop()
   })
 
-  test('a port of root keeps it root', { timeout: 60_000 }, async () => {
+  test('a port of root keeps it root', async () => {
     const dataDir = join(freshFolder(), 'data')
     const port = 997
     const server = await start(dataDir, port)

@@ -35,7 +35,7 @@ test.each([
   },
 )
 
-test('a shutdown does not wait for the next start of a worker', { timeout: 30_000 }, async () => {
+test('a shutdown does not wait for the next start of a worker', async () => {
   const { url } = await freshDatabase()
   const env = { DATABASE_URL: url, SECRET_KEY: 'a secret key for tests, 32 or more' }
   const supervisor = run('test/standalone/supervised.ts', { args: ['program'], env })
@@ -47,7 +47,7 @@ test('a shutdown does not wait for the next start of a worker', { timeout: 30_00
   expect(await supervisor.stop({ withinMs: 1_000 })).toEqual({ code: 0, signal: null })
 })
 
-test('a worker that never starts fails the start', { timeout: 30_000 }, async () => {
+test('a worker that never starts fails the start', async () => {
   const env = { DATABASE_URL: 'postgresql://127.0.0.1:1/none', SECRET_KEY: 'a secret key for tests, 32 or more' }
   const supervisor = run('test/standalone/supervised.ts', { args: ['files'], env })
   expect(await supervisor.exited).toMatchObject({ code: 1 })

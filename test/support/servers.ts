@@ -29,6 +29,8 @@ declare module 'vitest' {
     servers: Servers
     /** Which implementation of the engine's transactions the tests of the engine run on. */
     transactions: 'prisma' | 'pipelined'
+    /** How many times as many rounds random and concurrent calls are played. */
+    rounds: number
   }
 }
 

@@ -30,7 +30,7 @@ async function readiness(stack: Awaited<ReturnType<typeof startStack>>) {
   return { status, worker: checks.worker.detail }
 }
 
-test('a worker of version 0.1.0 is noticed, alone and beside a new one', { timeout: 60_000 }, async () => {
+test('a worker of version 0.1.0 is noticed, alone and beside a new one', async () => {
   const { url, db } = await freshDatabase()
   const stack = await startStack({ databaseUrl: url, redisUrl: null })
   await rows(db, oldBeat)
@@ -53,7 +53,7 @@ test('a worker of version 0.1.0 is noticed, alone and beside a new one', { timeo
   await worker.stop()
 })
 
-test('a run of a newer version is left to its worker, and no attempt is counted', { timeout: 60_000 }, async () => {
+test('a run of a newer version is left to its worker, and no attempt is counted', async () => {
   const there = await installation({ applyWaitMs: 50_000 })
   const { db, admin } = there
   const release = there.hold()
@@ -99,7 +99,7 @@ async function migratedBefore(isKept: (name: string) => boolean): Promise<string
   return url
 }
 
-test('a worker that is started before its API waits for the migrations', { timeout: 60_000 }, async () => {
+test('a worker that is started before its API waits for the migrations', async () => {
   const url = await migratedBefore((name) => /_first$/.test(name))
   const env = { DATABASE_URL: url, SECRET_KEY: 'a secret key for tests, 32 or more' }
   const worker = run('workers/blueprint.ts', { env })
