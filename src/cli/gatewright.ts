@@ -1,4 +1,77 @@
-import { runGatewright } from './main.ts'
+import { exitCodeHelp, exitCodes } from './exit.ts'
 
-/** The program `gatewright`. `bin/gatewright.mjs` starts it. */
-await runGatewright(process.argv.slice(2))
+/** The program `gatewright`: its commands, and its end. `bin/gatewright.mjs` starts it. */
+
+type Command = {
+  /** Printed by `--help`, without the exit codes. */
+  readonly usage: string
+  /** @returns the exit code */
+  run(args: readonly string[]): Promise<number>
+}
+
+/** A command's file is loaded when it is called. */
+const commands: Readonly<Record<string, { readonly summary: string; load(): Promise<Command> }>> = {
+  validate: { summary: 'check files, without a service', load: () => import('./commands/validate.ts') },
+  plan: { summary: 'report what apply would do', load: () => import('./commands/plan.ts') },
+  apply: { summary: 'apply files, and wait for the outcome', load: () => import('./commands/apply.ts') },
+  diff: { summary: 'compare what stands with files', load: () => import('./commands/diff.ts') },
+  import: {
+    summary: 'report what of a document of this API family applies',
+    load: () => import('./commands/import.ts'),
+  },
+  export: { summary: 'print what is configured as a blueprint', load: () => import('./commands/export.ts') },
+  runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
+  logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
+  rotate: { summary: 'give an application a new client secret', load: () => import('./commands/rotate.ts') },
+  token: { summary: 'create an access token', load: () => import('./commands/token.ts') },
+}
+
+const listed = () =>
+  Object.entries(commands)
+    .map(([name, { summary }]) => `  ${name.padEnd(12)} ${summary}\n`)
+    .join('')
+
+const usage = () => `gatewright COMMAND [OPTIONS]
+
+${listed()}
+gatewright COMMAND --help describes a command.
+
+Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE (default, for a
+service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER, GATEWRIGHT_REQUEST_ID,
+NO_COLOR.
+
+${exitCodeHelp}`
+
+/** @returns the exit code */
+async function main(args: readonly string[]): Promise<number> {
+  const [name, ...rest] = args
+  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+    process.stdout.write(usage())
+    return name === undefined ? exitCodes.refused : exitCodes.done
+  }
+  const found = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (found === undefined) {
+    process.stderr.write(`There is no command ${JSON.stringify(name)}.\n\n${usage()}`)
+    return exitCodes.refused
+  }
+  const command = await found.load()
+  const options = rest.slice(0, rest.includes('--') ? rest.indexOf('--') : undefined)
+  if (options.includes('--help') || options.includes('-h')) {
+    process.stdout.write(`${command.usage}\n${exitCodeHelp}`)
+    return exitCodes.done
+  }
+  return command.run(rest)
+}
+
+/** Errors of the caller, by name: their classes stand in files that `--help` does not load. */
+const callerErrors = ['UsageError', 'ConfigError', 'StartError']
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
+  const isExpected = callerErrors.includes(name) || name === 'Unreachable'
+  process.stderr.write(`${isExpected ? message : (stack ?? message)}\n`)
+  // An error of the program itself says nothing about what was sent.
+  process.exitCode = callerErrors.includes(name) ? exitCodes.refused : exitCodes.unknown
+}

@@ -209,23 +209,15 @@ function withoutUnknown(sent: unknown, field: Field, registry: Registry): Fittin
   const unknown = issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path.map(pathPart), key]) : [],
   )
-  return {
-    isKept: true,
-    value: unknown.reduce<unknown>((value, path) => without(value, path), sent),
-    leftOut: unknown.map((path) => [path, 'Unknown field.'] as const),
+  const value = structuredClone(sent)
+  for (const path of unknown) {
+    const holder = path.slice(0, -1).reduce<unknown>((inner, part) => Reflect.get(Object(inner), part), value)
+    Reflect.deleteProperty(Object(holder), path.at(-1) ?? '')
   }
+  return { isKept: true, value, leftOut: unknown.map((path) => [path, 'Unknown field.'] as const) }
 }
 
 const pathPart = (part: PropertyKey): string | number => (typeof part === 'symbol' ? String(part) : part)
-
-/** A copy without the value at a path. */
-function without(value: unknown, [first, ...rest]: readonly (string | number)[]): unknown {
-  if (Array.isArray(value)) return value.map((item, index) => (index === first ? without(item, rest) : item))
-  if (!isObject(value) || first === undefined) return value
-  const entries = Object.entries(value)
-  if (rest.length === 0) return Object.fromEntries(entries.filter(([name]) => name !== first))
-  return Object.fromEntries(entries.map(([name, inner]) => [name, name === first ? without(inner, rest) : inner]))
-}
 
 /** Checks what is left, until no entry is refused: each one that is takes those along which refer to it. */
 function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { once, queryBoolean } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
+import { follow } from '../models/fields.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
 
 /** A query parameter of a list, and its SQL condition. */
@@ -28,13 +29,7 @@ export const likeLiterally = (text: string): string => text.replace(/[\\%_]/g, '
 
 /** A text as a query string holds it: one value, of which each character can be stored. */
 export const queryText = (max = 255) =>
-  z
-    .string(once)
-    .max(max, `Must be at most ${max} characters.`)
-    .superRefine((text, context) => {
-      const error = storable(text)
-      if (error !== undefined) context.addIssue({ code: 'custom', message: error })
-    })
+  follow(storable, z.string(once).max(max, `Must be at most ${max} characters.`), 'invalid_value')
 
 /** @param max the largest number that means something */
 export function queryInteger(min: number, max: number) {
@@ -134,10 +129,7 @@ export const isBefore = <Field extends string>(on: Field, description: string) =
     condition: (column, value, bind) => `${column} < ${bind(value)}::timestamptz`,
   })
 
-const queryUsername = queryText(150).superRefine((sent, context) => {
-  const error = username(sent)
-  if (error !== undefined) context.addIssue({ code: 'custom', message: error })
-})
+const queryUsername = follow(username, queryText(150), 'invalid_value')
 
 type Relation = {
   readonly displayName: string

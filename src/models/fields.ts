@@ -36,7 +36,8 @@ export const filledLine = (max: number = textLimits.line) =>
 /** A text of a given form. */
 export const text = (syntax: Syntax, max: number = textLimits.line) => follow(syntax, line(max))
 
-function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'wrong_format'): z.ZodString {
+/** @param code of the error of a text that does not follow the syntax */
+export function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'wrong_format'): z.ZodString {
   return schema.superRefine((value, context) => {
     const error = syntax(value)
     if (error !== undefined) context.addIssue({ code: 'custom', message: error, params: { code } })

@@ -12,11 +12,11 @@ const folder = freshFolder()
 let on: Installation
 let there: Listening
 beforeAll(async () => {
-  there = await listening({ DATA_DIR: folder }, 'src/cli/apply.ts')
+  there = await listening({ DATA_DIR: folder }, 'src/cli/gatewright.ts')
   on = there.on
 })
 
-const apply: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
+const apply: Listening['gatewright'] = (args, env) => there.gatewright(['apply', ...args], env)
 
 function file(name: string, text: string): string {
   const path = join(folder, name)
