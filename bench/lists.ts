@@ -16,6 +16,7 @@ import { type Database, openDatabase, openStand, type Stand } from './stand.ts'
 export const usage = `npm run bench -- lists [options]
   --users <n,n>     sizes, compared with that of 1000 users (100000)
   --seconds <n>     for each measurement (4)
+  --only <text>     the reads whose name begins with it, such as me
   --database <url>  a PostgreSQL server on which databases may be made, instead of one of its own`
 
 type Row = { readonly what: string; readonly users: number; readonly ours: Measured; readonly floor: Measured }
@@ -26,6 +27,7 @@ export async function bench(args: string[]): Promise<void> {
     options: {
       users: { type: 'string', default: '100000' },
       seconds: { type: 'string', default: '4' },
+      only: { type: 'string', default: '' },
       database: { type: 'string' },
     },
   })
@@ -33,7 +35,7 @@ export async function bench(args: string[]): Promise<void> {
   try {
     const rows: Row[] = []
     for (const users of new Set([1_000, ...values.users.split(',').map(Number)]))
-      rows.push(...(await measureAt(database, users, Number(values.seconds))))
+      rows.push(...(await measureAt(database, users, Number(values.seconds), values.only)))
     console.log(
       `\n${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), Node ${process.version}, ${database.version}; one client, times in ms\n`,
     )
@@ -43,7 +45,7 @@ export async function bench(args: string[]): Promise<void> {
   }
 }
 
-async function measureAt(server: Database, users: number, seconds: number): Promise<Row[]> {
+async function measureAt(server: Database, users: number, seconds: number, only: string): Promise<Row[]> {
   const say = (text: string) => console.log(`${users} users: ${text}`)
   say('starting')
   const stand = await openStand(server, 'postgres')
@@ -56,6 +58,7 @@ async function measureAt(server: Database, users: number, seconds: number): Prom
     const [, port] = await floor.line(/port (\d+)/, { withinMs: 10_000 })
     const rows: Row[] = []
     for (const [what, path] of await questions(stand.database, users)) {
+      if (!what.startsWith(only)) continue
       say(what)
       const read = (url: string, forSeconds: number) =>
         measureIn('read.ts', {
@@ -69,7 +72,7 @@ async function measureAt(server: Database, users: number, seconds: number): Prom
       rows.push({ what, users, ours, floor: await read(`http://127.0.0.1:${port}`, seconds) })
     }
     await floor.stop()
-    await measureTurn(stand, say)
+    if (only === '') await measureTurn(stand, say)
     return rows
   } finally {
     await stand.close()
