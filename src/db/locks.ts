@@ -10,6 +10,8 @@ export const locks = {
   reconciler: 7_201_455_303,
   /** One seed at a time. */
   seed: 7_201_455_304,
+  /** One process at a time changes BullMQ's functions. */
+  queue: 7_201_455_305,
 } as const
 
 /** Serialises changes of the group tree and of rights. A trigger of the first migration takes it too. */

@@ -67,6 +67,10 @@ function claims(redis: () => Promise<string | null>): void {
     expect(job).toMatchObject({ name: run.title, returnvalue: { applied: true, logs: [] } })
   })
 
+  test('PostgreSQL records no events of jobs, which nothing reads', async () => {
+    expect(await rows(db, sql`SELECT event FROM bullmq.event`)).toEqual([])
+  })
+
   test('the newest finished jobs are kept, up to an age', async () => {
     const completed = async () => (await queue.getJobs('completed')).map(({ id }) => id)
     const numbers = [101, 102, 103, 104, 105, 106]

@@ -172,6 +172,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/token-key.ts': 'FOR UPDATE lets one caller have the key; the engine checks rights',
   'src/apply/write.ts': 'the engine writes the row of a request',
   'src/queue/heartbeat.ts': "the database's clock counts, not the worker's",
+  'src/queue/migrate.ts': "a function of BullMQ's schema",
   'src/runs/backlog.ts': 'the index of queued runs needs the state in the text',
   'src/runs/idempotency.ts': 'a key is free by the state of its run and the clock of the database',
   'src/runs/plans.ts': "a savepoint in the engine's transaction",
