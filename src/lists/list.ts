@@ -4,6 +4,7 @@ import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
 import { queryBoolean } from '../http/query.ts'
+import { checkExamples } from '../models/declared.ts'
 import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
 import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
@@ -48,13 +49,10 @@ type Include = {
  * its envelope. Its keys and count are found first, then its rows are read by key, all in one snapshot. The application
  * does not become ready when the database lacks what the declaration names.
  *
- * @throws {StartError} when the view's schema has no name
+ * @throws {StartError} when the view's schema has no name, or an example that does not fit its field
  */
 export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>): void {
-  if (spec.view.schema.meta()?.id === undefined)
-    throw new StartError(
-      `${spec.path} lists ${spec.view.model}, but the schema of its view in src/views/ has no name for the API's description: end it with .meta({ id: '${spec.view.model}' }).`,
-    )
+  checkSchema(spec)
   const schema = {
     summary: spec.summary,
     ...(spec.description !== undefined && { description: spec.description }),
@@ -73,6 +71,15 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
       () => request.takeLongAnswer(),
     )
   })
+}
+
+function checkSchema({ path, view: { model, schema } }: ListSpec): void {
+  if (schema.meta()?.id === undefined)
+    throw new StartError(
+      `${path} lists ${model}, but the schema of its view in src/views/ has no name for the API's description: end it with .meta({ id: '${model}' }).`,
+    )
+  const fields = schema instanceof z.ZodObject ? Object.entries<z.ZodType>(schema.shape) : []
+  for (const [name, field] of fields) checkExamples(`The view of ${model} in src/views/`, name, field)
 }
 
 const fieldsOf = ({ order, filters, own, always, visible }: ListSpec): string[] =>

@@ -1,7 +1,8 @@
 import { readTables } from '../db/catalog.ts'
 import type { Db } from '../db/client.ts'
 import { StartError } from '../start-error.ts'
-import { type Field, fileOf, type Model } from './define.ts'
+import { fileOf } from './declared.ts'
+import type { Field, Model } from './define.ts'
 
 /**
  * Checks that the database has the columns in which the models store their fields.

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ErrorCode } from '../error-codes.ts'
 import type { FieldPath } from '../errors.ts'
-import { StartError } from '../start-error.ts'
+import { checkExamples, fileOf } from './declared.ts'
 import { expiresOf, previousOf } from './overlap.ts'
 
 /**
@@ -195,13 +195,6 @@ export type Model = Readonly<Omit<ModelDeclaration, 'attrs' | 'columns' | 'links
   readonly readOnly: readonly string[]
 }
 
-/** The file that declares a model: `src/models/providers/radius.ts`. */
-export const fileOf = ({ displayName }: Pick<ModelDeclaration, 'displayName'>): string =>
-  `src/models/${displayName
-    .replace(/^provider /, 'providers/')
-    .toLowerCase()
-    .replaceAll(' ', '-')}.ts`
-
 /**
  * Makes a model from a declaration.
  *
@@ -213,7 +206,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
   const fields = new Map<string, Field>()
   for (const [name, declared] of Object.entries(attrs.shape)) {
     const { schema, initial, required } = withoutDefault(declared as z.ZodType)
-    checkExamples(declaration, name, schema)
+    checkExamples(fileOf(declaration), name, schema)
     const meta = metaOf(schema)
     fields.set(name, {
       name,
@@ -255,19 +248,6 @@ export function defineModel(declaration: ModelDeclaration): Model {
       ...(declaration.isLabelled ? ['owner', 'created_by', 'created_by_name'] : []),
       ...overlaps.flatMap(({ name }) => [previousOf(name), expiresOf(name)]),
     ],
-  }
-}
-
-/** Of a field, for the API's description: `.meta({ examples: ['platform'] })`, before its default. */
-export const examplesOf = (schema: z.ZodType): readonly unknown[] => [schema.meta()?.examples ?? []].flat()
-
-function checkExamples(declaration: ModelDeclaration, field: string, schema: z.ZodType): void {
-  for (const example of examplesOf(schema)) {
-    const [issue] = schema.safeParse(example).error?.issues ?? []
-    if (issue !== undefined)
-      throw new StartError(
-        `${fileOf(declaration)}: the example ${JSON.stringify(example)} of the field ${field} does not fit it: ${issue.message} Change the example.`,
-      )
   }
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { wasMeaning } from '../document/form.ts'
-import { examplesOf, type Field, type Model } from '../models/define.ts'
+import { examplesOf } from '../models/declared.ts'
+import type { Field, Model } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { discriminatorOf, schemaName } from '../views/stored.ts'

@@ -64,3 +64,10 @@ test('a list whose view has no name for the description of the API does not star
     "/core/users/ lists User, but the schema of its view in src/views/ has no name for the API's description: end it with .meta({ id: 'User' }).",
   )
 })
+
+test('a list whose view has an example that does not fit its field does not start', async () => {
+  const schema = userView.schema.extend({ pk: z.int().meta({ examples: ['ada'] }) }).meta({ id: 'User' })
+  await expect(start((app, db) => list(app, db, { ...users, view: { ...userView, schema } }))).rejects.toThrow(
+    'The view of User in src/views/: the example "ada" of the field pk does not fit it',
+  )
+})
