@@ -32,7 +32,7 @@ const nothing = 'SELECT 0::bigint'
 
 /**
  * BullMQ records up to five events of each job and notifies of each, for readers that Gatewright does not have: a third
- * of what a job costs. Its functions call one that does nothing instead (docs/adr/0055-bullmq-records-no-events.md).
+ * of what a job costs. Its functions call one that does nothing instead (docs/adr/0056-bullmq-records-no-events.md).
  */
 const withoutEvents = `SELECT pg_advisory_xact_lock(${locks.queue});
   CREATE OR REPLACE FUNCTION bullmq.publish_event(p_queue text, p_event text, p_data jsonb)
