@@ -4,7 +4,7 @@ import { readForm } from '../document/yaml.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { applyAccess } from '../http/apply-access.ts'
-import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import { acceptDocuments } from '../http/body.ts'
 import type { Metrics } from '../http/metrics.ts'
@@ -54,14 +54,14 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
           const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
           const run = { kind: 'blueprint', slug: null }
           if (Array.isArray(body)) {
-            const conditions = readConditions(headers, errors, askedIn(query))
+            const conditions = readConditions(headers, errors, conditionsIn(query))
             const { plan, ...set } = await toSet(body, registry, conditions, errors)
             return { plan, submission: { ...set, ...run, title: `${conditions.mode} ${body.length} submissions` } }
           }
           sent = readSent(body)
           const blueprint = readForm(sent.value, errors)
           const conditions = {
-            ...readConditions(headers, errors, { ...blueprint, ...askedIn(query) }),
+            ...readConditions(headers, errors, { ...blueprint, ...conditionsIn(query) }),
             expectedKeys: {},
           }
           if (blueprint === undefined) throw errors.include([errorsOfEntries(sent, registry)]).problem()

@@ -5,7 +5,7 @@ import { ErrorList, Problem } from '../errors.ts'
 import { requireAccess } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { applyAccess, requireKind, requireSubmitter } from '../http/apply-access.ts'
-import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Registry } from '../models/registry.ts'
@@ -57,7 +57,7 @@ export function runApplyRoutes(app: Api, submitter: Submitter, metrics: Metrics)
         const errors = new ErrorList()
         if (body !== undefined && body !== null)
           errors.add([], 'unknown_field', 'The document is that of the run: send no body.')
-        const asked = { ...blueprint, ...askedIn(query), formerOwner: stored.conditions.owner }
+        const asked = { ...blueprint, ...conditionsIn(query), formerOwner: stored.conditions.owner }
         const { expectedKeys } = stored.conditions
         const conditions = { ...readConditions(headers, errors, asked), expectedKeys }
         const { steps, errors: found } = compileAsSent(former, blueprint, registry)

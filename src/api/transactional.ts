@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { applyAccess, requireKind } from '../http/apply-access.ts'
-import { applyAnswer, applyDocument, applyQuery, askedIn, serveApply } from '../http/apply-answer.ts'
+import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { submissionExamples } from '../openapi/submission-examples.ts'
@@ -58,7 +58,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
       const read = () => {
         if (kind !== undefined) requireKind(actor, kind)
         const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
-        const conditions = readConditions(headers, errors, askedIn(query))
+        const conditions = readConditions(headers, errors, conditionsIn(query))
         const { plan, ...submission } = toBlueprint(body, registry, conditions, errors)
         return { plan, submission }
       }

@@ -2,6 +2,7 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import type { Statement } from '../db/raw.ts'
 import type { Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Key } from '../plan/row-set.ts'
 import { type Inserted, insert, linksOf, remove, type StoredRow, type Updated, update } from '../plan/statements.ts'
 import { keysOf } from '../plan/storage.ts'
 
@@ -10,8 +11,6 @@ import { keysOf } from '../plan/storage.ts'
  * anything is read from it. A write joins earlier ones only where that changes nothing: docs/adr/0046-writes-are-collected.md.
  */
 
-type Key = string | number
-
 /** Turns the failure of a write into the error for the caller. @param count how many rows the statement wrote */
 export type Explain = (error: unknown, count: number) => unknown
 
@@ -19,9 +18,9 @@ export type Explain = (error: unknown, count: number) => unknown
 type BeforeRemoval = (tx: EngineTx, model: Model, keys: readonly Key[]) => void
 
 type Insertion = Inserted & { readonly kind: 'insert'; readonly pk: Key }
-type Change = Updated & { readonly kind: 'update' }
+type Alteration = Updated & { readonly kind: 'update' }
 type Removal = { readonly kind: 'delete'; readonly pk: Key }
-type Write = Insertion | Change | Removal
+type Write = Insertion | Alteration | Removal
 
 type Batch = {
   readonly kind: Write['kind']

@@ -48,9 +48,9 @@ async function clear(db: Db, queue: ApplyQueue, operator: Operator): Promise<voi
   }
 }
 
-type Change = { readonly action: string; readonly field: string; readonly value: boolean | number }
+type QueueChange = { readonly action: string; readonly field: string; readonly value: boolean | number }
 
-function record(db: Db, operator: Operator, { action, field, value }: Change) {
+function record(db: Db, operator: Operator, { action, field, value }: QueueChange) {
   const changes = [{ model: 'queue', key: applyQueue.name, action: 'update', fields: [field], value }] as const
   return db.auditRow.create({ data: auditRow({ ...operator, action, changes }) })
 }

@@ -10,7 +10,7 @@ import type { Plan } from '../plan/compile.ts'
 import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ledger.ts'
 import { inTurn, type Submission, type Submitter, submitOnce, type Undecided } from '../runs/submit.ts'
-import { type Asked, conditionHeaders } from './apply-conditions.ts'
+import { conditionHeaders, type SentConditions } from './apply-conditions.ts'
 import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
@@ -46,7 +46,7 @@ export const applyQuery = z.strictObject({
 })
 
 /** What the query says about the apply. */
-export const askedIn = ({ dry_run, replace_provider }: z.infer<typeof applyQuery>): Asked => ({
+export const conditionsIn = ({ dry_run, replace_provider }: z.infer<typeof applyQuery>): SentConditions => ({
   mode: dry_run ? 'plan' : 'apply',
   replaceProvider: replace_provider,
 })

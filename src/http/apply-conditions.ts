@@ -43,7 +43,7 @@ export const conditionHeaders = z.object({
 })
 
 /** What the query and the document say about an apply. */
-export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune'>> & {
+export type SentConditions = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune'>> & {
   /** Of the document, when it names one. */
   readonly owner?: string
   /** Of the run whose document is applied again. */
@@ -57,7 +57,13 @@ export type Asked = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' |
 export function readConditions(
   headers: Headers,
   errors: ErrorList,
-  { owner: documentOwner, formerOwner = null, mode = 'apply', replaceProvider = false, prune = false }: Asked = {},
+  {
+    owner: documentOwner,
+    formerOwner = null,
+    mode = 'apply',
+    replaceProvider = false,
+    prune = false,
+  }: SentConditions = {},
 ): RequestConditions {
   const ofHeaders = errors.of('header')
   const { owner: sentOwner, allow } = readOwnership(headers, errors)

@@ -115,7 +115,7 @@ export type Visible<Field extends string = string> = {
 export type Sorted = { readonly field: string; readonly descending: boolean }
 
 /** What a request asks of a list. */
-export type Asked = {
+export type ListQuery = {
   readonly filters: readonly { readonly name: string; readonly filter: Filter; readonly value: unknown }[]
   readonly terms: readonly string[]
   /** The owner's key; undefined: all owners. */
@@ -135,7 +135,7 @@ class Values {
 }
 
 /** Only plain lists are prepared: a connection keeps each prepared text, and filters make any number of texts. */
-const made = (text: string, { list: values }: Values, { isPlain }: Asked): Statement =>
+const made = (text: string, { list: values }: Values, { isPlain }: ListQuery): Statement =>
   isPlain ? { text, values } : unprepared({ text, values })
 
 /** Rows of a page unless `page_size` says otherwise. */
@@ -162,7 +162,7 @@ export type Found = {
 }
 
 /** Counts the rows that are left, and finds those of one page: one statement, or two for pages far inside the list. */
-export async function find(tx: Tx, list: Listed, asked: Asked): Promise<Found> {
+export async function find(tx: Tx, list: Listed, asked: ListQuery): Promise<Found> {
   const statement = isNarrowed(list, asked) ? matchingStatement(list, asked) : sizeStatement(list, asked)
   const [found] = await query(tx, foundRow, statement)
   if (found === undefined) throw new Error('a statement that always has a row had none')
@@ -170,11 +170,11 @@ export async function find(tx: Tx, list: Listed, asked: Asked): Promise<Found> {
   return { count, unknown, readKeys: async () => keys ?? readPage(tx, list, asked, count) }
 }
 
-const isNarrowed = ({ always }: Listed, { own, values, filters, terms }: Asked): boolean =>
+const isNarrowed = ({ always }: Listed, { own, values, filters, terms }: ListQuery): boolean =>
   always !== undefined || own !== undefined || values !== undefined || filters.length > 0 || terms.length > 0
 
 /** The size of a whole list, and the keys of its first page. */
-function sizeStatement(list: Listed, asked: Asked): Statement {
+function sizeStatement(list: Listed, asked: ListQuery): Statement {
   const { name } = tableOf(list.view.model)
   const size =
     list.count === 'kept'
@@ -189,7 +189,7 @@ function sizeStatement(list: Listed, asked: Asked): Statement {
  * PostgreSQL guesses badly how many rows a search or an attribute matches, and would walk along the order's index past
  * all the others: so what matches is found first.
  */
-function matchingStatement(list: Listed, asked: Asked): Statement {
+function matchingStatement(list: Listed, asked: ListQuery): Statement {
   const { name } = tableOf(list.view.model)
   const values = new Values()
   const from = `${name} WHERE ${conditionsOf(list, asked, values).join(' AND ')}`
@@ -208,7 +208,7 @@ function matchingStatement(list: Listed, asked: Asked): Statement {
   return made(text, values, asked)
 }
 
-function unknownOf({ filters }: Asked, { bind }: Values): string {
+function unknownOf({ filters }: ListQuery, { bind }: Values): string {
   const pairs = filters.flatMap(({ name, filter, value }) => {
     if (filter.known === undefined) return []
     const sent = bind([value].flat().map(String))
@@ -218,7 +218,7 @@ function unknownOf({ filters }: Asked, { bind }: Values): string {
 }
 
 /** The keys of one page of a list that has this many rows. */
-async function readPage(tx: Tx, list: Listed, asked: Asked, total: number): Promise<readonly Key[]> {
+async function readPage(tx: Tx, list: Listed, asked: ListQuery, total: number): Promise<readonly Key[]> {
   const values = new Values()
   const text = `SELECT ${keysOf(list, asked, total, values)} AS keys`
   const [found] = await query(tx, pageRow, made(text, values, asked))
@@ -226,9 +226,9 @@ async function readPage(tx: Tx, list: Listed, asked: Asked, total: number): Prom
   return isBehindMiddle(asked, total) ? keys.toReversed() : keys
 }
 
-const startOf = ({ page, page_size }: Asked): number => (page - 1) * page_size
+const startOf = ({ page, page_size }: ListQuery): number => (page - 1) * page_size
 
-const isBehindMiddle = (asked: Asked, total: number): boolean => startOf(asked) > total / 2
+const isBehindMiddle = (asked: ListQuery, total: number): boolean => startOf(asked) > total / 2
 
 /**
  * The keys of one page, by an index-only scan where an index has this order. Pages behind the middle are counted from
@@ -236,7 +236,7 @@ const isBehindMiddle = (asked: Asked, total: number): boolean => startOf(asked) 
  *
  * @param total rows in all; infinite when it is not known yet, for the first page
  */
-function keysOf(list: Listed, asked: Asked, total: number, values: Values): string {
+function keysOf(list: Listed, asked: ListQuery, total: number, values: Values): string {
   const conditions = conditionsOf(list, asked, values)
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   const isBackward = isBehindMiddle(asked, total)
@@ -274,7 +274,7 @@ function sortsOf(
 /** @returns none for a list that nothing narrows */
 function conditionsOf(
   { view: { model }, search, own, always, visible }: Listed,
-  asked: Asked,
+  asked: ListQuery,
   { bind }: Values,
 ): string[] {
   return [

@@ -11,7 +11,7 @@ import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading, View } from '../views/view.ts'
 import { checkList } from './check.ts'
 import type { Filter } from './filters.ts'
-import { type Asked, type Found, find, type Listed, type ListedModel, type Visible } from './find.ts'
+import { type Found, find, type Listed, type ListedModel, type ListQuery, type Visible } from './find.ts'
 import { envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import { isStreamed, maxSendingMs, type PageWriter, pageText } from './stream.ts'
 
@@ -63,7 +63,7 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
   app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
   app.get(spec.path, { config, schema }, async (request, reply) => {
     const { query, actor } = request
-    const asked = askedOf(spec, query, actor)
+    const asked = listQueryOf(spec, query, actor)
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
     reply.type('application/json; charset=utf-8')
     return pageText(
@@ -117,7 +117,7 @@ function isIncluded({ include }: ListSpec, query: Query, actor: Actor): boolean 
   return query[include.parameter] === true && (include.permission === undefined || allows(actor, include.permission))
 }
 
-function askedOf(spec: ListSpec, query: Query, actor: Actor): Asked {
+function listQueryOf(spec: ListSpec, query: Query, actor: Actor): ListQuery {
   const { filters, defaultOrder } = spec
   const { page, page_size, search: terms, ordering } = query
   const sent = Object.entries(filters).flatMap(([name, filter]) =>
@@ -135,7 +135,7 @@ function askedOf(spec: ListSpec, query: Query, actor: Actor): Asked {
 }
 
 /** Which rows this caller sees at all. */
-export function scopeOf({ own, visible }: ListSpec, actor: Actor): Pick<Asked, 'own' | 'values'> {
+export function scopeOf({ own, visible }: ListSpec, actor: Actor): Pick<ListQuery, 'own' | 'values'> {
   const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
   return { own: seesAll ? undefined : actor.pk, values: visible && valuesOf(visible, actor) }
 }
@@ -147,7 +147,7 @@ function valuesOf({ permissions, others }: Visible, actor: Actor): readonly stri
 }
 
 /** The transaction ends with what is read last, and not with what is sent last. */
-async function writePage(page: PageWriter, db: Db, spec: ListSpec, asked: Asked, reading: Reading): Promise<void> {
+async function writePage(page: PageWriter, db: Db, spec: ListSpec, asked: ListQuery, reading: Reading): Promise<void> {
   const read = async (tx: Tx) => {
     const { count, unknown, readKeys } = await find(tx, spec, asked)
     refuseUnknown(unknown, asked)
@@ -171,7 +171,7 @@ async function writePage(page: PageWriter, db: Db, spec: ListSpec, asked: Asked,
   await page.add((await spec.view.complete?.(db, last)) ?? last)
 }
 
-function refuseUnknown(unknown: Found['unknown'], { filters }: Asked): void {
+function refuseUnknown(unknown: Found['unknown'], { filters }: ListQuery): void {
   const errors = new ErrorList()
   for (const { name, filter } of filters)
     for (const value of unknown[name] ?? [])

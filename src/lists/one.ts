@@ -7,7 +7,7 @@ import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading } from '../views/view.ts'
 import { equals, queryText } from './filters.ts'
-import { type Asked, find, type ListedModel } from './find.ts'
+import { find, type ListedModel, type ListQuery } from './find.ts'
 import { alsoNeedsOf, type ListSpec, scopeOf } from './list.ts'
 
 /** One row of a list, by the field that names it. */
@@ -52,7 +52,7 @@ export function one<Model extends ListedModel>(
     `${spec.path}:${by}/`,
     { config: { permission: spec.permission, document }, schema },
     async ({ params, query, actor }, reply) => {
-      const asked = askedOf(spec, { ...params, ...query }, actor)
+      const asked = listQueryOf(spec, { ...params, ...query }, actor)
       const results = await read(db, spec, asked, actor)
       const [result] = results
       if (result === undefined) throw new Problem('not_found', `There is no such ${displayName}.`)
@@ -65,7 +65,7 @@ export function one<Model extends ListedModel>(
 /** One more than are wanted: then the name says too little. */
 const enough = 2
 
-function askedOf(spec: ListSpec, sent: Readonly<Record<string, unknown>>, actor: Actor): Asked {
+function listQueryOf(spec: ListSpec, sent: Readonly<Record<string, unknown>>, actor: Actor): ListQuery {
   const filters = Object.entries(sent).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name, filter: equals(name), value }],
   )
@@ -73,14 +73,14 @@ function askedOf(spec: ListSpec, sent: Readonly<Record<string, unknown>>, actor:
   return { filters, terms: [], ...scope, ordering: [], isPlain: true, page: 1, page_size: enough }
 }
 
-async function read(db: Db, spec: ListSpec, asked: Asked, actor: Actor): Promise<readonly object[]> {
+async function read(db: Db, spec: ListSpec, asked: ListQuery, actor: Actor): Promise<readonly object[]> {
   const reading = { uidOf: await readUidOf(db), related: true, actor }
   const isolationLevel = 'RepeatableRead'
   const results = await transaction(db, (tx) => readIn(tx, spec, asked, reading), { isolationLevel })
   return (await spec.view.complete?.(db, results)) ?? results
 }
 
-async function readIn(tx: Tx, spec: ListSpec, asked: Asked, reading: Reading): Promise<object[]> {
+async function readIn(tx: Tx, spec: ListSpec, asked: ListQuery, reading: Reading): Promise<object[]> {
   const { readKeys } = await find(tx, spec, asked)
   const keys = await readKeys()
   return keys.length === 0 ? [] : (await Array.fromAsync(spec.view.read(tx, keys, reading))).flat()
@@ -99,7 +99,7 @@ export async function tagOf<Model extends ListedModel>(
   named: Readonly<Record<string, string>>,
   { actor, uidOf }: Pick<Reading, 'actor' | 'uidOf'>,
 ): Promise<string | undefined> {
-  const [result] = await readIn(tx, spec, askedOf(spec, named, actor), { uidOf, related: true, actor })
+  const [result] = await readIn(tx, spec, listQueryOf(spec, named, actor), { uidOf, related: true, actor })
   return result === undefined ? undefined : etagOf(JSON.stringify(result))
 }
 

@@ -33,7 +33,7 @@ export type Mode = 'apply' | 'plan'
 /** Conditions of a request on what it applies. */
 export type Conditions = {
   readonly mode: Mode
-  /** `If-Match`: the run of the plan that was reviewed. Nothing else than what it planned is applied. */
+  /** `If-Match`: the tag of the plan that was reviewed. Nothing else than what it planned is applied. */
   readonly reviewed: string | null
   /** `If-None-Match: *`: no row that the document names may exist yet. */
   readonly createOnly: boolean

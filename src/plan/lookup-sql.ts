@@ -20,7 +20,7 @@ export type FoundRow = z.output<typeof foundRow>
 export type By = { readonly columns: readonly string[]; readonly values: readonly string[]; readonly folded?: true }
 
 /** What is looked up in one table. */
-export type Asked = {
+export type TableLookups = {
   readonly table: string
   readonly model: Model
   /** The columns to read. */
@@ -34,7 +34,7 @@ const maxRows = 10
 /** One statement for all. @returns the rows by table; a row may be there twice */
 export async function readRows(
   reader: EngineReader,
-  asked: readonly Asked[],
+  asked: readonly TableLookups[],
 ): Promise<ReadonlyMap<string, readonly FoundRow[]>> {
   const values: unknown[] = []
   const parts = asked.flatMap(({ table, model, columns, by }) =>

@@ -53,7 +53,18 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
 
 /**
  * One statement that reads all that these entries need: their rows, missing references and unique values in use. Its
- * one row holds an answer for each entry, in order (docs/adr/0005-one-statement-per-snapshot.md).
+ * one row holds an answer for each entry, in order (docs/adr/0005-one-statement-per-snapshot.md). For a role, whose row
+ * may be there, it is:
+ *
+ *     SELECT jsonb_build_array(jsonb_build_object(
+ *       'rows', ARRAY(SELECT to_jsonb(r) FROM (SELECT t."pk", t."name", t."permissions"
+ *         FROM "roles" t WHERE t."name" = $1 LIMIT 2) r),
+ *       'unfit', jsonb_build_object(),
+ *       'taken', jsonb_build_object('name', ARRAY(SELECT to_jsonb(u) FROM unnest($2::text[]) k, LATERAL (
+ *         (SELECT t.pk, t."name" AS label, t."name" AS value FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
+ *         (SELECT t.pk, t."name" AS label, t."name" AS value FROM "roles" t WHERE lower(t."name") = lower(k) LIMIT 1)
+ *         LIMIT 1) u)),
+ *       'claimed', jsonb_build_object(), 'count', 0, 'newKey', NULL)) AS seen
  */
 export function snapshotStatement(registry: Registry, asked: readonly EntryQuestion[]): Statement {
   const shape = asked.map(shapeOf).join('; ')

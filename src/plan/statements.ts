@@ -1,6 +1,7 @@
 import { type Statement, unprepared } from '../db/raw.ts'
 import type { Field, Link, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Key } from './row-set.ts'
 
 /**
  * The SQL of a model, built from its declaration. Identifiers come from model files; values are always parameters. One
@@ -74,8 +75,6 @@ export type Inserted = { readonly row: StoredRow; readonly references: readonly 
 
 /** A row to change: its columns and links, and the fields whose reference rows are replaced. */
 export type Updated = Inserted & { readonly pk: Key; readonly referring: readonly string[] }
-
-type Key = string | number
 
 /**
  * Inserts rows with their links and reference rows, by one statement:

@@ -8,9 +8,9 @@ import { type ApplyJob, applyQueue, type JobResult, type Progress, probeName, ru
 import { beat, beatNowAndThen } from './heartbeat.ts'
 
 /** How a run ended. */
-type Ended = Omit<JobResult, 'run'>
+type JobEnd = Omit<JobResult, 'run'>
 
-type Work = (run: string, onProgress: (progress: Progress) => void) => Promise<Ended | undefined>
+type Work = (run: string, onProgress: (progress: Progress) => void) => Promise<JobEnd | undefined>
 
 export type Consumer = {
   /** Whether it could take another job. */
@@ -104,7 +104,7 @@ function reportProgress(job: Job<ApplyJob>): (progress: Progress) => void {
   }
 }
 
-const vanished: Ended = {
+const vanished: JobEnd = {
   state: 'vanished',
   applied: false,
   reason: null,
@@ -112,7 +112,7 @@ const vanished: Ended = {
 }
 
 /** Shows the end of the run on its job. @throws so that a job of a run that is not done does not look successful */
-async function report(job: Job<ApplyJob>, id: string, ended: Ended = vanished): Promise<JobResult> {
+async function report(job: Job<ApplyJob>, id: string, ended: JobEnd = vanished): Promise<JobResult> {
   const { state, reason, logs } = ended
   const run = runPath(id)
   if (state === 'done') return { run, ...ended }

@@ -7,7 +7,7 @@ import type { Rights, RightsFacts, RightsQuestion } from './rights.ts'
 /** The policy of each model whose rows grant rights. The other models have none. */
 
 /** What an entry does to its row, and for which caller. */
-export type Change = {
+export type RightsChange = {
   readonly action: 'create' | 'update' | 'delete'
   readonly before: Values | undefined
   /** The row as it will be. A field with errors is undefined; one that is not known yet is a symbol. */
@@ -46,39 +46,43 @@ export type Policy = {
   /** Fields whose change could remove the last superuser who can authenticate. */
   readonly takesAway: readonly string[]
   /** Whether a change of those fields ends the row's life earlier: then it counts as gone. Default: it may always. */
-  readonly ends?: (change: Change) => boolean
+  readonly ends?: (change: RightsChange) => boolean
   /** What must be read to decide; null when the change does not concern rights. */
-  asks(change: Change): RightsQuestion | null
-  denials(change: Change, holdings: Holdings, reporter: Reporter): Iterable<Denial>
+  asks(change: RightsChange): RightsQuestion | null
+  denials(change: RightsChange, holdings: Holdings, reporter: Reporter): Iterable<Denial>
 }
 
 const uuids = (value: unknown): string[] => keysOf(value).filter((key) => typeof key === 'string')
 const numbers = (value: unknown): number[] => keysOf(value).filter((key) => typeof key === 'number')
 
 /** A field before and after. One with errors counts as unchanged: the caller gets its errors. */
-function sidesOf(name: string, { action, before, after }: Change): { was: unknown; is: unknown } {
+function sidesOf(name: string, { action, before, after }: RightsChange): { was: unknown; is: unknown } {
   const was = before?.[name]
   if (action === 'delete') return { was, is: undefined }
   return { was, is: after[name] === undefined ? was : after[name] }
 }
 
 /** Keys that a change adds to a field, and those that it removes. */
-function movesOf<Key>(keys: (value: unknown) => Key[], name: string, change: Change): { added: Key[]; removed: Key[] } {
+function movesOf<Key>(
+  keys: (value: unknown) => Key[],
+  name: string,
+  change: RightsChange,
+): { added: Key[]; removed: Key[] } {
   const { was, is } = sidesOf(name, change)
   const [before, after] = [keys(was), keys(is)]
   const [there, left] = [new Set(before), new Set(after)]
   return { added: after.filter((key) => !there.has(key)), removed: before.filter((key) => !left.has(key)) }
 }
 
-const differs = (name: string, { before, after }: Change): boolean => before?.[name] !== after[name]
+const differs = (name: string, { before, after }: RightsChange): boolean => before?.[name] !== after[name]
 
 /** Documents find rows by name: another row that takes a freed name is then given the rights of the first. */
-function freesName({ action, before, after }: Change): boolean {
+function freesName({ action, before, after }: RightsChange): boolean {
   return action === 'delete' || (action === 'update' && after.name !== undefined && before?.name !== after.name)
 }
 
 /** How a change alters the group's links: rights are inherited through parent, roles and members. */
-function linksOf(change: Change) {
+function linksOf(change: RightsChange) {
   const [parent, flag] = [sidesOf('parent', change), sidesOf('is_superuser', change)]
   const [[parentWas], [parentIs]] = [uuids(parent.was), uuids(parent.is)]
   const [roles, users] = [movesOf(uuids, 'roles', change), movesOf(numbers, 'users', change)]
@@ -146,7 +150,7 @@ const group: Policy = {
 /** A caller who may change these could log in as the user, reactivate the user, or choose what the user sees. */
 const identity = ['username', 'email', 'is_active', 'attributes'] as const
 
-const isIdentityChanged = (change: Change): boolean =>
+const isIdentityChanged = (change: RightsChange): boolean =>
   change.action === 'update' && identity.some((name) => !isDeepStrictEqual(change.before?.[name], change.after[name]))
 
 const user: Policy = {
@@ -199,11 +203,11 @@ const endOf = ({ expires, expiring }: Values): number =>
   expiring === true && typeof expires === 'string' ? Date.parse(expires) : Number.POSITIVE_INFINITY
 
 /** Whether all these users are the caller, authenticated in full. */
-const isSelf = ({ pk, isImpersonating, isLimited }: Change['caller'], users: readonly number[]): boolean =>
+const isSelf = ({ pk, isImpersonating, isLimited }: RightsChange['caller'], users: readonly number[]): boolean =>
   !isImpersonating && !isLimited && users.every((user) => user === pk)
 
 /** A token keeps its user. */
-const tokenOwner = ({ before, after }: Change): number[] => numbers((before ?? after).user)
+const tokenOwner = ({ before, after }: RightsChange): number[] => numbers((before ?? after).user)
 
 const token: Policy = {
   decides: ['expires', 'expiring'],
@@ -232,7 +236,7 @@ const token: Policy = {
 }
 
 /** The owners of a device as it is, and as it will be. */
-const deviceOwners = ({ before, after }: Change): number[] => [...numbers(before?.user), ...numbers(after.user)]
+const deviceOwners = ({ before, after }: RightsChange): number[] => [...numbers(before?.user), ...numbers(after.user)]
 
 /** A caller who knows the key can log in as its user, and one who deletes the device can create another. */
 const device: Policy = {

@@ -6,7 +6,7 @@ import type { Step } from '../plan/compile.ts'
 import { type Effect, lacking } from '../plan/effect.ts'
 import type { Engine } from '../plan/engine.ts'
 import { type Origin, toValues } from '../plan/storage.ts'
-import { type Change, type Denial, type Holdings, type Policy, policies, type Reporter } from './policies.ts'
+import { type Denial, type Holdings, type Policy, policies, type Reporter, type RightsChange } from './policies.ts'
 import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rights.ts'
 
 /**
@@ -59,7 +59,7 @@ export const rightsHeldBy = (actor: Actor): Rights => ({
   ),
 })
 
-function toChange(engine: Engine, actor: Actor, effect: Effect): Change | undefined {
+function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | undefined {
   const { step, action, row, values } = effect
   if (action === 'unchanged' || action === 'leave') return undefined
   const before = row === undefined ? undefined : toValues(step.model, row, engine.keyring)

@@ -239,4 +239,35 @@ describe('an application takes a provider that is there', () => {
     await there.check(entries, actor)
     expect((await there.apply(entries, actor)).logs).toHaveLength(2)
   })
+
+  test.each([
+    ['by its key', 'provider', async () => pkOf(name)],
+    ['by its name', 'provider', async () => name],
+    ['by !Find', 'backchannel_providers', async () => [new Find('service_providers_scim.scimprovider', { name })]],
+  ])('of another owner, %s, is a conflict, unless it is acknowledged', async (_, field, reference) => {
+    const [amira, bo] = [await user({ superuser: true }), await user({ superuser: true })]
+    await there.apply([scim(name)], amira, { owner: 'team-a' })
+    const entries = [application(name, { [field]: await reference() })]
+    const conditions = { owner: 'team-b' }
+    const sentence = `provider scim "${name}" belongs to owner "team-a" (made by "${amira.username}" on `
+    expect(await there.refusal(entries, bo, conditions)).toMatchObject({
+      reason: 'conflict',
+      logs: [expect.stringContaining(`rolled back: ${sentence}`)],
+    })
+    await expect(there.check(entries, bo, conditions)).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining(sentence),
+    })
+    const { logs, audited } = await there.apply(entries, bo, { ...conditions, ...allowing('takeover') })
+    expect(logs).toEqual([
+      expect.stringContaining(`application "${name}" created`),
+      expect.stringContaining(`provider scim "${name}" belonged to owner "team-a"`),
+    ])
+    expect(audited).toContainEqual(expect.objectContaining({ action: 'update', fields: ['owner'] }))
+    expect(await there.db.provider.findUnique({ where: { name } })).toMatchObject({ owner: 'team-b' })
+    // It is ours now, and nothing changes any more.
+    expect((await there.apply(entries, bo, conditions)).changes).toEqual([
+      expect.objectContaining({ action: 'unchanged' }),
+    ])
+  })
 })
