@@ -221,6 +221,16 @@ describe('an application takes a provider that is there', () => {
     await there.apply(other, await able())
   })
 
+  test.each(['provider', 'backchannel_providers'])('in %s, with its owner or an acknowledgement', async (field) => {
+    await there.apply([scim(name)], undefined, { owner: 'team-a' })
+    const pk = await pkOf(name)
+    const entries = [application(name, { [field]: field === 'provider' ? pk : [pk] })]
+    expect(await refused(entries, { owner: 'team-b' })).toContain(`provider scim "${name}" belongs to owner "team-a"`)
+    expect(await refused(entries)).toContain('the request names no owner')
+    await there.apply(entries, undefined, { owner: 'team-b', ...allowing('takeover') })
+    expect(await there.db.provider.findUnique({ where: { name } })).toMatchObject({ owner: 'team-b' })
+  })
+
   test('a second backchannel provider too, and by !Find', async () => {
     await there.apply([scim(name), scim(`${name}-b`), application(name)])
     await there.apply([application(name, { backchannel_providers: [await pkOf(name)] })])

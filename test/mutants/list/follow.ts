@@ -51,12 +51,6 @@ export default {
   ],
   'src/apply/follow.ts': [
     {
-      from: "if (cause !== 'taken' && !isForeign) rows.add",
-      to: 'if (!isForeign) rows.add',
-      why: 'what an entry takes counts as named by the document',
-      tests: [effects, prune],
-    },
-    {
       from: 'if (!replaceProvider) return []',
       to: '',
       why: 'the provider that an application loses is deleted unasked',

@@ -99,7 +99,7 @@ export default {
       from: '...ofOwner(effect, ownership, conditions)]',
       to: "...(cause === 'taken' ? [] : ofOwner(effect, ownership, conditions))]",
       why: 'the provider of another owner is taken through a reference',
-      tests: [conflicts, owners],
+      tests: ['test/apply/conflicts.test.ts'],
     },
     {
       from: '...ofOwner(effect, ownership, conditions)]',
@@ -117,7 +117,7 @@ export default {
       from: 'if (!isCheck) snapshot.wrote(effect, key)',
       to: '',
       why: 'an entry does not see what an earlier one wrote',
-      tests: [states, groups],
+      tests: ['test/apply/sets.test.ts'],
     },
     {
       from: 'keys.set(step.id, entryKey(effect, key,',
@@ -135,7 +135,7 @@ export default {
       from: 'if (pruned.length > 0) await lock?.(pruned.map(removal))',
       to: '',
       why: 'what is pruned is not locked',
-      tests: [prune],
+      tests: ['test/apply/followers.test.ts'],
     },
     {
       from: 'index === 0 ? pruneObjections(pruned, conditions) : []',
@@ -147,13 +147,13 @@ export default {
       from: 'replaced = replaced.filter(({ pk }) => still.has(pk))',
       to: 'void still',
       why: 'a replaced provider that another application took meanwhile is deleted',
-      tests: [effects],
+      tests: ['test/apply/followers.test.ts'],
     },
     {
       from: 'await lock(replaced.map(removal))',
       to: '',
       why: 'a replaced provider is not locked before it is deleted',
-      tests: [effects],
+      tests: ['test/apply/followers.test.ts'],
     },
     {
       from: "if (effect.step.rename === 'both') return [{ is: 'both', effect }]",
