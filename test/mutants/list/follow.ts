@@ -181,6 +181,7 @@ export default {
       to: '',
       why: 'writes that collide too often are a bug of the service',
       tests: [write],
+      survives: 'no test makes one write collide five times in a row',
     },
   ],
   'src/apply/token-key.ts': [

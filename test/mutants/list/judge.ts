@@ -240,7 +240,6 @@ export default {
       to: '',
       why: 'the last writes of a document are forgotten',
       tests: [states],
-      survives: 'harmless: the reads that follow in each apply send what was collected',
     },
     {
       from: 'if (actor === null) throw new Refusal',

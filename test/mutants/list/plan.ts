@@ -28,22 +28,10 @@ export default {
       tests: [effects],
     },
     {
-      from: 'released.filter((key) => !claimed.has(target, key))',
-      to: 'released',
-      why: 'a provider that moves to another entry is deleted with the one that lost it',
-      tests: [effects],
-    },
-    {
       from: '!kept.has(each) && !deleted.has(each)',
       to: '!deleted.has(each)',
       why: 'a provider that another application has is reported as free, and deleted',
       tests: [effects, removal],
-    },
-    {
-      from: '!kept.has(each) && !deleted.has(each)',
-      to: '!kept.has(each)',
-      why: 'a provider that the document deletes is reported as free',
-      tests: [effects, prune],
     },
     {
       from: "from.some(({ field }) => field.storage.in !== 'link')",
