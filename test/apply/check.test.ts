@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { KeyOf } from '../../src/document/document.ts'
+import { Find, KeyOf } from '../../src/document/document.ts'
 import { people } from '../rights/people.ts'
 import { counts, versions } from '../support/contents.ts'
 import { application, bench, flow, oauth2, scim } from './engine.ts'
@@ -176,11 +176,26 @@ describe('an entry needs the permission for its action', () => {
     },
   )
 
+  test.each([
+    ['absent', 'delete_flow', 'missing'],
+    ['created', 'add_flow', 'there'],
+  ] as const)('in state %s: %s, although the row is %s: the log says so', async (state, permission, where) => {
+    if (where === 'there') await there.apply([flow(name)])
+    const entries = [{ ...flow(name), state }]
+    const others = ['view_flow', 'add_flow', 'change_flow', 'delete_flow'].filter((each) => each !== permission)
+    await expect(there.check(entries, await holder(...others))).rejects.toMatchObject({ code: 'permission_denied' })
+    await there.check(entries, await holder(permission))
+  })
+
   test('each entry needs its own: one missing permission refuses the document', async () => {
     const entries = [flow(name), oauth2(name)]
     await expect(
       there.check(entries, await holder('add_flow', 'change_oauth2provider', 'add_scimprovider')),
     ).rejects.toMatchObject({ code: 'permission_denied' })
+    // The others follow from the same mistake.
+    await expect(there.check(entries, await holder())).rejects.toMatchObject({
+      message: `You may not write flow "${name}": the permission add_flow, change_flow or delete_flow is missing.`,
+    })
     await there.refusal(entries, await holder('add_flow'))
     expect(await there.db.flow.count({ where: { slug: name } })).toBe(0)
     await there.apply(entries, await holder('add_flow', 'add_oauth2provider'))
@@ -193,6 +208,30 @@ describe('an entry needs the permission for its action', () => {
     })
     const unknown = oauth2(name, { authorization_flow: '6f7e0000-0000-4000-8000-00000000ffff' })
     expect(await there.refusal([unknown], await holder())).toMatchObject({ reason: 'permission_denied' })
+  })
+})
+
+describe('conditions', () => {
+  const noFlow = oauth2('', { authorization_flow: '6f7e0000-0000-4000-8000-00000000ffff' })
+  const entry = (...conditions: unknown[]) => ({ ...noFlow, identifiers: { name }, conditions })
+
+  test('one false condition of several skips the entry', async () => {
+    const { logs } = await there.apply([entry(true, false, true)])
+    expect(logs).toEqual([expect.stringContaining('skipped: its conditions are false')])
+  })
+
+  test('an entry whose condition is not known yet is checked', async () => {
+    const top = { model: 'service_core.group', id: 'top', identifiers: { name } }
+    const below = new Find('service_core.group', { parent: new KeyOf('top') })
+    await expect(there.check([top, entry(below)])).rejects.toMatchObject({ code: 'invalid' })
+  })
+
+  test('a condition that finds several rows is an error', async () => {
+    const same = { name: `Flow ${name}` }
+    await there.apply([flow(`${name}-a`, same), flow(`${name}-b`, same)])
+    await expect(there.check([entry(new Find('service_flows.flow', same))])).rejects.toMatchObject({
+      fields: { entries: { 0: { conditions: [expect.stringContaining('finds more than one row')] } } },
+    })
   })
 })
 

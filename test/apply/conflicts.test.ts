@@ -57,6 +57,13 @@ test('the worker refuses what became the object of another owner after the check
   })
 })
 
+test('errors come before conflicts: they are fixed first', async () => {
+  const [amira, bo] = [await user({ superuser: true }), await user({ superuser: true })]
+  await there.apply([oauth2(name)], amira, { owner: 'team-a' })
+  const entries = [oauth2(name), application(name, { provider: 999_999_999 })]
+  await expect(there.check(entries, bo, { owner: 'team-b' })).rejects.toMatchObject({ code: 'invalid' })
+})
+
 test('entries of one document share its owner', async () => {
   const amira = await user({ superuser: true })
   const entries = [application(name), application(name, { group: 'again' }), scim(name), application(name)]

@@ -59,6 +59,21 @@ test('all are created, with defaults and generated values, and are unchanged the
   expect(await versions(there.db)).toEqual(before)
 })
 
+test('of two consents of a user, each is found by its application', async () => {
+  await there.apply(document())
+  const consent = {
+    model: 'service_core.userconsent',
+    identifiers: {
+      user: new Find('service_core.user', { username: name }),
+      application: new Find('service_core.application', { slug: `${name}-b` }),
+    },
+    attrs: { permissions: 'profile' },
+  }
+  await there.apply([application(`${name}-b`)])
+  for (const done of ['created', 'unchanged']) expect((await there.apply([consent])).logs.join()).toContain(done)
+  expect(await there.db.userConsent.count({ where: { user: { username: name } } })).toBe(2)
+})
+
 test('two devices of one user with the same name are an error', async () => {
   await there.apply(document())
   const user = await there.db.user.findUniqueOrThrow({ where: { username: name } })

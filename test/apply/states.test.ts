@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { counts, versions } from '../support/contents.ts'
+import { rows, sql } from '../support/sql.ts'
 import { application, bench, flow, oauth2, scim, shipped } from './engine.ts'
 
 const there = await bench()
@@ -46,6 +47,24 @@ describe('state present', () => {
     expect(logs).toEqual([`flow "${name}" unchanged`])
     expect(audited).toEqual([])
     expect(await versions(there.db)).toEqual(before)
+  })
+
+  test('takes no key for a row that is there', async () => {
+    const last = () => rows(there.db, sql`SELECT last_value::text FROM providers_pk_seq`)
+    await there.apply([oauth2(name)])
+    const before = await last()
+    await there.apply([oauth2(name)])
+    expect(await last()).toEqual(before)
+  })
+
+  test('writes a row after the one that it refers to, whatever is written together', async () => {
+    const second = application(`${name}-b`, { provider: new KeyOf('provider') })
+    await there.apply([application(name), { ...oauth2(name), id: 'provider' }, second])
+    const { provider } = await there.db.application.findUniqueOrThrow({
+      where: { slug: `${name}-b` },
+      include: { provider: true },
+    })
+    expect(provider).toMatchObject({ name })
   })
 
   test('finds a row by its key, and can rename it', async () => {

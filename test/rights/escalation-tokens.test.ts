@@ -61,7 +61,8 @@ describe('its user', () => {
     await crowd.allowed(await crowd.user({ permissions: ['add_token'] }), entry)
     const changed = { ...entry, attrs: { description: 'x' } }
     await crowd.allowed(await crowd.user({ permissions: ['change_token'] }), changed)
-    for (const each of [changed, absent(entry)]) await crowd.refused(ada, each, none)
+    for (const each of [changed, { ...entry, attrs: { user: ada.pk } }, absent(entry)])
+      await crowd.refused(ada, each, none)
     await crowd.allowed(await crowd.user({ permissions: ['delete_token'] }), absent(entry))
   })
 

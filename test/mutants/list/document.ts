@@ -1,7 +1,6 @@
 import type { MutantsOf } from '../mutant.ts'
 
 const states = 'test/apply/states.test.ts'
-const tags = 'test/api/blueprint-tags.test.ts'
 const compile = 'test/plan/compile.test.ts'
 const forms = 'test/apply/sent-forms.test.ts'
 
@@ -12,7 +11,7 @@ export default {
       from: 'if (entry.conditions?.includes(false)) {',
       to: 'if (entry.conditions?.every((each) => each === false)) {',
       why: 'one of several false conditions is ignored',
-      tests: [tags, compile],
+      tests: ['test/apply/check.test.ts'],
     },
     {
       from: 'if (targets.has(entry.id))',

@@ -110,7 +110,7 @@ export default {
       from: "['permission_denied', 'not_found', 'precondition_failed', 'invalid', 'conflict'] as const",
       to: "['permission_denied', 'not_found', 'precondition_failed', 'conflict', 'invalid'] as const",
       why: 'a conflict hides the errors that are behind it',
-      tests: [check, owners],
+      tests: ['test/apply/conflicts.test.ts'],
     },
   ],
   'src/apply/refusal.ts': [
@@ -118,7 +118,7 @@ export default {
       from: "this.reason === 'permission_denied' ||",
       to: '',
       why: 'a denial shows the others',
-      tests: [check],
+      tests: ['test/apply/check.test.ts'],
     },
     {
       from: 'if (objections.length > 0) throw new Refusal(objections)',
@@ -213,7 +213,7 @@ export default {
       from: 'AND sealed_key IS NOT NULL FOR UPDATE`',
       to: 'AND sealed_key IS NOT NULL`',
       why: 'the key of a token is shown to both of two callers at the same time',
-      tests: ['test/api/tokens-write.test.ts'],
+      tests: ['test/api/token-view.test.ts'],
     },
     {
       from: 'row === undefined || !row.isFresh',
@@ -243,7 +243,7 @@ export default {
       from: 'if (limit !== null) lockRights(engineTx)',
       to: '',
       why: 'the owner of a token becomes the last superuser while it gets a ceiling',
-      tests: ['test/api/token-ceiling.test.ts'],
+      tests: ['test/api/token-view.test.ts'],
     },
   ],
 } satisfies MutantsOf

@@ -131,7 +131,7 @@ export default {
       from: "step.state === 'absent' ? 'delete' : step.state === 'present' ? 'change' : 'add'",
       to: "step.state === 'absent' ? 'view' : step.state === 'present' ? 'change' : 'view'",
       why: 'the log says whether a row is there without the permission to write it',
-      tests: [check],
+      tests: ['test/apply/check.test.ts'],
     },
     {
       from: 'if (isImpersonated && !allows(impersonator, needed)) return needed',
@@ -143,7 +143,7 @@ export default {
       from: 'return row[columnOf(model, model.owner)] === pk',
       to: 'return values[model.owner] === pk || row[columnOf(model, model.owner)] === pk',
       why: 'a caller owns the token that the caller claims',
-      tests: [tokens],
+      tests: ['test/rights/escalation-tokens.test.ts'],
     },
     {
       from: 'if (model.owner === undefined || pk === null) return false',
@@ -163,13 +163,13 @@ export default {
       from: 'if (error instanceof NotKnownYet) continue',
       to: 'if (error instanceof NotKnownYet) return null',
       why: 'a condition that is not known yet counts as false',
-      tests: [tags],
+      tests: ['test/apply/check.test.ts'],
     },
     {
       from: '        if (!(error instanceof TagError)) throw error',
       to: '        if (error instanceof TagError) return null',
       why: 'a condition with an error counts as false',
-      tests: [tags],
+      tests: ['test/apply/check.test.ts'],
     },
   ],
   'src/plan/diff.ts': [

@@ -1,6 +1,5 @@
 import type { MutantsOf } from '../mutant.ts'
 
-const check = 'test/apply/check.test.ts'
 const states = 'test/apply/states.test.ts'
 const storage = 'test/plan/storage.test.ts'
 const references = 'test/plan/references.test.ts'
@@ -13,7 +12,7 @@ export default {
       from: "way.map((name) => same.get(name)).join(' AND ')",
       to: "way.map((name) => same.get(name)).join(' OR ')",
       why: 'a row is found by one of the two fields that name it together',
-      tests: ['test/apply/devices-and-consents.test.ts', states],
+      tests: ['test/apply/devices-and-consents.test.ts'],
     },
     {
       from: "WHERE ${where.join(' OR ')} LIMIT 2`",
@@ -37,7 +36,7 @@ export default {
       from: 'CASE WHEN cardinality(s.rows) = 0 THEN',
       to: 'CASE WHEN cardinality(s.rows) >= 0 THEN',
       why: 'an update uses up a key of the sequence',
-      tests: [states, check],
+      tests: ['test/apply/states.test.ts'],
     },
   ],
   'src/plan/statements.ts': [
@@ -71,7 +70,7 @@ export default {
       from: 'const keys = [...new Set(steps.flatMap(locksOf))].sort()',
       to: 'const keys = [...new Set(steps.flatMap(locksOf))]',
       why: 'documents that write the same names in another order deadlock',
-      tests: [storage, 'test/apply/sets.test.ts', 'test/apply/write.test.ts'],
+      tests: ['test/apply/locks.test.ts'],
     },
     {
       from: 'if (count <= most) return',
@@ -84,7 +83,7 @@ export default {
       from: 'const before = was === undefined ? [] : [[was]]',
       to: 'const before: unknown[][] = []; void was',
       why: 'two renames of one row do not wait for each other',
-      tests: [renames],
+      tests: ['test/apply/locks.test.ts'],
     },
     {
       from: "effect.action === 'delete' ? new Refusal(objections, error) :",
@@ -111,7 +110,7 @@ export default {
       from: '|| !batch.keys.isDisjointFrom(named)',
       to: '',
       why: 'a row is written before the one that it refers to',
-      tests: ['test/apply/sets.test.ts', states],
+      tests: ['test/apply/states.test.ts'],
     },
     {
       from: 'if (this.#rows >= maxRows) this.flush()',

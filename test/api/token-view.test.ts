@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { held } from '../runs/stand.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { rows, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+import { sender } from './sending.ts'
+
+/** The one view of a token's key, beside others who write. */
+
+let there: Installation
+let ada: Made
+let identifier: string
+beforeAll(async () => {
+  there = await installation({ workers: 'none' })
+})
+beforeEach(async () => {
+  identifier = randomUUID()
+  ada = await there.make.user()
+  expect((await post(ada, '/api/v3/core/tokens/', { identifier })).status).toBe(201)
+})
+
+const { post } = sender()
+const view = async (who: Made) => (await who.get(`/api/v3/core/tokens/${identifier}/view_key/`)).status
+
+const lockWaits = sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+const untilWaiting = (count: number) =>
+  until(async () => (await rows(there.db, lockWaits)).length === count, { what: `${count} to wait for a lock` })
+
+test('of two who wait for its row, one gets the key', async () => {
+  const release = await held(there, (tx) =>
+    rows(tx, sql`SELECT 1 FROM tokens WHERE identifier = ${identifier} FOR UPDATE`),
+  )
+  const asked = [view(ada), view(ada)]
+  await untilWaiting(2)
+  await release()
+  expect((await Promise.all(asked)).sort()).toEqual([200, 410])
+})
+
+test('a view that gives the token a ceiling waits for changes of rights: its owner may become the last superuser', async () => {
+  const viewer = await there.make.user({ permissions: ['view_token_key'] })
+  const lock = sql`SELECT pg_advisory_xact_lock('"groups"'::regclass::oid::bigint)::text`
+  const release = await held(there, (tx) => rows(tx, lock))
+  const viewed = view(viewer)
+  await untilWaiting(1)
+  await release()
+  expect(await viewed).toBe(200)
+})
