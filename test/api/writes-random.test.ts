@@ -91,5 +91,6 @@ test.each(cases)('%s', async (_, body, ask) => {
     }),
     { numRuns: 100 * inject('rounds') },
   )
-  expect(statuses.size, JSON.stringify([...statuses])).toBeGreaterThan(2)
+  // A random change that fits everything is rare.
+  expect(statuses.size, JSON.stringify([...statuses])).toBeGreaterThan(inject('rounds') > 1 ? 2 : 1)
 })
