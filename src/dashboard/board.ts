@@ -14,8 +14,7 @@ import { hashSource } from '../http/page.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { runJob } from '../queue/define.ts'
 import { describePause, type Pause } from '../queue/pause.ts'
-import { basePath, iconPath, logoutPath, managePath, runPagePath, sentence } from './pages.ts'
-import { pagePolicy } from './policy.ts'
+import { basePath, iconPath, logoutPath, managePath, pagePolicy, runPagePath, sentence } from './pages.ts'
 
 const dist = new URL('dist/', import.meta.resolve('@bull-board/ui/package.json'))
 

@@ -1,8 +1,8 @@
+import { policy, self } from '../http/headers.ts'
 import { escaped, htmlPage, styleSource } from '../http/page.ts'
 import { runPath } from '../paths.ts'
 import { describePause, type Pause } from '../queue/pause.ts'
 import type { RunSummary } from '../views/run.ts'
-import { pagePolicy } from './policy.ts'
 
 /** The dashboard's own pages. They work without JavaScript and load nothing but the icon. */
 
@@ -12,6 +12,23 @@ export const logoutPath = `${basePath}/logout/`
 export const managePath = `${basePath}/manage/`
 export const runPagePath = (id: string): string => `${basePath}/runs/${id}/`
 export const iconPath = `${basePath}/icon.svg`
+
+/**
+ * What a page of the dashboard may load: files of this host, no inline scripts.
+ *
+ * @param styles sources of styles: `'self'`, or the hash of an inline style
+ */
+export const pagePolicy = (...styles: string[]) =>
+  policy({
+    'script-src': self,
+    'style-src': styles,
+    'img-src': self,
+    'font-src': self,
+    'connect-src': self,
+    'worker-src': self,
+    'base-uri': self,
+    'form-action': self,
+  })
 
 /** For the pages below, which have one inline style. */
 export const ownPagePolicy = pagePolicy(styleSource)

@@ -17,8 +17,7 @@ import { listFiles } from './files.ts'
 import { loginRoutes, operator } from './login.ts'
 import { manageRoutes } from './manage.ts'
 import { isReading, isSameOrigin } from './origin.ts'
-import { basePath, iconPath, loginPath } from './pages.ts'
-import { pagePolicy } from './policy.ts'
+import { basePath, iconPath, loginPath, pagePolicy } from './pages.ts'
 
 /**
  * /admin/queues/: Bull Board for operators, behind our login. `view_queue` permits viewing, `manage_queue` permits the
