@@ -61,6 +61,8 @@ export async function* judge(
   const findings: Finding[] = []
   const judged = new RowSet()
   const takeTurns = turns()
+  /** The index of the entry that is judged. */
+  let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
   /** Names a new row in changes, where its entry has no id: as no entry of the document is called. */
   const nameOf = (effect: Effect): string => {
@@ -85,7 +87,7 @@ export async function* judge(
     yield finding
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? pending
     if (!isCheck) snapshot.wrote(effect, key)
-    resolver.wrote(effect, key, findings.length - 1)
+    resolver.wrote(effect, key, entry)
     if (step.id !== undefined) keys.set(step.id, entryKey(effect, key, isForeign || row === undefined))
     if (row === undefined) tags.set(key, `!KeyOf ${step.id ?? nameOf(effect)}`)
   }
@@ -125,7 +127,8 @@ export async function* judge(
     }
   }
 
-  for (const each of steps) {
+  for (const [index, each] of steps.entries()) {
+    entry = index
     const step = await resolver.evaluateConditions(each)
     if (step !== null) yield* judgeStep(step, 'entry')
     else {

@@ -21,7 +21,7 @@ import {
 import { exclusiveLinks, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
-/** What the database holds about the entries of a document. What is not read ahead is read when its entry is due. */
+/** What the database holds about the entries of a document. What is not read ahead is read when it is the turn of its entry. */
 export type Snapshot = {
   entry(step: Step, sent: Resolved): Promise<Seen>
   /** Remembers an entry that was written, by the key of its row. Entries that it may affect are read again. */
@@ -111,7 +111,7 @@ async function readTogether(
   return ahead
 }
 
-/** What the entries ask as far as it is known before they are due: without the keys behind tags that are not known yet. */
+/** What the entries ask as far as it is known before their turn: without the keys behind tags that are not known yet. */
 function plainQuestions(
   steps: readonly Step[],
   resolver: Resolver,

@@ -35,10 +35,10 @@ const decide = (run: Overdue, event: RunEvent): Decided => ({
  * @throws when the queue did not answer, or a job could not be added; the other runs are enqueued all the same
  */
 export async function reconcile(ledger: ReconcilerLedger, { enqueue, isQueued }: RunQueue, log: Logger): Promise<void> {
-  const due = await ledger.overdue()
+  const overdue = await ledger.overdue()
   // Outside of any transaction, so that no lock waits for the network.
-  const asked = await Promise.allSettled(due.map((run) => isQueued(run, run.attempts)))
-  const decided = due.flatMap((run, index) => {
+  const asked = await Promise.allSettled(overdue.map((run) => isQueued(run, run.attempts)))
+  const decided = overdue.flatMap((run, index) => {
     const answer = asked[index]
     // The others stay as they are: nothing is known about their jobs.
     return answer?.status === 'fulfilled' ? [decide(run, answer.value ? 'wait' : 'enqueue')] : []

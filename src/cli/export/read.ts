@@ -25,7 +25,7 @@ export const targets = Object.keys(lists) as readonly Target[]
 
 /** The list that has the rows of a reference; undefined when none is exported. */
 export const targetOf = (registry: Registry, { target }: Pick<Reference, 'target'>): Target | undefined => {
-  // A target may be a part of another's rows: all of its models have the other for their own.
+  // A target may be a part of the rows of another: then all of its models are models of the other too.
   const [model] = registry.targets.get(target)?.models ?? []
   return targets.find((each) => each === model?.target)
 }
