@@ -56,12 +56,11 @@ function claims(queue: QueueKind): void {
     await page.getByText(job).click()
     await page.getByText('returnValue').waitFor()
     await page.getByText('"provider oauth2 "grafana" created').first().waitFor()
+    await page.getByText('application "grafana" created').first().waitFor()
     const [run] = await service.db.run.findMany()
     await page.getByText(`"${run?.id}"`).first().waitFor()
     await page.getByText('Options', { exact: true }).click()
     await page.getByText('removeOnComplete').first().waitFor()
-    await page.getByText('Logs', { exact: true }).click()
-    await page.getByText('application "grafana" created').first().waitFor()
 
     expect(await page.title()).toContain('Gatewright queues')
     const answers = await operator.answers()
