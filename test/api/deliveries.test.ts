@@ -114,6 +114,23 @@ describe('Idempotency-Key', () => {
     expect(await runs()).toBe(2)
   })
 
+  test('a run that a crash of the database lost frees the key', async () => {
+    const key = randomUUID()
+    await put(body, { key })
+    await there.db.run.deleteMany({ where: { slug: name } })
+    expect(await put(body, { key })).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await runs()).toBe(1)
+  })
+
+  test('a run that failed by a bug keeps the key: sent again, it is not applied a second time', async () => {
+    const key = randomUUID()
+    await put(body, { key })
+    const failed = { state: 'failed', applied: false, reason: 'server_error' } as const
+    await there.db.run.updateMany({ where: { slug: name }, data: failed })
+    expect(await put(body, { key })).toMatchObject({ status: 500, json: { code: 'server_error' } })
+    expect(await runs()).toBe(1)
+  })
+
   test('a key is kept for a day', async () => {
     const key = randomUUID()
     await put(body, { key })

@@ -107,6 +107,10 @@ describe('runs with the same document share one copy', () => {
     const changed = { ...body, app: { ...body.app, name: 'Another' } }
     const ids = [(await done(body)).id, (await done(changed)).id, (await done(body)).id]
     expect(await copies(ids)).toBe(3)
+    // One that changes nothing takes the copies of its own document only.
+    const { id } = await done(body)
+    expect(await copies([...ids, id])).toBe(2)
+    expect((await there.run(ids[1] ?? '')).blueprint).not.toBeNull()
   })
 
   test('a queued run is never without its document', async () => {

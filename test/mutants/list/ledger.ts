@@ -133,13 +133,6 @@ export default {
     },
     {
       from: "AND runs.state <> 'queued' AND runs.created_at < latest.created_at",
-      to: 'AND runs.created_at < latest.created_at',
-      why: 'a queued run loses its document',
-      tests: [retention],
-      survives: 'equivalent: `document` is set when a run ends, so a queued one has none to compare',
-    },
-    {
-      from: "AND runs.state <> 'queued' AND runs.created_at < latest.created_at",
       to: "AND runs.state <> 'queued' AND runs.id <> latest.id",
       why: 'later copies of a document are dropped too',
       tests: [retention],
