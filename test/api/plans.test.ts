@@ -106,7 +106,11 @@ describe('a plan', () => {
     expect(tags[0]).toMatch(/^"[\w-]{22}"$/)
     expect(tags[1]).toBe(tags[0])
     await apply(body)
-    expect((await harmless(body)).tag).not.toBe(tags[0])
+    const { tag } = await harmless(body)
+    expect(tag).not.toBe(tags[0])
+    // Another document that changes nothing either.
+    const other = { ...body, app: { ...body.app, open_in_new_tab: false } }
+    expect((await harmless(other)).tag).not.toBe(tag)
   })
 
   test('is refused as the apply would be', async () => {

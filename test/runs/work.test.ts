@@ -1,7 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { CommitUnknown } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { notifiedRun, runChannel, runSelect } from '../../src/runs/ledger.ts'
+import { work } from '../../src/runs/work.ts'
+import type { WorkerLedger } from '../../src/runs/worker-ledger.ts'
 import { objects } from '../support/contents.ts'
 import { named } from '../support/installation.ts'
 import { listen } from '../support/listen.ts'
@@ -210,6 +213,24 @@ describe('a lock is waited for, and a lost connection is tried again', () => {
     await release()
     expect(await working).toEqual(applied)
     expect([await providers(name), await audits(id)]).toEqual([1, 1])
+  })
+
+  test('a commit of unknown outcome that did not happen', async () => {
+    const { id, name } = await there.recorded()
+    const { ledger } = there.worker
+    let isLost = false
+    const losing: WorkerLedger = {
+      ...ledger,
+      transaction: (of, inside) =>
+        ledger.transaction(of, async (tx) => {
+          const result = await inside(tx)
+          if (isLost) return result
+          isLost = true
+          throw new CommitUnknown('the connection was lost')
+        }),
+    }
+    expect(await work({ ...there.worker, ledger: losing }, id)).toEqual(applied)
+    expect([isLost, await providers(name), await audits(id)]).toEqual([true, 1, 1])
   })
 
   /** Sessions of this database that wait for a lock. */

@@ -16,7 +16,7 @@ export default {
       from: 'error instanceof CommitUnknown || isTransient(error)',
       to: 'isTransient(error)',
       why: 'a commit of unknown outcome fails the run',
-      tests: [simulation],
+      tests: ['test/runs/work.test.ts'],
     },
     {
       from: 'error instanceof CommitUnknown || isTransient(error)',
@@ -121,7 +121,7 @@ export default {
       from: 'if (!(await isElected(tx))) return []',
       to: 'await isElected(tx)',
       why: 'all workers reconcile at once',
-      tests: [reconcile],
+      tests: ['test/runs/reconcile-round.test.ts'],
     },
     {
       from: "WHERE r.state = 'queued' AND r.attempts = decided.attempts FOR UPDATE",
@@ -171,7 +171,7 @@ export default {
       from: 'if (failure !== undefined) throw failure.reason',
       to: '',
       why: 'a queue that is away is not reported',
-      tests: [reconcile],
+      tests: ['test/runs/reconcile-round.test.ts'],
     },
     {
       from: 'saved.filter(({ attempts, next }) => next.attempts > attempts)',
