@@ -195,8 +195,19 @@ describe('Prefer: respond-async', () => {
       },
     })
     await there.db.run.createMany({ data: Array.from({ length: 1_000 }, () => row(randomUUID())) })
-    const answer = await put(body, { prefer: 'respond-async', as: user })
-    expect(answer).toMatchObject({ status: 429, json: { code: 'too_many_requests' } })
+    for (const key of [{}, { key: randomUUID() }])
+      expect(await put(body, { ...key, prefer: 'respond-async', as: user })).toMatchObject({
+        status: 429,
+        json: { code: 'too_many_requests' },
+      })
     await there.db.run.deleteMany({ where: { title: 'waits' } })
   })
+})
+
+test('submissions that have ended leave room for others', async () => {
+  const unknown = { ...body, provider: { ...body.provider, authorization_flow: randomUUID() } }
+  const statuses = new Set<number>()
+  // More than may be inside at the same time.
+  for (let sent = 0; sent < 150; sent += 1) statuses.add((await put(unknown)).status)
+  expect([...statuses]).toEqual([400])
 })

@@ -11,7 +11,7 @@ export default {
       from: 'admission.leave(isKnown)',
       to: 'void [admission, isKnown]',
       why: 'submissions that have ended count for ever',
-      tests: [backlog],
+      tests: ['test/api/deliveries.test.ts'],
     },
     {
       from: 'if (key === null || pk === null) {',
@@ -54,6 +54,7 @@ export default {
       to: 'if (leftMs() < 0) throw cancelled',
       why: 'a submission is recorded too late for its answer',
       tests: ['test/api/transactional.test.ts', 'test/api/paused.test.ts'],
+      survives: 'no test makes a check take as long as the wait',
     },
     {
       from: 'if (!isRecorded) throw cancelled',
