@@ -255,3 +255,22 @@ test('many wait at once, and finished runs are not read again', async () => {
   await readAgain(5)
   expect(reads()).toEqual(before)
 })
+
+test('after the wait, a run that a crash of PostgreSQL lost has vanished', async () => {
+  const { id } = await there.recorded()
+  await there.db.run.delete({ where: { id } })
+  expect(await ended(following({ listens: false }), id, 0)).toBe('vanished')
+})
+
+test('a finished run is not read again, although its subscriber stays', async () => {
+  const runs = following({ listens: false })
+  const { id } = await there.recorded()
+  await there.work(id)
+  const states = statesOf(runs, id)
+  await until(() => states.includes('done'), { what: 'the end' })
+  const before = runs.reads(id)
+  const { id: another } = await there.recorded()
+  statesOf(runs, another)
+  await until(() => runs.reads(another) >= 4, { what: 'another run to be read' })
+  expect(runs.reads(id)).toBe(before)
+})
