@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { adaptiveLimit, openBacklog } from '../../src/runs/backlog.ts'
+import { runFormat } from '../../src/runs/format.ts'
 import { startStack } from '../api/stack.ts'
 import { freshDatabase } from '../support/database.ts'
 import { rows, sql } from '../support/sql.ts'
@@ -18,6 +19,7 @@ test('without a worker for ten seconds, a submission is refused at once, and not
         ON CONFLICT (queue) DO UPDATE SET consumed_at = excluded.consumed_at`,
     )
   await heartbeat(12)
+  await db.workerFormat.create({ data: { format: runFormat, consumedAt: new Date(Date.now() - 12_000) } })
   const refused = await stack.put(example)
   expect(refused).toMatchObject({
     status: 503,

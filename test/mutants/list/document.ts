@@ -8,12 +8,6 @@ const forms = 'test/apply/sent-forms.test.ts'
 export default {
   'src/plan/compile.ts': [
     {
-      from: 'if (entry.conditions?.includes(false)) {',
-      to: 'if (entry.conditions?.every((each) => each === false)) {',
-      why: 'one of several false conditions is ignored',
-      tests: ['test/apply/check.test.ts'],
-    },
-    {
       from: 'if (targets.has(entry.id))',
       to: 'if (targets.has(entry.model))',
       why: 'two entries have one id',

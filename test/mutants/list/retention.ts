@@ -131,13 +131,6 @@ export default {
       tests: [seal],
     },
     {
-      from: 'const associated = ({ table, row, column }: SealedPlace) => Buffer.from(JSON.stringify([table, row, column]))',
-      to: 'const associated = ({ table, column }: SealedPlace) => Buffer.from(JSON.stringify([table, column]))',
-      why: 'a sealed value opens in another row',
-      tests: [seal],
-      survives: 'equivalent for what is sealed now: the key is of the record, and binds table and row',
-    },
-    {
       from: 'masters.find((each) => each.id === id)',
       to: 'masters.find((each) => each.id === id || id)',
       why: 'a value that was sealed under another key is opened with the wrong one',

@@ -35,7 +35,6 @@ export default {
       to: 'undefined',
       why: 'after a commit of unknown outcome, its row is not read',
       tests: [simulation, twins],
-      survives: 'harmless: the next try locks the row and finds the run finished',
     },
     {
       from: 'if (!(error instanceof Refusal)) throw error',
