@@ -39,6 +39,20 @@ describe('expired secrets are erased', () => {
     expect([await sealed(old), await sealed(young)]).toEqual([null, 'v1.sealed'])
   })
 
+  test('idempotency keys, after a day and not before', async () => {
+    const make = (key: string, hours: number) =>
+      there.db.idempotencyKey.create({
+        data: {
+          ...{ submitterPk: there.adminPk, key, request: new Uint8Array(sha256(key)), runId: uuid7() },
+          createdAt: new Date(Date.now() - hours * 3_600_000),
+        },
+      })
+    await make('old', 24.1)
+    await make('young', 23.9)
+    await eraseExpired(there.db)
+    expect((await there.db.idempotencyKey.findMany()).map(({ key }) => key)).toEqual(['young'])
+  })
+
   test('a limited number at once', async () => {
     await run(
       there.db,
