@@ -1,6 +1,6 @@
 import Fastify from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { Db } from '../../src/db/client.ts'
 import { validatorCompiler } from '../../src/http/zod.ts'
@@ -66,7 +66,9 @@ test('a list whose view has no name for the description of the API does not star
 })
 
 test('a list whose view has an example that does not fit its field does not start', async () => {
-  const schema = userView.schema.extend({ pk: z.int().meta({ examples: ['ada'] }) }).meta({ id: 'User' })
+  const schema = userView.schema.extend({ pk: z.int().meta({ examples: ['ada'] }) }).meta({ id: 'WrongUser' })
+  // Other files of this process describe the API by all schemas with a name.
+  onTestFinished(() => void z.globalRegistry.remove(schema))
   await expect(start((app, db) => list(app, db, { ...users, view: { ...userView, schema } }))).rejects.toThrow(
     'The view of User in src/views/: the example "ada" of the field pk does not fit it',
   )
