@@ -8,6 +8,7 @@ import models from './list/models.ts'
 import plan from './list/plan.ts'
 import policies from './list/policies.ts'
 import policy from './list/policy.ts'
+import resolver from './list/resolver.ts'
 import retention from './list/retention.ts'
 import rows from './list/rows.ts'
 import submit from './list/submit.ts'
@@ -16,7 +17,7 @@ import type { MutantsOf, Placed } from './mutant.ts'
 
 const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models],
-  judge: [judge, follow, plan, document, rows],
+  judge: [judge, follow, plan, document, rows, resolver],
   ledger: [ledger, work, submit, retention],
 }
 

@@ -9,7 +9,6 @@ const states = 'test/apply/states.test.ts'
 const storage = 'test/plan/storage.test.ts'
 const references = 'test/plan/references.test.ts'
 const tokens = 'test/rights/escalation-tokens.test.ts'
-const tags = 'test/api/blueprint-tags.test.ts'
 const renames = 'test/api/renames.test.ts'
 
 /** What a document would do to each row. */
@@ -150,26 +149,6 @@ export default {
       to: 'if (pk === null) return false; if (model.owner === undefined) return true',
       why: 'all rows of models without an owner are the own of all',
       tests: [check],
-    },
-  ],
-  'src/plan/resolve.ts': [
-    {
-      from: '#evaluate(condition, true))) return null',
-      to: '#evaluate(condition, true))) continue',
-      why: 'an entry whose condition is false is applied',
-      tests: [tags],
-    },
-    {
-      from: 'if (error instanceof NotKnownYet) continue',
-      to: 'if (error instanceof NotKnownYet) return null',
-      why: 'a condition that is not known yet counts as false',
-      tests: ['test/apply/check.test.ts'],
-    },
-    {
-      from: '        if (!(error instanceof TagError)) throw error',
-      to: '        if (error instanceof TagError) return null',
-      why: 'a condition with an error counts as false',
-      tests: ['test/apply/check.test.ts'],
     },
   ],
   'src/plan/diff.ts': [
