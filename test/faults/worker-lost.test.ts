@@ -88,16 +88,17 @@ onBothQueues((kind) => {
   test('a worker frozen inside its transaction beyond its lock, and woken beside its replacement', {
     timeout: 45_000,
   }, async () => {
-    const frozen = await stand.startWorker()
-    const answer = await putAndFreeze(frozen, 'frozen')
-    const replacement = await stand.startWorker()
+    // Its clients wait long enough for any machine: the replacement comes after seconds.
+    const patient = await openStand(kind, { applyWaitMs: 20_000 })
+    const frozen = await patient.startWorker()
+    const answer = await putAndFreeze(frozen, 'frozen', patient)
+    const replacement = await patient.startWorker()
     // It got the job of the frozen worker, and waits for the names that the frozen worker still locks.
-    await untilWorkersWaitForLocks(stand, 1)
+    await untilWorkersWaitForLocks(patient, 1)
     frozen.signal('SIGCONT')
     const sent = await answer()
-    log.push(sent)
     expect(sent.outcome).toBe('applied')
-    expect(await audit(stand.db, log)).toEqual([])
+    expect(await audit(patient.db, [sent])).toEqual([])
     await Promise.all([frozen.stop(), replacement.stop()])
   })
 
@@ -116,12 +117,12 @@ onBothQueues((kind) => {
   })
 
   /** Sends a PUT, and stops its worker while that waits for the application's name. @returns the answer to be awaited */
-  function putAndFreeze(worker: Running, slug: string): Promise<() => Promise<Sent>> {
-    return within(stand.databaseUrl, async (client) => {
+  function putAndFreeze(worker: Running, slug: string, at: Stand = stand): Promise<() => Promise<Sent>> {
+    return within(at.databaseUrl, async (client) => {
       const key = nameLock('applications', [slug])
       await client.query('SELECT pg_advisory_lock($1)', [key])
-      const answer = put(stand, slug)
-      await untilWorkersWaitForLocks(stand, 1)
+      const answer = put(at, slug)
+      await untilWorkersWaitForLocks(at, 1)
       worker.signal('SIGSTOP')
       await client.query('SELECT pg_advisory_unlock($1)', [key])
       return () => answer
