@@ -34,7 +34,7 @@ export const fieldMeta = z.registry<FieldMeta>()
 
 /** Where a field's value is stored. */
 export type FieldStorage =
-  /** a column of the model's table; `json` values are bound as JSON */
+  /** a column of the model's table; no row is found by a `json` one */
   | { in: 'column'; column: string; json: boolean }
   /** a text column that holds a sealed value */
   | { in: 'sealed'; column: string }

@@ -22,7 +22,7 @@ export type Effect = Diff & {
 }
 
 /** @returns the permission that the effect's action needs */
-export function permissionFor({ action, step }: Effect): Permission {
+function permissionFor({ action, step }: Effect): Permission {
   switch (action) {
     case 'create':
       return `add_${step.model.resource}`

@@ -61,22 +61,24 @@ export class Resolver {
   readonly #registry: Registry
   /** By table: those in which the document looks something up. */
   readonly #tables = new Map<string, KnownRows>()
+  /** What each entry looks up. */
+  readonly #lookups: ReadonlyMap<Step, readonly StepLookup[]>
   readonly #misses: Misses
 
   constructor(reader: EngineReader, registry: Registry, steps: readonly Step[], actor: Actor | Promise<Actor>) {
     this.#reader = reader
     this.#registry = registry
     this.#misses = new Misses(reader, actor)
-    for (const step of steps)
-      for (const { model, columns } of this.#lookupsOf(step)) {
-        const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
-        for (const column of columns) known.add(column)
-      }
+    this.#lookups = new Map(steps.map((step) => [step, this.#lookupsOf(step)]))
+    for (const { model, columns } of [...this.#lookups.values()].flat()) {
+      const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
+      for (const column of columns) known.add(column)
+    }
   }
 
   /** Reads ahead what these steps look up by plain values, by one statement; none when they look up nothing. */
   async readAhead(steps: readonly Step[]): Promise<void> {
-    await this.#read(steps.flatMap((step) => this.#lookupsOf(step)))
+    await this.#read(steps.flatMap((step) => this.#lookups.get(step) ?? []))
   }
 
   /** The fields as far as the rows that they refer to are known now. What is not known yet is left out. */
@@ -85,7 +87,8 @@ export class Resolver {
     for (const [name, value] of sent) {
       const reference = step.model.fields.get(name)?.reference
       const one = (item: unknown): unknown => {
-        if (!isTag(item) || item instanceof KeyOf) return isTag(item) ? undefined : item
+        if (!isTag(item)) return item
+        if (item instanceof KeyOf) return undefined
         const row = item instanceof Named ? this.#namedRow(item, reference) : this.#foundRows(item)
         const found = Array.isArray(row) ? row : row?.is === 'row' ? [row.row] : []
         const [only] = found.length === 1 ? found : []
@@ -165,7 +168,7 @@ export class Resolver {
     for (const [other, rows] of this.#tables) if (other !== table) rows.forgetRead()
   }
 
-  #lookupsOf(step: Step): { model: Model; columns: readonly string[]; by: readonly By[] }[] {
+  #lookupsOf(step: Step): StepLookup[] {
     return valuesOf(step).flatMap(([name, value]) => {
       const reference = name === undefined ? undefined : step.model.fields.get(name)?.reference
       const target = this.#registry.targets.get(reference?.target ?? '')
@@ -315,6 +318,9 @@ export class Resolver {
     return another === undefined ? { row } : refuse('ambiguous', `${which} finds more than one row.`)
   }
 }
+
+/** In which table an entry looks something up, and by what. `columns` are read of what is found. */
+type StepLookup = { readonly model: Model; readonly columns: readonly string[]; readonly by: readonly By[] }
 
 type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly message: string }
 
