@@ -81,6 +81,10 @@ function freesName({ action, before, after }: RightsChange): boolean {
   return action === 'delete' || (action === 'update' && after.name !== undefined && before?.name !== after.name)
 }
 
+/** Whether an update changes a field. One with errors counts as changed. */
+const isChanged = (name: string, { action, before, after }: RightsChange): boolean =>
+  action === 'update' && !isDeepStrictEqual(before?.[name], after[name])
+
 /** How a change alters the group's links: rights are inherited through parent, roles and members. */
 function linksOf(change: RightsChange) {
   const [parent, flag] = [sidesOf('parent', change), sidesOf('is_superuser', change)]
@@ -107,7 +111,8 @@ const group: Policy = {
     const { parentWas, parentIs, isMoved, isFlagged, roles, users, takes } = linksOf(change)
     if (caller.isSuperuser) return isMoved && parentIs !== undefined ? { below, parent: parentIs } : null
     const isJoined = users.added.length > 0
-    if (!takes && !isMoved && !isFlagged && !isJoined && roles.added.length === 0 && !freesName(change)) return null
+    const isOwn = freesName(change) || isChanged('attributes', change)
+    if (!takes && !isMoved && !isFlagged && !isJoined && roles.added.length === 0 && !isOwn) return null
     const groups = [...own, parentWas, parentIs].filter((key) => key !== undefined)
     const concerned = { users: [...users.added, ...users.removed], below: isMoved ? below : undefined }
     return { groups, roles: uuids(after.roles), below, parent: isMoved ? parentIs : undefined, concerned }
@@ -135,7 +140,8 @@ const group: Policy = {
     for (const role of roles.added) yield holdsAll(facts.role(role), 'the role')
     // A flag without members makes no superuser: its permission is enough, to set it and to unset it.
     if (takes) yield holdsAll({ ...itself, superuser: itself.superuser && hasMembers }, 'the group')
-    if (freesName(change)) yield holdsAll(itself, 'the group')
+    // Other systems may authorise by the attributes of a group.
+    if (freesName(change) || isChanged('attributes', change)) yield holdsAll(itself, 'the group')
     if (users.added.length > 0) {
       yield holdsAll(
         { superuser: after.is_superuser === true || to.superuser, permissions: to.permissions },
@@ -147,11 +153,11 @@ const group: Policy = {
   },
 }
 
-/** A caller who may change these could log in as the user, reactivate the user, or choose what the user sees. */
-const identity = ['username', 'email', 'is_active', 'attributes'] as const
-
-const isIdentityChanged = (change: RightsChange): boolean =>
-  change.action === 'update' && identity.some((name) => !isDeepStrictEqual(change.before?.[name], change.after[name]))
+/**
+ * A caller who may change these could log in as the user, reactivate the user, pass another for the user, or choose what
+ * the user sees. Other systems may authorise by path, type and attributes.
+ */
+const identity = ['username', 'name', 'email', 'is_active', 'attributes', 'path', 'type'] as const
 
 const user: Policy = {
   decides: ['is_active', 'groups'],
@@ -160,7 +166,7 @@ const user: Policy = {
     const { action, pk, caller } = change
     const { added, removed } = movesOf(uuids, 'groups', change)
     const groups = [...added, ...removed]
-    const isOther = action === 'delete' || isIdentityChanged(change)
+    const isOther = action === 'delete' || identity.some((name) => isChanged(name, change))
     if (caller.isSuperuser || (groups.length === 0 && !isOther)) return null
     return { groups, users: numbers(pk) }
   },

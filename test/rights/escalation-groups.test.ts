@@ -45,9 +45,9 @@ describe('the superuser flag', () => {
   })
 
   test('that does not change needs no permission', async () => {
-    const ada = await crowd.user({ permissions: writer })
+    const ada = await crowd.user({ permissions: [...writer, 'assign_role'] })
     const group = await crowd.group({ superuser: true })
-    await crowd.allowed(ada, groupEntry(group, { is_superuser: true, attributes: { a: 1 } }))
+    await crowd.allowed(ada, groupEntry(group, { is_superuser: true, roles: [await crowd.role([])] }))
   })
 })
 

@@ -31,7 +31,6 @@ describe('a name by which rights are given', () => {
     await crowd.refused(ada, byName, viewUser)
     for (const group of [withRole, flagged]) await crowd.refused(deleter, absent(groupEntry(group)), 'the group has')
     await crowd.allowed(ada, groupEntry(await crowd.group(), name()))
-    await crowd.allowed(ada, groupEntry(withRole, { attributes: { a: 1 } }))
     const bea = await crowd.user({ permissions: [...writer, 'view_user'] })
     await crowd.allowed(bea, groupEntry(withRole, name()))
     await crowd.allowed(await crowd.user({ superuser: true }), groupEntry(flagged, name()))
@@ -44,6 +43,22 @@ describe('a name by which rights are given', () => {
     await crowd.allowed(ada, roleEntry(await crowd.role([]), name()))
     await crowd.allowed(await crowd.user({ permissions: [...writer, 'view_user'] }), roleEntry(role, name()))
   })
+})
+
+test('the attributes of a group change only for a caller who holds everything that the group grants', async () => {
+  const ada = await crowd.user({ permissions: writer })
+  const withRole = await crowd.group({ permissions: ['view_user'] })
+  const flagged = await crowd.group({ superuser: true })
+  const change = { attributes: { a: 1 } }
+  for (const group of [withRole, await crowd.group({ parent: withRole })])
+    await crowd.refused(ada, groupEntry(group, change), `the group ${viewUser}`)
+  for (const group of [flagged, await crowd.group({ parent: flagged })])
+    await crowd.refused(ada, groupEntry(group, change), `the group ${superuser}`)
+  // What it grants before the request counts: not what the request leaves of it.
+  await crowd.refused(ada, groupEntry(flagged, { ...change, is_superuser: false }), superuser)
+  await crowd.allowed(ada, groupEntry(await crowd.group(), change))
+  await crowd.allowed(await crowd.user({ permissions: [...writer, 'view_user'] }), groupEntry(withRole, change))
+  await crowd.allowed(await crowd.user({ superuser: true }), groupEntry(flagged, change))
 })
 
 describe('a move in the tree', () => {

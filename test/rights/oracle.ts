@@ -30,7 +30,7 @@ export type SeenToken = {
 }
 
 type SeenUser = { readonly active: boolean; readonly digest: string; readonly groups: Rights; readonly rights: Rights }
-type Named = { readonly pk: string; readonly rights: Rights; readonly flag: boolean }
+type Named = { readonly pk: string; readonly rights: Rights; readonly flag: boolean; readonly digest: string }
 
 export type Seen = {
   /** All that was read: equal texts for equal tables. */
@@ -51,7 +51,11 @@ export type Seen = {
 }
 
 const tables = z.object({
-  groups: z.array(z.object({ pk: z.string(), name: z.string(), parent: z.string().nullable(), flag: z.boolean() })),
+  groups: z.array(
+    z.object({
+      ...{ pk: z.string(), name: z.string(), parent: z.string().nullable(), flag: z.boolean(), digest: z.string() },
+    }),
+  ),
   roles: z.array(z.object({ pk: z.string(), name: z.string(), permissions: z.array(z.string()) })),
   links: z.array(z.object({ group: z.string(), role: z.string() })),
   members: z.array(z.object({ group: z.string(), user: z.int() })),
@@ -73,13 +77,13 @@ const tables = z.object({
 
 const read = sql`SELECT jsonb_build_object(
   'groups', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'name', name, 'parent', parent,
-    'flag', is_superuser, 'attributes', attributes)), '[]') FROM groups),
+    'flag', is_superuser, 'digest', md5(attributes::text))), '[]') FROM groups),
   'roles', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'name', name, 'permissions', permissions)), '[]')
     FROM roles),
   'links', (SELECT coalesce(jsonb_agg(jsonb_build_object('group', group_pk, 'role', role_pk)), '[]') FROM group_roles),
   'members', (SELECT coalesce(jsonb_agg(jsonb_build_object('group', group_pk, 'user', user_pk)), '[]') FROM memberships),
   'users', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'active', is_active,
-    'digest', md5(jsonb_build_array(username, email, is_active, attributes)::text))), '[]') FROM users),
+    'digest', md5(jsonb_build_array(username, name, email, is_active, attributes, path, type)::text))), '[]') FROM users),
   'tokens', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'identifier', identifier, 'user', user_pk,
     'intent', intent, 'ceiling', ceiling, 'expiring', expiring, 'lasts', NOT expiring OR expires > now(),
     'fresh', sealed_key IS NOT NULL,
@@ -128,10 +132,16 @@ export async function look(db: Db): Promise<Seen> {
   return {
     ...{ users, tokens, text: JSON.stringify(found?.tables) },
     groups: new Map(
-      seen.groups.map(({ pk, name, flag }) => [name, { pk, flag, rights: given.get(pk)?.rights ?? none }]),
+      seen.groups.map(({ pk, name, flag, digest }) => [
+        name,
+        { pk, flag, digest, rights: given.get(pk)?.rights ?? none },
+      ]),
     ),
     roles: new Map(
-      seen.roles.map((role) => [role.name, { pk: role.pk, flag: false, rights: new Set(role.permissions) }]),
+      seen.roles.map((role) => [
+        role.name,
+        { pk: role.pk, flag: false, digest: '', rights: new Set(role.permissions) },
+      ]),
     ),
     links: new Set(seen.links.map(({ group, role }) => `${group} ${role}`)),
     members: new Set(seen.members.map(({ group, user }) => `${group} ${user}`)),

@@ -5,6 +5,7 @@ import { findRemovable, findToken, viewKey } from '../../src/apply/token-key.ts'
 import { type Write, write } from '../../src/apply/write.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { Problem } from '../../src/errors.ts'
+import { userTypes } from '../../src/models/user.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { application, type Bench, scim } from '../apply/engine.ts'
 import { everything, none, type Rights, type Seen } from './oracle.ts'
@@ -92,6 +93,7 @@ const entries = {
       pick<Record<string, unknown>>([
         ...[{ is_active: false }, { is_active: true }, { username: randomUUID() }],
         ...[{ attributes: { a: randomUUID() } }, { email: `${randomUUID()}@example.com` }],
+        ...[{ name: randomUUID() }, { path: `users/${randomUUID()}` }, { type: pick(userTypes) }],
       ]),
     ),
   'user groups': ({ pick, some, user, joined, group }: Draw) =>

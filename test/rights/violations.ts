@@ -61,6 +61,8 @@ function judgeNames(before: Seen, after: Seen, { lacks, may }: Judge): void {
       if (was === undefined || is === undefined) may(`${action(was, is)}_${what}`, `${what} ${pk}`)
       if (was?.flag !== true && is?.flag === true) may('enable_group_superuser', `${what} ${pk} was flagged`)
       if (was?.flag === true && is?.flag !== true) may('disable_group_superuser', `${what} ${pk} was unflagged`)
+      if (was !== undefined && is !== undefined && was.digest !== is.digest)
+        lacks(`${what} ${pk}, which gives more, has other attributes`, was.rights)
       if (what === 'role' && change(was?.rights, is?.rights).length > 0) {
         if (was !== undefined) may('assign_role', `permissions of role ${pk} changed`)
         lacks(`role ${pk} gained or lost`, change(was?.rights, is?.rights))

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, test } from 'vitest'
 import { example, type Installation, installation, kinds } from '../../support/installation.ts'
 import { toldApplied } from './apply-cases.ts'
-import { rowsOf } from './matrix.ts'
+import { type Row, rowsOf } from './matrix.ts'
 import { type Stage, stage } from './trial.ts'
 
 let there: Installation
@@ -45,10 +45,29 @@ beforeAll(async () => {
   await there.db.application.create({ data: { pk: application, name: 'Consented', slug: 'consented' } })
 })
 
+/** What is written of a user who is there. */
+const changes: Readonly<Record<string, unknown>> = {
+  ...{ name: 'Changed', email: 'changed@example.com', is_active: false, attributes: { a: 1 } },
+  ...{ path: 'users/changed', type: 'external' },
+}
+
+const rightsOf: Readonly<Record<string, Parameters<Installation['make']['user']>[0]>> = {
+  'another user': {},
+  'a stronger user': { permissions: ['view_userconsent'] },
+  'a superuser': { superuser: true },
+}
+
+async function entryFor({ whose, member, value }: Row) {
+  const rights = rightsOf[whose]
+  if (rights === undefined) return entryOf(value, (await there.make.user()).pk)
+  const { pk } = await there.make.user(rights)
+  return { model: value, identifiers: { pk }, attrs: { [member]: changes[member] } }
+}
+
 describe('who may apply blueprints', async () => {
   test.each(await rowsOf('PUT /api/v3/blueprints/'))('%s', (_, row) =>
-    on.try(row, async ({ value }) => {
-      const entries = [await entryOf(value, (await there.make.user()).pk)]
+    on.try(row, async (row) => {
+      const entries = [await entryFor(row)]
       const body = { version: 1, metadata: { name: 'matrix' }, entries }
       return { method: 'PUT', url: '/api/v3/blueprints/', body }
     }),

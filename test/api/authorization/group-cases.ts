@@ -63,6 +63,13 @@ function cases(s: Scenery, self: number, users: readonly number[]): Record<strin
     'name: any, of superusers': { before: { superuser: true }, sent: { name: name() } },
     "name: any, below a superusers' group": { before: { parent: s.belowSuperusers }, sent: { name: name() } },
     'attributes: any': { sent: { attributes: { a: 1 } } },
+    'attributes: any, of a group with a role': { before: { roles: [s.role] }, sent: { attributes: { a: 1 } } },
+    'attributes: any, below a group with a role': { before: { parent: s.withRole }, sent: { attributes: { a: 1 } } },
+    'attributes: any, of superusers': { before: { superuser: true }, sent: { attributes: { a: 1 } } },
+    "attributes: any, below a superusers' group": {
+      before: { parent: s.belowSuperusers },
+      sent: { attributes: { a: 1 } },
+    },
     'is_superuser: true': { sent: { is_superuser: true } },
     'is_superuser: false': { before: { superuser: true }, sent: { is_superuser: false } },
     'is_superuser: false, as it is': { sent: { is_superuser: false } },

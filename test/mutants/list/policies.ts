@@ -143,8 +143,8 @@ export default {
       tests: [takingAway],
     },
     {
-      from: "if (freesName(change)) yield holdsAll(itself, 'the group')",
-      to: '',
+      from: "if (freesName(change) || isChanged('attributes', change)) yield holdsAll(itself, 'the group')",
+      to: "if (isChanged('attributes', change)) yield holdsAll(itself, 'the group')",
       why: 'a group is renamed by a caller who holds less than it grants',
       tests: [moves],
     },
@@ -167,10 +167,22 @@ export default {
       tests: [moves],
     },
     {
-      from: "const identity = ['username', 'email', 'is_active', 'attributes'] as const",
-      to: "const identity = ['username', 'is_active', 'attributes'] as const",
+      from: "const identity = ['username', 'name', 'email', 'is_active', 'attributes', 'path', 'type'] as const",
+      to: "const identity = ['username', 'name', 'is_active', 'attributes', 'path', 'type'] as const",
       why: 'a caller changes the address of a user with more rights',
       tests: [people],
+    },
+    {
+      from: "const identity = ['username', 'name', 'email', 'is_active', 'attributes', 'path', 'type'] as const",
+      to: "const identity = ['username', 'email', 'is_active', 'attributes'] as const",
+      why: 'a caller changes name, path and type of a user with more rights',
+      tests: [people],
+    },
+    {
+      from: "if (freesName(change) || isChanged('attributes', change)) yield holdsAll(itself, 'the group')",
+      to: "if (freesName(change)) yield holdsAll(itself, 'the group')",
+      why: 'a delegate writes the attributes of a group that grants more than the caller holds',
+      tests: [moves],
     },
     {
       from: "yield holdsAll(facts.user(change.pk), 'that user')",
