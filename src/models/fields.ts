@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ErrorCode } from '../error-codes.ts'
 import '../messages.ts'
 import { fieldMeta, type Only } from './define.ts'
-import { wholePattern } from './patterns.ts'
+import { redirectPattern } from './patterns.ts'
 import {
   type Syntax,
   storable,
@@ -190,7 +190,7 @@ export const oneOf = <const Choices extends readonly [string, ...string[]]>(choi
 const redirectUriEntry = z
   .strictObject({ matching_mode: z.enum(['strict', 'regex']), url: filledLine() })
   .superRefine(({ matching_mode, url }, context) => {
-    const error = matching_mode === 'regex' ? wholePattern(url) : redirectUri(url)
+    const error = matching_mode === 'regex' ? redirectPattern(url) : redirectUri(url)
     if (error !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: error })
   })
 
