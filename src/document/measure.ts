@@ -1,10 +1,13 @@
 import { documentLimits, Find, KeyOf } from './document.ts'
-import { Expression, isTag, TagError } from './tags.ts'
+import { Expression, ForbiddenName, isTag, TagError } from './tags.ts'
 
 /**
  * Aliases and tags let a short text stand for a large document. It is measured as it is written out: what stands in
  * several places counts each time.
  */
+
+/** No field may have it, in YAML as in JSON: code that copies fields one by one would set the prototype. */
+export const forbiddenName = '__proto__'
 
 export type Sizes = Readonly<Record<'nodes' | 'bytes' | 'depth', number>>
 
@@ -42,6 +45,7 @@ export function taggedIn(value: unknown, sizes: Sizes = unlimited): ReadonlySet<
       return typeof each.content === 'string' ? addText(each.content) : visitAll(each.content, depth) || true
     let isFound = false
     for (const [name, inner] of Array.isArray(each) ? each.entries() : Object.entries(each)) {
+      if (name === forbiddenName && sizes !== unlimited) throw new ForbiddenName()
       if (typeof name === 'string') visit(name, depth)
       isFound = visit(inner, depth + 1) || isFound
     }

@@ -1,4 +1,5 @@
 import {
+  EVENT_ALIAS,
   EVENT_MAPPING,
   EVENT_POP,
   EVENT_SCALAR,
@@ -174,6 +175,24 @@ function walk(text: string, root: Target, look: Look): readonly Range[] {
     }
   }
   return hidden
+}
+
+/** @returns where the first key of a mapping with this name stands; undefined when there is none in the text */
+export function offsetOfKey(text: string, name: string): number | undefined {
+  const open: { readonly isMapping: boolean; isKey: boolean }[] = []
+  for (const event of parseEvents(text, { maxDepth: documentLimits.depth })) {
+    if (event.type === EVENT_POP) {
+      open.pop()
+      continue
+    }
+    const frame = open.at(-1)
+    const isKey = frame?.isMapping === true && frame.isKey
+    if (frame !== undefined) frame.isKey = !frame.isKey
+    if (isKey && event.type === EVENT_SCALAR && getScalarValue(text, event) === name) return startOf(event)
+    if (event.type !== EVENT_SCALAR && event.type !== EVENT_ALIAS)
+      open.push({ isMapping: event.type === EVENT_MAPPING, isKey: true })
+  }
+  return undefined
 }
 
 const newFrame = () => ({ key: undefined, keyStart: 0, items: 0 })

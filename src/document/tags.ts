@@ -56,6 +56,13 @@ export class TagError extends Error {
   }
 }
 
+/** In the text, or made by a tag. */
+export class ForbiddenName extends TagError {
+  constructor() {
+    super(undefined, 'holds a field with the name __proto__: no field may have this name')
+  }
+}
+
 export const isTag = (value: unknown): value is KeyOf | Find | Expression =>
   value instanceof KeyOf || value instanceof Find || value instanceof Expression
 

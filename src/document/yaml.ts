@@ -19,8 +19,10 @@ import { addIssues, sentence } from '../messages.ts'
 import { filledLine } from '../models/fields.ts'
 import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from './document.ts'
 import { blueprintForm } from './form.ts'
+import { forbiddenName } from './measure.ts'
+import { offsetOfKey } from './places.ts'
 import type { CallerSide } from './scope.ts'
-import { Expression, type Place, parsedTags, printedTags, TagError } from './tags.ts'
+import { Expression, ForbiddenName, type Place, parsedTags, printedTags, TagError } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
 
 const printSchema = DUMP_SCHEMA.withTags(...printedTags)
@@ -185,12 +187,15 @@ export function placed<Result>(text: string, work: () => Result): Result {
   try {
     return work()
   } catch (error) {
-    if (error instanceof TagError && error.offset !== undefined) error.place = placeAt(text, error.offset)
+    if (!(error instanceof TagError)) throw error
+    const offset = error instanceof ForbiddenName ? offsetOfKey(text, forbiddenName) : error.offset
+    if (offset !== undefined) error.place = placeAt(text, offset)
     throw error
   }
 }
 
-const refusedTag = ({ message, place }: TagError) => refused(message, 'syntax', place)
+const refusedTag = (error: TagError) =>
+  refused(error.message, error instanceof ForbiddenName ? 'unknown_field' : 'syntax', error.place)
 
 function construct(text: string, maxDepth: number, { isSent }: { readonly isSent: boolean }): unknown {
   try {

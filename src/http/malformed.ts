@@ -55,14 +55,36 @@ function answer(problem: Problem, id: string): string {
 type Exchange = { readonly request: IncomingMessage; readonly response: ServerResponse }
 const latest = new WeakMap<Socket, Exchange>()
 
-/** Remembers the latest request of each connection, and refuses one without a Host header. */
+/** Remembers the latest request of each connection, and refuses one without a Host header, or with two of one kind. */
 export function refuseMalformed(app: FastifyInstance): void {
   app.server.on('request', (request, response) => void latest.set(request.socket, { request, response }))
   // Not by Node's `requireHostHeader`, whose answer is empty.
-  app.addHook('onRequest', async ({ raw: { headers, httpVersion } }) => {
+  app.addHook('onRequest', async ({ raw: { headers, httpVersion, rawHeaders } }) => {
     if (headers.host === undefined && httpVersion === '1.1')
       throw new Problem('invalid_http', 'HTTP/1.1 asks for a Host header.')
+    const twice = sentTwice(rawHeaders)
+    if (twice !== undefined) throw new Problem('invalid_http', `The header ${twice} was sent twice: send it once.`)
   })
+}
+
+/**
+ * Headers with one value, on which it depends who the caller is or what is written. Of two, Node keeps the first or joins
+ * them, and a proxy before it may have judged the other (RFC 9110, section 5.3; RFC 9112, section 3.2).
+ */
+const single: ReadonlySet<string> = new Set([
+  ...['authorization', 'host', 'origin', 'content-type'],
+  ...['impersonate-user', 'idempotency-key', 'gatewright-owner'],
+])
+
+/** @param headers names and values in turn @returns the name as it was sent */
+function sentTwice(headers: readonly string[]): string | undefined {
+  const seen = new Set<string>()
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at]?.toLowerCase() ?? ''
+    if (seen.has(name)) return headers[at]
+    if (single.has(name)) seen.add(name)
+  }
+  return undefined
 }
 
 /**

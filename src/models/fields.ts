@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import type { ErrorCode } from '../error-codes.ts'
+import { isObject } from '../json-object.ts'
 import '../messages.ts'
 import { fieldMeta, type Only } from './define.ts'
 import { redirectPattern } from './patterns.ts'
 import {
+  fieldName,
   type Syntax,
   storable,
   storableJson,
@@ -158,10 +160,14 @@ export const jsonObject = (max: number = textLimits.text) =>
 /** Longer texts are not read as JSON: white space does not count for the limit of an object. */
 const maxJsonText = 4 * textLimits.text
 
-const fromJson = (sent: unknown): unknown => {
+function fromJson(sent: unknown, context: z.core.$RefinementCtx): unknown {
   if (typeof sent !== 'string' || sent.length > maxJsonText) return sent
   try {
-    return JSON.parse(sent)
+    const value: unknown = JSON.parse(sent)
+    // A record ignores a field of this name. Other errors are those of the object.
+    const error = isObject(value) && Object.hasOwn(value, '__proto__') ? fieldName('__proto__') : undefined
+    if (error !== undefined) context.addIssue({ code: 'custom', message: error })
+    return value
   } catch {
     return sent
   }

@@ -142,8 +142,12 @@ export function storableJson(value: unknown, depth = 1): string | undefined {
   if (Array.isArray(value)) return first(value, (item) => storableJson(item, depth + 1))
   const isPlain = typeof value === 'object' && [Object.prototype, null].includes(Object.getPrototypeOf(value))
   if (!isPlain) return 'Must hold plain JSON values only.'
-  return first(Object.entries(value), ([key, item]) => storable(key) ?? storableJson(item, depth + 1))
+  return first(Object.entries(value), ([key, item]) => fieldName(key) ?? storableJson(item, depth + 1))
 }
+
+/** Code that copies fields one by one would set the prototype. */
+export const fieldName: Syntax = (name) =>
+  name === '__proto__' ? 'May not hold a field with the name __proto__.' : storable(name)
 
 /** Characters of a JSON value as PostgreSQL stores it: it writes numbers out, 1e308 with 309 digits. */
 export function storedLength(value: unknown): number {

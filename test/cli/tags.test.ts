@@ -120,6 +120,17 @@ describe('the program', () => {
     expect(validate('a: 1')).toMatchObject({ status: 1, output: expect.stringContaining('Is neither a submission') })
   })
 
+  test('refuses the name __proto__, with its place', () => {
+    expect(validate(group('x', '{ attributes: { __proto__: 1 } }'))).toEqual({
+      status: 1,
+      output: expect.stringMatching(/standard input:4:83 holds a field with the name __proto__: no field may have/),
+    })
+    expect(validate('{"app": {"__proto__": 1}}')).toMatchObject({
+      status: 1,
+      output: expect.stringContaining(':1:10 '),
+    })
+  })
+
   test('checks values of tags, and prints none of a variable', () => {
     const answer = validate(
       group('!Format ["%s-x", !Env SECRET_NAME]', '{ parent: !Env SECRET_NAME, x: !Env [NO, 1] }'),

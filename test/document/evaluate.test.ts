@@ -78,7 +78,7 @@ test.each([
   ['!Find [!Format ["%s.flow", service_flows], [!Format ["sl%s", ug], !Format ["%s", x]]]', find],
   ['!Find [m, [a, 1], [b, !Context colour]]', new Find('m', { a: 1, b: 'blue' })],
   ['!If [!Context colour, !KeyOf x, !Find [m, [a, 1]]]', new KeyOf('x')],
-  ['{ __proto__: !Context colour, toString: !Context colour }', JSON.parse('{"__proto__":"blue","toString":"blue"}')],
+  ['{ constructor: !Context colour, toString: !Context colour }', { constructor: 'blue', toString: 'blue' }],
 ])('%s is %j', (text, value) => {
   expect(valueFrom(text)).toEqual(value)
 })

@@ -290,7 +290,42 @@ describe('a document that could expand to more than its text is refused', () => 
   test('a name of an inherited property is a field like any other', () => {
     const there = parse(entryWith('{constructor: 1, toString: {valueOf: 2}}'))
     expect(there.entries[0]?.attrs).toStrictEqual({ constructor: 1, toString: { valueOf: 2 } })
+    expect(parseSent(entryWith('{constructor: 1, prototype: {valueOf: 2}}')).entries[0]?.attrs).toStrictEqual({
+      constructor: 1,
+      prototype: { valueOf: 2 },
+    })
     parse(entryWith('{__proto__: {polluted: true}}'))
+    expect(Object.prototype).not.toHaveProperty('polluted')
+  })
+
+  test.each([
+    ['{__proto__: {polluted: true}}', true],
+    ['{a: [{b: {"__proto__": 1}}]}', true],
+    ['{a: {"\\u005f_proto__": 1}}', true],
+    ["{'__proto__': !Context x}", true],
+    ['{a: {? __proto__ : 1}}', true],
+    ['{a: &name __proto__, b: {*name : 1}}', false],
+    ['{a: &more {__proto__: 1}, <<: *more}', true],
+    ['{a: !Enumerate [[1], MAP, [__proto__, 1]]}', false],
+    ['{a: !Enumerate [[1], MAP, [!Format ["__%s__", proto], 1]]}', false],
+    ['{a: !If [true, {__proto__: 1}, b]}', true],
+    ['{a: !Find [service_core.group, {__proto__: 1}]}', true],
+    ['{a: !KeyOf x, b: !If [!KeyOf x, !Enumerate [[1], MAP, [__proto__, 1]], 2]}', false],
+  ])('the name __proto__ is refused, in the text and made by tags: %s', (attrs, isInText) => {
+    const sent = entryWith(attrs)
+    const place = isInText ? { line: 6, column: 10 + attrs.search(/["']?(?:_|\\u005f)_proto__/) } : {}
+    expect(() => parseSent(sent)).toThrow(
+      expect.objectContaining({
+        code: 'invalid',
+        errors: [
+          expect.objectContaining({
+            code: 'unknown_field',
+            message: expect.stringContaining('__proto__: no field may have this name'),
+            place: { pointer: [], ...place },
+          }),
+        ],
+      }),
+    )
     expect(Object.prototype).not.toHaveProperty('polluted')
   })
 })

@@ -140,6 +140,48 @@ describe('a malformed request', () => {
     expect(await answerTo('GET /-/health/live/ HTTP/1.0\r\n\r\n')).toMatchObject({ status: 200 })
   })
 
+  describe.each([
+    ['Authorization', 'Bearer a', 'Bearer b'],
+    ['Authorization', 'TOKEN', 'TOKEN'],
+    ['Host', 'y', 'x'],
+    ['host', 'x', 'x'],
+    ['Origin', 'http://x', 'http://x'],
+    ['Content-Type', 'application/json', 'text/plain'],
+    ['Impersonate-User', 'a', 'b'],
+    ['Idempotency-Key', 'a', 'b'],
+    ['Gatewright-Owner', 'a', 'b'],
+  ])('with two %s headers: %s, %s', (name, first, second) => {
+    test.each([
+      ['GET', '/api/v3/core/users/me/'],
+      ['PUT', '/api/v3/core/transactional/applications/'],
+      ['GET', '/-/health/live/'],
+      ['GET', '/-/metrics/'],
+      ['GET', '/api/v3/schema/'],
+      ['GET', '/'],
+      ['GET', '/nothing/here/'],
+      ['GET', '/admin/queues/'],
+      ['GET', '/admin/queues/api/queues'],
+      ['POST', '/admin/queues/login/'],
+    ])('is 400: %s %s', async (method, path) => {
+      const others = Object.entries({ Host: 'x', Authorization: `Bearer ${token}`, Connection: 'close' })
+        .filter(([other]) => other.toLowerCase() !== name.toLowerCase())
+        .map(([other, value]) => `${other}: ${value}`)
+      const sent = [first, second].map((value) => `${name}: ${value.replace('TOKEN', `Bearer ${token}`)}`)
+      const { status, json } = await answerTo(
+        [`${method} ${path} HTTP/1.1`, ...sent, ...others, 'Content-Length: 0', '', ''].join('\r\n'),
+      )
+      expect({ status, json }).toMatchObject({ status: 400, json: { code: 'invalid_http' } })
+      expect(JSON.stringify(json)).toContain(`The header ${name} was sent twice: send it once.`)
+    })
+  })
+
+  test('with two headers of a kind that is a list is answered', async () => {
+    const twice =
+      'Gatewright-Allow: takeover\r\nGatewright-Allow: grants\r\nX-Forwarded-For: a\r\nX-Forwarded-For: b\r\n'
+    const head = `GET /api/v3/core/users/me/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n`
+    expect(await answerTo(`${head}${twice}\r\n`)).toMatchObject({ status: 200 })
+  })
+
   test('that did not arrive in time is 408', async () => {
     const connected: Promise<Socket[]> = once(there.app.server, 'connection')
     const client = await dial()
