@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { type Write, write } from '../apply/write.ts'
 import type { Db } from '../db/client.ts'
+import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
+import { allowHeaders, readOwnership } from '../http/apply-conditions.ts'
+import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
 import { groupName } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
@@ -38,7 +41,9 @@ const toSee = { permission: seesMembers, when: 'to get `users_obj`, which else i
 
 const grantNote = `The caller must hold everything that the group grants to the members that it adds, inherited rights too, and
 everything that these users hold.`
-const changeNote = `To add, remove or move members, or to remove roles, the flag or the parent, the caller must hold everything
+/** The rule of `rights/gains.ts`. */
+const gainNote = `Users who would gain rights, and whom the request does not name, are a 409 that lists them.`
+const changeNote = `${gainNote} To add, remove or move members, or to remove roles, the flag or the parent, the caller must hold everything
 that the group grants, inherited rights too, and everything that the users hold whom it adds, removes or moves. To rename a
 group that grants anything, it must hold that too: documents find the group by its name.`
 
@@ -50,6 +55,10 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     const uidOf = await readUidOf(db)
     const reading = { uidOf, related: allows(actor, seesMembers) }
     return write(db, engine, actor, { model, ...request }, (tx, pk) => readGroup(tx, String(pk), reading))
+  }
+  const allowedBy = (headers: Headers, ofText: ErrorList | undefined): Pick<Write, 'allow' | 'textErrors'> => {
+    const textErrors = new ErrorList().include(ofText === undefined ? [] : [ofText])
+    return { allow: readOwnership(headers, textErrors).allow, textErrors }
   }
 
   list(app, db, {
@@ -77,12 +86,18 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'add_group',
         reportsTextErrors: true,
-        document: { body: () => writable(engine.registry, model, 'create'), alsoNeeds: [...toGrant, toSee] },
+        document: {
+          codes: ['conflict'],
+          headers: allowHeaders,
+          body: () => writable(engine.registry, model, 'create'),
+          alsoNeeds: [...toGrant, toSee],
+        },
       },
       schema: { summary: 'Create a group', description: grantNote, body: z.unknown(), response: { 201: full } },
     },
-    async ({ actor, body: fields, textErrors, id: requestId }, reply) => {
-      return reply.code(201).send(await save(actor, { mode: { create: true }, fields, textErrors, requestId }))
+    async ({ actor, body: fields, headers, textErrors, id: requestId }, reply) => {
+      const request = { mode: { create: true }, fields, requestId } as const
+      return reply.code(201).send(await save(actor, { ...request, ...allowedBy(headers, textErrors) }))
     },
   )
 
@@ -92,7 +107,12 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       config: {
         permission: 'change_group',
         reportsTextErrors: true,
-        document: { body: () => writable(engine.registry, model, 'change'), alsoNeeds: [...toChange, toSee] },
+        document: {
+          codes: ['conflict'],
+          headers: allowHeaders,
+          body: () => writable(engine.registry, model, 'change'),
+          alsoNeeds: [...toChange, toSee],
+        },
       },
       schema: {
         summary: 'Change a group',
@@ -102,9 +122,9 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
         response: { 200: full },
       },
     },
-    async ({ params, actor, body: fields, textErrors, id: requestId }, reply) => {
+    async ({ params, actor, body: fields, headers, textErrors, id: requestId }, reply) => {
       const mode = { change: params.group_uuid.toLowerCase() }
-      return reply.send(await save(actor, { mode, fields, textErrors, requestId }))
+      return reply.send(await save(actor, { mode, fields, requestId, ...allowedBy(headers, textErrors) }))
     },
   )
 }

@@ -9,11 +9,11 @@ import { recordSettings } from '../rights/settings.ts'
 import type { AuditedChange } from './audit.ts'
 import { type Change, digestOfEntry } from './changes.ts'
 import { changeOf, execute, lock } from './execute.ts'
-import type { Finding, Objection } from './finding.ts'
+import type { Finding, Given, Objection } from './finding.ts'
 import { Losses } from './follow.ts'
 import { judge } from './judge.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
-import { emptyLines, linesOf, orphanLines, rowName } from './words.ts'
+import { emptyLines, gainsLine, linesOf, orphanLines, rowName } from './words.ts'
 import { Writes } from './writes.ts'
 
 export type ApplyResult = {
@@ -85,6 +85,12 @@ export async function apply(
       continue
     }
     const actor = await reading
+    if (finding.cause === 'given') {
+      objections.push(...finding.objections)
+      review?.compareGains(finding)
+      logs.push(gainsLine(finding, actor, conditions))
+      continue
+    }
     hadSuperuser ??= await hasSuperuser(tx, actor, plan.steps)
     review?.compare(finding)
     objections.push(...finding.objections)
@@ -116,7 +122,7 @@ export async function apply(
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
   const [first] = findings
   const key = first && keyOf(first)
-  return { actor, logs, changes, digests: review?.digests ?? [], audited, generated, key }
+  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key }
 }
 
 /** The key of the row that a finding is about. */
@@ -127,9 +133,13 @@ function orGone(actor: Actor | null): Actor {
   return actor
 }
 
+/** Begins the digest of who gains rights, which stands behind those of the entries. */
+const ofGains = 'gains '
+
 /** The comparison of an apply with the plan that was reviewed. */
 class Review {
   readonly digests: string[] = []
+  readonly #gains: string[] = []
   /** The entries that do something else than planned. */
   readonly changed: Objection[] = []
   readonly #engine: Engine
@@ -149,9 +159,22 @@ class Review {
     this.digests.push(digest)
   }
 
+  /** That fewer users gain rights than planned is no surprise: then there is nothing to compare. */
+  compareGains({ gains }: Given): void {
+    const digest = `${ofGains}${gains.digest}`
+    if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.changed.push({ is: 'regranted' })
+    this.#gains.push(digest)
+  }
+
+  /** Of all that was compared, for the plan. */
+  get planned(): readonly string[] {
+    return [...this.digests, ...this.#gains]
+  }
+
   /** Once the whole document was compared. */
   get objections(): Objection[] {
-    const fewer = (this.#reviewed?.length ?? 0) - this.digests.length
+    const entries = this.#reviewed?.filter((digest) => !digest.startsWith(ofGains)) ?? []
+    const fewer = entries.length - this.digests.length
     return this.changed.length === 0 && fewer > 0 ? [{ is: 'fewer', count: fewer }] : this.changed
   }
 }

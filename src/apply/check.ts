@@ -25,6 +25,7 @@ export async function check(
   for await (const finding of judge(reader, { engine, plan, actor, conditions })) {
     if (finding.cause === 'skipped') continue
     objections.push(...finding.objections)
+    if (finding.cause === 'given') continue
     if (finding.cause === 'entry') findings.push(finding)
   }
   if (objections.length > 0) throw new Refusal(objections).problem

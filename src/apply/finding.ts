@@ -4,7 +4,7 @@ import type { LabelledRow } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
 import type { Identity } from '../plan/storage.ts'
-import type { Members } from '../rights/grants.ts'
+import type { Gains } from '../rights/gains.ts'
 import type { Change } from './changes.ts'
 import type { Ownership } from './ownership.ts'
 
@@ -30,6 +30,9 @@ export type Finding = Effect & {
 /** An entry whose conditions are false. */
 export type Skipped = { readonly cause: 'skipped'; readonly step: Step }
 
+/** Users who have more rights after the document than before, and whom it does not name. */
+export type Given = { readonly cause: 'given'; readonly gains: Gains; readonly objections: readonly Objection[] }
+
 /** The codes of refusals. A denial hides everything else; what is fixed first goes before what follows from it. */
 export const precedence = ['permission_denied', 'not_found', 'precondition_failed', 'invalid', 'conflict'] as const
 export type Reason = (typeof precedence)[number]
@@ -44,6 +47,8 @@ export type Objection =
   | { readonly is: 'exists'; readonly effect: Effect }
   /** The entry does something else than in the plan that was reviewed. */
   | { readonly is: 'changed'; readonly effect: Effect }
+  /** Other users gain rights than in the plan that was reviewed. */
+  | { readonly is: 'regranted' }
   /** The reviewed plan has more to delete than there is now. */
   | { readonly is: 'fewer'; readonly count: number }
   | { readonly is: 'invalid'; readonly errors: ErrorList }
@@ -51,7 +56,8 @@ export type Objection =
   | { readonly is: 'both'; readonly effect: Effect }
   /** @property label the owner that the request names */
   | { readonly is: 'owned'; readonly effect: Effect; readonly ownership: Ownership; readonly label: string | null }
-  | { readonly is: 'grants'; readonly effect: Effect; readonly members: Members }
+  /** @property actor who is answered: names of users are for those who may view them */
+  | { readonly is: 'grants'; readonly gains: Gains; readonly actor: Actor }
   | { readonly is: 'prunes'; readonly rows: readonly LabelledRow[]; readonly acknowledged: number | null }
   /** The database refused a write. @property count rows that the statement wrote */
   | { readonly is: 'broken'; readonly effect: Effect; readonly count: number; readonly rule: BrokenRule }
@@ -68,6 +74,7 @@ export function reasonOf(objection: Objection): Reason {
       return 'not_found'
     case 'exists':
     case 'changed':
+    case 'regranted':
     case 'fewer':
       return 'precondition_failed'
     case 'invalid':

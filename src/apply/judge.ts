@@ -11,11 +11,11 @@ import { Resolver } from '../plan/resolve.ts'
 import { RowSet } from '../plan/row-set.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { newIdentity, plannedIdentity } from '../plan/storage.ts'
-import { unnamedMembers } from '../rights/grants.ts'
+import { gainsOf } from '../rights/gains.ts'
 import { forbidden, isMissing } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
 import { describeChange } from './changes.ts'
-import type { Finding, Objection, Skipped } from './finding.ts'
+import { type Finding, type Given, type Objection, reasonOf, type Skipped } from './finding.ts'
 import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
 import { rowName } from './words.ts'
@@ -44,7 +44,7 @@ type Case = {
 export async function* judge(
   reader: EngineReader,
   { engine, plan, actor: submitter, conditions, lock }: Case,
-): AsyncGenerator<Finding | Skipped> {
+): AsyncGenerator<Finding | Skipped | Given> {
   const { registry } = engine
   const isCheck = lock === undefined
   const identify = conditions.mode === 'plan' ? plannedIdentity : newIdentity
@@ -103,14 +103,12 @@ export async function* judge(
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
     if (cause === 'entry') addKeyError(effect, conditions)
     const createOnly = conditions.createOnly && cause === 'entry' && !plan.errors.any
-    const members = conditions.allow.grants ? null : await unnamedMembers(reader, effect, steps)
     yield* judgeRow(effect, cause, [
       ...denials,
       ...others,
       ...(step.mustExist && effect.row === undefined ? [{ is: 'missing', step } as const] : []),
       ...(createOnly && effect.row !== undefined ? [{ is: 'exists', effect } as const] : []),
       ...ofEntry(effect),
-      ...(members === null ? [] : [{ is: 'grants', effect, members } as const]),
     ])
     yield* judgeTaken(effect)
   }
@@ -150,6 +148,14 @@ export async function* judge(
     replaced = replaced.filter(({ pk }) => still.has(pk))
   }
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
+  // A check of what the worker decides asks nothing: it would throw the answer away.
+  if (isCheck && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants)) return
+  if (plan.errors.any || findings.some(({ objections }) => objections.some((each) => reasonOf(each) !== 'conflict')))
+    return
+  const gains = await gainsOf(reader, findings, steps)
+  if (gains === null) return
+  const isMeant = conditions.allow.grants || conditions.mode === 'plan' || conditions.reviewed !== null
+  yield { cause: 'given', gains, objections: isMeant ? [] : [{ is: 'grants', gains, actor }] }
 }
 
 /** A rename whose names are both there: its errors follow from that. */

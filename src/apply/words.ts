@@ -6,8 +6,9 @@ import { type LabelledRow, type LeftEmpty, maxLabelled, type Orphan } from '../p
 import { type Effect, isOwn, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
+import type { Gains } from '../rights/gains.ts'
 import { type Change, setByServer } from './changes.ts'
-import type { BrokenRule, Finding, Objection, Skipped } from './finding.ts'
+import type { BrokenRule, Finding, Given, Objection, Skipped } from './finding.ts'
 
 /** The sentences about findings and objections, for logs and answers. They are made here and nowhere else. */
 
@@ -54,13 +55,10 @@ export function textsOf(objection: Objection, who?: string): string[] {
     }
     case 'owned':
       return [unless('takeover', anothers(objection))]
-    case 'grants': {
-      const { usernames, total } = objection.members
-      const more = total - usernames.length
-      const listed = `${usernames.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-      const what = `${rowName(objection.effect)} is there already, and gives rights to members whom the document does not name`
-      return [unless('grants', `${what}: ${listed}`)]
-    }
+    case 'regranted':
+      return ['who gains rights changed after the plan.']
+    case 'grants':
+      return [unless('grants', gainsText(objection.gains, objection.actor, 'would gain'))]
     case 'prunes':
       return [prunes(objection.rows, objection.acknowledged)]
     case 'broken':
@@ -74,7 +72,7 @@ export function textsOf(objection: Objection, who?: string): string[] {
 
 /** What to do next, where the objections do not say it. */
 export function hintsOf(objections: readonly Objection[]): string[] {
-  const isOfPlan = objections.some(({ is }) => is === 'changed' || is === 'fewer')
+  const isOfPlan = objections.some(({ is }) => is === 'changed' || is === 'fewer' || is === 'regranted')
   const stated = objections.flatMap((each) => (each.is === 'stated' && each.hint !== undefined ? [each.hint] : []))
   return [...(isOfPlan ? ['Plan again, and review that plan.'] : []), ...stated]
 }
@@ -104,6 +102,28 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
   if (owner === null) return `${what} has no owner, and was made by ${maker} on ${day}`
   const asked = label === null ? 'the request names no owner' : `the request names owner ${JSON.stringify(label)}`
   return `${what} belongs to owner ${JSON.stringify(owner)} (made by ${maker} on ${day}), and ${asked}`
+}
+
+/** At most this many rights of a user are listed. */
+const maxRights = 5
+
+/** Names of users are for those who may view them. */
+function gainsText({ users, total }: Gains, actor: Actor, gain: string): string {
+  const what = `${total === 1 ? '1 user' : `${total} users`} whom the request does not name ${gain} rights`
+  if (!allows(actor, 'view_user')) return what
+  const each = users.map(({ username, rights }) => {
+    const more = rights.length - maxRights
+    return `${username} (${rights.slice(0, maxRights).join(', ')}${more > 0 ? ` and ${more} more` : ''})`
+  })
+  const more = total - users.length
+  return `${what}: ${each.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** The line of the log about users who gain rights. */
+export function gainsLine({ gains }: Given, actor: Actor, { mode, allow }: Conditions): string {
+  if (mode !== 'plan') return gainsText(gains, actor, 'gained')
+  const text = gainsText(gains, actor, 'would gain')
+  return allow.grants ? text : `${text}. Apply it with Gatewright-Allow: grants, or with If-Match and this plan`
 }
 
 function prunes(rows: readonly LabelledRow[], acknowledged: number | null): string {

@@ -8,7 +8,7 @@ import { uuid7 } from '../ids.ts'
 import { isObject } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
 import { compile, type Plan } from '../plan/compile.ts'
-import { type Conditions, type Engine, nothingAllowed, unconditional } from '../plan/engine.ts'
+import { type Acknowledgements, type Conditions, type Engine, nothingAllowed, unconditional } from '../plan/engine.ts'
 import { columnOf, quoted } from '../plan/statements.ts'
 import { actorOfUser } from '../rights/actor.ts'
 import { apply } from './apply.ts'
@@ -27,8 +27,10 @@ export type Write = {
   readonly mode: { readonly create: true } | { readonly change: string | number } | { readonly remove: string | number }
   /** The body, of what is not removed. Fields that it omits are kept, or get their defaults in a new row. */
   readonly fields?: unknown
-  /** Errors of parsing the body, reported with the others. */
+  /** Errors of the body's text and of headers, reported with the others. */
   readonly textErrors?: ErrorList | undefined
+  /** What the request acknowledges beside what it names. */
+  readonly allow?: Pick<Acknowledgements, 'grants'> | undefined
   readonly requestId: string
 }
 
@@ -54,7 +56,7 @@ export function write<Answer>(
   db: Db,
   engine: Engine,
   actor: Actor,
-  { model, mode, fields: body, textErrors, requestId }: Write,
+  { model, mode, fields: body, textErrors, allow, requestId }: Write,
   read: (tx: Tx, key: string | number) => Promise<Answer>,
 ): Promise<Answer> {
   const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
@@ -68,11 +70,12 @@ export function write<Answer>(
     steps: state === 'must_created' ? steps : steps.map((step) => ({ ...step, mustExist: true }) as const),
     errors: errors.include([ofFields]),
   }
-  return applyOne(db, engine, actor, { plan, conditions: acknowledged, requestId }, read)
+  const conditions = { ...unconditional, allow: { ...acknowledged, ...allow } }
+  return applyOne(db, engine, actor, { plan, conditions, requestId }, read)
 }
 
-/** A request for one row names what it changes: nothing is left to acknowledge. */
-const acknowledged: Conditions = { ...unconditional, allow: { ...nothingAllowed, takeover: true, grants: true } }
+/** A request for one row names what it takes over. */
+const acknowledged: Acknowledgements = { ...nothingAllowed, takeover: true }
 
 /**
  * Deletes one row by its name, and what follows from it.

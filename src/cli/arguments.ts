@@ -45,7 +45,7 @@ export const fileHelp = `  FILE...              files, folders (their .yaml, .ym
 `
 
 export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applications and providers under this label (default: GATEWRIGHT_OWNER)
-  --allow-grants       give rights to groups that have members whom the file does not name
+  --allow-grants       give rights to users whom the file does not name
   --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
   --allow-deletes N    delete the N applications and providers that a file with prune: true does not name
   --create-only        refuse what is there already

@@ -29,6 +29,9 @@ export const ownerHeaders = z.object({
     }),
 })
 
+/** Of a request for one row, which names what it takes over. */
+export const allowHeaders = ownerHeaders.pick({ 'Gatewright-Allow': true })
+
 export const conditionHeaders = z.object({
   'If-Match': z
     .string()

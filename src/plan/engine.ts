@@ -16,7 +16,7 @@ export const acknowledgements = z.object({
     description: 'apply to what another owner manages or another user made; it belongs to your owner afterwards',
   }),
   grants: z.boolean().default(false).meta({
-    description: 'give rights to a group that has members whom the document does not name',
+    description: 'give rights to users whom the request does not name',
   }),
   deletes: z.int().min(0).nullable().default(null).meta({
     description: 'with their number, `deletes=3`: delete what a document with `prune` does not name',

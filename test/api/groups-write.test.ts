@@ -63,7 +63,7 @@ test('a change changes the sent fields, and read values can be sent back', async
   const ada = await make.user()
   const made = (await post(there.admin, path, { name, users: [ada.pk], attributes: { a: 1 } })).json
   const { pk } = made as { pk: string }
-  const changed = await patch(there.admin, `${path}${pk}/`, { is_superuser: true })
+  const changed = await patch(there.admin, `${path}${pk}/`, { is_superuser: true, users: [ada.pk] })
   expect(changed.status).toBe(200)
   expect(changed.json).toEqual({ ...(made as object), is_superuser: true })
   const back = await patch(there.admin, `${path}${pk.toUpperCase()}/`, changed.json)

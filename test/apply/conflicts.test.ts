@@ -16,7 +16,7 @@ const there: Bench = {
   refusal: (entries, as, conditions) => accepting.refusal(entries, as, { allow: nothingAllowed, ...conditions }),
   check: (entries, as, conditions) => accepting.check(entries, as, { allow: nothingAllowed, ...conditions }),
 }
-const { user, role, group: groupOf } = people(there)
+const { user } = people(there)
 let name: string
 beforeEach(() => {
   name = randomUUID()
@@ -70,137 +70,6 @@ test('entries of one document share its owner', async () => {
   expect((await there.apply(entries, amira, { owner: 'team-a' })).logs).toHaveLength(4)
   expect(await there.db.application.findUnique({ where: { slug: name } })).toMatchObject({ owner: 'team-a' })
 })
-
-describe('rights for a group that is there', () => {
-  const group = (attrs: Record<string, unknown>): Partial<Entry> => ({
-    model: 'service_core.group',
-    identifiers: { name },
-    attrs,
-  })
-  const reader = (): Promise<string> => role(['view_user'])
-
-  /** A group without rights whose members the author of the document does not know. */
-  async function claimed(members = 2, { below = false } = {}): Promise<{ names: string[]; keys: number[] }> {
-    await there.apply([group({})])
-    const users = await Promise.all(Array.from({ length: members }, () => user()))
-    const { pk } = await there.db.group.findUniqueOrThrow({ where: { name } })
-    const keys = users.map((each) => each.pk)
-    if (below) await groupOf({ parent: await groupOf({ parent: pk }), users: keys })
-    else await there.db.membership.createMany({ data: keys.map((userPk) => ({ groupPk: pk, userPk })) })
-    return { names: users.map(({ username }) => username).sort(), keys }
-  }
-
-  const gives = (members: string) =>
-    `group "${name}" is there already, and gives rights to members whom the document does not name: ${members}. Gatewright-Allow: grants applies it all the same`
-
-  test.each([
-    ['a role', async () => ({ roles: [await reader()] })],
-    ['a new role', async () => ({ roles: [new KeyOf('role')] })],
-    ['the flag', async () => ({ is_superuser: true })],
-    ['a parent with a role', async () => ({ parent: await groupOf({ permissions: ['view_user'] }) })],
-    ['a parent with the flag', async () => ({ parent: await groupOf({ superuser: true }) })],
-    [
-      'a parent below one with a role',
-      async () => ({ parent: await groupOf({ parent: await groupOf({ permissions: ['view_user'] }) }) }),
-    ],
-  ])('%s is refused with the names of its members, unless it is acknowledged', async (what, attrs) => {
-    const { names } = await claimed()
-    const before = what === 'a new role' ? [newRole()] : []
-    const entries = [...before, group(await attrs())]
-    expect(await refused(entries)).toBe(gives(names.join(', ')))
-    expect((await there.apply(entries, undefined, allowing('grants'))).logs.at(-1)).toContain(`group "${name}" updated`)
-    // It has them now: nothing is given any more.
-    expect((await there.apply(entries)).logs.at(-1)).toBe(`group "${name}" unchanged`)
-  })
-
-  const newRole = (): Partial<Entry> => ({
-    model: 'service_rbac.role',
-    id: 'role',
-    identifiers: { name },
-    attrs: { permissions: ['view_user'] },
-  })
-
-  test('members of the groups below get them too', async () => {
-    const { names } = await claimed(1, { below: true })
-    expect(await refused([group({ roles: [await reader()] })])).toBe(gives(names.join(', ')))
-    // A list of members replaces those of the group itself only.
-    expect(await refused([group({ roles: [await reader()], users: [] })])).toBe(gives(names.join(', ')))
-  })
-
-  test('at most ten members are named', async () => {
-    const { names } = await claimed(13)
-    expect(await refused([group({ is_superuser: true })])).toBe(gives(`${names.slice(0, 10).join(', ')} and 3 more`))
-  })
-
-  test.each<[string, (members: Members) => Partial<Entry>[]]>([
-    ['as the members of the group', ({ keys }) => [group({ users: keys })]],
-    [
-      'by !Find',
-      ({ names }) => [group({ users: names.map((username) => new Find('service_core.user', { username })) })],
-    ],
-    [
-      'as users of their own',
-      ({ names }) => names.map((username) => ({ model: 'service_core.user', identifiers: { username } })),
-    ],
-    [
-      'as members of another group',
-      ({ keys }) => [{ model: 'service_core.group', identifiers: { name: `${name}-b` }, attrs: { users: keys } }],
-    ],
-  ])('members that the document names %s are known', async (_, others) => {
-    const members = await claimed()
-    const grant = group({ roles: [await reader()] })
-    const [first, ...more] = others(members)
-    const isSame = first?.identifiers?.name === name
-    const entries = isSame ? [{ ...first, attrs: { ...first.attrs, ...grant.attrs } }] : [first ?? {}, ...more, grant]
-    await expect(there.check(entries)).resolves.toBeDefined()
-    expect((await there.apply(entries)).logs.at(-1)).toContain(`group "${name}" updated`)
-  })
-
-  test('one of several who is not named is', async () => {
-    const { names, keys } = await claimed(2)
-    const named = { model: 'service_core.user', identifiers: { username: names[0] } }
-    expect(keys).toHaveLength(2)
-    expect(await refused([named, group({ roles: [await reader()] })])).toBe(gives(names[1] ?? ''))
-  })
-
-  test('what gives nothing needs no acknowledgement', async () => {
-    await claimed()
-    const parent = await groupOf()
-    const role = await reader()
-    for (const attrs of [
-      { attributes: { a: 1 } },
-      { parent },
-      { parent: null },
-      { roles: [] },
-      { is_superuser: false },
-    ])
-      await there.apply([group(attrs)])
-    await there.apply([group({ roles: [role] })], undefined, allowing('grants'))
-    await there.apply([group({ roles: [role], attributes: { a: 2 } })])
-    expect((await there.apply([group({ roles: [] })])).logs).toEqual([
-      `group "${name}" updated: roles ["${role}"] -> []`,
-    ])
-  })
-
-  test('a group that is empty or new needs none either', async () => {
-    await there.apply([group({})])
-    await there.apply([group({ is_superuser: true })])
-    name = randomUUID()
-    const { pk } = await user()
-    expect((await there.apply([group({ is_superuser: true, users: [pk] })])).logs[0]).toContain('created')
-  })
-
-  test('a parent that an earlier entry gives rights to is seen by the worker', async () => {
-    await claimed(1)
-    const parent = { ...group({ roles: [await reader()] }), id: 'parent', identifiers: { name: `${name}-parent` } }
-    expect(await refused([parent, group({ parent: new KeyOf('parent') })], {}, false)).toContain('gives rights')
-    // In the other order, the parent has the members below it when it gets the role.
-    await there.apply([{ ...parent, attrs: {} }, group({ parent: new KeyOf('parent') })])
-    expect(await refused([parent])).toContain('gives rights')
-  })
-})
-
-type Members = { readonly names: string[]; readonly keys: number[] }
 
 describe('an application takes a provider that is there', () => {
   const able = (...permissions: string[]) =>

@@ -77,7 +77,7 @@ test('--owner, --allow-takeover and --allow-grants are sent', async () => {
   const granting = file('granting.yaml', group(JSON.stringify(name), ', attrs: { is_superuser: true }'))
   expect(await apply([granting, '--allow-takeover'], token)).toEqual({
     code: 1,
-    output: expect.stringMatching(new RegExp(`\\(409\\)\\n.*: ${username}\\. `)),
+    output: expect.stringMatching(new RegExp(`\\(409\\)\\n.* would gain rights: ${username} \\(superuser\\)\\. `)),
   })
   expect(await apply(['--allow-grants', granting], token)).toMatchObject({ code: 0 })
 })

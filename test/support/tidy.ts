@@ -161,7 +161,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/plan/rename.ts': 'the engine finds a row by the name that it had before',
   'src/plan/claims.ts': 'the engine finds which rows claim others, by their declarations',
   'src/plan/referrers.ts': 'the engine finds what refers to a row, by its declarations',
-  'src/rights/grants.ts': 'the members of a group and of those below it are one statement of the engine',
+  'src/rights/gains-sql.ts': 'the users who gain rights by a document are one statement of the engine',
   'src/rights/settings.ts': "a column of the engine's row",
   'src/rights/actor.ts': 'a user with all inherited rights is one statement of the engine',
   'src/rights/rights.ts': 'the facts of a decision are one statement of the engine',

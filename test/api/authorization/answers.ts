@@ -25,6 +25,7 @@ const codes: Readonly<Record<number, string>> = {
   401: 'not_authenticated',
   403: 'permission_denied',
   404: 'not_found',
+  409: 'conflict',
   410: 'key_gone',
 }
 

@@ -140,6 +140,7 @@ export const changed =
       method: 'PATCH',
       url: `${path}${key}/`,
       body,
+      ...(row.whose !== unsaid && { headers: { 'Gatewright-Allow': 'grants' } }),
       ...(row.whose !== 'no uuid' && { missing: `${path}${randomUUID()}/` }),
     }
   }
@@ -152,5 +153,8 @@ function caseOf(s: Scenery, self: number, users: readonly number[], { member, va
 
 function usersOf({ whose }: Row, self: Made, { other }: Scenery): number[] {
   if (whose === 'own') return [self.pk]
-  return whose === "another's" ? [other.pk] : []
+  return whose === "another's" || whose === unsaid ? [other.pk] : []
 }
+
+/** What its member gains is not acknowledged. */
+const unsaid = "another's, not acknowledged"

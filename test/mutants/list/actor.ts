@@ -3,6 +3,7 @@ import type { MutantsOf } from '../mutant.ts'
 const meanwhile = 'test/rights/rights-taken-meanwhile.test.ts'
 const groups = 'test/rights/escalation-groups.test.ts'
 const tokens = 'test/rights/escalation-tokens.test.ts'
+const gains = 'test/rights/gains.test.ts'
 const ceiling = 'test/api/token-ceiling.test.ts'
 const last = 'test/rights/last-superuser.test.ts'
 const moves = 'test/rights/names-and-moves.test.ts'
@@ -109,36 +110,98 @@ export default {
       tests: [ceiling],
     },
   ],
-  'src/rights/grants.ts': [
+  'src/rights/gains.ts': [
     {
-      from: "row === undefined || action !== 'update') return null",
-      to: "row === undefined || action === 'update') return null",
-      why: 'a group that is there gives rights to members whom the document does not name',
-      tests: ['test/apply/conflicts.test.ts'],
+      from: 'delta === null || !mayGive(delta)',
+      to: 'delta === null || mayGive(delta)',
+      why: 'nothing that a document gives is judged',
+      tests: [gains],
     },
     {
-      from: 'values.is_superuser === true && row.is_superuser !== true',
-      to: 'values.is_superuser === true && row.is_superuser === true',
-      why: 'the superuser flag is set over members whom the document does not name',
-      tests: ['test/apply/conflicts.test.ts'],
+      from: 'parent !== null && parent !== was.parent',
+      to: 'parent === null && parent !== was.parent',
+      why: 'a move below a group with rights gives them to members who are not named',
+      tests: [gains],
     },
     {
-      from: 'WHERE a.ancestor_pk = $1::uuid AND NOT (m.group_pk',
-      to: 'WHERE a.group_pk = $1::uuid AND NOT (m.group_pk',
+      from: '(superuser && !was.superuser)',
+      to: '(superuser && was.superuser)',
+      why: 'the superuser flag is set over members who are not named',
+      tests: [gains],
+    },
+    {
+      from: 'worn.some((role) => !was.roles.includes(role))',
+      to: 'worn.some((role) => was.roles.includes(role))',
+      why: 'a role is given to members who are not named',
+      tests: [gains],
+    },
+    {
+      from: 'was !== undefined && permissions.some(',
+      to: 'was === undefined && permissions.some(',
+      why: 'a role that users wear gets permissions, and its users are not named',
+      tests: [gains],
+    },
+    {
+      from: 'joined.length > 0 ||',
+      to: 'joined.length < 0 ||',
+      why: 'users whom a look-up finds join a group with rights',
+      tests: [gains],
+    },
+    {
+      from: 'if (reference instanceof KeyOf) return',
+      to: 'if (!(reference instanceof KeyOf)) return',
+      why: 'a new role is not seen by the check',
+      tests: [gains],
+    },
+    {
+      from: 'earlier === undefined ? state : joinedStates(',
+      to: 'earlier !== undefined ? state : joinedStates(',
+      why: 'what an earlier entry of the document gives is not seen by the check',
+      tests: [gains],
+    },
+    {
+      from: 'add(row?.pk ?? identity?.pk, undefined)',
+      to: 'add(row?.pk, undefined)',
+      why: 'a user whom the document creates counts as not named',
+      tests: [gains],
+    },
+  ],
+  'src/rights/gains-sql.ts': [
+    {
+      from: 'a ON a.ancestor_pk = c.pk',
+      to: 'a ON a.group_pk = c.pk',
       why: 'members of the groups below get rights without being named',
-      tests: ['test/apply/conflicts.test.ts'],
+      tests: [gains],
     },
     {
-      from: 'g.pk = a.ancestor_pk',
-      to: 'g.pk = a.group_pk',
-      why: 'a new parent that inherits its rights gives them to members who are not named',
-      tests: ['test/apply/conflicts.test.ts'],
+      from: 'WHERE CASE WHEN c.pk IS NULL THEN g.is_superuser ELSE s.superuser END',
+      to: 'WHERE g.is_superuser',
+      why: 'a flag that is set is not seen by the check',
+      tests: [gains],
     },
     {
-      from: '(g.is_superuser OR EXISTS',
-      to: '(EXISTS',
-      why: 'a new parent with the flag gives it to members who are not named',
-      tests: ['test/apply/conflicts.test.ts'],
+      from: 'UNION SELECT group_pk, user_pk FROM leaving)',
+      to: 'EXCEPT SELECT group_pk, user_pk FROM leaving)',
+      why: 'who keeps by another group what a document takes counts as one who gains',
+      tests: [gains],
+    },
+    {
+      from: 'r.user_pk NOT IN (SELECT pk FROM named)',
+      to: 'true',
+      why: 'users whom the document names count as not named',
+      tests: [gains],
+    },
+    {
+      from: "r.user_pk NOT IN (SELECT user_pk FROM had WHERE held = 'superuser')",
+      to: 'true',
+      why: 'a superuser counts as one who gains',
+      tests: [gains],
+    },
+    {
+      from: 'NOT EXISTS (SELECT FROM had h WHERE h.user_pk = r.user_pk AND h.held = r.held)',
+      to: 'true',
+      why: 'who has the rights already counts as one who gains',
+      tests: [gains],
     },
   ],
   'src/rights/rights.ts': [

@@ -1,6 +1,7 @@
 import type { MutantsOf } from '../mutant.ts'
 
 const check = 'test/apply/check.test.ts'
+const gains = 'test/rights/gains.test.ts'
 const conflicts = 'test/apply/conflicts.test.ts'
 const states = 'test/apply/states.test.ts'
 const write = 'test/apply/write.test.ts'
@@ -48,10 +49,10 @@ export default {
       tests: [check],
     },
     {
-      from: 'conditions.allow.grants ? null : await unnamedMembers(',
-      to: '!conditions.allow.grants ? null : await unnamedMembers(',
-      why: 'members who are not named get rights without an acknowledgement',
-      tests: [conflicts],
+      from: "objections: isMeant ? [] : [{ is: 'grants'",
+      to: "objections: !isMeant ? [] : [{ is: 'grants'",
+      why: 'users who are not named get rights without an acknowledgement',
+      tests: [gains],
     },
     {
       from: 'step.mustExist && effect.row === undefined',
@@ -206,8 +207,8 @@ export default {
       tests: [plans],
     },
     {
-      from: '    objections.push(...finding.objections)',
-      to: '',
+      from: 'refuseIfAny(objections.length > 0 ?',
+      to: 'refuseIfAny(objections.length < 0 ?',
       why: 'nothing is refused',
       tests: [check, groups],
     },

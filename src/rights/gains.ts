@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto'
+import type { EngineReader } from '../db/engine-tx.ts'
+import { Find, KeyOf } from '../document/document.ts'
+import type { Values } from '../models/define.ts'
+import type { Step } from '../plan/compile.ts'
+import type { Effect } from '../plan/effect.ts'
+import { Named } from '../plan/named.ts'
+import type { Identity } from '../plan/storage.ts'
+import {
+  type GroupState,
+  gainRow,
+  gainStatement,
+  type Membership,
+  type NamedUsers,
+  type RightsDelta,
+  type RoleState,
+} from './gains-sql.ts'
+
+/**
+ * What gives rights reaches only the users whom the document names. Documents find groups, roles and parents by name, and a
+ * name can be taken first: by a group of one's own, an empty role that one wears. So the whole document is judged by its
+ * effect, and not each entry by what it writes (docs/adr/0057-rights-reach-whom-a-document-names.md).
+ */
+
+const groupModel = 'service_core.group'
+const roleModel = 'service_rbac.role'
+const userModel = 'service_core.user'
+
+/** Users who have more rights after the document than before. */
+export type Gains = {
+  /** The first by name. `rights` has `superuser` alone, when that is among them. */
+  readonly users: readonly { readonly username: string; readonly rights: readonly string[] }[]
+  readonly total: number
+  /** Over all users and what they gain: a plan keeps it for the apply that was reviewed. */
+  readonly digest: string
+}
+
+/** What an entry did, or would do. @property identity of a new row; undefined in a check */
+type Judged = Effect & { readonly identity: Identity | undefined }
+
+/**
+ * The users who gain rights, and whom the document does not name by username or key.
+ *
+ * @param reader sees the database as it is before all entries, or after all of them
+ * @param steps the whole document
+ * @returns null when there are none
+ */
+export async function gainsOf(
+  reader: EngineReader,
+  effects: readonly Judged[],
+  steps: readonly Step[],
+): Promise<Gains | null> {
+  const delta = deltaOf(effects)
+  if (delta === null || !mayGive(delta)) return null
+  const rows = await reader.query(gainRow, gainStatement(delta, namedUsers(effects, steps)))
+  const [first] = rows
+  if (first === undefined) return null
+  const users = rows.map(({ username, gained }) => ({
+    username,
+    rights: gained.includes('superuser') ? ['superuser'] : gained,
+  }))
+  return { users, total: first.total, digest: first.digest }
+}
+
+/** A group or a role as it is on one side of the document. */
+type State = { readonly group?: GroupState; readonly users?: readonly number[]; readonly role?: RoleState }
+
+/** Two entries may write one row: the state before the first counts, and the one after the last. */
+function deltaOf(effects: readonly Judged[]): RightsDelta | null {
+  const concerned = effects.filter(({ step: { model }, isForeign, action }) => {
+    return action !== 'leave' && !isForeign && (model.name === groupModel || model.name === roleModel)
+  })
+  if (concerned.length === 0) return null
+  const keys = new NewKeys(concerned)
+  const [before, after] = [new Map<string, State>(), new Map<string, State>()]
+  for (const effect of concerned) {
+    const { row, action, values } = effect
+    const pk = keys.of(effect)
+    const earlier = after.get(pk)
+    const isFirst = earlier === undefined && !before.has(pk)
+    if (row !== undefined && isFirst) before.set(pk, stateOf(effect, pk, { ...row, ...row.links }, keysIn))
+    if (action === 'delete') {
+      after.delete(pk)
+      continue
+    }
+    const state = stateOf(effect, pk, values, (value, name) => keys.sent(effect, name, value))
+    after.set(pk, earlier === undefined ? state : joinedStates(earlier, state, effect.step.attrs))
+  }
+  return {
+    before: statesOf(before),
+    after: statesOf(after),
+    joined: membershipsOf(after, before),
+    left: membershipsOf(before, after),
+  }
+}
+
+function stateOf(
+  { step: { model } }: Judged,
+  pk: string,
+  values: Values,
+  keys: (value: unknown, name: string) => string[],
+): State {
+  if (model.name === roleModel) return { role: { pk, permissions: textsIn(values.permissions) } }
+  const [parent = null] = keys(values.parent, 'parent')
+  const group = { pk, parent, superuser: values.is_superuser === true, roles: keys(values.roles, 'roles') }
+  return { group, users: listOf(values.users).filter((user) => typeof user === 'number') }
+}
+
+/** In a check, an entry does not see what an earlier one does to its row: what it does not name stays as that left it. */
+const joinedStates = (earlier: State, later: State, sent: ReadonlyMap<string, unknown>): State => ({
+  ...(later.role && { role: sent.has('permissions') ? later.role : (earlier.role ?? later.role) }),
+  ...(later.group && {
+    group: {
+      ...(earlier.group ?? later.group),
+      ...(sent.has('parent') && { parent: later.group.parent }),
+      ...(sent.has('is_superuser') && { superuser: later.group.superuser }),
+      ...(sent.has('roles') && { roles: later.group.roles }),
+    },
+    users: (sent.has('users') ? later.users : earlier.users) ?? [],
+  }),
+})
+
+const statesOf = (states: ReadonlyMap<string, State>) => ({
+  groups: [...states.values()].flatMap(({ group }) => group ?? []),
+  roles: [...states.values()].flatMap(({ role }) => role ?? []),
+})
+
+/** The members that groups have on one side only. */
+function membershipsOf(states: ReadonlyMap<string, State>, others: ReadonlyMap<string, State>): Membership[] {
+  return [...states].flatMap(([group, { users = [] }]) => {
+    const there = new Set(others.get(group)?.users)
+    return users.filter((user) => !there.has(user)).map((user) => ({ group, user }))
+  })
+}
+
+/** The keys of rows that the document creates. A check takes none: it makes some up, for its one statement. */
+class NewKeys {
+  readonly #byEffect = new Map<Judged, string>()
+  readonly #byId = new Map<string, string>()
+  readonly #byName = new Map<string, string>()
+
+  constructor(effects: readonly Judged[]) {
+    for (const effect of effects) {
+      const { step, row, identity, label } = effect
+      const key = String(row?.pk ?? identity?.pk ?? randomUUID())
+      this.#byEffect.set(effect, key)
+      if (step.id !== undefined) this.#byId.set(step.id, key)
+      if (row === undefined) this.#byName.set(label.toLowerCase(), key)
+    }
+  }
+
+  of(effect: Judged): string {
+    return this.#byEffect.get(effect) ?? ''
+  }
+
+  /** The keys that a field will have. In a check, the key of a new row is not known: what was sent says which row it is. */
+  sent({ step: { attrs } }: Judged, name: string, value: unknown): string[] {
+    const sent = listOf(attrs.get(name))
+    return listOf(value).flatMap((key, index) => (typeof key === 'symbol' ? this.#keyOf(sent[index]) : keysIn(key)))
+  }
+
+  #keyOf(reference: unknown): string[] {
+    if (reference instanceof KeyOf) return keysIn(this.#byId.get(reference.id))
+    if (reference instanceof Named) return keysIn(this.#byName.get(reference.name.toLowerCase()))
+    if (reference instanceof Find) return keysIn(this.#byName.get(String(reference.identifiers.name).toLowerCase()))
+    return []
+  }
+}
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value])
+const textsIn = (value: unknown): string[] => listOf(value).filter((each) => typeof each === 'string')
+const keysIn = textsIn
+
+/** Whether anything in it could give rights: most documents take none of the statement's time. */
+function mayGive({ before, after, joined }: RightsDelta): boolean {
+  const [groups, roles] = [byKey(before.groups), byKey(before.roles)]
+  return (
+    joined.length > 0 ||
+    after.groups.some(({ pk, parent, superuser, roles: worn }) => {
+      const was = groups.get(pk)
+      // A new group has the members who join it. What comes below it does so by an entry of its own.
+      if (was === undefined) return false
+      const isMoved = parent !== null && parent !== was.parent
+      return isMoved || (superuser && !was.superuser) || worn.some((role) => !was.roles.includes(role))
+    }) ||
+    after.roles.some(({ pk, permissions }) => {
+      const was = roles.get(pk)
+      return was !== undefined && permissions.some((permission) => !was.permissions.includes(permission))
+    })
+  )
+}
+
+const byKey = <State extends { readonly pk: string }>(states: readonly State[]) =>
+  new Map(states.map((state) => [state.pk, state]))
+
+/** The users that entries write or refer to, as far as the text of the document says. */
+function namedUsers(effects: readonly Judged[], steps: readonly Step[]): NamedUsers {
+  const [keys, names] = [new Set<number>(), new Set<string>()]
+  const add = (key: unknown, name: unknown) => {
+    if (typeof key === 'number') keys.add(key)
+    if (typeof name === 'string') names.add(name.toLowerCase())
+  }
+  for (const { step, row, identity } of effects)
+    if (step.model.name === userModel) add(row?.pk ?? identity?.pk, undefined)
+  for (const { model, attrs } of steps) {
+    if (model.name !== groupModel) continue
+    for (const user of listOf(attrs.get('users')))
+      if (user instanceof Find) add(user.identifiers.pk, user.identifiers.username)
+      else if (user instanceof Named) add(undefined, user.name)
+      else add(user, undefined)
+  }
+  return { keys, names }
+}

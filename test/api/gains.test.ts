@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Asker } from '../support/asker.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { sql, rows as statement } from '../support/sql.ts'
+
+/** What gives rights reaches only the users whom a request names. The whole rule is tested in test/rights/gains.test.ts. */
+
+let there: Installation
+let name: string
+beforeAll(async () => {
+  there = await installation()
+})
+beforeEach(() => {
+  name = `gains-${randomUUID()}`
+})
+
+const groups = '/api/v3/core/groups/'
+const documents = '/api/v3/blueprints/'
+type Options = { readonly as?: Asker; readonly headers?: Record<string, string> }
+const send = (method: string, url: string, payload: object, { as = there.admin, headers = {} }: Options = {}) =>
+  as.send({
+    method,
+    url,
+    headers: { 'content-type': 'application/json', ...headers },
+    payload: JSON.stringify(payload),
+  })
+
+const gain = (username: string, rights = 'superuser') =>
+  `1 user whom the request does not name would gain rights: ${username} (${rights})`
+const remedy = '. Gatewright-Allow: grants applies it all the same.'
+
+/** A group with a member. */
+async function group() {
+  const amira = await there.make.user()
+  return { amira, pk: amira.group }
+}
+
+describe('PATCH of a group', () => {
+  test('that gives its members rights is a 409, until it is acknowledged or names them', async () => {
+    const [{ amira, pk }, other] = [await group(), await group()]
+    const refused = await send('PATCH', `${groups}${pk}/`, { is_superuser: true })
+    expect(refused).toMatchObject({
+      status: 409,
+      json: { code: 'conflict', detail: `${gain(amira.username)}${remedy}` },
+    })
+    const headers = { 'Gatewright-Allow': 'grants' }
+    expect((await send('PATCH', `${groups}${pk}/`, { is_superuser: true }, { headers })).status).toBe(200)
+    const naming = { is_superuser: true, users: [other.amira.pk] }
+    expect((await send('PATCH', `${groups}${other.pk}/`, naming)).status).toBe(200)
+  })
+
+  test('that gives rights to a group below it is one, too', async () => {
+    const [{ amira, pk }, parent, role] = [
+      await group(),
+      await there.make.group(),
+      await there.make.role(['view_user']),
+    ]
+    expect((await send('PATCH', `${groups}${pk}/`, { parent: parent.pk })).status).toBe(200)
+    for (const [fields, rights] of [
+      [{ is_superuser: true }, 'superuser'],
+      [{ roles: [role.pk] }, 'view_user'],
+    ] as const)
+      expect(await send('PATCH', `${groups}${parent.pk}/`, fields)).toMatchObject({
+        status: 409,
+        json: { detail: `${gain(amira.username, rights)}${remedy}` },
+      })
+  })
+
+  test('reports an unknown header and word with the errors of the body', async () => {
+    const headers = { 'Gatewright-Allow': 'grant', 'gatewright-alow': 'grants' }
+    const answer = await send('PATCH', `${groups}${(await group()).pk}/`, { is_superuser: 3 }, { headers })
+    expect(answer).toMatchObject({
+      status: 400,
+      json: {
+        'Gatewright-Allow': [expect.stringContaining('Did you mean grants?')],
+        'gatewright-alow': [expect.stringContaining('Unknown header')],
+        is_superuser: [expect.any(String)],
+      },
+    })
+  })
+})
+
+test('POST of a group names its members', async () => {
+  const { amira } = await group()
+  const made = await send('POST', groups, { name, is_superuser: true, users: [amira.username] })
+  expect(made).toMatchObject({ status: 201, json: { users: [amira.pk] } })
+})
+
+describe('a document', () => {
+  /** A role that a user made early, and wears, is filled by the document of somebody else. */
+  async function worn() {
+    const { amira, pk } = await group()
+    const role = await there.make.role([])
+    await statement(there.db, sql`INSERT INTO group_roles (group_pk, role_pk) VALUES (${pk}::uuid, ${role.pk}::uuid)`)
+    const attrs = { permissions: ['impersonate'] }
+    const entries = [{ model: 'service_rbac.role', identifiers: { name: role.name }, attrs }]
+    return { amira, pk, role, document: { version: 1, metadata: { name }, entries } }
+  }
+
+  test('that fills a role which a user wears already is a 409', async () => {
+    const { amira, role, document } = await worn()
+    expect(await send('PUT', documents, document)).toMatchObject({
+      status: 409,
+      json: { detail: `${gain(amira.username, 'impersonate')}${remedy}` },
+    })
+    expect(await there.db.role.findUnique({ where: { pk: role.pk } })).toMatchObject({ permissions: [] })
+    const headers = { 'Gatewright-Allow': 'grants' }
+    const { status, json } = await send('PUT', documents, document, { headers })
+    expect({ status, json }).toMatchObject({
+      status: 200,
+      json: {
+        applied: true,
+        logs: [
+          expect.any(String),
+          `1 user whom the request does not name gained rights: ${amira.username} (impersonate)`,
+        ],
+      },
+    })
+  })
+
+  test('is planned with who gains what, and applied as it was reviewed', async () => {
+    const { amira, document } = await worn()
+    const plan = await send('PUT', `${documents}?dry_run=true`, document)
+    const text = `${gain(amira.username, 'impersonate')}. Apply it with Gatewright-Allow: grants, or with If-Match and this plan`
+    expect(plan).toMatchObject({ status: 200, json: { applied: false, logs: [expect.any(String), text] } })
+    const done = await send('PUT', documents, document, { headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect(done).toMatchObject({ status: 200, json: { applied: true } })
+  })
+
+  test('is not applied when others gain than were reviewed', async () => {
+    const { pk, document } = await worn()
+    const plan = await send('PUT', `${documents}?dry_run=true`, document)
+    const bo = await there.make.user()
+    await statement(there.db, sql`INSERT INTO memberships (group_pk, user_pk) VALUES (${pk}::uuid, ${bo.pk})`)
+    const answer = await send('PUT', documents, document, { headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect(answer).toMatchObject({
+      status: 412,
+      json: { detail: expect.stringContaining('who gains rights changed after the plan. Plan again') },
+    })
+    // Fewer than were reviewed are no surprise.
+    await statement(there.db, sql`DELETE FROM memberships WHERE group_pk = ${pk}::uuid`)
+    const again = await send('PUT', documents, document, { headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect(again).toMatchObject({ status: 200, json: { applied: true } })
+  })
+})
