@@ -29,7 +29,7 @@ import type { Api } from './http/api.ts'
 import { refuseWhileFull } from './http/apply-answer.ts'
 import { auditImpersonatedReads } from './http/audited-reads.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
-import { securityHeaders } from './http/headers.ts'
+import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, openMetrics } from './http/metrics.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
@@ -83,6 +83,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
   answerProblems(app)
   // Called, not registered: a registered plugin loads after the hooks below, which may refuse a request.
   void helmet(app, securityHeaders)
+  forbidCaching(app)
   const metrics = openMetrics()
   countRequests(app, metrics)
   // First, so that refusals carry the id too: it finds the request in the log.

@@ -46,7 +46,6 @@ export function healthRoutes(app: Api, db: Db, queue: ApplyQueue, keyring: Keyri
     { config: { permission: 'anyone' }, schema: { response: { 200: ready, 503: notReady } } },
     async (_, reply) => {
       const found = await inspect()
-      reply.header('Cache-Control', 'no-store')
       const wrong = Object.values(found).filter(({ ok }) => !ok)
       if (wrong.length === 0) return { status: 'ready' as const, checks: found }
       const detail = `Not ready. ${wrong.map((each) => each.detail).join(' ')}`

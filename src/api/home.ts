@@ -23,8 +23,7 @@ const about = {
 
 export function homeRoutes(app: Api): void {
   app.get(homePath, open(), async ({ headers }, reply) => {
-    // `no-store`: the page repeats the Host of its request.
-    reply.header('Cache-Control', 'no-store').header('Vary', 'Accept')
+    reply.header('Vary', 'Accept')
     if (!prefersHtml({ headers })) return reply.type('application/json; charset=utf-8').send(about)
     const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http'
     return reply.type('text/html; charset=utf-8').send(homePage(scheme, headers.host))

@@ -19,7 +19,7 @@ export function metricsRoutes(app: Api, db: Db, queue: ApplyQueue, metrics: Metr
     { config: { permission: 'anyone' }, schema: { response: { 200: z.string() } } },
     async (_, reply) => {
       await scrape()
-      reply.header('Cache-Control', 'no-store').type(metrics.registry.contentType)
+      reply.type(metrics.registry.contentType)
       return metrics.registry.metrics()
     },
   )

@@ -61,11 +61,10 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
         response: { 200: run },
       },
     },
-    async ({ params, query, actor }, reply) => {
+    async ({ params, query, actor }) => {
       const wanted = { id: params.id, withBlueprint: query.include_blueprint }
       const found = await inTime(readRun(db, engine, wanted, actor, (of, attempt) => progressOf(queue, of, attempt)))
       if (found === null) throw new Problem('not_found', 'There is no such run.')
-      reply.header('Cache-Control', 'no-store')
       return found
     },
   )

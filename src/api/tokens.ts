@@ -153,10 +153,9 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         response: { 200: z.object({ key: z.string() }).meta({ id: 'TokenKey' }) },
       },
     },
-    async ({ params: { identifier }, actor, id: requestId }, reply) => {
-      reply.header('Cache-Control', 'no-store')
-      return { key: await viewKey(db, engine, actor, identifier, requestId) }
-    },
+    async ({ params: { identifier }, actor, id: requestId }) => ({
+      key: await viewKey(db, engine, actor, identifier, requestId),
+    }),
   )
 }
 

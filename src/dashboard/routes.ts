@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { STATUSES } from '@bull-board/api/constants/statuses'
 import cookie from '@fastify/cookie'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
@@ -9,6 +10,7 @@ import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { icon } from '../http/icon.ts'
 import type { Limiter } from '../http/rate-limit.ts'
+import { storable } from '../models/syntax.ts'
 import { allows } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { readPause } from '../queue/pause.ts'
@@ -32,8 +34,7 @@ const config = { permission: 'anyone' } as const
 export function dashboardRoutes(app: Api, { db, keyring, queue, limiter }: Parts): void {
   app.register(async (scope: Api) => {
     await scope.register(cookie, { secret: keyring.derive('dashboard session') })
-    scope.addHook('onRequest', async ({ method, headers }, reply) => {
-      reply.header('Cache-Control', 'no-store')
+    scope.addHook('onRequest', async ({ method, headers }) => {
       if (!isReading(method) && !isSameOrigin(headers.origin, headers.host))
         throw new Problem('permission_denied', 'This takes a request from a page of this host.')
     })
@@ -57,8 +58,21 @@ export function dashboardRoutes(app: Api, { db, keyring, queue, limiter }: Parts
 
 const maxJobsPerPage = 100
 
-/** The board checks its own parameters, but sets no limit to this one. */
+const canDecode = (text: string): boolean => {
+  try {
+    return decodeURIComponent(text) !== ''
+  } catch {
+    return false
+  }
+}
+
+/** The board sets no limit to its pages, and passes the others on to the queue, which fails at what it does not know. */
 const boardQuery = z.looseObject({
+  activeQueue: z
+    .string()
+    .refine((text) => text === '' || canDecode(text), 'Is not percent-encoded.')
+    .optional(),
+  status: z.enum(['', ...Object.values(STATUSES)], 'Unknown status.').optional(),
   jobsPerPage: z
     .string()
     .refine((text) => Number(text) <= maxJobsPerPage, `At most ${maxJobsPerPage}.`)
@@ -75,6 +89,9 @@ async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<void> {
     }
     request.actor = actor
     if (!isReading(request.method) && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+    // No row can have such a key, and PostgreSQL refuses it.
+    if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
+      throw new Problem('not_found', 'There is nothing here.')
   })
 
   const board = openBoard()

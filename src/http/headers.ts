@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyHelmetOptions } from '@fastify/helmet'
+import type { FastifyInstance } from 'fastify'
 
 type Directives = Readonly<Record<string, readonly string[]>>
 
@@ -43,4 +44,17 @@ export function headerText(value: string | string[]): string {
   const text = String(value)
   const bytes = Buffer.from(text, 'latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : text
+}
+
+export const noStore = 'no-store'
+
+/**
+ * No cache keeps an answer, except one that says itself how long: an object with its entity tag, or a public file. A
+ * browser could show a kept one to the next user, and an error could outlive its reason (RFC 9111, section 4.2.2).
+ */
+export function forbidCaching(app: FastifyInstance): void {
+  app.addHook('onSend', (_, reply, payload, done) => {
+    if (reply.statusCode >= 400 || !reply.hasHeader('Cache-Control')) reply.header('Cache-Control', noStore)
+    done(null, payload)
+  })
 }

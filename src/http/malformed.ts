@@ -3,6 +3,7 @@ import { type IncomingMessage, maxHeaderSize, type ServerResponse, STATUS_CODES 
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { catalogue, Problem } from '../errors.ts'
+import { noStore } from './headers.ts'
 import { bodyOf } from './problems.ts'
 
 /** Requests that Node refuses, by its error code. They reach no route and no hook. */
@@ -45,6 +46,7 @@ function answer(problem: Problem, id: string): string {
     'Connection: close',
     'Content-Type: application/json; charset=utf-8',
     ...securityLines,
+    `Cache-Control: ${noStore}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${id}`,
     '',

@@ -4,6 +4,7 @@ import { statementProblem } from '../db/errors.ts'
 import { catalogue, detailOf, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
 import { fieldsOf, noteFailure } from './access-log.ts'
 import { limitsOf } from './body.ts'
+import { noStore } from './headers.ts'
 import { asksForPage, notFoundPage } from './not-found.ts'
 import { plainPolicy } from './page.ts'
 
@@ -31,7 +32,7 @@ function nothingHere(request: FastifyRequest, reply: FastifyReply): FastifyReply
 
 /** For a malformed URL, which reaches no route and no hook. */
 export function answerUnroutable(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  send(toProblem(error, request), request, reply.header('X-Request-Id', request.id))
+  send(toProblem(error, request), request, reply.headers({ 'X-Request-Id': request.id, 'Cache-Control': noStore }))
 }
 
 /** Refusals of Fastify itself, by its error code. */

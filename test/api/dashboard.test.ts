@@ -76,6 +76,39 @@ describe('without a session', () => {
   })
 })
 
+test('a job id or a queue with NUL, or one that is not there, is 404', async () => {
+  const cookie = await session(viewer.token)
+  const paths = calls
+    .filter(({ method, served }) => method === 'get' && served)
+    .flatMap(({ url }) =>
+      ['%00', 'run-x-1%00', 'a%00b', '%00'.repeat(50)].flatMap((id) =>
+        ['run-x-1', 'apply'].flatMap((part) => (url.includes(part) ? [url.replace(part, id)] : [])),
+      ),
+    )
+  expect(paths.length).toBeGreaterThan(20)
+  for (const url of paths) {
+    const { statusCode } = await send({ method: 'GET', url, headers: { cookie } })
+    expect([url, statusCode]).toEqual([url, 404])
+  }
+  for (const query of [
+    'activeQueue=%00',
+    'activeQueue=apply&status=%00',
+    'activeQueue=apply&page=%00',
+    'activeQueue=apply&status=nonsense',
+    'activeQueue=%25',
+  ]) {
+    const url = `/admin/queues/api/queues?${query}`
+    const { statusCode } = await send({ method: 'GET', url, headers: { cookie } })
+    expect([url, statusCode < 500]).toEqual([url, true])
+  }
+  for (const url of ['/admin/queues/static/%00', '/admin/queues/runs/%00/', '/admin/queues/api/%00']) {
+    const { statusCode } = await send({ method: 'GET', url, headers: { cookie } })
+    expect([url, statusCode]).toEqual([url, 404])
+  }
+  const absent = await send({ method: 'GET', url: '/admin/queues/api/queues/apply/run-x-1', headers: { cookie } })
+  expect(absent.statusCode).toBe(404)
+})
+
 describe('logging in', () => {
   test.each([
     ['unknown', 'gw_a_unknown'],

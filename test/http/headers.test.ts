@@ -48,9 +48,49 @@ test('so is an answer to what is not HTTP', async () => {
   const [head = ''] = (await text(socket)).split('\r\n\r\n')
   const [status, ...lines] = head.split('\r\n')
   expect(status).toBe('HTTP/1.1 400 Bad Request')
-  expectSecure(
-    Object.fromEntries(lines.map((line) => [line.split(': ')[0]?.toLowerCase(), line.replace(/^.*?: /, '')])),
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.split(': ')[0]?.toLowerCase(), line.replace(/^.*?: /, '')]),
   )
+  expectSecure(headers)
+  expect(headers).toMatchObject({ 'cache-control': 'no-store' })
+})
+
+test('only files and objects with an entity tag are kept by a cache', async () => {
+  const { pk } = await service.make.group({ name: 'cached' })
+  const queryOf = (method: string) => ({ method, ...(method === 'PUT' && { payload: {} }) })
+  for (const [method, url, status, caching] of [
+    ['GET', '/api/v3/core/users/me/', 200, 'no-store'],
+    ['HEAD', '/api/v3/core/users/me/', 200, 'no-store'],
+    ['GET', '/api/v3/core/users/', 200, 'no-store'],
+    ['GET', '/api/v3/core/groups/?name=cached', 200, 'no-store'],
+    ['GET', '/api/v3/core/groups/?pgae=1', 400, 'no-store'],
+    ['PATCH', `/api/v3/core/groups/${pk}/`, 400, 'no-store'],
+    ['GET', '/api/v3/core/tokens/not-there/', 404, 'no-store'],
+    ['GET', '/api/v3/blueprints/runs/', 200, 'no-store'],
+    ['PUT', applyPath, 400, 'no-store'],
+    ['DELETE', applyPath, 405, 'no-store'],
+    ['GET', '/%', 404, 'no-store'],
+    ['GET', '/nothing/', 404, 'no-store'],
+    ['GET', '/', 200, 'no-store'],
+    ['GET', '/-/health/live/', 200, 'no-store'],
+    ['GET', '/-/health/ready/', 503, 'no-store'],
+    ['GET', '/-/metrics/', 200, 'no-store'],
+    ['GET', '/admin/queues/', 303, 'no-store'],
+    ['GET', '/admin/queues/login/', 200, 'no-store'],
+    ['GET', '/admin/queues/api/queues', 401, 'no-store'],
+    ['GET', '/api/v3/rbac/roles/Application%20deployer/', 200, 'private, no-cache'],
+    ['GET', '/api/v3/rbac/roles/not-there/', 404, 'no-store'],
+    ['GET', '/api/v3/schema/', 200, 'no-cache'],
+    ['GET', '/docs/', 200, 'no-cache'],
+    ['GET', '/docs/swagger-ui.css', 200, 'public, max-age=86400'],
+    ['GET', '/favicon.ico', 200, 'public, max-age=86400'],
+    ['GET', '/admin/queues/icon.svg', 200, 'private, max-age=86400'],
+  ] as const) {
+    const answer = await service.admin.send({ url, ...queryOf(method) })
+    expect([method, url, answer.status, answer.headers['cache-control']]).toEqual([method, url, status, caching])
+  }
+  const refused = await service.as('gw_a_wrong').get('/api/v3/rbac/roles/Application%20deployer/')
+  expect([refused.status, refused.headers['cache-control']]).toEqual([401, 'no-store'])
 })
 
 test('JSON may load nothing at all', async () => {
