@@ -23,7 +23,7 @@ import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
 import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
-import { guardRoutes } from './http/access.ts'
+import { guardRoutes, validTokensOf } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
 import { refuseWhileFull } from './http/apply-answer.ts'
@@ -93,7 +93,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
   refuseMalformed(app)
   endConnectionsWhenClosing(app)
   refuseWhileFull(app, submitter.backlog)
-  const limiter = openLimiter(app, limits, rateStore)
+  const limiter = openLimiter(app, limits, { redis: rateStore, validOf: validTokensOf(db) })
   guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), limiter })
   auditImpersonatedReads(app, db)
   shareOut(app, limits)

@@ -29,6 +29,19 @@ const show = (reply: FastifyReply, page: string) => reply.type('text/html; chars
 export async function loginRoutes(app: Api, db: Db, limiter: Limiter): Promise<void> {
   await app.register(formbody, { bodyLimit: 4_096 })
 
+  /** @returns the problem when there were too many failures */
+  const authenticated = async (request: FastifyRequest, reply: FastifyReply, secret: string | undefined) => {
+    try {
+      if (secret === undefined) await limiter.countFailure(request, reply)
+      else
+        return await limiter.authenticate(request, reply, { secret, ask: () => actorOfSession(reader(db), { secret }) })
+      return null
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'too_many_requests') return error
+      throw error
+    }
+  }
+
   app.get(loginPath, open(), async (request, reply) => {
     if ((await operator(db, request)) !== null) return reply.redirect(`${basePath}/`, 303)
     return show(reply, loginPage(null))
@@ -36,11 +49,10 @@ export async function loginRoutes(app: Api, db: Db, limiter: Limiter): Promise<v
 
   app.post(loginPath, open(), async (request, reply) => {
     const sent = credentials.safeParse(request.body)
-    const session = sent.success ? await actorOfSession(reader(db), { secret: sent.data.access_token }) : null
+    const session = await authenticated(request, reply, sent.data?.access_token)
+    if (session instanceof Problem)
+      return show(reply.code(429).header('Retry-After', session.retryAfterS), loginPage(session.message))
     if (session === null) {
-      const refusal = await limiter.countFailure(request, reply).catch((error: unknown) => error)
-      if (refusal instanceof Problem)
-        return show(reply.code(429).header('Retry-After', refusal.retryAfterS), loginPage(refusal.message))
       reply.code(401).header('WWW-Authenticate', 'Bearer')
       return show(reply, loginPage('This access token is not valid.'))
     }

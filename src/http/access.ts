@@ -6,7 +6,8 @@ import { inTime } from '../db/in-time.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
 import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
-import { actAs, actorByToken, actorOfUser } from '../rights/actor.ts'
+import { actAs, actorByToken, actorOfUser, validTokens } from '../rights/actor.ts'
+import type { ValidOf } from './attempts.ts'
 import { headerText } from './headers.ts'
 import type { Limiter } from './rate-limit.ts'
 
@@ -54,13 +55,12 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
     if (permission === 'anyone' || request.is404) return
     const secret = readToken(request)
     // Both are on their way at once: PostgreSQL reads the rights, and Redis counts.
-    const [real, judgeRate] =
-      secret === null ? [null] : await Promise.all([actorOf(secret), limiter.countRequest(request)])
-    if (real === null) {
-      await limiter.countFailure(request, reply)
-      // One message for all reasons: a more exact one would help an attacker.
+    if (secret === null) await limiter.countFailure(request, reply)
+    const ask = (secret: string) => limiter.authenticate(request, reply, { secret, ask: () => actorOf(secret) })
+    const [real, judgeRate] = secret === null ? [null] : await Promise.all([ask(secret), limiter.countRequest(request)])
+    // One message for all reasons: a more exact one would help an attacker.
+    if (real === null)
       throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
-    }
     // First the real user, so that the log names the user of a request that is refused.
     request.actor = real
     judgeRate?.(reply)
@@ -87,6 +87,12 @@ const namedBy = (config: RouteOptions['config']): string[] =>
 
 export const denied = (needed: readonly Permission[]): Problem =>
   new Problem('permission_denied', `You lack the permission ${needed.join(' or ')}.`)
+
+/** For the limiter, which judges many tokens at once. */
+export const validTokensOf =
+  (db: Db): ValidOf =>
+  (digests) =>
+    validTokens(reader(db), digests)
 
 type ActorOf = (secret: string) => Promise<Actor | null>
 

@@ -3,6 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Redis } from 'ioredis'
 import type { Config } from '../config.ts'
 import { Problem } from '../errors.ts'
+import { sha256 } from '../ids.ts'
+import { Attempts, type ValidOf } from './attempts.ts'
 import { ProcessStore } from './rate-store.ts'
 
 declare module 'fastify' {
@@ -32,6 +34,18 @@ export type Limiter = {
    * @throws {Problem} `too_many_requests` when there were too many within a minute
    */
   countFailure(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  /**
+   * Looks a token up, and counts it when it does not authenticate. After too many failures of an address, a wrong token
+   * costs no query of its own.
+   *
+   * @param ask looks it up @returns null for one that does not authenticate
+   * @throws {Problem} `too_many_requests` for one that does not authenticate, after too many
+   */
+  authenticate<Found>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    token: { readonly secret: string; readonly ask: () => Promise<Found | null> },
+  ): Promise<Found | null>
   /** Counts a request of this token, in a window of a second. The token need not be known to be valid yet. */
   countRequest(request: FastifyRequest): Promise<Verdict>
 }
@@ -45,7 +59,11 @@ const awayMs = 1_000
  * Opens the limits on rates. All processes count together in Redis when there is one, else each process for itself.
  * While Redis is away, nothing is counted and nothing refused.
  */
-export function openLimiter(app: FastifyInstance, limits: RateLimits, redis: Redis | null): Limiter {
+export function openLimiter(
+  app: FastifyInstance,
+  limits: RateLimits,
+  { redis, validOf }: { readonly redis: Redis | null; readonly validOf: ValidOf },
+): Limiter {
   app.decorateRequest('tokenKey')
   // Called, not registered: a registered plugin loads after the hooks that use it.
   const store = redis === null ? { store: ProcessStore } : { redis, nameSpace: 'gatewright-rate-' }
@@ -54,7 +72,7 @@ export function openLimiter(app: FastifyInstance, limits: RateLimits, redis: Red
     name: 'failures',
     max: limits.rateLimitFailuresPerMinute,
     windowMs: minuteMs,
-    keyOf: ({ ip }) => rateLimit.normalizeIP(ip),
+    keyOf: addressOf,
     refusal: 'Too many failed logins from this address.',
   })
   const requests = limit(app, {
@@ -64,14 +82,28 @@ export function openLimiter(app: FastifyInstance, limits: RateLimits, redis: Red
     keyOf: ({ tokenKey }) => tokenKey ?? '',
     refusal: 'Too many requests with this access token.',
   })
+  const countFailure: Limiter['countFailure'] = async (request, reply) => {
+    const judge = await failures(request)
+    judge(reply)
+  }
+  const attempts = new Attempts({
+    max: limits.rateLimitFailuresPerMinute,
+    windowMs: minuteMs,
+    validOf,
+  })
   return {
-    countFailure: async (request, reply) => {
-      const judge = await failures(request)
-      judge(reply)
+    countFailure,
+    authenticate: async (request, reply, { secret, ask }) => {
+      const digest = sha256(secret).toString('base64url')
+      const found = await attempts.authenticate(addressOf(request), digest, ask)
+      if (found === null) await countFailure(request, reply)
+      return found
     },
     countRequest: requests,
   }
 }
+
+const addressOf = ({ ip }: FastifyRequest): string => rateLimit.normalizeIP(ip)
 
 type Rate = {
   readonly name: string

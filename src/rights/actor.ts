@@ -73,9 +73,12 @@ export const rightsOfUsers = (users: string): string => `
 
 const actor = `u.pk, u.username, ${rightsOfUser('u.pk')}`
 
+/** Whether a token authenticates, with its user as `u`. */
+const authenticates = `t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
+
 const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, ${actor}
   FROM tokens t JOIN users u ON u.pk = t.user_pk
-  WHERE ${condition} AND t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
+  WHERE ${condition} AND ${authenticates}`
 
 const [byHash, byTokenPk] = [byToken('t.key_hash = $1'), byToken('t.pk = $1::uuid')]
 
@@ -91,6 +94,16 @@ export const activeUser = (column: 'pk' | 'username', value: string): string =>
 export async function actorByToken(reader: EngineReader, secret: string): Promise<Actor | null> {
   const found = await actorOfSession(reader, { secret })
   return found === null ? null : found.actor
+}
+
+/** @param digests SHA-256 of secrets, as base64url @returns those of tokens that authenticate */
+export async function validTokens(reader: EngineReader, digests: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await reader.query(z.object({ digest: z.string() }), {
+    text: `SELECT encode(t.key_hash, 'hex') AS digest FROM tokens t JOIN users u ON u.pk = t.user_pk
+      WHERE t.key_hash = ANY(SELECT decode(hex, 'hex') FROM unnest($1::text[]) hex) AND ${authenticates}`,
+    values: [digests.map((digest) => Buffer.from(digest, 'base64url').toString('hex'))],
+  })
+  return new Set(rows.map(({ digest }) => Buffer.from(digest, 'hex').toString('base64url')))
 }
 
 const [byPk, byUsername] = [activeUser('pk', '$1'), activeUser('username', '$1')]

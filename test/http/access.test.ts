@@ -2,9 +2,9 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
-import { guardRoutes } from '../../src/http/access.ts'
+import { guardRoutes, validTokensOf } from '../../src/http/access.ts'
 import { answerProblems } from '../../src/http/problems.ts'
-import { openLimiter } from '../../src/http/rate-limit.ts'
+import { openLimiter, type RateLimits } from '../../src/http/rate-limit.ts'
 import type { Access } from '../../src/permissions.ts'
 import { type Answer, askAs } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -18,11 +18,18 @@ beforeAll(async () => {
   ;({ db, pool } = await freshDatabase())
 })
 
-function guarded(permission: Access | undefined, work: () => unknown = () => 'in'): FastifyInstance {
+function guarded(
+  permission: Access | undefined,
+  work: () => unknown = () => 'in',
+  limits: Partial<RateLimits> = {},
+): FastifyInstance {
   const app = Fastify()
   answerProblems(app)
   const known = new Set(['view_user', 'add_user', 'change_user', 'manage_queue'])
-  guardRoutes(app, db, { known, limiter: openLimiter(app, wide, null) })
+  guardRoutes(app, db, {
+    known,
+    limiter: openLimiter(app, { ...wide, ...limits }, { redis: null, validOf: validTokensOf(db) }),
+  })
   app.get('/x', { config: permission === undefined ? {} : { permission } }, async () => work())
   return app
 }
@@ -88,6 +95,86 @@ describe('simultaneous requests with one token', () => {
       expect(late.map(({ status }) => status)).toEqual(Array(5).fill(401))
       await Promise.all([...early, ...between])
     }
+  })
+})
+
+describe('failed authentications', () => {
+  const max = 5
+  const open = async () => {
+    const app = guarded('authenticated', undefined, { rateLimitFailuresPerMinute: max })
+    await app.ready()
+    let count = 0
+    const wrong = () => {
+      count += 1
+      return askAs(app, `gw_a_wrong-${count}`).get('/x')
+    }
+    return { app, wrong, many: (times: number) => Promise.all(Array.from({ length: times }, wrong)) }
+  }
+  const statusesOf = (answers: readonly Answer[]) => Map.groupBy(answers, ({ status }) => status)
+
+  test('cost no query of their own after too many, and a valid token is taken all the same', async () => {
+    const { app, wrong, many } = await open()
+    const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user()
+    for (let failed = 0; failed < max; failed += 1)
+      expect(await statementsOf(async () => expect(await wrong()).toMatchObject({ status: 401 }))).toHaveLength(1)
+    let valid: readonly Answer[] = []
+    const sent = await statementsOf(async () => {
+      const [answers, ...others] = await Promise.all([
+        many(200),
+        askAs(app, token).get('/x'),
+        askAs(app, token).get('/x'),
+      ])
+      valid = others
+      expect([...statusesOf(answers).keys()]).toEqual([429])
+    })
+    expect(valid.map(({ status }) => status)).toEqual([200, 200])
+    // One that judges all of them together, and the one of the valid token.
+    expect(sent).toHaveLength(2)
+    expect(await statementsOf(() => askAs(app, token).get('/x'))).toHaveLength(1)
+  })
+
+  test('at the same time are looked up a few at a time, so that most cost no query', async () => {
+    const { many } = await open()
+    let answers: readonly Answer[] = []
+    const sent = await statementsOf(async () => {
+      answers = await many(200)
+    })
+    expect(statusesOf(answers).get(401)).toHaveLength(max)
+    expect(statusesOf(answers).get(429)).toHaveLength(200 - max)
+    // Up to eight are under way when the last that may fail has failed, and one judges the others.
+    expect(sent.length).toBeLessThanOrEqual(max + 8 + 1)
+  })
+
+  test('with one wrong token at the same time are one query', async () => {
+    const { app } = await open()
+    let answers: readonly Answer[] = []
+    const sent = await statementsOf(async () => {
+      answers = await Promise.all(Array.from({ length: 100 }, () => askAs(app, 'gw_a_wrong').get('/x')))
+    })
+    expect(statusesOf(answers).get(401)).toHaveLength(max)
+    expect(sent).toHaveLength(1)
+  })
+
+  test('of many valid tokens at once there are none', async () => {
+    const { app } = await open()
+    const people = makers(db, (secret) => askAs(guarded('anyone'), secret))
+    const made = await Promise.all(Array.from({ length: 40 }, () => people.user()))
+    const answers = await Promise.all(made.map(({ token }) => askAs(app, token).get('/x')))
+    expect([...statusesOf(answers).keys()]).toEqual([200])
+  })
+
+  test('of a token that is expired, of an inactive user or deleted are refused after too many, too', async () => {
+    const { app, many } = await open()
+    const people = makers(db, (secret) => askAs(guarded('anyone'), secret))
+    const [gone, owner, inactive] = [await people.user(), await people.user(), await people.user({ isActive: false })]
+    const expired = await people.token(owner.pk, { expires: new Date(Date.now() - 1_000) })
+    const recovery = await people.token(owner.pk, { intent: 'recovery' })
+    expect(await askAs(app, gone.token).get('/x')).toMatchObject({ status: 200 })
+    await many(max)
+    await pool.query('DELETE FROM tokens WHERE user_pk = $1', [gone.pk])
+    const refused = [gone.token, inactive.token, expired, recovery]
+    const answers = await Promise.all(refused.map((each) => askAs(app, each).get('/x')))
+    expect(answers.map(({ status }) => status)).toEqual([429, 429, 429, 429])
   })
 })
 

@@ -25,13 +25,13 @@ export default {
       tests: [routes],
     },
     {
-      from: '    if (real === null) {',
-      to: '    if (real === null && permission === undefined) {',
+      from: '    if (real === null)',
+      to: '    if (real === null && permission === undefined)',
       why: 'a request without a valid token is not refused',
       tests: [routes],
     },
     {
-      from: 'await limiter.countFailure(request, reply)',
+      from: 'if (secret === null) await limiter.countFailure(request, reply)',
       to: '',
       why: 'failed logins are not limited',
       tests: ['test/api/rate-limits.test.ts'],
@@ -89,6 +89,34 @@ export default {
       to: 'if (actor === null) return effective',
       why: 'a user who is no superuser acts as a superuser',
       tests: [me],
+    },
+  ],
+  'src/http/rate-limit.ts': [
+    {
+      from: 'if (found === null) await countFailure(request, reply)',
+      to: '',
+      why: 'wrong tokens are not limited',
+      tests: ['test/api/rate-limits.test.ts'],
+    },
+  ],
+  'src/http/attempts.ts': [
+    {
+      from: 'if (!this.#hasFailed(address)) return await this.#ask',
+      to: 'return await this.#ask',
+      why: 'simultaneous wrong tokens cost a query each',
+      tests: [routes],
+    },
+    {
+      from: 'return (await this.#isValid(digest)) ? this.#ask(address, digest, ask) : null',
+      to: 'return null',
+      why: 'the failures of others lock a valid token out',
+      tests: [routes],
+    },
+    {
+      from: 'return (await this.#isValid(digest)) ? this.#ask(address, digest, ask) : null',
+      to: 'return this.#ask(address, digest, ask)',
+      why: 'a wrong token costs a query, however often it fails',
+      tests: [routes],
     },
   ],
   'src/http/apply-access.ts': [
