@@ -39,7 +39,7 @@ function cached(read: () => Promise<void>): () => Promise<void> {
   }
 }
 
-const jobStates = ['waiting', 'active', 'delayed', 'failed', 'completed'] as const
+const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'failed', 'completed'] as const
 
 /** Reads the gauges at each scrape. While a part is away, its gauges are left out. */
 function gauges(db: Db, queue: ApplyQueue, metrics: Metrics): () => Promise<void> {

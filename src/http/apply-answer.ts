@@ -9,7 +9,7 @@ import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ledger.ts'
-import { inTurn, type Submission, type Submitter, submitOnce, type Undecided } from '../runs/submit.ts'
+import { inTurn, joinRun, type Submission, type Submitter, submitOnce, type Undecided } from '../runs/submit.ts'
 import { conditionHeaders, type SentConditions } from './apply-conditions.ts'
 import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
 import type { Documented } from './documented.ts'
@@ -24,7 +24,8 @@ import { flag } from './query.ts'
  */
 export function refuseWhileFull(app: FastifyInstance, backlog: Backlog): void {
   app.addHook('onRequest', async (request: Arriving) => {
-    if (request.routeOptions.config.takes === 'run') request[arrived] = backlog.arrive()
+    if (request.routeOptions.config.takes !== 'run') return
+    request[arrived] = backlog.arrive({ mayJoin: request.headers['idempotency-key'] !== undefined })
   })
   const hasArrived = async (request: Arriving) => request[arrived]?.()
   // The first is after authentication. The others are for requests that are refused or cut off before.
@@ -96,8 +97,12 @@ export async function serveApply(
   const { actor, headers, id: requestId } = request
   const { id, run } = await countApply(metrics, { kind, reply }, async () => {
     const delivery = readDelivery(headers)
+    // With a key, the body is read first: its run may be there already.
+    const keyed = delivery.key === null ? undefined : await read()
+    const joined = keyed && (await joinRun(submitter, keyed.submission, actor, reply.elapsedTime, delivery))
+    if (joined !== undefined) return joined
     return inTurn(submitter, reply.elapsedTime, async (turn) => {
-      const { plan, submission } = await read()
+      const { plan, submission } = keyed ?? (await read())
       const { title, conditions } = submission
       const id = uuid7()
       request.submission = { run: null, title }
@@ -127,6 +132,7 @@ function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.i
 
 const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
   accepted: (path) => `Recorded. Its outcome will stand at ${path}.`,
+  waiting: (path) => `Recorded, and no worker has taken it yet. Its outcome will stand at ${path}.`,
   locked: (path) => `A worker has it, but did not finish in time. Its outcome will stand at ${path}.`,
   unknown: (path) =>
     `The database went away, or accepted no more changes, before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,

@@ -7,17 +7,18 @@ import { jobId, type Progress, progress } from './define.ts'
 /** A queue that does not answer in this time is away. */
 const answersWithinMs = 900
 
+/** @property lane jobs of a lower one go first; 0 when it is not given */
+type QueuedRun = { readonly id: string; readonly title: string; readonly lane?: number }
+
 /**
  * Adds the job that wakes a worker for a run.
  *
  * @throws {Problem} `unavailable` when the queue is away; the job may have been added all the same
  */
-export async function enqueue(
-  queue: ApplyQueue,
-  run: { readonly id: string; readonly title: string },
-  attempt: number,
-): Promise<void> {
-  await answered(queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, attempt) }))
+export async function enqueue(queue: ApplyQueue, run: QueuedRun, attempt: number): Promise<void> {
+  // BullMQ takes jobs without a priority first, then those of a lower number.
+  const options = { jobId: jobId(run.id, attempt), ...(run.lane && { priority: run.lane }) }
+  await answered(queue.add(run.title, { run: run.id }, options))
 }
 
 /**
@@ -52,7 +53,7 @@ export async function progressOf(
 
 /** The queue as the reconciler uses it. */
 export const runQueue = (queue: ApplyQueue) => ({
-  enqueue: (run: { readonly id: string; readonly title: string }, attempt: number) => enqueue(queue, run, attempt),
+  enqueue: (run: QueuedRun, attempt: number) => enqueue(queue, run, attempt),
   isQueued: (run: { readonly id: string }, attempt: number) => isQueued(queue, run, attempt),
 })
 

@@ -27,10 +27,11 @@ export type Backlog = {
    * Counts a submission that has arrived and is not admitted yet. Many that arrive at once would all be authenticated before
    * the first of them is inside, and be refused late.
    *
+   * @property mayJoin it has a key, under which its run may be there already: of those, twice as many may arrive
    * @returns call it when it was authenticated, or refused; more often does no harm
    * @throws {Problem} `unavailable` when too many submissions are inside or arriving
    */
-  arrive(): () => void
+  arrive(submission: { readonly mayJoin: boolean }): () => void
   /**
    * Admits a submission.
    *
@@ -137,8 +138,8 @@ export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean })
     if (ageMs > sampleEveryMs) refresh().catch(() => {})
   }
 
-  function refuseIfFull(count: number): void {
-    if (count < adaptive.limit) return
+  function refuseIfFull(count: number, limit = adaptive.limit): void {
+    if (count < limit) return
     throw new Problem(
       'unavailable',
       `Not applied: ${count} submissions are waiting already, and more would take too long. Nothing was changed; try again shortly.`,
@@ -147,8 +148,8 @@ export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean })
   }
 
   return {
-    arrive: () => {
-      refuseIfFull(inside + arriving)
+    arrive: ({ mayJoin }) => {
+      refuseIfFull(inside + arriving, adaptive.limit * (mayJoin ? 2 : 1))
       arriving += 1
       let isCounted = true
       return () => {

@@ -46,8 +46,21 @@ export type NewRun = {
   /** YAML text. */
   readonly blueprint: string
   readonly conditions: Conditions
+  /** It has so many entries that runs of few go before it. */
+  readonly isLarge?: boolean
   /** `Idempotency-Key`. */
   readonly retryKey?: RetryKey | undefined
+}
+
+/** How a run is recorded. */
+export type Recording = {
+  /**
+   * By the clock of the database: a statement that the network delivers later writes nothing
+   * (docs/adr/0034-a-run-is-recorded-in-time-or-never.md).
+   */
+  readonly notAfterMs: number
+  /** Waits for the disk: the answer says that the run is recorded, and not what came of it. */
+  readonly isFlushed: boolean
 }
 
 export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): SealedPlace => ({
@@ -57,7 +70,8 @@ export const sealedColumn = (id: string, column: 'blueprint' | 'generated'): Sea
 })
 
 const columns = 'id, title, kind, slug, submitter_pk, request_id, blueprint, mode, options, format'
-const placeholders = `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::run_mode, $9::jsonb, ${runFormat}`
+const placeholders = (options: string) =>
+  `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::run_mode, ${options}, ${runFormat}`
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
@@ -77,34 +91,43 @@ function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
 }
 
 /**
- * Writes the row of a run, before its job is added. Raw SQL, because the commit does not wait for the disk
- * (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
+ * Writes the row of a run, before its job is added. Raw SQL, because the commit of a run whose client waits does not wait
+ * for the disk (docs/adr/0004-recording-does-not-wait-for-the-disk.md).
  *
- * @param notAfterMs by the clock of the database: a statement that the network delivers later writes nothing
- *   (docs/adr/0034-a-run-is-recorded-in-time-or-never.md)
- * @returns false when it was too late
+ * @returns the lane of its job; null when it was too late, and nothing was written
  * @throws an error of which `isKeyTaken` holds, when another request has recorded a run under the same key
  */
-export async function recordRun(db: Db, keyring: Keyring, run: NewRun, notAfterMs: number): Promise<boolean> {
-  const { retryKey, submitterPk } = run
-  const insert = `INSERT INTO runs (${columns}) SELECT ${placeholders} FROM unflushed
-      WHERE clock_timestamp() < to_timestamp($10::float8 / 1000)`
-  const values = [...valuesOf(keyring, run), notAfterMs]
-  const rows = await execute(
-    db,
-    retryKey === undefined
-      ? { text: `WITH ${unflushed} ${insert}`, values }
-      : {
-          text: `WITH ${unflushed}, recorded AS (${insert} RETURNING id)
-            INSERT INTO idempotency_keys (submitter_pk, key, request, run_id)
-            SELECT $11::integer, $12::text, $13::bytea, id FROM recorded`,
-          values: [...values, submitterPk, retryKey.key, retryKey.request],
-        },
-  )
-  return rows > 0
+export async function recordRun(
+  db: Db,
+  keyring: Keyring,
+  run: NewRun,
+  { notAfterMs, isFlushed }: Recording,
+): Promise<number | null> {
+  const { retryKey, isLarge = false } = run
+  const values = [...valuesOf(keyring, run), notAfterMs, isFlushed, isLarge]
+  const keyed = `, keyed AS (INSERT INTO idempotency_keys (submitter_pk, key, request, run_id)
+    SELECT $5::integer, $13::text, $14::bytea, id FROM recorded)`
+  const [row] = await query(db, laneRow, {
+    text: `WITH committing AS (SELECT set_config('synchronous_commit', 'off', true) WHERE NOT $11::boolean),
+      ${own}, recorded AS (INSERT INTO runs (${columns}) SELECT ${placeholders("$9::jsonb || jsonb_build_object('lane', own.lane)")}
+        FROM own LEFT JOIN committing ON true WHERE clock_timestamp() < to_timestamp($10::float8 / 1000)
+        RETURNING id, (options->>'lane')::integer AS lane)${retryKey === undefined ? '' : keyed}
+      SELECT lane FROM recorded`,
+    values: retryKey === undefined ? values : [...values, retryKey.key, retryKey.request],
+  })
+  return row?.lane ?? null
 }
 
-const unflushed = "unflushed AS (SELECT set_config('synchronous_commit', 'off', true))"
+const laneRow = z.object({ lane: z.int() })
+
+/**
+ * Jobs wait in lanes, and those of a lower one go first: the first run of a submitter waits for no other's backlog, and a run
+ * of few entries not for large ones. A submitter's runs keep their order: no run has a lower lane than the submitter's own
+ * that wait.
+ */
+const own = `own AS (SELECT greatest(max((options->>'lane')::integer), CASE WHEN count(*) = 0 THEN 0 WHEN count(*) < 10 THEN 1
+    WHEN count(*) < 100 THEN 2 ELSE 3 END + CASE WHEN $12::boolean THEN 4 ELSE 0 END) AS lane
+  FROM runs WHERE state = 'queued' AND submitter_pk = $5::integer)`
 
 /** The columns for a worker. */
 const workerRow = z.object({
@@ -278,7 +301,7 @@ export function leaveQueued(tx: EngineTx, id: string): void {
 export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why: string): Promise<boolean> {
   const rows = await query(tx, cancelledRow, {
     text: `INSERT INTO runs (${columns}, state, reason, logs, finished_at)
-      VALUES (${placeholders}, $10::run_state, 'cancelled', ARRAY[$11::text], clock_timestamp())
+      VALUES (${placeholders('$9::jsonb')}, $10::run_state, 'cancelled', ARRAY[$11::text], clock_timestamp())
       ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, logs = excluded.logs,
         finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`,
     values: [...valuesOf(keyring, run), cancelled, why],

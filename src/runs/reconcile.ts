@@ -8,8 +8,15 @@ import { type Decided, type Overdue, type ReconcilerLedger, reconcilerLedger } f
 import { cancelStale, eraseExpired } from './retention.ts'
 import { repeat } from './rounds.ts'
 
-/** Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen. */
-export type Enqueue = (run: { readonly id: string; readonly title: string }, attempt: number) => Promise<void>
+/**
+ * Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen.
+ *
+ * @property lane jobs of a lower one go first; 0 when it is not given
+ */
+export type Enqueue = (
+  run: { readonly id: string; readonly title: string; readonly lane?: number },
+  attempt: number,
+) => Promise<void>
 
 /** The queue as the reconciler uses it. Both calls fail while the queue is away. */
 export type RunQueue = {

@@ -9,7 +9,7 @@ import { causeOf, type Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import type { Admission, Backlog } from './backlog.ts'
-import { isKeyTaken, requestDigest, runUnderKey } from './idempotency.ts'
+import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempotency.ts'
 import { cancelRun, type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
 import type { Enqueue } from './reconcile.ts'
 import { awaitEnd, awaitOther, cancelOrRead, longestCancelMs, type Runs, type WaitResult } from './subscribe.ts'
@@ -33,8 +33,8 @@ export type Submission = Pick<NewRun, 'id' | 'title' | 'kind' | 'slug'> & {
   readonly conditions: Conditions
 }
 
-/** Why the outcome is not known yet: a worker has locked the run, the database went away, or the answer does not wait. */
-export type Undecided = Extract<WaitResult, 'locked' | 'unknown'> | 'accepted'
+/** Why the outcome is not known yet: a worker has locked the run, none has it, the database went away, or the answer does not wait. */
+export type Undecided = Extract<WaitResult, 'locked' | 'unknown'> | 'waiting' | 'accepted'
 
 /** How the submitter wants it delivered. */
 export type Delivery = {
@@ -78,7 +78,36 @@ export async function inTurn<Result>(
 }
 
 /**
- * Submits, or joins the run that was submitted under the same key.
+ * The run that was submitted under the same key, and its end. It is looked up before anything refuses the submission: a
+ * refusal says that nothing was changed.
+ *
+ * @returns undefined when there is none
+ * @throws {Problem} `idempotency_key_reused`
+ */
+export async function joinRun(
+  { db, engine, runs, applyWaitMs }: Submitter,
+  submission: Omit<Submission, 'id'>,
+  { pk }: Actor,
+  elapsedMs: number,
+  { key, isAsync }: Delivery,
+): Promise<Submitted | undefined> {
+  if (key === null || pk === null) return undefined
+  const first = await inTime(runUnderKey(db, pk, retryKeyOf(engine, submission, print(submission.blueprint), key)))
+  if (first === undefined) return undefined
+  const leftMs = isAsync ? 0 : Math.max(0, applyWaitMs - elapsedMs)
+  return outcome(first, await awaitOther(db, runs, first, leftMs), {})
+}
+
+/** @param text the blueprint as it is recorded */
+const retryKeyOf = (
+  { keyring }: Engine,
+  { conditions }: Pick<Submission, 'conditions'>,
+  text: string,
+  key: string,
+): RetryKey => ({ key, request: requestDigest(keyring, text, JSON.stringify(conditions)) })
+
+/**
+ * Submits, or joins a run that another request submits under the same key at the same time.
  *
  * @param check of the document, before it is recorded. A submission that joins is not checked again
  * @throws {Problem} `idempotency_key_reused`, and what `submit` and `check` throw
@@ -89,31 +118,32 @@ export async function submitOnce(
   actor: Actor,
   requestId: string,
   turn: Turn,
-  { delivery: { key, isAsync }, check }: { readonly delivery: Delivery; readonly check: () => Promise<unknown> },
+  { delivery, check }: { readonly delivery: Delivery; readonly check: () => Promise<unknown> },
 ): Promise<Submitted> {
-  const { db, engine, runs } = submitter
+  const { db, engine, applyWaitMs } = submitter
   const { pk } = actor
   const { blueprint, ...rest } = submission
-  if (key === null || pk === null) {
-    await check()
-    if (isAsync && pk !== null) await refuseTooMany(db, pk)
-    return submit(submitter, { ...rest, blueprint: print(blueprint) }, actor, requestId, turn, isAsync)
-  }
+  const { key, isAsync } = delivery
+  await check()
+  if (isAsync && pk !== null) await refuseTooMany(db, pk)
   const text = print(blueprint)
-  const retryKey = { key, request: requestDigest(engine.keyring, text, JSON.stringify(rest.conditions)) }
+  const isLarge = blueprint.entries.length > fewEntries
+  const run = { ...rest, blueprint: text, isLarge }
+  if (key === null || pk === null) return submit(submitter, run, actor, requestId, turn, isAsync)
+  const retryKey = retryKeyOf(engine, submission, text, key)
   for (let tries = 1; ; tries += 1) {
-    const first = await inTime(runUnderKey(db, pk, retryKey))
-    if (first !== undefined) return outcome(first, await awaitOther(runs, first, isAsync ? 0 : turn.leftMs()), {})
-    if (tries === 1) await check()
-    if (isAsync) await refuseTooMany(db, pk)
     try {
-      return await submit(submitter, { ...rest, blueprint: text, retryKey }, actor, requestId, turn, isAsync)
+      return await submit(submitter, { ...run, retryKey }, actor, requestId, turn, isAsync)
     } catch (error) {
-      // The next try finds the run of the other request.
       if (!isKeyTaken(error) || tries === maxKeyTries) throw error
+      const joined = await joinRun(submitter, submission, actor, applyWaitMs - turn.leftMs(), delivery)
+      if (joined !== undefined) return joined
     }
   }
 }
+
+/** A run of more entries does not go before those of few. */
+const fewEntries = 100
 
 const maxKeyTries = 3
 
@@ -133,7 +163,7 @@ async function refuseTooMany(db: Db, submitter: number): Promise<void> {
  */
 async function submit(
   submitter: Submitter,
-  submission: Pick<NewRun, 'id' | 'title' | 'kind' | 'slug' | 'blueprint' | 'conditions' | 'retryKey'>,
+  submission: Pick<NewRun, 'id' | 'title' | 'kind' | 'slug' | 'blueprint' | 'conditions' | 'isLarge' | 'retryKey'>,
   { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,
   { admission, leftMs }: Turn,
@@ -146,9 +176,11 @@ async function submit(
   if (leftMs() < cancelMs) throw cancelled('its check took too long', { retryAfterS: 1 })
   const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId }
   const recordedFrom = performance.now()
+  let lane: number | null
   try {
-    const isRecorded = await inTime(recordRun(db, engine.keyring, run, admission.databaseNow() + recordWithinMs))
-    if (!isRecorded) throw cancelled('the database was too slow', { retryAfterS: 1 })
+    const notAfterMs = admission.databaseNow() + recordWithinMs
+    lane = await inTime(recordRun(db, engine.keyring, run, { notAfterMs, isFlushed: isAsync }))
+    if (lane === null) throw cancelled('the database was too slow', { retryAfterS: 1 })
   } catch (error) {
     if (isKeyTaken(error)) throw error
     const finalAt = recordedFrom + recordWithinMs + commitsWithinMs
@@ -160,7 +192,7 @@ async function submit(
     return { why: 'the queue is away', cause }
   }
   if (isAsync) {
-    const failure = await enqueue(run, 1).then(() => undefined, logFailure)
+    const failure = await enqueue({ id, title, lane }, 1).then(() => undefined, logFailure)
     if (failure === undefined) return { id, run: 'accepted' }
     return outcome(id, await cancelOrRead(db, id, (tx) => cancelRun(tx, id, `not applied: ${failure.why}`)), failure)
   }
@@ -168,7 +200,7 @@ async function submit(
   const stop = new AbortController()
   const awaited = awaitEnd(db, runs, id, { budgetMs: Math.max(0, leftMs() - cancelMs), cancelMs, stop: stop.signal })
   let failure: Why | undefined
-  await enqueue(run, 1).catch((cause: unknown) => {
+  await enqueue({ id, title, lane }, 1).catch((cause: unknown) => {
     failure = logFailure(cause)
     stop.abort()
   })
@@ -210,8 +242,8 @@ async function cancelUnrecorded(
   }
 }
 
-function outcome(id: string, run: WaitResult, { why = 'it was cancelled', cause }: Why): Submitted {
-  if (run === 'locked' || run === 'unknown') return { id, run }
+function outcome(id: string, run: WaitResult | 'waiting', { why = 'it was cancelled', cause }: Why): Submitted {
+  if (run === 'locked' || run === 'waiting' || run === 'unknown') return { id, run }
   if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }
   const reasons = { cancelled: why, vanished: 'the database crashed and lost it' }
   const reason = typeof run === 'object' ? 'it was cancelled' : reasons[run]

@@ -3,7 +3,7 @@ import { type Db, type Tx, transaction } from '../db/client.ts'
 import { isConnectionLost, isTransient } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Logger } from '../log.ts'
-import { cancelRun, notifiedRun, type Run, readRuns, runChannel, runSelect } from './ledger.ts'
+import { cancelRun, lockedRuns, notifiedRun, type Run, readRuns, runChannel, runSelect } from './ledger.ts'
 import { isFinished } from './life.ts'
 
 /**
@@ -150,10 +150,15 @@ export async function awaitEnd(
 /**
  * Waits for a run that another request has submitted: that request cancels it, should it take too long.
  *
- * @returns `locked` when it has not ended in time
+ * @returns `locked` when a worker has it and has not ended in time, `waiting` when none has it yet
  */
-export const awaitOther = async (runs: Runs, id: string, budgetMs: number): Promise<WaitResult> =>
-  (await untilFinished(runs, id, budgetMs)) ?? 'locked'
+export async function awaitOther(db: Db, runs: Runs, id: string, budgetMs: number): Promise<WaitResult | 'waiting'> {
+  const run = await untilFinished(runs, id, budgetMs)
+  if (run !== undefined) return run
+  const locked = await inTime(lockedRuns(db, [id])).catch(() => undefined)
+  if (locked === undefined) return 'unknown'
+  return locked.has(id) ? 'locked' : 'waiting'
+}
 
 /** @returns undefined when it has not ended in time, and when the wait was stopped */
 async function untilFinished(

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { held } from '../runs/stand.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { type Body, type Installation, installation, named } from '../support/installation.ts'
-import { run, sql } from '../support/sql.ts'
+import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** `Idempotency-Key` and `Prefer: respond-async`. */
@@ -129,6 +130,42 @@ describe('Idempotency-Key', () => {
     await there.db.run.updateMany({ where: { slug: name }, data: failed })
     expect(await put(body, { key })).toMatchObject({ status: 500, json: { code: 'server_error' } })
     expect(await runs()).toBe(1)
+  })
+
+  test('a retry gets the run of its key before anything refuses it: nothing of it is untrue', async () => {
+    const busy = await installation({ applyWaitMs: 5_000 })
+    const key = randomUUID()
+    const release = busy.hold()
+    const send = (sent: unknown, headers = {}) => busy.admin.put(applyPath, sent, { headers })
+    expect(await send(body, { 'idempotency-key': key, prefer: 'respond-async' })).toMatchObject({ status: 202 })
+    // As many as are let in.
+    const others = Array.from({ length: 128 }, async (_, index) => send(await named('radius', `${name}-${index}`)))
+    await busy.queued(129)
+    expect(await send(await named('radius', `${name}-more`))).toMatchObject({
+      status: 503,
+      json: { code: 'unavailable' },
+    })
+    const other = await send(await named('radius', `${name}-more`), { 'idempotency-key': randomUUID() })
+    expect(other).toMatchObject({ status: 503, json: { code: 'unavailable' } })
+    const joined = send(body, { 'idempotency-key': key })
+    release()
+    expect(await joined).toMatchObject({ status: 200, json: { applied: true } })
+    await Promise.all(others)
+  })
+
+  test('a retry learns whether a worker has its run', async () => {
+    const quiet = await installation({ workers: 'none', applyWaitMs: 1_000 })
+    const key = randomUUID()
+    const send = (headers = {}) => quiet.admin.put(applyPath, body, { headers: { 'idempotency-key': key, ...headers } })
+    const { headers } = await send({ prefer: 'respond-async' })
+    const answer = { status: 202, json: { code: 'outcome_unknown' }, headers: { location: headers.location } }
+    expect(await send()).toMatchObject(answer)
+    expect((await send()).json).toMatchObject({
+      detail: expect.stringMatching(/^Recorded, and no worker has taken it yet/),
+    })
+    const release = await held(quiet, (tx) => rows(tx, sql`SELECT 1 FROM runs FOR UPDATE`))
+    expect((await send()).json).toMatchObject({ detail: expect.stringMatching(/^A worker has it/) })
+    await release()
   })
 
   test('a key is kept for a day', async () => {

@@ -53,16 +53,16 @@ test('more submissions than the limit are refused, until one has ended', async (
 test('submissions that have arrived count too, until each is authenticated', async () => {
   const { db } = await freshDatabase()
   const backlog = openBacklog(db, { needsWorkers: false })
-  const arrived = Array.from({ length: 127 }, () => backlog.arrive())
+  const arrived = Array.from({ length: 127 }, () => backlog.arrive({ mayJoin: false }))
   const { leave } = await backlog.enter()
-  expect(() => backlog.arrive()).toThrow(/128 submissions are waiting/)
+  expect(() => backlog.arrive({ mayJoin: false })).toThrow(/128 submissions are waiting/)
   arrived[0]?.()
   arrived[0]?.()
-  arrived.push(backlog.arrive())
-  expect(() => backlog.arrive()).toThrow(/128 submissions are waiting/)
+  arrived.push(backlog.arrive({ mayJoin: false }))
+  expect(() => backlog.arrive({ mayJoin: false })).toThrow(/128 submissions are waiting/)
   for (const each of arrived) each()
   leave(true)
-  expect(Array.from({ length: 128 }, () => backlog.arrive())).toHaveLength(128)
+  expect(Array.from({ length: 128 }, () => backlog.arrive({ mayJoin: false }))).toHaveLength(128)
 })
 
 test('requests that are refused, slow or cut off before their submission is admitted do not count', async () => {

@@ -1,11 +1,13 @@
-import { beforeAll, expect, test } from 'vitest'
-import { transaction } from '../../src/db/client.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { connect, transaction } from '../../src/db/client.ts'
 import { brokenConstraint } from '../../src/db/errors.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { unconditional } from '../../src/plan/engine.ts'
 import { type NewRun, recordCancelled, recordRun } from '../../src/runs/ledger.ts'
 import { conditionsOf } from '../../src/runs/options.ts'
-import { rows, sql } from '../support/sql.ts'
+import { people } from '../rights/people.ts'
+import { atEnd } from '../support/at-end.ts'
+import { rows, run, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 import { type Stand, stand } from './stand.ts'
 
@@ -27,10 +29,12 @@ const newRun = (): NewRun => ({
   conditions: unconditional,
 })
 
+const inTime = (isFlushed = false) => ({ notAfterMs: Date.now() + 60_000, isFlushed })
+
 test('a run that is cancelled before its record arrives is never queued', async () => {
   const run = newRun()
   expect(await cancel(run)).toBe(true)
-  const late = await recordRun(on.db, on.engine.keyring, run, Date.now() + 60_000).catch((error: unknown) =>
+  const late = await recordRun(on.db, on.engine.keyring, run, inTime()).catch((error: unknown) =>
     brokenConstraint(error),
   )
   expect(late).toEqual({ kind: 'unique', constraint: 'runs_pkey' })
@@ -66,7 +70,73 @@ test('a run that an earlier version recorded has no owner and acknowledges nothi
 
 test('a record that arrives after its time writes nothing', async () => {
   const [late, early] = [newRun(), newRun()]
-  expect(await recordRun(on.db, on.engine.keyring, late, Date.now() - 1_000)).toBe(false)
-  expect(await recordRun(on.db, on.engine.keyring, early, Date.now() + 60_000)).toBe(true)
+  expect(
+    await recordRun(on.db, on.engine.keyring, late, { notAfterMs: Date.now() - 1_000, isFlushed: false }),
+  ).toBeNull()
+  expect(await recordRun(on.db, on.engine.keyring, early, inTime())).toBe(0)
   expect(await on.db.run.count({ where: { id: { in: [late.id, early.id] } } })).toBe(1)
+})
+
+describe('the lane of a run', () => {
+  const made: string[] = []
+  /** @returns its lane */
+  const record = async (submitterPk: number, isLarge = false) => {
+    const run = { ...newRun(), submitterPk, isLarge }
+    made.push(run.id)
+    return recordRun(on.db, on.engine.keyring, run, inTime())
+  }
+  const end = (ids: readonly string[]) => on.db.run.deleteMany({ where: { id: { in: [...ids] } } })
+  const users = async () => Promise.all([1, 2, 3].map(async () => (await people(on).user()).pk))
+
+  test('is higher the more its submitter has waiting, and no other counts', async () => {
+    const [ada = 0, bo = 0] = await users()
+    const lanes = [await record(ada)]
+    for (let count = 2; count <= 12; count += 1) lanes.push(await record(ada))
+    expect(lanes).toEqual([0, ...Array(9).fill(1), 2, 2])
+    expect(await record(bo)).toBe(0)
+    expect(await record(bo)).toBe(1)
+  })
+
+  test('is never lower than that of an own run that waits, so that runs keep their order', async () => {
+    const [ada = 0] = await users()
+    made.length = 0
+    for (let count = 1; count <= 11; count += 1) await record(ada)
+    await end(made.slice(0, 10))
+    // One is left, in lane 2.
+    expect(await record(ada)).toBe(2)
+    await end(made)
+    expect(await record(ada)).toBe(0)
+  })
+
+  test('of a large one is behind those of few entries', async () => {
+    const [ada = 0, bo = 0] = await users()
+    expect(await record(ada, true)).toBe(4)
+    expect([await record(ada), await record(bo), await record(bo)]).toEqual([4, 0, 1])
+  })
+})
+
+test('a run of which the answer only says that it is recorded is on the disk before', async () => {
+  // Commits of the other tests do not wait for the disk.
+  await run(
+    on.db,
+    sql`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = on', current_database()); END $$`,
+  )
+  const { db } = connect(on.url, { applicationName: 'gatewright-test', max: 1 })
+  atEnd(() => db.$disconnect())
+  const flushed = async () => {
+    const [row] = await rows<{ is: boolean }>(
+      db,
+      sql`SELECT pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn() AS is`,
+    )
+    return row?.is
+  }
+  await recordRun(db, on.engine.keyring, newRun(), inTime(true))
+  expect(await flushed()).toBe(true)
+  // What others write meanwhile is not on it: of several tries, one shows the difference.
+  await expect
+    .poll(async () => {
+      await recordRun(db, on.engine.keyring, newRun(), inTime())
+      return flushed()
+    })
+    .toBe(false)
 })

@@ -54,7 +54,15 @@ export async function stand(): Promise<Stand> {
       await check(reader(db), engine, plan, actor, conditions)
       const id = uuid7()
       const written = { submitterPk: by, requestId: 'r', blueprint: print(blueprint), conditions }
-      await recordRun(db, engine.keyring, { id, title, kind, slug, ...written }, Date.now() + 60_000)
+      await recordRun(
+        db,
+        engine.keyring,
+        { id, title, kind, slug, ...written },
+        {
+          notAfterMs: Date.now() + 60_000,
+          isFlushed: false,
+        },
+      )
       return { id, name: String(body.provider.name) }
     },
     work: (id) => work(worker, id),
