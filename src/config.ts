@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { withoutPasswords } from './hidden.ts'
 import { requestIdForm } from './ids.ts'
 import { reasonOf } from './start-error.ts'
 
@@ -85,8 +86,14 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
   gatewrightUrl: z
     .url({
       protocol: /^https?$/,
-      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a URL that starts with http:// or https://.`,
+      error: ({ input }) =>
+        `is ${withoutPasswords(JSON.stringify(input))}: it takes a URL that starts with http:// or https://.`,
     })
+    // It would stand in plan files, in messages, and in the logs of proxies.
+    .refine(
+      (text) => !URL.canParse(text) || `${new URL(text).username}${new URL(text).password}` === '',
+      'holds a user name or a password: the token is GATEWRIGHT_TOKEN.',
+    )
     .optional(),
   gatewrightToken: z.string().nullable().default(null),
   gatewrightOwner: z.string().nullable().default(null),

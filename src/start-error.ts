@@ -1,4 +1,5 @@
 import { Problem } from './errors.ts'
+import { withoutPasswords } from './hidden.ts'
 
 /** The program cannot start or continue, and the operator can fix it. The message is printed without a stack. */
 export class StartError extends Error {
@@ -37,7 +38,7 @@ export async function runProgram(main: () => Promise<void>): Promise<void> {
   try {
     await main()
   } catch (error) {
-    process.stderr.write(`${sentence(error)}\n`)
+    process.stderr.write(`${withoutPasswords(sentence(error))}\n`)
     process.exit(1)
   }
 }

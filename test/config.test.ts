@@ -173,4 +173,14 @@ describe('a client', () => {
       'GATEWRIGHT_URL is "ftp://x": it takes a URL that starts with http:// or https://.',
     ])
   })
+
+  test.each(['https://ada:hunter2@x.example/', 'ftp://ada:hunter2@x.example', 'ftp://hunter2@x.example'])(
+    'takes no user or password in its URL, and does not print it: %s',
+    (url) => {
+      const errors = errorsOf({ GATEWRIGHT_URL: url }, readClientConfig)
+      expect(errors.length).toBeGreaterThan(0)
+      for (const error of errors) expect(error).toMatch(/^GATEWRIGHT_URL /)
+      expect(errors.join()).not.toContain('hunter2')
+    },
+  )
 })

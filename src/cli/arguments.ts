@@ -23,6 +23,7 @@ const withTags = (args: readonly string[]): string[] =>
 /** Of every command that reads files. */
 export const fileOptions = {
   context: { type: 'string', multiple: true },
+  'files-from': { type: 'string' },
   json: { type: 'boolean' },
   summary: { type: 'string' },
 } as const satisfies Options
@@ -40,6 +41,7 @@ export const sendOptions = {
 
 export const fileHelp = `  FILE...              files, folders (their .yaml, .yml and .json files, sorted), or - for standard input
   --context KEY=VALUE  the value of !Context KEY; repeat it for more
+  --files-from DIR     !File may read below DIR too, else only below the folder of its document
   --json               one JSON document on standard output
   --summary FILE       writes a Markdown summary, for a pull request
 `
@@ -73,6 +75,15 @@ export function readCount(
     throw new UsageError(`${name} takes a whole ${what} from 1 to ${max}.`)
   return Number(text)
 }
+
+/** What documents get from the caller. */
+export type GivenValues = { readonly context: ReadonlyMap<string, string>; readonly filesFrom: string | null }
+
+/** @throws {UsageError} */
+export const readGiven = (values: { context?: readonly string[]; 'files-from'?: string }): GivenValues => ({
+  context: readContext(values.context),
+  filesFrom: values['files-from'] ?? null,
+})
 
 /** `KEY=VALUE` texts. @throws {UsageError} */
 export function readContext(pairs: readonly string[] = []): ReadonlyMap<string, string> {

@@ -1,3 +1,4 @@
+import { withoutPasswords } from '../hidden.ts'
 import { exitCodeHelp, exitCodes } from './exit.ts'
 
 /** The program `gatewright`: its commands, and its end. `bin/gatewright.mjs` starts it. */
@@ -71,7 +72,7 @@ try {
 } catch (error) {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   const isExpected = callerErrors.includes(name) || name === 'Unreachable'
-  process.stderr.write(`${isExpected ? message : (stack ?? message)}\n`)
+  process.stderr.write(`${withoutPasswords(isExpected ? message : (stack ?? message))}\n`)
   // An error of the program itself says nothing about what was sent.
   process.exitCode = callerErrors.includes(name) ? exitCodes.refused : exitCodes.unknown
 }

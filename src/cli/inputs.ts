@@ -10,6 +10,7 @@ import { printValue, readText } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { reasonOf } from '../start-error.ts'
+import type { GivenValues } from './arguments.ts'
 import { UsageError } from './exit.ts'
 import { readUpTo } from './read-up-to.ts'
 import { callerSide } from './tags.ts'
@@ -55,15 +56,18 @@ const limits = { files: 10_000, folderDepth: 16, filesAtOnce: 16 } as const
 const extensions = /\.(ya?ml|json)$/i
 
 /** @throws {UsageError} when nothing is named, or a folder holds nothing */
-export async function readInputs(paths: readonly string[], context: ReadonlyMap<string, string>): Promise<Inputs> {
+export async function readInputs(paths: readonly string[], given: GivenValues): Promise<Inputs> {
   if (paths.length === 0) throw new UsageError('Name files or folders, or - for standard input.')
+  const { filesFrom } = given
+  if (filesFrom !== null && (await stat(filesFrom).catch(() => undefined))?.isDirectory() !== true)
+    throw new UsageError(`--files-from ${filesFrom} is no folder.`)
   const secrets = new Set<string>()
   const files: string[] = []
   for (const path of paths) files.push(...(path === '-' ? ['-'] : await filesOf(path)))
   if (files.filter((file) => file === '-').length > 1) throw new UsageError('Standard input (-) can be read once.')
   if (files.length > limits.files) throw new UsageError(`These are more than ${limits.files} files.`)
   const documents: (Document | Unreadable)[] = await Readable.from(files)
-    .map((file: string) => readInput(file, { context, secrets }), { concurrency: limits.filesAtOnce })
+    .map((file: string) => readInput(file, { ...given, secrets }), { concurrency: limits.filesAtOnce })
     .toArray()
   return { documents, secrets }
 }
@@ -92,7 +96,7 @@ async function filesBelow(folder: string, depth: number): Promise<string[]> {
   return files
 }
 
-type Reading = { readonly context: ReadonlyMap<string, string>; readonly secrets: Set<string> }
+type Reading = GivenValues & { readonly secrets: Set<string> }
 
 async function readInput(path: string, reading: Reading): Promise<Document | Unreadable> {
   const file = path === '-' ? standardInput : path

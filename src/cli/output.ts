@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { wantsPlainOutput } from '../config.ts'
+import { hidden, withoutPasswords } from '../hidden.ts'
 import { reasonOf } from '../start-error.ts'
 import { UsageError } from './exit.ts'
 
@@ -13,8 +14,6 @@ const printable = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (each) =>
     each === '\n' || each === '\t' ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-
-const hidden = '********'
 
 export type Output = {
   /** A text in a colour, on a terminal that shows colours. */
@@ -84,15 +83,29 @@ function barOf({ done, total }: { readonly done: number; readonly total: number 
   return `[${'#'.repeat(filled)}${' '.repeat(20 - filled)}]`
 }
 
-/** Texts are hidden as they are, and as they stand in quotes. The longest first: one may hold another. */
+/** Shorter texts are not hidden: they would blot out words that have nothing to do with them. */
+export const shortestSecret = 4
+
+/**
+ * A secret as it was given, and as the service may have stored it: fields are trimmed and normalised. Each also as it
+ * stands in quotes.
+ */
+function formsOf(secret: string): string[] {
+  const trimmed = secret.trim()
+  const normal = ['NFC', 'NFKC'].map((form) => trimmed.normalize(form))
+  const plain = [secret, trimmed, ...normal, ...normal.map((each) => each.replace(/\s+/g, ' '))]
+  const all = [...plain, ...plain.map((each) => each.toLowerCase())]
+  return all
+    .filter((each) => each.length >= shortestSecret)
+    .flatMap((each) => [each, JSON.stringify(each).slice(1, -1)])
+}
+
+/** The longest first: one may hold another. The set of secrets grows while files are read. */
 function redactor(secrets: ReadonlySet<string>): (text: string) => string {
-  return (text) => {
-    if (secrets.size === 0) return text
-    const forms = [...secrets].flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
-    return [...new Set(forms)]
+  return (text) =>
+    [...new Set([...secrets].flatMap(formsOf))]
       .sort((one, other) => other.length - one.length)
-      .reduce((rest, secret) => rest.replaceAll(secret, hidden), text)
-  }
+      .reduce((rest, secret) => rest.replaceAll(secret, hidden), withoutPasswords(text))
 }
 
 /** Text of a service or a file, safe for a terminal. */

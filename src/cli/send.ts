@@ -1,8 +1,8 @@
 import { ownerLabel } from '../models/fields.ts'
 import {
   type readArguments,
-  readContext,
   readCount,
+  readGiven,
   readTimeoutMs,
   type runOption,
   type sendOptions,
@@ -38,7 +38,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const ownerOption = checkedOwner('--owner', values.owner)
   const { documents, secrets } =
     values.run === undefined
-      ? await readInputs(paths, readContext(values.context))
+      ? await readInputs(paths, readGiven(values))
       : { documents: [inputOf(values.run, paths)], secrets: new Set<string>() }
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const output = openOutput(secrets)
@@ -55,7 +55,8 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   for (const [index, document] of documents.entries()) {
     output.progress(index, documents.length, document.file)
     const { file } = document
-    if (isUnreadable(document)) add({ file, ...emptyResult, outcome: 'refused', errors: document.errors })
+    if (isUnreadable(document))
+      add({ file, ...redacted({ ...emptyResult, errors: document.errors }, output), outcome: 'refused' })
     else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
     else {
       // A run has an owner of its own.

@@ -1,23 +1,28 @@
 import { isUtf8 } from 'node:buffer'
-import { readFileSync, statSync } from 'node:fs'
-import { resolve as resolvePath } from 'node:path'
+import { readFileSync, realpathSync, statSync } from 'node:fs'
+import { isAbsolute, relative, resolve as resolvePath, sep } from 'node:path'
 import { readVariable } from '../config.ts'
 import type { Caller } from '../document/scope.ts'
 import { type Expression, TagError } from '../document/tags.ts'
 import { reasonOf } from '../start-error.ts'
+import type { GivenValues } from './arguments.ts'
+import { shortestSecret } from './output.ts'
 
 /** `!Env`, `!File` and `--context`: what only the side of the caller has. */
 
-export type Given = {
-  /** Paths of `!File` are relative to it. */
+export type Given = GivenValues & {
+  /** Of the document. Paths of `!File` are relative to it. */
   readonly folder: string
-  readonly context: ReadonlyMap<string, string>
   /** Values of `!Env` and `!File` are added: output does not show them. */
   readonly secrets: Set<string>
 }
 
 /** @returns `isUsed`: whether the document has a value of the caller in it */
-export function callerSide({ folder, context, secrets }: Given): { readonly caller: Caller; isUsed(): boolean } {
+export function callerSide({ folder, filesFrom, context, secrets }: Given): {
+  readonly caller: Caller
+  isUsed(): boolean
+} {
+  const roots = filesFrom === null ? [folder] : [folder, filesFrom]
   let isUsed = false
   const given = {
     get: (name: string) => {
@@ -28,15 +33,12 @@ export function callerSide({ folder, context, secrets }: Given): { readonly call
   }
   const read = (tag: Expression, name: string) => {
     isUsed = true
-    const value = tag.name === '!Env' ? variable(tag, name) : readValue(tag, resolvePath(folder, name))
+    const value = tag.name === '!Env' ? variable(tag, name) : readValue(tag, resolvePath(folder, name), roots)
     if (value !== undefined && value.length >= shortestSecret) secrets.add(value)
     return value
   }
   return { caller: { read, context: given }, isUsed: () => isUsed }
 }
-
-/** Shorter texts are not hidden: they would blot out words that have nothing to do with them. */
-const shortestSecret = 4
 
 function variable(tag: Expression, name: string): string | undefined {
   if (!/^[A-Za-z_]\w*$/.test(name)) throw new TagError(tag, `${JSON.stringify(name)} is no name of a variable.`)
@@ -45,10 +47,15 @@ function variable(tag: Expression, name: string): string | undefined {
 
 const maxFileBytes = 1_048_576
 
-/** Without the line break at its end, which editors add. */
-function readValue(tag: Expression, path: string): string | undefined {
+/** Without the line break at its end, which editors add. @param roots the folders below which it may stand */
+function readValue(tag: Expression, path: string, roots: readonly string[]): string | undefined {
+  // Before the file is looked for: whether there is one elsewhere is no part of the document either.
+  if (!roots.some((root) => isBelow(resolvePath(root), path))) throw outside(tag, path, roots)
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return undefined
+  // A link may lead out.
+  const real = realpathSync(path)
+  if (!roots.some((root) => isBelow(realpathSync(root), real))) throw outside(tag, path, roots)
   if (!stats.isFile()) throw new TagError(tag, `${path} is no file.`)
   if (stats.size > maxFileBytes) throw new TagError(tag, `${path} is longer than ${maxFileBytes} bytes.`)
   try {
@@ -60,3 +67,12 @@ function readValue(tag: Expression, path: string): string | undefined {
     throw new TagError(tag, `${path} cannot be read (${reasonOf(error)}).`)
   }
 }
+
+function isBelow(folder: string, path: string): boolean {
+  const way = relative(folder, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+}
+
+/** A document that others wrote must not take files of the machine that applies it. */
+const outside = (tag: Expression, path: string, roots: readonly string[]) =>
+  new TagError(tag, `${path} is not below ${roots.join(' or ')}: --files-from DIR lets it read below DIR.`)

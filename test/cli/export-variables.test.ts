@@ -16,12 +16,13 @@ function secret(kind: string, name: string, field: string, values: Record<string
 const namesOf = (...secrets: Secret[]) => nameVariables(secrets).map(({ name }) => name)
 
 test.each([
-  ['oauth2', 'Grafana', 'client_secret', 'GRAFANA_CLIENT_SECRET'],
-  ['radius', 'Büro  (2. Stock)', 'shared_secret', 'BURO_2_STOCK_SHARED_SECRET'],
-  ['scim', 'GitHub', 'token', 'SCIMPROVIDER_GITHUB_TOKEN'],
-  ['oauth2', '1st', 'client_secret', 'OAUTH2PROVIDER_1ST_CLIENT_SECRET'],
-  ['oauth2', '日本', 'client_secret', 'OAUTH2PROVIDER_CLIENT_SECRET'],
-  ['oauth2', 'gatewright', 'client_secret', 'OAUTH2PROVIDER_GATEWRIGHT_CLIENT_SECRET'],
+  ['oauth2', 'Grafana', 'client_secret', 'GW_GRAFANA_CLIENT_SECRET'],
+  ['radius', 'Büro  (2. Stock)', 'shared_secret', 'GW_BURO_2_STOCK_SHARED_SECRET'],
+  ['scim', 'GitHub', 'token', 'GW_GITHUB_TOKEN'],
+  ['oauth2', '1st', 'client_secret', 'GW_1ST_CLIENT_SECRET'],
+  ['oauth2', '日本', 'client_secret', 'GW_OAUTH2PROVIDER_CLIENT_SECRET'],
+  ['oauth2', 'gatewright', 'client_secret', 'GW_GATEWRIGHT_CLIENT_SECRET'],
+  ['oauth2', 'azure', 'client_secret', 'GW_AZURE_CLIENT_SECRET'],
 ])('%s %s: %s is %s', (kind, name, field, variable) => {
   expect(namesOf(secret(kind, name, field))).toEqual([variable])
 })
@@ -29,7 +30,11 @@ test.each([
 test('two that would have one name get longer ones, in any order, and others keep theirs', () => {
   const [first, second] = [secret('oauth2', 'a', 'client_secret'), secret('directory_sync_b', 'A', 'client_secret')]
   const other = secret('oauth2', 'b', 'client_secret')
-  const expected = ['OAUTH2PROVIDER_A_CLIENT_SECRET', 'DIRECTORY_SYNC_BPROVIDER_A_CLIENT_SECRET', 'B_CLIENT_SECRET']
+  const expected = [
+    'GW_OAUTH2PROVIDER_A_CLIENT_SECRET',
+    'GW_DIRECTORY_SYNC_BPROVIDER_A_CLIENT_SECRET',
+    'GW_B_CLIENT_SECRET',
+  ]
   expect(namesOf(first, second, other)).toEqual(expected)
   expect(namesOf(other, second, first)).toEqual(expected.toReversed())
 })
@@ -37,7 +42,7 @@ test('two that would have one name get longer ones, in any order, and others kee
 test('a digest tells apart what the model does not', () => {
   const names = namesOf(secret('oauth2', 'a-b', 'client_secret'), secret('oauth2', 'a b', 'client_secret'))
   expect(new Set(names).size).toBe(2)
-  for (const name of names) expect(name).toMatch(/^OAUTH2PROVIDER_A_B_CLIENT_SECRET_[\dA-F]{16}$/)
+  for (const name of names) expect(name).toMatch(/^GW_OAUTH2PROVIDER_A_B_CLIENT_SECRET_[\dA-F]{16}$/)
   expect(namesOf(secret('oauth2', 'a b', 'client_secret'), secret('oauth2', 'a-b', 'client_secret'))).toEqual(
     names.toReversed(),
   )

@@ -75,7 +75,7 @@ test('--only leaves out the rest, to which it refers by name, and lists it', asy
   expect(text).toMatch(/property_mappings:\n +- gatewright\/scim\/user\n/)
   expect(text).toContain(`filter_group: !Find\n        - service_core.group\n        - name: ${name}\n`)
   expect(notes).toContain(`  group "${name}"\n`)
-  const env = { SCIMPROVIDER_ONLY_TOKEN: 'example-only-scim-token' }
+  const env = { GW_ONLY_TOKEN: 'example-only-scim-token' }
   expect(await gatewright(['plan', out], env)).toMatchObject({ code: 0, output: expect.stringMatching(/^unchanged/) })
   const words = await exported(['--only', 'flow,service_rbac.role', '--only', 'provider'])
   expect(new Set(modelsOf(words.text))).not.toContain('service_core.application')
@@ -92,11 +92,11 @@ test('--json has the variables, and the document where it goes to no file', asyn
     entries: 1,
     variables: [
       {
-        ...{ name: 'JSON_CLIENT_SECRET', model: 'service_providers_oauth2.oauth2provider', field: 'client_secret' },
+        ...{ name: 'GW_JSON_CLIENT_SECRET', model: 'service_providers_oauth2.oauth2provider', field: 'client_secret' },
         ...{ identifiers: { name: 'json' }, json: false, may_be_empty: false },
       },
     ],
-    document: expect.stringContaining('# Variables with its secrets:\n#   JSON_CLIENT_SECRET  client_secret of '),
+    document: expect.stringContaining('# Variables with its secrets:\n#   GW_JSON_CLIENT_SECRET  client_secret of '),
   })
 })
 

@@ -277,6 +277,13 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
     [['apply', path], { GATEWRIGHT_URL: 'nowhere' }, /GATEWRIGHT_URL is "nowhere"/],
     [
       ['apply', path],
+      { GATEWRIGHT_URL: 'https://ada:hunter2@x.example' },
+      /GATEWRIGHT_URL holds a user name or a password/,
+    ],
+    [['apply', 'https://ada:hunter2@x.example/a.yaml'], {}, /https:\/\/\*{8}@x\.example\/a\.yaml/],
+    [['apply', path, '--files-from', 'https://ada:hunter2@x.example'], {}, /--files-from \S+ is no folder/],
+    [
+      ['apply', path],
       { GATEWRIGHT_TOKEN: user.token },
       /\(403\)\n +You may not write group "cli-usage": the permission add_group, change_group or delete_group is missing\.\n/,
     ],
@@ -286,7 +293,7 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
     const answer = await gatewright([...args], env)
     expect(answer.output).toMatch(output)
     expect(answer.code).toBe(1)
-    expect(answer.output).not.toMatch(/^\s+at /m)
+    expect(answer.output).not.toMatch(/^\s+at |hunter2/m)
   }
 })
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readInputs } from '../../src/cli/inputs.ts'
@@ -21,11 +21,15 @@ function file(name: string, text: string): string {
 }
 
 /** The value of a field of a submission, or the errors of the file. */
-async function nameFrom(text: string, context: Record<string, string> = {}): Promise<unknown> {
-  const { documents } = await readInputs(
-    [file('value.yaml', `app:\n  name: ${text}\n`)],
-    new Map(Object.entries(context)),
-  )
+async function nameFrom(
+  text: string,
+  context: Record<string, string> = {},
+  filesFrom: string | null = null,
+): Promise<unknown> {
+  const { documents } = await readInputs([file('value.yaml', `app:\n  name: ${text}\n`)], {
+    context: new Map(Object.entries(context)),
+    filesFrom,
+  })
   const [document] = documents
   if (document === undefined || 'errors' in document) return document?.errors
   return JSON.parse(document.body).app.name
@@ -79,13 +83,51 @@ describe('a tag of the caller', () => {
   })
 })
 
+describe('!File stays below the folder of its document', () => {
+  const outer = freshFolder()
+  const inner = (name: string) => join(folder, name)
+  beforeAll(() => {
+    writeFileSync(join(outer, 'key.txt'), 'of the machine')
+    mkdirSync(inner('files'), { recursive: true })
+    file('files/in.txt', 'below')
+    mkdirSync(`${folder}-beside`)
+    writeFileSync(join(`${folder}-beside`, 'x.txt'), 'beside')
+    symlinkSync(join(outer, 'key.txt'), inner('link.txt'))
+    symlinkSync(outer, inner('linked'))
+    symlinkSync(inner('files'), inner('within'))
+  })
+
+  test('a path, a link and a folder that is linked do not lead out', async () => {
+    const outside = [
+      ...[join(outer, 'key.txt'), `../${basename(outer)}/key.txt`, 'link.txt', 'linked/key.txt', '/etc/passwd'],
+      ...[`../${basename(folder)}-beside/x.txt`, '../not-there.txt', 'files/../../not-there.txt', '..'],
+    ]
+    for (const path of outside)
+      for (const text of [`!File ${path}`, `!File [${path}, default]`])
+        expect([text, await nameFrom(text)]).toEqual([
+          text,
+          [expect.stringMatching(/!File: \S+ is not below \S+: --files-from DIR lets it read below DIR/)],
+        ])
+    for (const path of ['files/in.txt', './files/../files/in.txt', inner('files/in.txt'), 'within/in.txt'])
+      expect(await nameFrom(`!File ${path}`)).toBe('below')
+  })
+
+  test('--files-from lets it read below another folder too', async () => {
+    for (const path of [join(outer, 'key.txt'), 'link.txt', 'linked/key.txt'])
+      expect([path, await nameFrom(`!File ${path}`, {}, outer)]).toEqual([path, 'of the machine'])
+    expect(await nameFrom('!File files/in.txt', {}, outer)).toBe('below')
+    expect(await nameFrom('!File /etc/passwd', {}, outer)).toEqual([expect.stringContaining('is not below')])
+    await expect(nameFrom('!File files/in.txt', {}, join(outer, 'not-there'))).rejects.toThrow('is no folder')
+  })
+})
+
 test('of a folder all YAML and JSON files are read, sorted, with those of its folders', async () => {
   const top = join(folder, 'top')
   mkdirSync(join(top, 'b'), { recursive: true })
   mkdirSync(join(top, '.hidden'))
   for (const name of ['c.json', 'a.yaml', 'b/z.yml', 'notes.txt', '.hidden/x.yaml', '.y.yaml'])
     file(`top/${name}`, '{app: {}}')
-  const { documents } = await readInputs([top], new Map())
+  const { documents } = await readInputs([top], { context: new Map(), filesFrom: null })
   expect(documents.map((document) => document.file)).toEqual(
     ['a.yaml', 'b/z.yml', 'c.json'].map((name) => join(top, name)),
   )
@@ -140,6 +182,32 @@ describe('the program', () => {
     )
     expect(answer).toMatchObject({ status: 1, output: expect.stringContaining('entries.0.x: Unknown field.') })
     expect(answer.output).not.toContain('hidden-value')
+  })
+
+  test('hides a value in the forms in which it may be stored, and in the errors of a file that cannot be read', () => {
+    const values = [
+      '  padded-value \n',
+      'Ju\u0308rgen-secret',
+      '\ufb01ne-secret',
+      'two  blanks here',
+      'UPPER-Secret',
+      'quo"ted-value',
+    ]
+    for (const value of values) {
+      const normal = value.trim().normalize('NFKC').replace(/\s+/g, ' ')
+      const leaves = [value.trim(), value.trim().normalize('NFC'), normal, normal.toLowerCase()]
+      for (const attrs of [
+        '{ parent: !Env SECRET_NAME }',
+        '{ is_superuser: !Env SECRET_NAME }',
+        '{ a: !AtIndex [[1], !Env SECRET_NAME] }',
+      ]) {
+        const { output } = validate(group('!Env SECRET_NAME', attrs), { SECRET_NAME: value })
+        for (const each of leaves) {
+          expect(output).not.toContain(each)
+          expect(output).not.toContain(JSON.stringify(each).slice(1, -1))
+        }
+      }
+    }
   })
 
   describe('with a service', () => {

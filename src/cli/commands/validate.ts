@@ -7,7 +7,7 @@ import { compile } from '../../plan/compile.ts'
 import { nothingAllowed } from '../../plan/engine.ts'
 import { errorsOfEntries, readSent } from '../../plan/read-blueprint.ts'
 import { toBlueprint } from '../../plan/submission.ts'
-import { fileHelp, fileOptions, readArguments, readContext } from '../arguments.ts'
+import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
 import { errorLines } from '../client.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
 import { openOutput } from '../output.ts'
@@ -38,7 +38,7 @@ const conditions = {
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, fileOptions)
-  const { documents, secrets } = await readInputs(positionals, readContext(values.context))
+  const { documents, secrets } = await readInputs(positionals, readGiven(values))
   const output = openOutput(secrets)
   const registry = await loadRegistry()
   const results: Result[] = []

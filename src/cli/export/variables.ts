@@ -14,8 +14,11 @@ export type Variable = Secret & {
   readonly isJson: boolean
 }
 
+/** No program has such variables: a provider with the name `azure` must not take the secret of a CI system. */
+const prefix = 'GW_'
+
 /**
- * Names variables: `GRAFANA_CLIENT_SECRET`. A name that two could have goes to neither: both get a longer one, so that the
+ * Names variables: `GW_GRAFANA_CLIENT_SECRET`. A name that two could have goes to neither: both get a longer one, so that the
  * order of the rows makes no difference.
  */
 export function nameVariables(secrets: readonly Secret[]): readonly Variable[] {
@@ -38,15 +41,9 @@ function candidatesOf({ row, field }: Secret): string[] {
     .update(JSON.stringify([row.model.name, key]))
     .digest('hex')
     .slice(0, 16)
-  return [...(isSafe(name, short, field) ? [short] : []), long, `${long}_${digest.toUpperCase()}`]
+  const names = [...(name === '' ? [] : [short]), long, `${long}_${digest.toUpperCase()}`]
+  return names.map((each) => `${prefix}${each}`)
 }
-
-/**
- * Whether a name without the model is one that other programs do not set: CI systems have a `GITHUB_TOKEN`, and this
- * program has a `GATEWRIGHT_TOKEN`.
- */
-const isSafe = (name: string, short: string, field: Field): boolean =>
-  /^[A-Z]/.test(name) && field.name.includes('_') && !short.startsWith('GATEWRIGHT_')
 
 const asVariable = (text: string): string =>
   text
