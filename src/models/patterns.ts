@@ -45,6 +45,7 @@ type Node =
 
 /** Of a valid expression. */
 function parse(parts: readonly string[]): Node {
+  const known = new Map<string, bigint>()
   let at = 0
   const source = (from: number) => parts.slice(from, at).join('')
   const either = (): Node => {
@@ -72,7 +73,7 @@ function parse(parts: readonly string[]): Node {
       node = either()
       at += 1
     } else {
-      node = { ...node, characters: charactersOf(part) }
+      node = { ...node, characters: known.getOrInsertComputed(part, charactersOf) }
     }
     const times = timesOf(parts[at] ?? '')
     if (times === null) return node
@@ -90,6 +91,7 @@ function timesOf(part: string): { least: number; most: number } | null {
 }
 
 function charactersOf(part: string): bigint {
+  if (/^[\w/-]$/.test(part)) return 1n << BigInt(part.charCodeAt(0))
   const one = new RegExp(`^(?:${part})$`)
   let found = one.test('\u00e9') || one.test('\u00a0') ? 1n << 128n : 0n
   for (let code = 0; code < 128; code += 1) if (one.test(String.fromCharCode(code))) found |= 1n << BigInt(code)

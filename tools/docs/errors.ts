@@ -9,7 +9,7 @@ const remedies: Readonly<Record<ProblemCode, string>> = {
   outcome_unknown: 'Read the run at `Location`, or send the same again under the same `Idempotency-Key`.',
   invalid: 'Correct what `errors` lists, and send it again.',
   invalid_json: 'Send JSON in UTF-8.',
-  invalid_http: 'Correct the client: it does not speak HTTP/1.1.',
+  invalid_http: 'Correct the client, or the proxy before it.',
   not_authenticated: 'Send a valid access token. An expired one has to be replaced.',
   permission_denied: 'Have the permission granted by a role or a group, or ask a user who has it.',
   not_found: 'Check the path and the key, and whether the caller may see the object.',
