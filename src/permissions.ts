@@ -14,6 +14,7 @@ export const specialPermissions = [
   'enable_group_superuser',
   'impersonate',
   'manage_queue',
+  'rename_user',
   'view_queue',
   'view_run',
   'view_token_key',

@@ -174,6 +174,8 @@ const user: Policy = {
     const { added, removed } = movesOf(uuids, 'groups', change)
     const groups = [...added, ...removed]
     yield holdsAll(facts.user(change.pk), 'that user')
+    // Documents give rights to users by name: a user who takes the name of another would be given them.
+    if (isChanged('username', change)) yield may('rename_user')
     if (groups.length > 0) yield may('add_user_to_group')
     for (const each of groups) yield holdsAll(facts.group(each), 'the group')
   },
@@ -204,6 +206,17 @@ const role: Policy = {
 const dayMs = 86_400_000
 const grantingFields = ['intent', 'expires', 'expiring', 'managed'] as const
 
+/** Documents find rows by `managed`, and migrations may overwrite such rows: it is not a name to give oneself. */
+function refuseManaged(change: RightsChange, instead: Report): void {
+  if (!setsManaged(change)) return
+  instead(['managed'], 'not_permitted', 'Only a superuser may set this field.')
+}
+
+const setsManaged = (change: RightsChange): boolean =>
+  change.action !== 'delete' &&
+  differs('managed', change) &&
+  (change.action === 'update' || change.after.managed !== null)
+
 /** When a token ends. A value with errors ends nothing: the change is refused for it. */
 const endOf = ({ expires, expiring }: Values): number =>
   expiring === true && typeof expires === 'string' ? Date.parse(expires) : Number.POSITIVE_INFINITY
@@ -227,14 +240,13 @@ const token: Policy = {
   },
   *denials(change, { facts, holdsAll, superuser }, { report, instead }) {
     const { action, after, caller, tokenMaxDays } = change
-    const { intent, expires, expiring, managed } = after
+    const { intent, expires, expiring } = after
     for (const owner of tokenOwner(change)) if (!isSelf(caller, [owner])) yield holdsAll(facts.user(owner), 'its user')
     if (action === 'delete') return
     if (action === 'create' && (intent === 'verification' || intent === 'recovery'))
       yield superuser(`make it a ${intent} token`)
     if (differs('expiring', change) && expiring === false) yield superuser('make a token that does not expire')
-    if (differs('managed', change) && (managed !== null || change.action === 'update'))
-      instead(['managed'], 'not_permitted', 'Only a superuser may set this field.')
+    refuseManaged(change, instead)
     const latest = facts.now.getTime() + tokenMaxDays * dayMs
     if (differs('expires', change) && typeof expires === 'string' && Date.parse(expires) > latest)
       report(['expires'], 'too_large', `Must be at most ${tokenMaxDays} days from now.`)
@@ -257,10 +269,22 @@ const device: Policy = {
   },
 }
 
+/** Providers refer to it by `managed` before its name: who may set it chooses what they send. */
+const propertyMapping: Policy = {
+  decides: [],
+  takesAway: [],
+  asks: (change) => (change.caller.isSuperuser || !setsManaged(change) ? null : {}),
+  // biome-ignore lint/correctness/useYield: only fields are refused
+  *denials(change, _, { instead }) {
+    refuseManaged(change, instead)
+  },
+}
+
 export const policies: Readonly<Record<string, Policy>> = {
   'service_core.group': group,
   'service_core.user': user,
   'service_rbac.role': role,
   'service_core.token': token,
   'service_stages_totp.totpdevice': device,
+  'service_mappings.propertymapping': propertyMapping,
 }

@@ -83,6 +83,57 @@ describe('a user with more rights than the caller', () => {
   })
 })
 
+test('a user is renamed only by a caller with rename_user, and so is the caller itself', async () => {
+  const ada = await crowd.user({ permissions: [...writer, 'add_user_to_group'] })
+  const bob = await crowd.user()
+  const rename = (pk: number, username: string = randomUUID()) => userEntry(pk, { username })
+  const why = 'the permission rename_user is missing'
+  await crowd.refused(ada, rename(bob.pk), why)
+  await crowd.refused(ada, rename(ada.pk, 'amira.haddad'), why)
+  const byName = {
+    model: 'service_core.user',
+    identifiers: { username: 'amira.haddad' },
+    was: ada.username,
+    attrs: { name: 'Amira' },
+  }
+  await crowd.refused(ada, byName, why)
+  await crowd.refused(ada, rename(ada.pk, ada.username.toUpperCase()), why)
+  await crowd.allowed(ada, userEntry(ada.pk, { username: ada.username, name: 'Ada' }))
+  await crowd.allowed(ada, userEntry(null, { name: 'New' }))
+  const eve = await crowd.user({ permissions: [...writer, 'rename_user'] })
+  await crowd.allowed(eve, rename(bob.pk))
+  await crowd.allowed(eve, { ...byName, was: eve.username })
+  // Those who could not change the user do not rename it.
+  await crowd.refused(eve, rename((await crowd.user({ superuser: true })).pk), superuserToo)
+  await crowd.allowed(await crowd.user({ superuser: true }), rename(bob.pk))
+})
+
+test('only superusers set the name by which a property mapping is managed', async () => {
+  const permissions = ['add_propertymapping', 'change_propertymapping', 'delete_propertymapping']
+  const ada = await crowd.user({ permissions })
+  const root = await crowd.user({ superuser: true })
+  const model = 'service_mappings.propertymapping'
+  const named = (name: string, attrs: Record<string, unknown> = {}) => ({
+    model,
+    identifiers: { name, kind: 'oauth2' },
+    attrs,
+  })
+  const why = 'Only a superuser may set this field.'
+  await crowd.invalid(ada, named('evil', { managed: 'OpenID scope email' }), 'managed', why)
+  await crowd.invalid(
+    ada,
+    { model, identifiers: { managed: 'evil' }, attrs: { name: 'evil', kind: 'oauth2' } },
+    'managed',
+    why,
+  )
+  await crowd.allowed(ada, named('mine', { expression: 'return {}', managed: null }))
+  await crowd.invalid(ada, named('mine', { managed: 'mine' }), 'managed', why)
+  await crowd.allowed(root, named('mine', { managed: 'theirs' }))
+  for (const managed of [null, 'mine']) await crowd.invalid(ada, named('mine', { managed }), 'managed', why)
+  await crowd.allowed(ada, named('mine', { managed: 'theirs', expression: 'return 1' }))
+  await crowd.allowed(ada, absent(named('mine')))
+})
+
 test('an admin that a blueprint creates again has no rights (GHSA-rjvp-29xq-f62w)', async () => {
   const ada = await crowd.user({ permissions: writer })
   const admin = { model: 'service_core.user', identifiers: { username: 'admin' } }

@@ -29,7 +29,13 @@ export type SeenToken = {
   readonly carries: Rights
 }
 
-type SeenUser = { readonly active: boolean; readonly digest: string; readonly groups: Rights; readonly rights: Rights }
+type SeenUser = {
+  readonly active: boolean
+  readonly username: string
+  readonly digest: string
+  readonly groups: Rights
+  readonly rights: Rights
+}
 type Named = { readonly pk: string; readonly rights: Rights; readonly flag: boolean; readonly digest: string }
 
 export type Seen = {
@@ -59,7 +65,7 @@ const tables = z.object({
   roles: z.array(z.object({ pk: z.string(), name: z.string(), permissions: z.array(z.string()) })),
   links: z.array(z.object({ group: z.string(), role: z.string() })),
   members: z.array(z.object({ group: z.string(), user: z.int() })),
-  users: z.array(z.object({ pk: z.int(), active: z.boolean(), digest: z.string() })),
+  users: z.array(z.object({ pk: z.int(), username: z.string(), active: z.boolean(), digest: z.string() })),
   tokens: z.array(
     z.object({
       ...{ pk: z.string(), identifier: z.string(), user: z.int(), intent: z.string() },
@@ -82,7 +88,7 @@ const read = sql`SELECT jsonb_build_object(
     FROM roles),
   'links', (SELECT coalesce(jsonb_agg(jsonb_build_object('group', group_pk, 'role', role_pk)), '[]') FROM group_roles),
   'members', (SELECT coalesce(jsonb_agg(jsonb_build_object('group', group_pk, 'user', user_pk)), '[]') FROM memberships),
-  'users', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'active', is_active,
+  'users', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'username', username, 'active', is_active,
     'digest', md5(jsonb_build_array(username, name, email, is_active, attributes, path, type)::text))), '[]') FROM users),
   'tokens', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'identifier', identifier, 'user', user_pk,
     'intent', intent, 'ceiling', ceiling, 'expiring', expiring, 'lasts', NOT expiring OR expires > now(),
@@ -114,10 +120,10 @@ export async function look(db: Db): Promise<Seen> {
   }
   const joined = Map.groupBy(seen.members, ({ user }) => user)
   const users = new Map(
-    seen.users.map(({ pk, active, digest }): [number, SeenUser] => {
+    seen.users.map(({ pk, username, active, digest }): [number, SeenUser] => {
       const own = (joined.get(pk) ?? []).flatMap(({ group }) => given.get(group) ?? [])
       const rights = new Set(active ? own.flatMap((each) => [...each.rights]) : [])
-      return [pk, { active, digest, rights, groups: new Set(own.flatMap(({ above }) => above)) }]
+      return [pk, { active, username, digest, rights, groups: new Set(own.flatMap(({ above }) => above)) }]
     }),
   )
   const tokens = new Map(

@@ -22,7 +22,16 @@ export type World = {
   readonly promoted: readonly { readonly group: string; readonly role: string }[]
 }
 
-const structure = ['add_group', 'change_group', 'delete_group', 'add_user', 'change_user', 'delete_user', 'add_role']
+const structure = [
+  'add_group',
+  'change_group',
+  'delete_group',
+  'add_user',
+  'change_user',
+  'rename_user',
+  'delete_user',
+  'add_role',
+]
 const links = ['assign_role', 'add_user_to_group', 'enable_group_superuser', 'disable_group_superuser']
 const powers = [...structure, 'change_role', 'delete_role', ...links]
 const tokens = ['add_token', 'change_token', 'delete_token', 'view_token_key']
@@ -33,7 +42,7 @@ const but = (...lacked: readonly string[]) => all.filter((power) => !lacked.incl
 
 /** What each delegate holds. Each lacks something that another one has. */
 const mandates = [
-  [...but(...objects, 'enable_group_superuser', 'view_token_key'), 'view_user'],
+  [...but(...objects, 'enable_group_superuser', 'view_token_key', 'rename_user'), 'view_user'],
   [...but('impersonate', 'change_token', 'delete_token'), 'view_group'],
   but('impersonate', 'add_user_to_group', 'disable_group_superuser'),
   but('add_token', 'change_token', 'assign_role', 'add_application', 'change_scimprovider'),

@@ -44,6 +44,8 @@ function judgeUsers(before: Seen, after: Seen, { lacks, may }: Judge): void {
   for (const user of new Set([...before.users.keys(), ...after.users.keys()])) {
     const [was, is] = [before.users.get(user), after.users.get(user)]
     if (was === undefined || is === undefined) may(`${action(was, is)}_user`, `user ${user}`)
+    if (was !== undefined && is !== undefined && was.username !== is.username)
+      may('rename_user', `user ${user} was renamed`)
     lacks(`user ${user} gained or lost`, change(was?.rights, is?.rights))
     if (change(was?.groups, is?.groups).length > 0) lacks(`user ${user}, who has more, was moved`, was?.rights ?? none)
     if (was?.digest !== is?.digest) lacks(`user ${user}, who has more, was changed`, was?.rights ?? none)

@@ -61,7 +61,11 @@ async function entryFor({ whose, member, value }: Row) {
   const rights = rightsOf[whose]
   if (rights === undefined) return entryOf(value, (await there.make.user()).pk)
   const { pk } = await there.make.user(rights)
-  return { model: value, identifiers: { pk }, attrs: { [member]: changes[member] } }
+  return {
+    model: value,
+    identifiers: { pk },
+    attrs: { [member]: member === 'username' ? randomUUID() : changes[member] },
+  }
 }
 
 describe('who may apply blueprints', async () => {

@@ -167,6 +167,18 @@ export default {
       tests: [moves],
     },
     {
+      from: "if (isChanged('username', change)) yield may('rename_user')",
+      to: '',
+      why: 'a user takes a name to which a document gives rights',
+      tests: [people],
+    },
+    {
+      from: 'asks: (change) => (change.caller.isSuperuser || !setsManaged(change) ? null : {}),',
+      to: 'asks: () => null,',
+      why: 'a mapping of a caller is found by the name that others write',
+      tests: [people],
+    },
+    {
       from: "const identity = ['username', 'name', 'email', 'is_active', 'attributes', 'path', 'type'] as const",
       to: "const identity = ['username', 'name', 'is_active', 'attributes', 'path', 'type'] as const",
       why: 'a caller changes the address of a user with more rights',
@@ -263,8 +275,8 @@ export default {
       tests: [tokens],
     },
     {
-      from: "(managed !== null || change.action === 'update'))",
-      to: '(managed !== null))',
+      from: "(change.action === 'update' || change.after.managed !== null)",
+      to: 'change.after.managed !== null',
       why: 'a delegate clears `managed`',
       tests: [tokens],
     },
