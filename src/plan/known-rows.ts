@@ -69,11 +69,15 @@ export class KnownRows {
     return [...(this.#index.get(placeOf(column, value)) ?? [])].filter(isIt)
   }
 
-  /** The row that a name stands for. A row with the name in its exact form goes first. */
+  /**
+   * The row that a name stands for. A row with the name in its exact form goes first. A name that one row has in one field
+   * and another in another is ambiguous: who makes the second row does not choose what the documents of others mean.
+   */
   findNamed(name: string, target: ReferenceTarget, only: Only | undefined): Match {
     let unfit: string | undefined
-    for (const by of namesOf(name, target)) {
-      const rows = this.find(by)
+    const [folded, exact] = partition(namesOf(name, target), (by) => by.folded === true)
+    for (const ways of [exact, folded]) {
+      const rows = [...new Set(ways.flatMap((by) => this.find(by)))]
       const fitting = rows.filter(({ values }) => fits(values, only))
       const [row, another] = fitting
       if (another !== undefined) return { is: 'ambiguous', rows: fitting.map((each) => describe(each, target)) }
@@ -133,6 +137,10 @@ export class KnownRows {
   #remove(row: KnownRow): void {
     for (const [column, value] of row.values) this.#index.get(placeOf(column, value))?.delete(row)
   }
+}
+
+function partition<Item>(items: readonly Item[], is: (item: Item) => boolean): readonly [Item[], Item[]] {
+  return [items.filter(is), items.filter((item) => !is(item))]
 }
 
 const identifyingColumns = (model: Model): string[] => model.identifiers.flat().map((name) => columnOf(model, name))

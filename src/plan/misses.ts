@@ -33,7 +33,7 @@ export class Misses {
       }
       case 'ambiguous': {
         const listed = miss.rows.slice(0, maxListed).join('; ')
-        const message = `More than one ${noun} is called ${quotedName}: ${listed}. Send the key of one.`
+        const message = `More than one ${noun} is called ${quotedName}: ${listed}. Send the key of one${insteadOf(target)}.`
         return { code: 'ambiguous', message }
       }
       case 'gone': {
@@ -63,6 +63,14 @@ const maxListed = 5
 const maxSuggestions = 10
 /** Longer names are compared with no other. */
 const maxLength = 100
+
+/** A model with several names has `!Find` by one of them, too. */
+const insteadOf = ({ models: [model, ...others] }: ReferenceTarget): string => {
+  const [name, another] = model?.names ?? []
+  return model === undefined || another === undefined || others.length > 0
+    ? ''
+    : `, or !Find [${model.name}, {${name}: ...}]`
+}
 
 /** What rows of a target are called in messages. */
 const nounOf = ({ models: [model, ...others] }: ReferenceTarget): string =>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Entry, KeyOf } from '../../src/document/document.ts'
+import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import type { Actor } from '../../src/permissions.ts'
 import { application, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
 
@@ -200,13 +200,32 @@ describe('property mappings with one name', () => {
     await there.apply(['a', 'b'].map((end) => mapping(`${name}/${end}`, { name, kind: 'oauth2' })))
     expect(await refused([oauth2(name, { property_mappings: [name] })], 'property_mappings.0')).toMatch(
       new RegExp(
-        `^More than one property mapping is called "${name}": managed "${name}/a", .*; .* \\(pk .*\\)\\. Send the key of one\\.$`,
+        `^More than one property mapping is called "${name}": managed "${name}/a", .*; .* \\(pk .*\\)\\. Send the key of one, or !Find \\[service_mappings\\.propertymapping, \\{managed: \\.\\.\\.\\}\\]\\.$`,
       ),
     )
     await there.apply([mapping(null, { name: `${name}/a`, kind: 'oauth2' })])
-    await there.apply([oauth2(name, { property_mappings: [`${name}/a`] })])
-    const { pk } = await there.db.propertyMapping.findUniqueOrThrow({ where: { managed: `${name}/a` } })
+    await there.apply([oauth2(name, { property_mappings: [`${name}/b`] })])
+    const { pk } = await there.db.propertyMapping.findUniqueOrThrow({ where: { managed: `${name}/b` } })
     expect((await there.apply([oauth2(name, { property_mappings: [pk] })])).logs[0]).toContain('unchanged')
+  })
+
+  test('and one that a row has as managed and another as its name is no name of either', async () => {
+    const managed = `${name} email`
+    await there.apply([mapping(null, { name: managed, kind: 'oauth2' })])
+    const entry = oauth2(name, { property_mappings: [managed] })
+    await there.apply([entry])
+    const evil = mapping(null, { name: `${name} evil`, kind: 'oauth2', managed })
+    await there.apply([evil])
+    const rows = await there.db.propertyMapping.findMany({ where: { name: { startsWith: name } } })
+    const answer = await refused([entry], 'property_mappings.0')
+    for (const { pk } of rows) expect(answer).toContain(`(pk ${pk})`)
+    expect(await refused([evil, entry], 'property_mappings.0')).toBe(answer)
+    // By its own managed and its own name, it is one row.
+    const both = `${name} both`
+    await there.apply([mapping(both, { name: both, kind: 'oauth2' }), oauth2(name, { property_mappings: [both] })])
+    const find = (by: object) => [new Find('service_mappings.propertymapping', { ...by })]
+    await there.apply([oauth2(name, { property_mappings: find({ managed }) })])
+    await there.apply([oauth2(name, { property_mappings: find({ name: managed, kind: 'oauth2' }) })])
   })
 })
 
