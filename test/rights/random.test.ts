@@ -162,7 +162,7 @@ describe('what is planted is found', () => {
   })
 
   test.each([
-    ['service_core.group', /^the group has/, 'lost'],
+    ['service_core.group', /^the group has/, /lost|has other attributes/],
     ['service_core.group', /^its new parent has/, 'gained'],
     ['service_core.group', /^the role has/, 'gained'],
     ['service_core.group', /^one of the users has/, 'was moved'],
@@ -185,7 +185,7 @@ describe('what is planted is found', () => {
       onTestFinished(() => {
         Object.assign(policies, { [model]: whole })
       })
-      expect(await failure(play(60, { seed }))).toContain(what)
+      expect(await failure(play(60, { seed }))).toMatch(what)
     },
     120_000,
   )
