@@ -1,6 +1,6 @@
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Actor } from '../permissions.ts'
-import { orphansOf } from '../plan/claims.ts'
+import { type LabelledRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
@@ -8,9 +8,9 @@ import { hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
 import type { AuditedChange } from './audit.ts'
 import { type Change, digestOfEntry } from './changes.ts'
-import { changeOf, execute, lock } from './execute.ts'
+import { changeOf, execute, lock, lockRows } from './execute.ts'
 import type { Finding, Given, Objection } from './finding.ts'
-import { Losses } from './follow.ts'
+import { Losses, removal } from './follow.ts'
 import { judge } from './judge.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { emptyLines, gainsLine, linesOf, orphanLines, rowName } from './words.ts'
@@ -75,10 +75,11 @@ export async function apply(
   const generated: Record<string, Readonly<Record<string, string>>> = {}
   const review = mode === 'plan' || reviewed !== undefined ? new Review(engine, reviewed) : undefined
 
-  await lock(tx, plan.steps)
+  const following = await expected(tx, engine, plan, submitter, conditions)
+  await lock(tx, [...plan.steps, ...following.map(removal)])
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
-  const walk = judge(tx, { engine, plan, actor: reading, conditions, lock: (steps) => lock(tx, steps) })
+  const walk = judge(tx, { engine, plan, actor: reading, conditions, lock: (rows) => lockRows(tx, rows) })
   for await (const finding of walk) {
     if (finding.cause === 'skipped') {
       logs.push(...linesOf(finding, mode))
@@ -123,6 +124,26 @@ export async function apply(
   const [first] = findings
   const key = first && keyOf(first)
   return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key }
+}
+
+/**
+ * The rows that will follow, as far as they can be seen before anything is locked. All locks are taken in one order then:
+ * two documents that prune or replace do not deadlock.
+ */
+async function expected(
+  tx: EngineTx,
+  engine: Engine,
+  plan: Plan,
+  submitter: Actor | ActorKeys,
+  conditions: Conditions,
+): Promise<LabelledRow[]> {
+  if (!conditions.prune && !conditions.replaceProvider) return []
+  const actor = orGone(await currentActor(tx, submitter))
+  const rows: LabelledRow[] = []
+  for await (const { cause, ...finding } of judge(tx, { engine, plan, actor, conditions }))
+    if ((cause === 'pruned' || cause === 'replaced') && 'row' in finding && finding.row !== undefined)
+      rows.push({ model: finding.step.model, pk: finding.row.pk, name: finding.label })
+  return rows
 }
 
 /** The key of the row that a finding is about. */

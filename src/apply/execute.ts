@@ -3,14 +3,17 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
+import type { LabelledRow } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import { waysToFind } from '../plan/snapshot-sql.ts'
+import { quoted } from '../plan/statements.ts'
 import { type Origin, referenceRowsOf, toChangedRow, toNewRow } from '../plan/storage.ts'
 import { decidesRights } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
 import type { AuditedChange } from './audit.ts'
 import type { Finding } from './finding.ts'
+import { removal } from './follow.ts'
 import { Overtaken, Refusal } from './refusal.ts'
 import type { Explain, Writes } from './writes.ts'
 
@@ -25,6 +28,16 @@ export async function lock(tx: EngineTx, steps: readonly Step[]): Promise<void> 
   if (keys.length > alwaysFit) await refuseTooMany(tx, keys.length)
   if (steps.some(decidesRights)) lockRights(tx)
   tx.send({ text: 'SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) k', values: [keys] })
+}
+
+/** Locks rows that follow from a document: as others name them, and by their keys, because a row may be renamed meanwhile. */
+export async function lockRows(tx: EngineTx, rows: readonly LabelledRow[]): Promise<void> {
+  await lock(tx, rows.map(removal))
+  for (const [table, of] of Map.groupBy(rows, ({ model }) => model.table))
+    tx.send({
+      text: `SELECT pk FROM ${quoted(table)} WHERE pk = ANY($1) ORDER BY pk FOR UPDATE`,
+      values: [of.map(({ pk }) => pk)],
+    })
 }
 
 /** Up to this number, locks fit into every PostgreSQL beside those of others. */

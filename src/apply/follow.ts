@@ -57,7 +57,7 @@ export async function replacedBy(
 
 /**
  * What the owner manages and the document neither names nor refers to, if it prunes. Rows that claim others go first,
- * such as an application before its provider.
+ * such as an application before its provider. A provider of an application that stays does, too.
  *
  * @returns one more than may be pruned at once, when there are more
  */
@@ -75,7 +75,16 @@ export async function prunedBy(
   const pruned: LabelledRow[] = []
   for (const table of tables)
     for (const row of await readLabels(reader, registry, table, { owner, except })) pruned.push(row)
-  return pruned.slice(0, maxLabelled + 1)
+  const first = pruned.slice(0, maxLabelled + 1)
+  const deleted = new RowSet()
+  for (const { model, pk } of first) deleted.add(model, pk)
+  const kept = new RowSet()
+  for (const table of tables)
+    for (const { model, pk, claimed } of await claimsOn(reader, registry, table, deleted.of(table))) {
+      const claimant = registry.byName(model)
+      if (claimant !== undefined && !deleted.has(claimant, pk)) kept.add({ table }, claimed)
+    }
+  return first.filter(({ model, pk }) => !kept.has(model, pk))
 }
 
 /** @returns none when the number of these rows was acknowledged, and for a plan, which shows it */

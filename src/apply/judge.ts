@@ -1,6 +1,7 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
 import { type Actor, allows } from '../permissions.ts'
+import type { LabelledRow } from '../plan/claims.ts'
 import type { Plan, Step } from '../plan/compile.ts'
 import { type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
@@ -30,7 +31,7 @@ type Case = {
    * Locks the rows that follow from the document, before they are judged. Given by an apply, which writes each finding
    * before it asks for the next; a check has none.
    */
-  readonly lock?: (steps: readonly Step[]) => Promise<void>
+  readonly lock?: (rows: readonly LabelledRow[]) => Promise<void>
 }
 
 /**
@@ -78,7 +79,9 @@ export async function* judge(
   ): AsyncGenerator<Finding> {
     const { step, row, isForeign, action } = effect
     const identity = action === 'create' && !isCheck ? identify(step.model, effect.pk) : undefined
-    const ownership = ownershipOf(effect, actor, conditions)
+    // What is pruned is the owner's: a takeover is for what the document names.
+    const takeover = conditions.allow.takeover && cause !== 'pruned'
+    const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
     const change = describeChange(effect, tags, ownership?.becomes)
     const objections = [...others, ...ofOwner(effect, ownership, conditions)]
     const finding: Finding = { ...effect, cause, ownership, change, identity, objections }
@@ -136,17 +139,19 @@ export async function* judge(
       yield { cause: 'skipped', step: each }
     }
   }
-  const pruned = await prunedBy(reader, registry, findings, conditions)
-  if (pruned.length > 0) await lock?.(pruned.map(removal))
+  /** Found again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
+  const locked = async (find: () => Promise<LabelledRow[]>): Promise<LabelledRow[]> => {
+    const found = await find()
+    if (lock === undefined || found.length === 0) return found
+    await lock(found)
+    const isLocked = new RowSet()
+    for (const { model, pk } of found) isLocked.add(model, pk)
+    return (await find()).filter(({ model, pk }) => isLocked.has(model, pk))
+  }
+  const pruned = await locked(() => prunedBy(reader, registry, findings, conditions))
   for (const [index, row] of pruned.entries())
     yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions) : [])
-  let replaced = await replacedBy(reader, registry, findings, conditions)
-  if (lock !== undefined && replaced.length > 0) {
-    await lock(replaced.map(removal))
-    // Another transaction may have taken one of them before it was locked.
-    const still = new Set((await replacedBy(reader, registry, findings, conditions)).map(({ pk }) => pk))
-    replaced = replaced.filter(({ pk }) => still.has(pk))
-  }
+  const replaced = await locked(() => replacedBy(reader, registry, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // A check of what the worker decides asks nothing: it would throw the answer away.
   if (isCheck && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants)) return

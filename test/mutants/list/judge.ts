@@ -133,9 +133,9 @@ export default {
       tests: ['test/api/blueprint-tags.test.ts', 'test/document/evaluate.test.ts'],
     },
     {
-      from: 'if (pruned.length > 0) await lock?.(pruned.map(removal))',
+      from: 'await lock(found)',
       to: '',
-      why: 'what is pruned is not locked',
+      why: 'what follows from a document is not locked before it is deleted',
       tests: ['test/apply/followers.test.ts'],
     },
     {
@@ -145,15 +145,9 @@ export default {
       tests: [prune],
     },
     {
-      from: 'replaced = replaced.filter(({ pk }) => still.has(pk))',
-      to: 'void still',
-      why: 'a replaced provider that another application took meanwhile is deleted',
-      tests: ['test/apply/followers.test.ts'],
-    },
-    {
-      from: 'await lock(replaced.map(removal))',
-      to: '',
-      why: 'a replaced provider is not locked before it is deleted',
+      from: 'return (await find()).filter(({ model, pk }) => isLocked.has(model, pk))',
+      to: 'return found',
+      why: 'what another owner or application took meanwhile is deleted',
       tests: ['test/apply/followers.test.ts'],
     },
     {
@@ -183,7 +177,7 @@ export default {
       tests: [write, states],
     },
     {
-      from: 'await lock(tx, plan.steps)',
+      from: 'await lock(tx, [...plan.steps, ...following.map(removal)])',
       to: '',
       why: 'documents that write the same names do not wait for each other',
       tests: ['test/plan/storage.test.ts', write, last],
