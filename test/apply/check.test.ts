@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Find, KeyOf } from '../../src/document/document.ts'
+import { check } from '../../src/apply/check.ts'
+import { type EngineReader, reader } from '../../src/db/engine-tx.ts'
+import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
+import { system } from '../../src/permissions.ts'
+import { compile } from '../../src/plan/compile.ts'
+import { unconditional } from '../../src/plan/engine.ts'
 import { people } from '../rights/people.ts'
 import { counts, versions } from '../support/contents.ts'
 import { application, bench, flow, oauth2, scim } from './engine.ts'
@@ -291,4 +296,37 @@ test('an expected key must be the key of the row', async () => {
     reason: 'invalid',
     logs: [expect.stringContaining(`has the key ${pk}`)],
   })
+})
+
+test('a row that goes away between two reads of a check is no error', async () => {
+  const names = Array.from({ length: 300 }, (_, index) => `${name}-${index}`)
+  // Portions are read ahead: all providers are in earlier ones than their applications.
+  const entries = [
+    ...names.map((each) => ({ ...scim(each), id: each })),
+    ...names.map((each) => application(each, { provider: new KeyOf(each) })),
+  ]
+  const registry = there.engine.registry
+  const whole = entries.map((entry) => ({ state: 'present', identifiers: {}, attrs: {}, ...entry }) as Entry)
+  const plan = compile({ version: 1, metadata: { name: 'race' }, entries: whole }, registry, (_, index) => [index])
+  const real = reader(there.db)
+  let reads = 0
+  for (let before = 1; before <= Math.max(reads, 4); before += 1) {
+    await there.apply(entries)
+    reads = 0
+    const racing: EngineReader = {
+      query: async (row, statement) => {
+        reads += 1
+        if (reads === before) {
+          // As a DELETE of each application with its provider.
+          await there.db.application.deleteMany({ where: { slug: { in: names } } })
+          await there.db.provider.deleteMany({ where: { name: { in: names } } })
+        }
+        return real.query(row, statement)
+      },
+    }
+    await expect(check(racing, there.engine, plan, system, unconditional)).resolves.toHaveLength(600)
+    await there.db.application.deleteMany({ where: { slug: { in: names } } })
+    await there.db.provider.deleteMany({ where: { name: { in: names } } })
+  }
+  expect(reads).toBeGreaterThan(1)
 })
