@@ -52,7 +52,7 @@ const full: z.ZodType<Token> = token
 export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
   const save = async (actor: Actor, request: Omit<Write, 'model'>): Promise<Token> => {
     const uidOf = await readUidOf(db)
-    return write(db, engine, actor, { model, ...request }, (tx, pk) => readToken(tx, String(pk), uidOf))
+    return write(db, engine, actor, { model, ...request }, (tx, pk) => readToken(tx, String(pk), { uidOf, actor }))
   }
 
   const tokens: ListSpec<'Token'> = {

@@ -3,6 +3,7 @@ import type { Actor } from '../permissions.ts'
 import type { LabelledRow } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
+import type { Unseen } from '../plan/sight.ts'
 import type { Identity } from '../plan/storage.ts'
 import type { Gains } from '../rights/gains.ts'
 import type { Change } from './changes.ts'
@@ -41,6 +42,8 @@ export type Reason = (typeof precedence)[number]
 export type Objection =
   /** @property why after "You may not update group x: " */
   | { readonly is: 'denied'; readonly effect: Effect; readonly actor: Actor; readonly why: string }
+  /** The entry looks up what the submitter may not view. */
+  | ({ readonly is: 'unseen'; readonly actor: Actor } & Unseen)
   /** The submitter is gone, or no longer active. */
   | { readonly is: 'gone' }
   | { readonly is: 'missing'; readonly step: Step }
@@ -68,6 +71,7 @@ export type BrokenRule = { readonly kind: 'unique' | 'reference' | 'check'; read
 export function reasonOf(objection: Objection): Reason {
   switch (objection.is) {
     case 'denied':
+    case 'unseen':
     case 'gone':
       return 'permission_denied'
     case 'missing':

@@ -104,10 +104,12 @@ export async function* judge(
     const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), resolver)
     const why = await forbidden(reader, engine, actor, effect)
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
+    const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)
     if (cause === 'entry') addKeyError(effect, conditions)
     const createOnly = conditions.createOnly && cause === 'entry' && !plan.errors.any
     yield* judgeRow(effect, cause, [
       ...denials,
+      ...unseen,
       ...others,
       ...(step.mustExist && effect.row === undefined ? [{ is: 'missing', step } as const] : []),
       ...(createOnly && effect.row !== undefined ? [{ is: 'exists', effect } as const] : []),

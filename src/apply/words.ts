@@ -30,6 +30,8 @@ export function textsOf(objection: Objection, who?: string): string[] {
   switch (objection.is) {
     case 'denied':
       return [denied(who ?? objection.actor.username, objection)]
+    case 'unseen':
+      return [`${who ?? objection.actor.username} may not look up ${objection.what}: ${objection.needed} is missing`]
     case 'gone':
       return ['the submitter is gone or no longer active']
     case 'missing':

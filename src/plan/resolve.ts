@@ -18,6 +18,7 @@ import { type By, readRows } from './lookup-sql.ts'
 import { lookupsIn } from './lookups.ts'
 import { Misses } from './misses.ts'
 import { Named } from './named.ts'
+import { areFree, isFreeFind, Sight, type Unseen } from './sight.ts'
 import { onlyOf } from './snapshot-sql.ts'
 import { columnOf } from './statements.ts'
 
@@ -64,11 +65,13 @@ export class Resolver {
   /** What each entry looks up. */
   readonly #lookups: ReadonlyMap<Step, readonly StepLookup[]>
   readonly #misses: Misses
+  readonly #sight: Sight
 
   constructor(reader: EngineReader, registry: Registry, steps: readonly Step[], actor: Actor | Promise<Actor>) {
     this.#reader = reader
     this.#registry = registry
     this.#misses = new Misses(reader, actor)
+    this.#sight = new Sight(actor)
     this.#lookups = new Map(steps.map((step) => [step, this.#lookupsOf(step)]))
     for (const { model, columns } of [...this.#lookups.values()].flat()) {
       const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
@@ -78,7 +81,7 @@ export class Resolver {
 
   /** Reads ahead what these steps look up by plain values, by one statement; none when they look up nothing. */
   async readAhead(steps: readonly Step[]): Promise<void> {
-    await this.#read(steps.flatMap((step) => this.#lookups.get(step) ?? []))
+    await this.#read(await this.#sight.readable(steps.flatMap((step) => this.#lookups.get(step) ?? [])))
   }
 
   /** The fields as far as the rows that they refer to are known now. What is not known yet is left out. */
@@ -160,9 +163,13 @@ export class Resolver {
     return step
   }
 
+  /** What the caller asked for since this was called last, and may not view. */
+  unseen = (): readonly Unseen[] => this.#sight.take()
+
   /** Keeps in mind what an entry does. @param entry its index in the document */
   wrote(effect: Effect, key: KnownRow['key'], entry: number): void {
     const { table } = effect.step.model
+    this.#sight.wrote(effect)
     this.#tables.get(table)?.wrote(effect, key, entry)
     if (effect.action !== 'delete') return
     for (const [other, rows] of this.#tables) if (other !== table) rows.forgetRead()
@@ -181,14 +188,16 @@ export class Resolver {
               const by = namesOf(item.name, target)
               const only = onlyOf(this.#registry, reference)
               const fitting = only === undefined ? [] : [only.column]
-              return { model, by, columns: [...by.flatMap(({ columns }) => columns), ...fitting] }
+              const columns = [...by.flatMap(({ columns }) => columns), ...fitting]
+              return { model, by, columns, models: target.models, isFree: areFree(target.models) }
             })
       const finds = lookupsIn(value).flatMap((tag) => {
         const model = tag instanceof Find ? this.#registry.byName(tag.model) : undefined
         if (model === undefined || !(tag instanceof Find)) return []
         const columns = Object.keys(tag.identifiers).flatMap((field) => storedIn(model, field) ?? [])
         const by = this.#byOf(tag)
-        return [{ model, columns, by: by === undefined ? [] : [by] }]
+        const isFree = isFreeFind(model, tag.identifiers)
+        return [{ model, columns, by: by === undefined ? [] : [by], models: [model], isFree }]
       })
       return [...names, ...finds]
     })
@@ -277,7 +286,8 @@ export class Resolver {
   #namedRow({ name }: Named, reference: Reference | undefined) {
     const target = this.#registry.targets.get(reference?.target ?? '')
     if (target === undefined || reference === undefined) return undefined
-    return this.#tables.get(target.table)?.findNamed(name, target, onlyOf(this.#registry, reference))
+    const found = this.#tables.get(target.table)?.findNamed(name, target, onlyOf(this.#registry, reference))
+    return found?.is !== 'row' || this.#sight.shows(target, found.row) ? found : undefined
   }
 
   async #named(tag: Named, reference: Reference | undefined): Promise<Found> {
@@ -285,6 +295,7 @@ export class Resolver {
     const [model] = target?.models ?? []
     if (target === undefined || model === undefined || reference === undefined)
       throw new Error(`compile let a name through that refers to nothing: ${tag.name}`)
+    if (!(await this.#sight.name(tag.name, target))) return unseen(tag.name)
     await this.#read([{ model, by: namesOf(tag.name, target) }])
     const match = this.#namedRow(tag, reference) ?? { is: 'unknown' }
     if (match.is === 'row') return match
@@ -310,6 +321,7 @@ export class Resolver {
       const error = storable(String(value))
       if (error !== undefined) return refuse('invalid_text', `: ${name}: ${error}`)
     }
+    if (!(await this.#sight.find(model, tag.identifiers))) return unseen(`!Find ${tag.model}`)
     const by = this.#byOf(tag)
     if (by !== undefined) await this.#read([{ model, by: [by] }])
     const [row, another] = this.#foundRows(tag)
@@ -320,7 +332,18 @@ export class Resolver {
 }
 
 /** In which table an entry looks something up, and by what. `columns` are read of what is found. */
-type StepLookup = { readonly model: Model; readonly columns: readonly string[]; readonly by: readonly By[] }
+type StepLookup = {
+  readonly model: Model
+  readonly columns: readonly string[]
+  readonly by: readonly By[]
+  /** Of which model the row may be. */
+  readonly models: readonly Model[]
+  /** Every caller may look it up. */
+  readonly isFree: boolean
+}
+
+/** The judge denies it: no other error of the document is reported. */
+const unseen = (what: string): Found => ({ code: 'invalid_value', message: `${what} may not be looked up.` })
 
 type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly message: string }
 

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { tokenIntents } from '../token-secret.ts'
-import type { UidOf } from './uid.ts'
-import { readUsers, type User, userView } from './user.ts'
+import { readUsers, shownBeside, type User, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
 /** A token, without its secret. */
@@ -21,7 +20,7 @@ export const token = z
       .meta({ examples: ['ada-pipeline'] }),
     intent: z.enum(tokenIntents).meta({ title: 'TokenIntent', examples: ['api'] }),
     user: userView.schema.shape.pk,
-    user_obj: userView.schema,
+    user_obj: userView.schema.describe(shownBeside),
     description: z.string().meta({ examples: ['Deploys from the pipeline'] }),
     expires: z.iso.datetime().nullable(),
     expiring: z.boolean(),
@@ -54,13 +53,17 @@ export const toToken = (row: Prisma.TokenGetPayload<{ select: typeof tokenSelect
 })
 
 /** Each user is read once: a page shows the same ones again and again. */
-async function* read(tx: Tx, keys: readonly string[], { uidOf }: Pick<Reading, 'uidOf'>): AsyncGenerator<Token[]> {
+async function* read(
+  tx: Tx,
+  keys: readonly string[],
+  reading: Pick<Reading, 'uidOf' | 'actor'>,
+): AsyncGenerator<Token[]> {
   const rows = await tx.token.findMany({ where: { pk: { in: [...keys] } }, select: tokenSelect })
   const tokens = inOrder(keys, rows, ({ pk }) => pk)
   const users = await readUsers(
     tx,
     tokens.map(({ userPk }) => userPk),
-    uidOf,
+    reading,
   )
   yield tokens.flatMap((row) => {
     const user = users.get(row.userPk)
@@ -70,8 +73,8 @@ async function* read(tx: Tx, keys: readonly string[], { uidOf }: Pick<Reading, '
 
 export const tokenView = { model: 'Token', schema: token, read } satisfies View<'Token'>
 
-export async function readToken(tx: Tx, pk: string, uidOf: UidOf): Promise<Token> {
-  const [found] = (await Array.fromAsync(read(tx, [pk], { uidOf }))).flat()
+export async function readToken(tx: Tx, pk: string, reading: Pick<Reading, 'uidOf' | 'actor'>): Promise<Token> {
+  const [found] = (await Array.fromAsync(read(tx, [pk], reading))).flat()
   if (found === undefined) throw new Error(`there is no token ${pk}`)
   return found
 }

@@ -4,7 +4,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import type { Registry } from '../models/registry.ts'
 import { type ApplicationRow, application, applicationSelect, toApplication } from './application.ts'
 import { limitRepeated } from './repeated.ts'
-import { readUsers, type User, userView } from './user.ts'
+import { readUsers, shownBeside, type User, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
 /** What a user allows an application to do on the user's behalf. */
@@ -14,7 +14,7 @@ export const userConsent = z
     pk: z.int().meta({ examples: [5] }),
     expires: z.iso.datetime().nullable(),
     expiring: z.boolean(),
-    user: userView.schema,
+    user: userView.schema.describe(shownBeside),
     application,
     permissions: z.string().meta({ examples: ['openid profile email'] }),
   })
@@ -48,13 +48,13 @@ export const userConsentView = (kinds: Registry['kinds']) =>
   ({
     model: 'UserConsent',
     schema: userConsent,
-    async *read(tx: Tx, keys: readonly number[], { uidOf }: Reading) {
+    async *read(tx: Tx, keys: readonly number[], reading: Reading) {
       const rows = await tx.userConsent.findMany({ where: { pk: { in: [...keys] } }, select: userConsentSelect })
       const consents = inOrder(keys, rows, ({ pk }) => pk)
       const users = await readUsers(
         tx,
         consents.map(({ userPk }) => userPk),
-        uidOf,
+        reading,
       )
       await limitRepeatedUsers(consents.flatMap(({ userPk }) => users.get(userPk) ?? []))
       const apps = await tx.application.findMany({

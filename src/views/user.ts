@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { userTypes } from '../models/user.ts'
+import { allows } from '../permissions.ts'
 import { avatarOf } from './avatar.ts'
 import {
   type GroupSummary,
@@ -137,8 +138,37 @@ async function* read(
 
 export const userView = { model: 'User', schema, read } satisfies View<'User'>
 
-/** These users in full, by key: what shows a user reads each of them once. */
-export async function readUsers(tx: Tx, keys: Iterable<number>, uidOf: UidOf): Promise<ReadonlyMap<number, User>> {
-  const batches = await Array.fromAsync(read(tx, [...new Set(keys)], { uidOf, related: true }))
-  return new Map(batches.flat().map((user) => [user.pk, user]))
+/**
+ * A user as it is shown to a caller who may not view users: the key. The other members are there, because the form has
+ * them, and hold nothing of the user.
+ */
+const onlyKey = (pk: number): User => ({
+  ...{
+    pk,
+    username: '',
+    name: '',
+    is_active: false,
+    last_login: null,
+    is_superuser: false,
+    groups: [],
+    groups_obj: [],
+  },
+  ...{ email: '', avatar: '', attributes: {}, uid: '', path: '', type: 'internal' },
+  uuid: '00000000-0000-0000-0000-000000000000',
+})
+
+/** What shows a user beside something else, to whom. */
+export const shownBeside =
+  'In full with `view_user`, and to the user. To others the key: `pk`. The other members are empty, false, or the same for all users then.'
+
+/** These users by key, as the caller may see them: what shows a user reads each of them once. */
+export async function readUsers(
+  tx: Tx,
+  keys: Iterable<number>,
+  { uidOf, actor }: Pick<Reading, 'uidOf' | 'actor'>,
+): Promise<ReadonlyMap<number, User>> {
+  const isShown = (pk: number) => pk === actor.pk || allows(actor, 'view_user')
+  const { shown = [], hidden = [] } = Object.groupBy(new Set(keys), (pk) => (isShown(pk) ? 'shown' : 'hidden'))
+  const batches = shown.length === 0 ? [] : await Array.fromAsync(read(tx, shown, { uidOf, related: true }))
+  return new Map([...batches.flat(), ...hidden.map(onlyKey)].map((user) => [user.pk, user]))
 }

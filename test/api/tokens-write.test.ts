@@ -240,7 +240,7 @@ describe('errors are reported by field', () => {
       await patch(ada, `${path}${identifier}/`, { user }),
     ]
     const [known, unknown] = [await answers(bob.username), await answers(`${bob.username}-not`)]
-    expect(known.map(({ status }) => status)).toEqual([403, 400])
+    expect(known.map(({ status }) => status)).toEqual([403, 403])
     expect(unknown.map(({ status, json }) => [status, json])).toEqual(known.map(({ status, json }) => [status, json]))
     expect(await post(there.admin, path, { identifier: `${identifier}-3`, user: `${bob.username}-not` })).toMatchObject(
       {

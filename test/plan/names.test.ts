@@ -177,7 +177,10 @@ describe('a name that stands for no row', () => {
     const entries = [group(name, { users: [`${name}-adda`] })]
     const rights = ['add_group', 'add_user_to_group']
     const message = `No user is called "${name}-adda".`
-    expect(await refused(entries, 'users.0', may(...rights))).toBe(message)
+    expect(await there.refusal(entries, may(...rights))).toMatchObject({
+      reason: 'permission_denied',
+      logs: ['rolled back: caller may not look up user: the permission view_user is missing'],
+    })
     expect(await refused(entries, 'users.0', may(...rights, 'view_user'))).toBe(
       `${message} Did you mean "${name}-ada"?`,
     )

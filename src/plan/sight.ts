@@ -1,0 +1,117 @@
+import type { Model, ReferenceTarget } from '../models/define.ts'
+import { type Actor, allows } from '../permissions.ts'
+import type { Effect } from './effect.ts'
+import type { KnownRow } from './known-rows.ts'
+
+/** A look-up that the caller may not do: what it looks up, and the permission that is missing. */
+export type Unseen = { readonly what: string; readonly needed: string }
+
+type Identifiers = Readonly<Record<string, unknown>>
+
+/**
+ * What a document may look up: rows that its submitter may view. Without that, the answer to a look-up would tell whether a
+ * row has the value that was guessed. So it is denied before anything is read, and in the same words for a row that is there
+ * and for one that is not.
+ *
+ * Free are names of what is only configuration (`offersNames`), the caller's own user, and rows that an earlier entry writes
+ * by the same identifiers: what happens to such a row needs a permission of its own.
+ */
+export class Sight {
+  readonly #actor: Actor | Promise<Actor>
+  /** Once it was needed. */
+  #read: Actor | undefined
+  readonly #written = new Set<string>()
+  #unseen: Unseen[] = []
+
+  /** @param actor the submitter; a promise may be answered together with the snapshot */
+  constructor(actor: Actor | Promise<Actor>) {
+    this.#actor = actor
+  }
+
+  /** Whether the caller may find a row by these fields. A denial is kept until it is taken. */
+  async find(model: Model, identifiers: Identifiers): Promise<boolean> {
+    if (isFreeFind(model, identifiers)) return true
+    const actor = await this.#submitter()
+    if (views(actor, model) || isSelf(actor, model, identifiers) || this.#written.has(placeOf(model, identifiers)))
+      return true
+    this.#unseen.push({ what: model.displayName, needed: `the permission view_${model.resource}` })
+    return false
+  }
+
+  /** Whether the caller may refer to a row by its name. A denial is kept until it is taken. */
+  async name(name: string, target: ReferenceTarget): Promise<boolean> {
+    const { models } = target
+    if (areFree(models)) return true
+    const actor = await this.#submitter()
+    const names = models.flatMap((model) => model.names.map((field) => [model, { [field]: name }] as const))
+    const isKnown = names.some(([model, by]) => isSelf(actor, model, by) || this.#written.has(placeOf(model, by)))
+    if (isKnown || models.some((model) => views(actor, model))) return true
+    const [model, ...others] = models
+    const needed = others.length > 0 ? 'a permission to view it' : `the permission view_${model?.resource}`
+    this.#unseen.push({ what: (others.length > 0 ? model?.target : model?.displayName) ?? 'row', needed })
+    return false
+  }
+
+  /** Whether a row that a name stands for may be shown: the models of one target need different permissions. */
+  shows({ models }: ReferenceTarget, { values, entry }: KnownRow): boolean {
+    if (entry !== undefined || models.length === 1 || areFree(models)) return true
+    const model = models.find((each) =>
+      Object.entries(each.discriminator).every(([column, value]) => values.get(column) === value),
+    )
+    return model !== undefined && this.#read !== undefined && views(this.#read, model)
+  }
+
+  async #submitter(): Promise<Actor> {
+    this.#read ??= await this.#actor
+    return this.#read
+  }
+
+  /** Of what is read ahead, what the caller may see in any case. */
+  async readable<Look extends { readonly models: readonly Model[]; readonly isFree: boolean }>(
+    looks: readonly Look[],
+  ): Promise<readonly Look[]> {
+    if (looks.every(({ isFree }) => isFree)) return looks
+    const actor = await this.#submitter()
+    return looks.filter(({ models, isFree }) => isFree || models.some((model) => views(actor, model)))
+  }
+
+  /** Keeps in mind which row an entry writes. */
+  wrote({ step: { model, identifiers, attrs, rename }, isForeign }: Effect): void {
+    if (isForeign) return
+    this.#written.add(placeOf(model, Object.fromEntries(identifiers)))
+    const [field] = identifiers.keys()
+    if (rename === 'old' && field !== undefined) this.#written.add(placeOf(model, { [field]: attrs.get(field) }))
+  }
+
+  /** @returns the denials since it was called last */
+  take(): readonly Unseen[] {
+    const unseen = this.#unseen
+    this.#unseen = []
+    return unseen
+  }
+}
+
+const views = (actor: Actor, { resource }: Model): boolean => allows(actor, `view_${resource}`)
+
+/** Names of what is only configuration are for all who may write what refers to it. */
+export const areFree = (models: readonly Model[]): boolean => models.every(({ offersNames }) => offersNames === true)
+
+export function isFreeFind(model: Model, identifiers: Identifiers): boolean {
+  const fields = Object.keys(identifiers)
+  return areFree([model]) && fields.length > 0 && fields.every((field) => model.names.includes(field))
+}
+
+function isSelf({ pk, username }: Actor, { name }: Model, identifiers: Identifiers): boolean {
+  const [[field, value] = [], ...others] = Object.entries(identifiers)
+  if (name !== 'service_core.user' || others.length > 0 || pk === null) return false
+  return field === 'username' ? value === username : field === 'pk' && String(value) === String(pk)
+}
+
+/** In any order of the fields, and with folded names in any case of their letters. */
+function placeOf({ name, fields }: Model, identifiers: Identifiers): string {
+  const values = Object.entries(identifiers).map(([field, value]) => {
+    const text = typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value)
+    return [field, fields.get(field)?.folded === true ? text.toLowerCase() : text]
+  })
+  return JSON.stringify([name, values.sort()])
+}
