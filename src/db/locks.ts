@@ -1,4 +1,5 @@
 import { sha256 } from '../ids.ts'
+import { comparedName } from '../names.ts'
 
 /** The numbers of all advisory locks. They must only differ. */
 export const locks = {
@@ -20,8 +21,8 @@ export const rightsLock = `'"groups"'::regclass::oid::bigint`
 /** For adding up the row counts of lists. A trigger of the first migration takes it too. */
 export const rowCountsLock = `'"row_counts"'::regclass::oid::bigint`
 
-/** The lock of one name, in every case of its letters, which serialises applies of the same row. @returns a 64-bit number as text */
+/** The lock of one name, as names compare, which serialises applies of the same row. @returns a 64-bit number as text */
 export const nameLock = (table: string, identifiers: readonly unknown[]): string =>
-  sha256(JSON.stringify([table, identifiers]).toLowerCase())
+  sha256(JSON.stringify([table, identifiers.map((each) => (typeof each === 'string' ? comparedName(each) : each))]))
     .readBigInt64BE()
     .toString()

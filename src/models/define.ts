@@ -24,7 +24,7 @@ export type FieldMeta = {
   generate?: () => string
   /** The secret before it may stay valid for a time, when a document asks for it. */
   overlap?: true
-  /** A name: unique ones are unique in every case of their letters. */
+  /** A name: unique ones are unique as names compare (`names.ts`). */
   name?: true
   /** A date and time: stored as a timestamp, read as ISO 8601 in UTC. */
   time?: true
@@ -65,7 +65,7 @@ export type Field = {
   readonly generate: (() => string) | undefined
   readonly overlap: boolean
   readonly time: boolean
-  /** No other row may have this value in another case of its letters: `Admins` and `admins`. */
+  /** No other row may have this value as names compare: `Admins` and `admins`. */
   readonly folded: boolean
   readonly storage: FieldStorage
 }

@@ -1,5 +1,6 @@
 import type { Model, Only, ReferenceTarget } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import { comparedName } from '../names.ts'
 import type { Effect } from './effect.ts'
 import { type By, type FoundRow, nameColumns } from './lookup-sql.ts'
 import type { Key } from './row-set.ts'
@@ -85,7 +86,7 @@ export class KnownRows {
       if (only !== undefined && rows[0] !== undefined) unfit ??= String(rows[0].values.get(only.column))
     }
     if (unfit !== undefined) return { is: 'unfit', found: unfit }
-    const gone = this.#gone.get(name.toLowerCase())
+    const gone = this.#gone.get(comparedName(name))
     return gone === undefined ? { is: 'unknown' } : { is: 'gone', ...gone }
   }
 
@@ -104,7 +105,7 @@ export class KnownRows {
         const name = row[columnOf(model, field)]
         const verb = action === 'delete' ? 'deletes' : 'renames'
         if (typeof name === 'string' && (action === 'delete' || values[field] !== name))
-          this.#gone.set(name.toLowerCase(), { entry, verb })
+          this.#gone.set(comparedName(name), { entry, verb })
       }
     if (action !== 'delete') this.#add({ values: after, key, entry, isNew: row === undefined || wasNew(known) })
     else if (typeof key !== 'symbol') this.#rows.set(key, 'deleted')
@@ -159,7 +160,7 @@ export function namesOf(name: string, target: ReferenceTarget): By[] {
   ]
 }
 
-const placeOf = (column: string, value: unknown): string => `${column} ${String(value).toLowerCase()}`
+const placeOf = (column: string, value: unknown): string => `${column} ${comparedName(String(value))}`
 
 /** A value that the document leaves to an existing row is not known: `inspect` checks it. */
 function fits(values: ReadonlyMap<string, unknown>, only: Only | undefined): boolean {

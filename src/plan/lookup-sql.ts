@@ -13,7 +13,7 @@ const foundRow = z.looseObject({ pk: key })
 export type FoundRow = z.output<typeof foundRow>
 
 /**
- * Columns and the values that they have, as texts. All of them find a row. Folded: in any case of the letters.
+ * Columns and the values that they have, as texts. All of them find a row. Folded: as names compare.
  *
  * `!Find [service_flows.flow, {slug: login}]` asks for one, a name for one of each column that names a row.
  */
@@ -61,14 +61,14 @@ export async function readRows(
 /** Values come as texts: one of the wrong type finds no row, and does not fail the transaction. */
 function comparison(model: Model, column: string, value: string, folded: true | undefined): string {
   const name = `t.${quoted(column)}`
-  if (folded) return `lower(${name}) = lower(${value})`
+  if (folded) return `compared_name(${name}) = compared_name(${value})`
   if (column !== 'pk') return `${name}::text = ${value}`
   return model.key === 'integer'
     ? `${name} = CASE WHEN ${value} ~ '^[0-9]{1,9}$' THEN ${value}::integer END`
     : `${name} = CASE WHEN pg_input_is_valid(${value}, 'uuid') AND ${value} = lower(${value}) THEN ${value}::uuid END`
 }
 
-/** A column whose value names a row. Folded: no two rows have it in different cases of its letters. */
+/** A column whose value names a row. Folded: no two rows have it, as names compare. */
 export type NameColumn = { readonly column: string; readonly field: string; readonly folded: boolean }
 
 /** Where a target's names are stored: all models of a target have the same. */

@@ -1,5 +1,6 @@
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import { comparedName } from '../names.ts'
 import type { Effect } from './effect.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
@@ -46,4 +47,4 @@ export class Places {
 }
 
 const placeOf = (table: string, field: string, value: unknown): string =>
-  `${table} ${field} ${String(value).toLowerCase()}`
+  `${table} ${field} ${comparedName(String(value))}`

@@ -62,7 +62,7 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
  *       'unfit', jsonb_build_object(),
  *       'taken', jsonb_build_object('name', ARRAY(SELECT to_jsonb(u) FROM unnest($2::text[]) k, LATERAL (
  *         (SELECT t.pk, t."name" AS label, t."name" AS value FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
- *         (SELECT t.pk, t."name" AS label, t."name" AS value FROM "roles" t WHERE lower(t."name") = lower(k) LIMIT 1)
+ *         (SELECT t.pk, t."name" AS label, t."name" AS value FROM "roles" t WHERE compared_name(t."name") = compared_name(k) LIMIT 1)
  *         LIMIT 1) u)),
  *       'claimed', jsonb_build_object(), 'count', 0, 'newKey', NULL)) AS seen
  */
@@ -217,10 +217,10 @@ function takenPart(model: Model, registry: Registry, name: string, next: Next): 
       : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
   const holder = (condition: string) =>
     `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${condition} LIMIT 1`
-  // The row with this very name comes first: an earlier version may have stored the name in another case, too.
+  // The row with this very name comes first: an earlier version may have stored another spelling, too.
   const isFolded = model.fields.get(name)?.folded === true
   const found = isFolded
-    ? `(${holder(`${value} = k`)}) UNION ALL (${holder(`lower(${value}) = lower(k)`)}) LIMIT 1`
+    ? `(${holder(`${value} = k`)}) UNION ALL (${holder(`compared_name(${value}) = compared_name(k)`)}) LIMIT 1`
     : holder(`${value} = k`)
   const type = `${target?.key ?? 'text'}[]`
   return `'${name}', ARRAY(SELECT to_jsonb(u) FROM unnest(${next(type)}::${type}) k, LATERAL (${found}) u)`

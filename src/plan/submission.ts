@@ -4,6 +4,7 @@ import { isObject, type JsonObject } from '../json-object.ts'
 import { unknownName } from '../messages.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
+import { comparedName } from '../names.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { compile, compileInTurns, type Plan } from './compile.ts'
 import type { Conditions, RequestConditions } from './engine.ts'
@@ -143,10 +144,7 @@ const isNameOf = (sent: unknown, provider: unknown): boolean =>
   isObject(provider) &&
   typeof sent === 'string' &&
   typeof provider.name === 'string' &&
-  asName(sent) === asName(provider.name)
-
-/** As names are stored, and unique in every case of their letters. */
-const asName = (text: string): string => text.normalize('NFC').trim().toLowerCase()
+  comparedName(sent) === comparedName(provider.name)
 
 function envelope(body: unknown, errors: ErrorList, at: FieldPath): JsonObject {
   if (!isObject(body)) {

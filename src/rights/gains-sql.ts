@@ -102,7 +102,7 @@ const text = `WITH RECURSIVE
     EXCEPT SELECT group_pk, user_pk FROM joined
     UNION SELECT group_pk, user_pk FROM leaving),
   had AS (SELECT p.user_pk, h.held FROM past p JOIN had_by_group h ON h.group_pk = p.group_pk),
-  named AS (SELECT pk FROM users WHERE pk = ANY($7::integer[]) OR lower(username) = ANY($8::text[])),
+  named AS (SELECT pk FROM users WHERE pk = ANY($7::integer[]) OR compared_name(username) = ANY($8::text[])),
   gaining AS (
     SELECT r.user_pk, r.held FROM receiving r
     WHERE r.user_pk NOT IN (SELECT pk FROM named)

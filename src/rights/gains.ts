@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { Values } from '../models/define.ts'
+import { comparedName } from '../names.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
 import { Named } from '../plan/named.ts'
@@ -145,7 +146,7 @@ class NewKeys {
       const key = String(row?.pk ?? identity?.pk ?? randomUUID())
       this.#byEffect.set(effect, key)
       if (step.id !== undefined) this.#byId.set(step.id, key)
-      if (row === undefined) this.#byName.set(label.toLowerCase(), key)
+      if (row === undefined) this.#byName.set(comparedName(label), key)
     }
   }
 
@@ -161,8 +162,8 @@ class NewKeys {
 
   #keyOf(reference: unknown): string[] {
     if (reference instanceof KeyOf) return keysIn(this.#byId.get(reference.id))
-    if (reference instanceof Named) return keysIn(this.#byName.get(reference.name.toLowerCase()))
-    if (reference instanceof Find) return keysIn(this.#byName.get(String(reference.identifiers.name).toLowerCase()))
+    if (reference instanceof Named) return keysIn(this.#byName.get(comparedName(reference.name)))
+    if (reference instanceof Find) return keysIn(this.#byName.get(comparedName(String(reference.identifiers.name))))
     return []
   }
 }
@@ -198,7 +199,7 @@ function namedUsers(effects: readonly Judged[], steps: readonly Step[]): NamedUs
   const [keys, names] = [new Set<number>(), new Set<string>()]
   const add = (key: unknown, name: unknown) => {
     if (typeof key === 'number') keys.add(key)
-    if (typeof name === 'string') names.add(name.toLowerCase())
+    if (typeof name === 'string') names.add(comparedName(name))
   }
   for (const { step, row, identity } of effects)
     if (step.model.name === userModel) add(row?.pk ?? identity?.pk, undefined)

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
+import { comparedName } from '../../src/names.ts'
 import { applyPath } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
@@ -47,6 +48,10 @@ test.each([
 describe('a name in another case is taken', () => {
   test('for a group, also when it is renamed, and not for the group itself', async () => {
     await create('Straße')
+    expect(await create('STRASSE')).toMatchObject({
+      status: 400,
+      json: { name: ['"Straße" is taken by group "Straße".'] },
+    })
     const { json } = await create('Operators')
     const { pk } = json as { pk: string }
     const rename = (name: string) =>
@@ -55,9 +60,9 @@ describe('a name in another case is taken', () => {
       status: 400,
       json: { name: ['"Operators" is taken by group "Operators".'] },
     })
-    expect(await rename('STRASSE')).toMatchObject({ status: 200 })
-    expect(await rename('strassE')).toMatchObject({ status: 200, json: { name: 'strassE' } })
+    expect(await rename('operatorS')).toMatchObject({ status: 200, json: { name: 'operatorS' } })
     expect(await rename('STRAßE')).toMatchObject({ status: 400 })
+    expect(await rename('OPERATORS')).toMatchObject({ status: 200 })
   })
 
   test('for a user, a role, a flow and a key pair', async () => {
@@ -112,6 +117,61 @@ describe('a name in another case is taken', () => {
   })
 })
 
+test.each([
+  ['full-width letters', 'Ｐｌａｔｆｏｒｍ ｏｐｓ', 'platform ops'],
+  ['a no-break blank', 'Data\u00a0keepers', 'data keepers'],
+  ['several blanks', 'On   call \u2003 team', 'on call team'],
+  ['a ligature', 'Oﬃce', 'office'],
+  ['a final sigma', 'ΟΔΟΣ', 'οδος'],
+  ['a sharp s', 'Maß', 'MASS'],
+  ['its capital', 'GROẞ', 'gross'],
+  ['a capital with a dot', 'İzmir', 'i\u0307zmir'],
+])('a name with %s is taken in its other form, and is found by it', async (_, name, other) => {
+  expect(await create(name)).toMatchObject({ status: 201, json: { name } })
+  expect(await create(other)).toMatchObject({
+    status: 400,
+    json: { name: [expect.stringContaining('is taken by group')] },
+  })
+  const child = { name: `below ${name}`, parent: other }
+  expect(await on.admin.send({ method: 'POST', url: '/api/v3/core/groups/', payload: child })).toMatchObject({
+    status: 201,
+    json: { parent_name: name },
+  })
+})
+
+test('PostgreSQL and the product compare names alike, over all characters that both know', async () => {
+  const letters = Array.from({ length: 0x110000 }, (_, code) => code)
+    .filter((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
+    .map((code) => String.fromCodePoint(code))
+    // Of those that are one letter in one case, such as ideographs and what is not assigned, each tenth is enough.
+    .filter((letter, code) => comparedName(letter) !== letter || letter !== letter.toUpperCase() || code % 10 === 0)
+    .flatMap((letter) => [letter, `A ${letter} b`, `ss${letter}\u0345\u0301`])
+  for (let from = 0; from < letters.length; from += 5_000) {
+    const rows = await on.db.$queryRawUnsafe<{ sent: string; compared: string; again: string }[]>(
+      `SELECT sent, compared_name(sent) AS compared, compared_name(compared_name(sent)) AS again
+        FROM unnest($1::text[]) sent WHERE unicode_assigned(sent)`,
+      letters.slice(from, from + 5_000),
+    )
+    const other = rows.filter(({ sent, compared }) => comparedName(sent) !== compared)
+    expect(other.map(({ sent, compared }) => [spelt(sent), spelt(comparedName(sent)), spelt(compared)])).toEqual([])
+    expect(rows.filter(({ compared, again }) => compared !== again).map(({ sent }) => spelt(sent))).toEqual([])
+  }
+})
+
+const spelt = (text: string) => [...text].map((each) => each.codePointAt(0)?.toString(16)).join(' ')
+
+test('rows of an earlier version whose names are one now are changed by their exact names', async () => {
+  await on.db.group.createMany({ data: ['Fuß', 'Fuss'].map((name) => ({ pk: uuid7(), name })) })
+  for (const name of ['Fuß', 'Fuss'])
+    expect(await blueprint('service_core.group', { name }, { attributes: { name } })).toMatchObject({ status: 200 })
+  expect(await create('FUSS')).toMatchObject({ status: 400 })
+  expect(await blueprint('service_core.group', { name: 'below' }, { parent: 'Fuß' })).toMatchObject({ status: 200 })
+  expect(await blueprint('service_core.group', { name: 'below' }, { parent: 'FUSS' })).toMatchObject({
+    status: 400,
+    json: { entries: { 0: { parent: [expect.stringContaining('More than one group is called "FUSS"')] } } },
+  })
+})
+
 test('the migration tidies the names of earlier versions, and leaves what would be a duplicate', async () => {
   const { db, pool } = await freshDatabase()
   const sql = await readFile(
@@ -129,7 +189,7 @@ test('the migration tidies the names of earlier versions, and leaves what would 
   expect((await db.group.findMany({ orderBy: { pk: 'asc' } })).map(({ name }) => name)).toEqual(after)
 })
 
-test('every unique name is compared in all cases, and has an index for it', async () => {
+test('every unique name is compared in all forms, and has an index for it', async () => {
   const { models } = await loadRegistry()
   const folded = new Set(
     models.flatMap(({ table, fields }) =>
@@ -143,8 +203,8 @@ test('every unique name is compared in all cases, and has an index for it', asyn
     ...['roles.name', 'users.username'],
   ])
   const indexes = await on.db.$queryRaw<{ name: string }[]>`
-    SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE '%_folded'`
+    SELECT indexname AS name FROM pg_indexes WHERE indexname LIKE '%_compared'`
   expect(indexes.map(({ name }) => name).sort()).toEqual(
-    [...folded].map((each) => `${each.replace('.', '_')}_folded`).sort(),
+    [...folded].map((each) => `${each.replace('.', '_')}_compared`).sort(),
   )
 })

@@ -39,7 +39,7 @@ export default {
       tests: [again],
     },
     {
-      from: 'String(value).toLowerCase()',
+      from: 'comparedName(String(value))',
       to: 'String(value)',
       why: 'a name in another case counts as another name',
       tests: [again],

@@ -27,7 +27,7 @@ export default {
       tests: [references],
     },
     {
-      from: 'holder(`lower(${value}) = lower(k)`)',
+      from: 'holder(`compared_name(${value}) = compared_name(k)`)',
       to: 'holder(`${value} = k`)',
       why: 'a name in another case of letters is free',
       tests: [storage, 'test/models/names.test.ts', renames],
