@@ -1,0 +1,31 @@
+import { readdirSync } from 'node:fs'
+
+/** What one file of tests did. */
+type Ran = { readonly file: string; readonly errors: readonly string[]; readonly states: readonly string[] }
+
+export const testFiles = (): string[] =>
+  readdirSync(import.meta.dirname)
+    .filter((file) => file.endsWith('.test.ts'))
+    .sort()
+
+/**
+ * What did not run. A table without a row for it looks as if all were well.
+ *
+ * @param files all that are there
+ * @param others errors outside of any test
+ */
+export function gapsIn(ran: readonly Ran[], files: readonly string[], others: readonly string[]): string[] {
+  const byFile = new Map(ran.map((each) => [each.file, each]))
+  return [
+    ...files.flatMap((file) => {
+      const { errors, states } = byFile.get(file) ?? { errors: ['it was not loaded'], states: [] }
+      const skipped = states.filter((state) => state !== 'passed' && state !== 'failed').length
+      return [
+        ...errors.map((error) => `${file}: ${error}`),
+        ...(errors.length === 0 && states.length === 0 ? [`${file}: it has no test`] : []),
+        ...(skipped > 0 ? [`${file}: ${skipped} of ${states.length} tests did not run`] : []),
+      ]
+    }),
+    ...others,
+  ]
+}
