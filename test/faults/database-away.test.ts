@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { within } from '../support/template.ts'
 import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
-import { crowd, describeTimes, put, quantile } from './clients.ts'
+import { crowd, describeTimes, put, quantile, submission, type Target } from './clients.ts'
 import { recordRecovery } from './record.ts'
-import { onBothQueues, openStand } from './stand.ts'
+import { onBothQueues, openStand, type Stand } from './stand.ts'
 
 /** PostgreSQL crashes and comes back: answered submissions are stored, and the service goes on without a restart. */
 
@@ -77,16 +77,55 @@ onBothQueues((kind) => {
     })
   })
 
-  /** A submission that no worker takes: it is recorded and enqueued, and not on the disk yet. */
-  async function recordedAndCrashed(options?: { applyWaitMs: number }) {
-    const stand = await openStand(kind, options)
-    // Commits that do not wait for the disk are written after this time.
-    await within(stand.databaseUrl, async (client) => {
+  const crashes = 5
+
+  test(`a run with a 202 of respond-async survives ${crashes} crashes, each right after it`, {
+    timeout: 120_000,
+  }, async () => {
+    const stand = await openStand(kind)
+    const runs: string[] = []
+    for (let crash = 1; crash <= crashes; crash += 1) {
+      await writeLate(stand)
+      const slug = `acknowledged-${crash}`
+      let answer = await putAsync(stand, slug)
+      // The API finds its connections closed after each crash.
+      while (answer.status === 503) answer = await putAsync(stand, slug)
+      expect(answer.status).toBe(202)
+      runs.push(answer.headers.get('location')?.split('/').at(-2) ?? '')
+      await delay((crash - 1) * (300 / crashes))
+      await stand.postgres.stop('immediate')
+      await stand.postgres.start()
+    }
+    await until(async () => (await stand.db.run.count({ where: { id: { in: runs } } }).catch(() => 0)) === crashes, {
+      what: 'all acknowledged runs to be there',
+    })
+    await stand.startWorker()
+    await until(async () => (await stand.db.run.count({ where: { id: { in: runs }, applied: true } })) === crashes, {
+      what: 'all acknowledged runs to be applied',
+      withinMs: 30_000,
+    })
+  })
+
+  const putAsync = ({ url, token }: Target, slug: string) =>
+    fetch(`${url}/api/v3/core/transactional/applications/`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', prefer: 'respond-async' },
+      body: JSON.stringify(submission(slug, slug)),
+    })
+
+  /** Commits that do not wait for the disk are written after a long time. */
+  const writeLate = ({ databaseUrl }: Stand) =>
+    within(databaseUrl, async (client) => {
       await client.query("ALTER SYSTEM SET wal_writer_delay = '10s'")
       await client.query('SELECT pg_reload_conf()')
       // A full page of the log is written at once: this starts an empty one.
       await client.query('SELECT pg_switch_wal()')
     })
+
+  /** A submission that no worker takes: it is recorded and enqueued, and not on the disk yet. */
+  async function recordedAndCrashed(options?: { applyWaitMs: number }) {
+    const stand = await openStand(kind, options)
+    await writeLate(stand)
     const sending = put(stand, 'taken-away')
     await until(async () => (await (await fetch(`${stand.url}/-/metrics/`)).text()).includes(oneJobWaits), {
       what: 'its job to wait',
