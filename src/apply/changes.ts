@@ -11,7 +11,7 @@ import { endOfOverlap, keysOf } from '../plan/storage.ts'
 /** Of a secret: only whether it changes. */
 const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
   description:
-    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value.',
+    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value. `{"not_shown": true}` as `from`: the submitter may not view such rows.',
 })
 
 /**
@@ -26,6 +26,9 @@ export const change = z
     fields: z.record(z.string(), fieldChange),
   })
   .meta({ id: 'Change' })
+
+/** The old value of a row that the submitter may not view. */
+export const notShown = { not_shown: true } as const
 
 export type Change = z.output<typeof change>
 type FieldChange = z.output<typeof fieldChange>
@@ -46,7 +49,8 @@ export function describeChange(effect: Effect, tags: Tags, owner: string | null 
     const end = change === 'changed' ? changeOfOverlap(field, effect) : undefined
     if (end !== undefined) fields[expiresOf(field.name)] = end
   }
-  if (owner !== undefined && row !== undefined) fields.owner = { from: row.owner ?? null, to: owner }
+  if (owner !== undefined && row !== undefined)
+    fields.owner = { from: effect.isHidden ? notShown : (row.owner ?? null), to: owner }
   const isUpdate = action === 'update' || fields.owner !== undefined
   return {
     model: step.model.name,
@@ -71,7 +75,7 @@ type Tags = ReadonlyMap<unknown, string>
 
 function changeOfField(field: Field, effect: Effect, tags: Tags): FieldChange | undefined {
   const { name, secret } = field
-  const { action, before, values, changed, sent } = effect
+  const { action, before, values, changed, sent, isHidden } = effect
   const isChanged = action === 'create' ? (values[name] ?? null) !== null : changed.includes(name)
   if (action !== 'create' && action !== 'update' && action !== 'unchanged') return undefined
   if (secret) return isChanged ? 'changed' : sent.has(name) && before !== undefined ? 'unchanged' : undefined
@@ -79,12 +83,13 @@ function changeOfField(field: Field, effect: Effect, tags: Tags): FieldChange | 
   const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
   const isGenerated = effect.generated[name] !== undefined
   const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, values[name], tags) : setByServer
-  return { from: before?.[name] ?? null, to }
+  return { from: isHidden && before !== undefined ? notShown : (before?.[name] ?? null), to }
 }
 
 /** Until when the secret before is valid: the time is known at the apply. */
-function changeOfOverlap({ name, overlap }: Field, { row, values }: Effect): FieldChange | undefined {
+function changeOfOverlap({ name, overlap }: Field, { row, values, isHidden }: Effect): FieldChange | undefined {
   if (!overlap || row === undefined) return undefined
+  if (isHidden) return values[expiresOf(name)] === undefined ? undefined : { from: notShown, to: setByServer }
   const from = endOfOverlap(row, name)
   const to = values[expiresOf(name)] === undefined ? null : setByServer
   return from === null && to === null ? undefined : { from, to }

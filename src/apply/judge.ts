@@ -50,6 +50,7 @@ export async function* judge(
   const isCheck = lock === undefined
   const identify = conditions.mode === 'plan' ? plannedIdentity : newIdentity
   const { steps } = plan
+  const isReviewed = conditions.mode === 'plan' || conditions.reviewed !== null
   const takesKeys = !isCheck && conditions.mode === 'apply'
   const resolver = new Resolver(reader, registry, steps, submitter)
   // The actor may share the round trip of the snapshot.
@@ -101,7 +102,7 @@ export async function* judge(
     others: readonly Objection[] = [],
   ): AsyncGenerator<Finding> {
     await takeTurns()
-    const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), resolver)
+    const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), resolver, isReviewed)
     const why = await forbidden(reader, engine, actor, effect)
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)

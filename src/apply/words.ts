@@ -7,7 +7,7 @@ import { type Effect, isOwn, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
 import type { Gains } from '../rights/gains.ts'
-import { type Change, setByServer } from './changes.ts'
+import { type Change, notShown, setByServer } from './changes.ts'
 import type { BrokenRule, Finding, Given, Objection, Skipped } from './finding.ts'
 
 /** The sentences about findings and objections, for logs and answers. They are made here and nowhere else. */
@@ -280,6 +280,7 @@ function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode)
 
 function valueAsText(value: Extract<Change['fields'][string], object>['to']): string {
   if (isDeepStrictEqual(value, setByServer)) return 'set by the server'
+  if (isDeepStrictEqual(value, notShown)) return '(not shown)'
   const text = JSON.stringify(value) ?? 'null'
   return text.length > shownLength ? `${text.slice(0, shownLength - 1)}…` : text
 }

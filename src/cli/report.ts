@@ -85,14 +85,20 @@ function diffLines(change: Change): string[] {
 function fieldLines(name: string, field: FieldChange): string[] {
   if (typeof field === 'string') return field === 'unchanged' ? [] : [`  ~ ${name}: ${field}`]
   const { from, to } = field
-  const value = (each: unknown) => (isSetByServer(each) ? '(set by the server)' : JSON.stringify(each))
+  const value = (each: unknown) => markers.find(([name]) => isMarker(each, name))?.[1] ?? JSON.stringify(each)
   return [
     ...(from === null || from === undefined ? [] : [`  - ${name}: ${value(from)}`]),
     ...(to === undefined || (to === null && from === null) ? [] : [`  + ${name}: ${value(to)}`]),
   ]
 }
 
-const isSetByServer = (value: unknown): boolean => isObject(value) && 'set_by_server' in value
+/** What stands for a value that is not reported. */
+const markers = [
+  ['set_by_server', '(set by the server)'],
+  ['not_shown', '(not shown)'],
+] as const
+
+const isMarker = (value: unknown, name: string): boolean => isObject(value) && name in value
 
 /** `2 applied, 1 refused` */
 export function totals(results: readonly Result[]): string {

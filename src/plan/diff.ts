@@ -3,6 +3,7 @@ import type { Keyring } from '../db/seal.ts'
 import type { ErrorList } from '../errors.ts'
 import type { Field, Values } from '../models/define.ts'
 import { generateNew, type Step } from './compile.ts'
+import { waysToFind } from './snapshot-sql.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { toValues } from './storage.ts'
 
@@ -21,11 +22,18 @@ export type Diff = {
 
 export const noChange: Diff = { action: 'leave', values: {}, changed: [], before: undefined, generated: {} }
 
+/** Fields that count as changed whatever the row holds: else the answer would tell whether a guess was right. */
+export const unseenFields = ({ model, identifiers }: Step, sent: ReadonlyMap<string, unknown>): readonly string[] => {
+  const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
+  return [...sent.keys()].filter((name) => !finding.has(name))
+}
+
 /**
  * Compares an entry with its row, and checks the row that would result.
  *
  * @param asked fields by name; one that has errors is undefined
  * @param errors the errors known so far; more are added
+ * @param isBlind does not compare: all fields of the entry count as changed, but for those that find the row
  */
 export async function diff(
   step: Step,
@@ -33,6 +41,7 @@ export async function diff(
   asked: ReadonlyMap<string, unknown>,
   keyring: Keyring,
   errors: ErrorList,
+  isBlind: boolean,
 ): Promise<Diff> {
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
@@ -45,9 +54,11 @@ export async function diff(
     return noChange
   }
   if (state === 'created') return { ...noChange, before: stored }
+  const unseen = new Set(isBlind ? unseenFields(step, sent) : [])
   const values = { ...stored, ...Object.fromEntries(sent) }
   const changed = [...model.fields.values()].filter(
-    (field) => sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name)),
+    (field) =>
+      unseen.has(field.name) || (sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name))),
   )
   if (changed.length === 0) return { ...noChange, action: 'unchanged', values, before: stored }
   checkRules(step, values, errors)

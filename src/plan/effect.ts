@@ -17,6 +17,8 @@ export type Effect = Diff & {
   /** The key of a new row, when it is known before the insert. */
   readonly pk: string | number | undefined
   readonly errors: ErrorList
+  /** The caller may not view the row: nothing that is reported tells what it holds. */
+  readonly isHidden: boolean
   /** Rows that are there, and that the entry's row claims and did not claim before. Nothing else changes in them. */
   readonly takes: readonly Effect[]
 }

@@ -19,6 +19,8 @@ import { keysOf, storedKeys } from './storage.ts'
 /**
  * Finds out what one entry would do. Only reads. The API calls it before it enqueues, the worker before it writes, so
  * that both report the same errors in the same words (docs/adr/0005-one-statement-per-snapshot.md).
+ *
+ * @param isReviewed of a plan, and of the apply of a reviewed one: a row that the caller may not view is not compared
  */
 export async function inspect(
   reader: EngineReader,
@@ -26,6 +28,7 @@ export async function inspect(
   snapshot: Snapshot,
   step: Step,
   resolver: Resolver,
+  isReviewed: boolean,
 ): Promise<Effect> {
   const errors = new ErrorList()
   const { model, path } = step
@@ -45,10 +48,11 @@ export async function inspect(
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
   const takes = takenBy(engine.registry, step, own, seen, sent)
+  const isHidden = row !== undefined && !(await resolver.views(model, row))
   const pk = keyOfNew(step, identifiers, seen, errors)
-  const base = { step, row, sent, isForeign, label, errors, takes, pk }
+  const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
-  const rowDiff = await diff(step, own, sent, engine.keyring, errors)
+  const rowDiff = await diff(step, own, sent, engine.keyring, errors, isHidden && isReviewed)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
     const misfit = await misfitting(reader, engine.registry, { model, pk: own?.pk ?? '' }, name, rowDiff.values[name])
     if (misfit !== null) errors.add([...path, name], 'in_use', misfit)
@@ -92,7 +96,14 @@ function takenBy(
       const identifiers = new Map([['pk', claimed.pk]])
       const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path }
       const label = String(claimed[labelColumn(of)])
-      const none = { sent: new Map(), isForeign: false, errors: new ErrorList(), takes: [], pk: undefined }
+      const none = {
+        sent: new Map(),
+        isForeign: false,
+        errors: new ErrorList(),
+        takes: [],
+        pk: undefined,
+        isHidden: false,
+      }
       return [{ ...noChange, ...none, action: 'unchanged', step, row: claimed, label }]
     })
   })

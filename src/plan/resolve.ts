@@ -20,7 +20,7 @@ import { Misses } from './misses.ts'
 import { Named } from './named.ts'
 import { areFree, isFreeFind, Sight, type Unseen } from './sight.ts'
 import { onlyOf } from './snapshot-sql.ts'
-import { columnOf } from './statements.ts'
+import { columnOf, type Row } from './statements.ts'
 
 /** What `!KeyOf` of an entry refers to, by the entry's id. */
 export type Keys = Map<string, EntryKey>
@@ -165,6 +165,9 @@ export class Resolver {
 
   /** What the caller asked for since this was called last, and may not view. */
   unseen = (): readonly Unseen[] => this.#sight.take()
+
+  /** Whether the caller may view a row: by permission, or as its owner. */
+  views = (model: Model, row: Row): Promise<boolean> => this.#sight.row(model, row)
 
   /** Keeps in mind what an entry does. @param entry its index in the document */
   wrote(effect: Effect, key: KnownRow['key'], entry: number): void {

@@ -2,6 +2,7 @@ import type { Model, ReferenceTarget } from '../models/define.ts'
 import { type Actor, allows } from '../permissions.ts'
 import type { Effect } from './effect.ts'
 import type { KnownRow } from './known-rows.ts'
+import { columnOf, type Row } from './statements.ts'
 
 /** A look-up that the caller may not do: what it looks up, and the permission that is missing. */
 export type Unseen = { readonly what: string; readonly needed: string }
@@ -61,6 +62,16 @@ export class Sight {
     return model !== undefined && this.#read !== undefined && views(this.#read, model)
   }
 
+  /** Whether the caller may view a row that is there: by permission, as its owner, or because it is the caller itself. */
+  async row(model: Model, row: Row): Promise<boolean> {
+    const actor = await this.#submitter()
+    return (
+      views(actor, model) ||
+      isSelf(actor, model, { pk: row.pk }) ||
+      (actor.pk !== null && ownerOf(model, row) === actor.pk)
+    )
+  }
+
   async #submitter(): Promise<Actor> {
     this.#read ??= await this.#actor
     return this.#read
@@ -90,6 +101,9 @@ export class Sight {
     return unseen
   }
 }
+
+const ownerOf = (model: Model, row: Row): unknown =>
+  model.owner === undefined ? undefined : row[columnOf(model, model.owner)]
 
 const views = (actor: Actor, { resource }: Model): boolean => allows(actor, `view_${resource}`)
 

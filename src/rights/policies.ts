@@ -21,6 +21,8 @@ export type RightsChange = {
     readonly isLimited: boolean
   }
   readonly tokenMaxDays: number
+  /** Fields that count as changed: the caller may not view the row, and a denial would tell what it holds. */
+  readonly assumed: readonly string[]
 }
 
 /** Why the caller may not do it; null when the caller may. */
@@ -82,8 +84,8 @@ function freesName({ action, before, after }: RightsChange): boolean {
 }
 
 /** Whether an update changes a field. One with errors counts as changed. */
-const isChanged = (name: string, { action, before, after }: RightsChange): boolean =>
-  action === 'update' && !isDeepStrictEqual(before?.[name], after[name])
+const isChanged = (name: string, { action, before, after, assumed }: RightsChange): boolean =>
+  action === 'update' && (assumed.includes(name) || !isDeepStrictEqual(before?.[name], after[name]))
 
 /** How a change alters the group's links: rights are inherited through parent, roles and members. */
 function linksOf(change: RightsChange) {

@@ -3,6 +3,7 @@ import { ErrorList, type FieldPath } from '../errors.ts'
 import type { Creator } from '../models/define.ts'
 import { type Actor, allows, type Permission } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
+import { unseenFields } from '../plan/diff.ts'
 import { type Effect, lacking } from '../plan/effect.ts'
 import type { Engine } from '../plan/engine.ts'
 import { type Origin, toValues } from '../plan/storage.ts'
@@ -60,7 +61,9 @@ export const rightsHeldBy = (actor: Actor): Rights => ({
 })
 
 function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | undefined {
-  const { step, action, row, values } = effect
+  const { step, row, values, sent } = effect
+  const assumed = effect.isHidden ? unseenFields(step, sent) : []
+  const action = effect.action === 'unchanged' && assumed.length > 0 ? 'update' : effect.action
   if (action === 'unchanged' || action === 'leave') return undefined
   const before = row === undefined ? undefined : toValues(step.model, row, engine.keyring)
   return {
@@ -75,6 +78,7 @@ function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | 
       isLimited: actor.ceiling !== undefined,
     },
     tokenMaxDays: engine.tokenMaxDays,
+    assumed,
   }
 }
 

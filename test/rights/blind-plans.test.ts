@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** A plan for a caller who may not view the row tells neither what it holds, nor whether a guess was right. */
+
+let on: Installation
+beforeAll(async () => {
+  on = await installation()
+})
+
+const blueprint = (who: Asker, entries: readonly object[], query = '?dry_run=true', headers = {}) =>
+  who.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'guess' }, entries }, { headers })
+
+type Run = { changes: readonly object[]; logs: readonly string[]; etag: string; submitter: number }
+
+/** All that an answer and its run tell. The tag is a keyed digest of the document, too: it differs for each document. */
+async function told(who: Asker, answer: Answer) {
+  expect(answer.status, answer.text).toBe(200)
+  const { changes, logs } = (await who.get(answer.headers['content-location'] ?? '')).json as Run
+  return { body: answer.text, changes, logs }
+}
+
+async function provider() {
+  const name = `blind-${randomUUID().slice(0, 8)}`
+  const body = await named('oauth2', name)
+  const made = await on.admin.put(applyPath, body)
+  expect(made.status, made.text).toBe(200)
+  return { name, secret: String(body.provider.client_secret) }
+}
+
+const model = 'service_providers_oauth2.oauth2provider'
+
+describe('a plan without view', () => {
+  test('is the same for a right and a wrong guess of a secret', async () => {
+    const { name, secret } = await provider()
+    const who = await on.make.user({ permissions: ['change_oauth2provider'] })
+    const guess = async (client_secret: string) =>
+      told(who, await blueprint(who, [{ model, identifiers: { name }, attrs: { client_secret } }]))
+    const [right, wrong, short] = [
+      await guess(secret),
+      await guess(`not ${secret}`),
+      await guess(`${secret.slice(1)}x`),
+    ]
+    expect(right).toEqual(wrong)
+    expect(right).toEqual(short)
+    expect(right.changes).toMatchObject([{ action: 'update', fields: { client_secret: 'changed' } }])
+  })
+
+  test('is the same for a right and a wrong guess through the PUT of an application', async () => {
+    const { name, secret } = await provider()
+    const permissions = ['change_application', 'view_application', 'change_oauth2provider']
+    const who = await on.make.user({ permissions })
+    const guess = async (client_secret: string) => {
+      const body = { app: { slug: name }, provider_model: model, provider: { name, client_secret } }
+      return told(who, await who.put(`${applyPath}?dry_run=true`, body))
+    }
+    expect(await guess(secret)).toEqual(await guess(`not ${secret}`))
+  })
+
+  test('shows no old value, and answers guesses of any field alike', async () => {
+    const target = await on.make.user()
+    const data = { email: 'old@example.com', attributes: { note: 'old' }, path: 'users/old' }
+    await on.db.user.update({ where: { pk: target.pk }, data })
+    const who = await on.make.user({ permissions: ['change_user'] })
+    const guess = async (attrs: object) => {
+      const identifiers = { username: target.username }
+      return told(who, await blueprint(who, [{ model: 'service_core.user', identifiers, attrs }]))
+    }
+    const other = { email: 'new@example.com', attributes: { note: 'new' }, path: 'users/new' }
+    const [same, changed] = [await guess(data), await guess(other)]
+    expect(JSON.stringify(changed)).not.toContain('old')
+    expect(same.changes).toMatchObject([
+      { action: 'update', fields: { email: { from: { not_shown: true }, to: 'old@example.com' } } },
+    ])
+    const text = (value: unknown) => JSON.stringify(value).replaceAll('old', 'new')
+
+    expect(text(same)).toBe(text(changed))
+    expect(changed.logs).toEqual([expect.stringContaining('email (not shown) -> "new@example.com"')])
+  })
+
+  test('is denied for a more powerful user, whatever the guess, and so is the apply', async () => {
+    const target = await on.make.user({ superuser: true })
+    await on.db.user.update({ where: { pk: target.pk }, data: { email: 'root@example.com' } })
+    const who = await on.make.user({ permissions: ['change_user'] })
+    for (const query of ['?dry_run=true', ''])
+      for (const email of ['root@example.com', 'other@example.com']) {
+        const entry = { model: 'service_core.user', identifiers: { username: target.username }, attrs: { email } }
+        expect(await blueprint(who, [entry], query)).toMatchObject({ status: 403 })
+      }
+  })
+
+  test('can be reviewed, and exactly it is applied', async () => {
+    const { name, secret } = await provider()
+    const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_flow'] })
+    const entries = [{ model, identifiers: { name }, attrs: { client_secret: secret, sub_mode: 'user_email' } }]
+    const { headers: planned } = await blueprint(who, entries)
+    const headers = { 'if-match': planned.etag ?? '', 'gatewright-allow': 'takeover' }
+    expect(await blueprint(who, entries, '', headers)).toMatchObject({ status: 200, json: { applied: true } })
+  })
+})
+
+test('a plan with view shows old values, and what is unchanged', async () => {
+  const { name, secret } = await provider()
+  const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_oauth2provider'] })
+  const entries = [{ model, identifiers: { name }, attrs: { client_secret: secret } }]
+  expect((await told(who, await blueprint(who, entries))).changes).toMatchObject([
+    { action: 'unchanged', fields: { client_secret: 'unchanged' } },
+  ])
+})
