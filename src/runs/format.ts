@@ -6,9 +6,10 @@
  * 2: envelopes `v2`, owners, ceilings of tokens, documents that a later run holds.
  * 3: plans, and applies of a reviewed plan.
  * 4: deletions that follow from a document, renames and prunes.
- * 5: overlaps of secrets.
+ * 5: overlaps of secrets. Version 0.2.0.
+ * 6: what gives rights reaches only the users whom a document names; roles may be bound to owners.
  */
-export const runFormat = 5
+export const runFormat = 6
 
 /** Workers of earlier formats do not look at the format of a run. */
 export const firstCheckedFormat = 2

@@ -2,9 +2,10 @@ import { appendFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { expect, inject } from 'vitest'
 import { findProgram } from './environment.ts'
+import { releaseInHistory } from './release.ts'
 
 /** What tests need and a developer's machine may lack; CI has it all. */
-export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root' | Toolchain
+export type Needed = 'redis-server' | 'chromium' | 'curl' | 'root' | 'history' | Toolchain
 /** Only for `npm run clients`, which leaves out the languages that a machine cannot compile. */
 type Toolchain = (typeof toolchains)[number]
 const toolchains = ['python3', 'java', 'javac', 'mvn', 'go'] as const
@@ -18,6 +19,8 @@ export function needs(...programs: Needed[]): boolean {
   const root = process.getuid?.() === 0 ? 'root' : null
   const found: Partial<Record<Needed, string | null>> = { 'redis-server': redisUrl, chromium, curl, root }
   for (const name of toolchains) found[name] = findProgram(name)
+  // A shallow clone has no commit of the last release: `git fetch --unshallow` brings it.
+  if (programs.includes('history')) found.history = releaseInHistory()
   const missing = programs.filter((name) => found[name] === null)
   const file = relative('.', expect.getState().testPath ?? 'a test file')
   for (const name of missing) appendFileSync(skipped, `${name}\t${file}\n`)
