@@ -19,6 +19,7 @@ import { describeChange } from './changes.ts'
 import { type Finding, type Given, type Objection, reasonOf, type Skipped } from './finding.ts'
 import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { ownershipOf } from './ownership.ts'
+import { Twins } from './twins.ts'
 import { rowName } from './words.ts'
 
 type Case = {
@@ -62,6 +63,7 @@ export async function* judge(
   const tags = new Map<unknown, string>()
   const findings: Finding[] = []
   const judged = new RowSet()
+  const twins = new Twins()
   const takeTurns = turns()
   /** The index of the entry that is judged. */
   let entry = 0
@@ -103,6 +105,7 @@ export async function* judge(
   ): AsyncGenerator<Finding> {
     await takeTurns()
     const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), resolver, isReviewed)
+    twins.check(effect, actor)
     const why = await forbidden(reader, engine, actor, effect)
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)

@@ -4,6 +4,7 @@ import { isObject } from '../json-object.ts'
 import '../messages.ts'
 import { fieldMeta, type Only } from './define.ts'
 import { redirectPattern } from './patterns.ts'
+import { oneScript } from './scripts.ts'
 import {
   fieldName,
   type Syntax,
@@ -73,11 +74,21 @@ const shownOnly: Syntax = (text) =>
 export const slug = () =>
   asName(filledLine(50).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'))
 
-/** A user name: composed letters, as `name` has them. */
-export const username = (max: number) => asName(follow(usernameSyntax, shortened(max)))
+/** A user name: composed letters, as `name` has them, of one script. */
+export function username(max: number) {
+  const schema = distinct(asName(follow(usernameSyntax, shortened(max))))
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), ofNew: oneScript })
+  return schema
+}
 
 function asName<Schema extends z.ZodType>(schema: Schema): Schema {
   fieldMeta.add(schema, { ...fieldMeta.get(schema), name: true })
+  return schema
+}
+
+/** Marks a name by which rights are given: none may look like that of another row. The table has a column `skeleton`. */
+export function distinct<Schema extends z.ZodType>(schema: Schema): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), distinct: true })
   return schema
 }
 
@@ -91,7 +102,7 @@ export const int32 = (min = -2_147_483_648) =>
 export const uuid = () => z.guid('Must be a UUID.').toLowerCase()
 
 /** UUIDs of rows that have no model yet. */
-export const uuids = () => distinct(z.array(uuid()).max(listLimits.keys))
+export const uuids = () => withoutTwice(z.array(uuid()).max(listLimits.keys))
 
 /** The UUID key of an existing row. @param target the reference target, checked at start; @param only which rows fit */
 export function reference(target: string, only?: Only) {
@@ -109,12 +120,12 @@ export function integerReference(target: string) {
 
 /** Keys of existing rows, each at most once. */
 export const references = (target: string, max: number = listLimits.keys) =>
-  distinct(z.array(reference(target)).max(max))
+  withoutTwice(z.array(reference(target)).max(max))
 
 export const integerReferences = (target: string, max: number = listLimits.keys) =>
-  distinct(z.array(integerReference(target)).max(max))
+  withoutTwice(z.array(integerReference(target)).max(max))
 
-function distinct<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<Item> {
+function withoutTwice<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArray<Item> {
   const isValid = (item: unknown) => list.element.safeParse(item).success
   const isDistinct = (items: readonly unknown[]) => {
     if (new Set(items).size === items.length) return true

@@ -1,6 +1,15 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { integerReferences, jsonObject, listLimits, name, reference, references, textLimits } from './fields.ts'
+import {
+  distinct,
+  integerReferences,
+  jsonObject,
+  listLimits,
+  name,
+  reference,
+  references,
+  textLimits,
+} from './fields.ts'
 
 export default defineModel({
   name: 'service_core.group',
@@ -10,7 +19,7 @@ export default defineModel({
   key: 'uuid',
   identifiers: [['name']],
   attrs: z.object({
-    name: name().meta({ examples: ['platform'] }),
+    name: distinct(name()).meta({ examples: ['platform'] }),
     is_superuser: z.boolean().default(false),
     parent: reference('group')
       .nullable()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { unknownName } from '../messages.ts'
 import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
-import { filledLine, name } from './fields.ts'
+import { distinct, filledLine, name } from './fields.ts'
 
 /** As many errors as an answer lists. */
 const maxSuggestions = 100
@@ -26,7 +26,7 @@ export const defineRole = (permissions: readonly Permission[]) => {
     key: 'uuid',
     identifiers: [['name']],
     attrs: z.object({
-      name: name(),
+      name: distinct(name()),
       permissions: z
         .array(filledLine(100))
         .max(known.size)

@@ -3,17 +3,18 @@ import { KeyOf } from '../document/document.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import { comparedName } from '../names.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { diff, noChange } from './diff.ts'
-import type { Effect } from './effect.ts'
+import type { Effect, NewName } from './effect.ts'
 import type { Engine } from './engine.ts'
 import { modelOf } from './model-of.ts'
 import { misfitting } from './referrers.ts'
 import type { EntryKey, Keys, Resolved, Resolver } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
-import { labelColumn, type Row } from './statements.ts'
+import { columnOf, labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
 /**
@@ -50,7 +51,8 @@ export async function inspect(
   const takes = takenBy(engine.registry, step, own, seen, sent)
   const isHidden = row !== undefined && !(await resolver.views(model, row))
   const pk = keyOfNew(step, identifiers, seen, errors)
-  const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
+  const newNames = checkNewNames(step, own, seen, sent, errors)
+  const base = { step, row, sent, isForeign, label, errors, newNames, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
   const rowDiff = await diff(step, own, sent, engine.keyring, errors, isHidden && isReviewed)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
@@ -210,6 +212,29 @@ function checkUnique({ model, path, state }: Step, seen: Seen, row: Row | undefi
       errors.add([...path, name], 'taken', `${held} ${holder}.`)
     }
   }
+}
+
+/** Rows of earlier versions keep a name that would be refused today, until they are renamed. */
+function checkNewNames(
+  { model, path, state }: Step,
+  row: Row | undefined,
+  seen: Seen,
+  sent: ReadonlyMap<string, unknown>,
+  errors: ErrorList,
+): NewName[] {
+  // Of an entry that only creates, what is there stays as it is.
+  if (state === 'absent' || (row !== undefined && state !== 'present')) return []
+  return [...sent].flatMap(([field, value]) => {
+    const { ofNew, distinct = false } = model.fields.get(field) ?? {}
+    if (typeof value !== 'string' || (ofNew === undefined && !distinct)) return []
+    if (row !== undefined && row[columnOf(model, field)] === value) return []
+    const error = ofNew?.(value)
+    if (error !== undefined) errors.add([...path, field], 'wrong_format', error)
+    const twins = (seen.twins[field] ?? []).filter(
+      (twin) => twin.pk !== row?.pk && comparedName(twin.value) !== comparedName(value),
+    )
+    return distinct ? [{ field, value, twins }] : []
+  })
 }
 
 function checkLimit({ model: { limit, fields, displayName }, path, state }: Step, seen: Seen, errors: ErrorList): void {

@@ -21,6 +21,8 @@ function keyField(schema: z.ZodType): Field {
     overlap: false,
     time: false,
     folded: false,
+    ofNew: undefined,
+    distinct: false,
     storage,
   }
 }

@@ -9,6 +9,7 @@ import { keyHours } from './idempotency.ts'
 import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
 import { repeat } from './rounds.ts'
+import { fillSkeletons } from './skeletons.ts'
 
 /** How many days runs and audit rows are kept. */
 export type Retention = { readonly runDays: number; readonly auditDays: number }
@@ -18,6 +19,8 @@ const portion = 1_000
 /** Of one round, so that a backlog of years does not keep the disk busy. */
 const portionsAtOnce = 20
 const everyMs = 60_000
+/** While rows of an earlier version are filled in. */
+const soonMs = 1_000
 
 const countRow = z.object({ count: z.int() })
 
@@ -144,6 +147,9 @@ export const startRetention = (
     try {
       const overlaps = await deleteOverlaps(db, registry)
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
+      const { filled, isDone } = await fillSkeletons(db, registry, portionsAtOnce)
+      if (filled > 0) log.info({ filled }, 'names were compared with those that look like them from now on')
+      if (!isDone) return soonMs
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
     } catch (error) {

@@ -179,6 +179,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/ledger.ts': 'commits that do not wait for the disk, row locks, updates that depend on the state',
   'src/runs/reseal.ts': 'columns are named by the models; values are compared and replaced in one statement',
   'src/runs/seal-open.ts': 'conditions on JSON that no model has; values are compared and replaced in one statement',
+  'src/runs/skeletons.ts': 'columns are named by the models; many rows with a value each, SKIP LOCKED',
   'src/runs/retention.ts': 'portions: LIMIT, SKIP LOCKED and DELETE of the same rows in one statement',
   'src/runs/subscribe.ts': 'LISTEN, and a question that shows that the connection lives',
   'src/runs/reconciler-ledger.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
