@@ -44,6 +44,10 @@ export const system: Actor = { pk: null, username: 'gatewright', isSuperuser: tr
 export const allows = (actor: Actor, permission: Permission): boolean =>
   actor.isSuperuser || actor.permissions.has(permission)
 
+/** Whether the actor may write anything beside what every user may: own tokens. */
+export const mayWriteAnything = ({ isSuperuser, permissions }: Actor): boolean =>
+  isSuperuser || [...permissions].some((permission) => /^(add|change|delete)_/.test(permission))
+
 /** Whether one user may impersonate another. Only a superuser may impersonate a superuser. */
 export const mayActAs = (real: Actor, effective: Actor): boolean =>
   allows(real, 'impersonate') && (real.isSuperuser || !effective.isSuperuser)

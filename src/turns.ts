@@ -5,10 +5,15 @@ import { setImmediate } from 'node:timers/promises'
 /** The longest turn of the event loop: others wait that long for each of their steps. */
 const longestMs = 3
 
-/** @returns a function to call often in long work: it lets other work of the process have its turn */
-export function turns(): () => Promise<void> {
+/**
+ * @param signal ends the work
+ * @returns a function to call often in long work: it lets other work of the process have its turn, and throws when the work
+ *   shall end
+ */
+export function turns(signal?: AbortSignal): () => Promise<void> {
   let since = performance.now()
   return async () => {
+    signal?.throwIfAborted()
     if (performance.now() - since < longestMs) return
     await setImmediate()
     since = performance.now()

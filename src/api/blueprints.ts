@@ -7,9 +7,11 @@ import { applyAccess } from '../http/apply-access.ts'
 import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
 import { acceptDocuments } from '../http/body.ts'
+import { maxChecked } from '../http/checking.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
 import { compileInTurns } from '../plan/compile.ts'
+import { maxFinds } from '../plan/lookups.ts'
 import { errorsOfEntries, placed, readSent, type SentBlueprint } from '../plan/read-blueprint.ts'
 import { toSet } from '../plan/submission.ts'
 import type { Submitter } from '../runs/submit.ts'
@@ -22,7 +24,12 @@ import type { Submitter } from '../runs/submit.ts'
 const description = `All of it in one transaction, or nothing. As JSON, it may also be a list of submissions, as
 \`PUT /core/transactional/applications/\` takes them.
 
-Each entry needs the permission to create, change or delete its object, as its own operation does.`
+Each entry needs the permission to create, change or delete its object, as its own operation does. What it looks up
+by \`!Find\` or by name needs the permission to view it; names of flows, property mappings and certificates are free. A document
+looks up at most ${maxFinds} different rows by \`!Find\`.
+
+More than ${maxChecked} entries are answered with 202 as soon as they are recorded: the worker checks them. A caller
+without any permission to write sends at most 64 KiB.`
 
 export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
   const document = { ...applyDocument, body: () => blueprintBody(submitter.engine.registry), text: blueprintText }

@@ -10,6 +10,7 @@ import { Refusal } from './refusal.ts'
  * What the API does before it enqueues: the judgement of the worker, without writing. It reports all objections of one
  * kind at once. The worker judges again, because rows may change in between.
  *
+ * @param signal ends it, before the next statement or the next entry
  * @returns what the entries would do
  * @throws {Problem} `permission_denied`, `precondition_failed`, `invalid` or `conflict`
  */
@@ -19,10 +20,17 @@ export async function check(
   plan: Plan,
   actor: Actor,
   conditions: Conditions,
+  signal?: AbortSignal,
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   const objections: Objection[] = plan.errors.any ? [{ is: 'invalid', errors: plan.errors }] : []
-  for await (const finding of judge(reader, { engine, plan, actor, conditions })) {
+  for await (const finding of judge(endedBy(reader, signal), {
+    engine,
+    plan,
+    actor,
+    conditions,
+    ...(signal && { signal }),
+  })) {
     if (finding.cause === 'skipped') continue
     objections.push(...finding.objections)
     if (finding.cause === 'given') continue
@@ -31,3 +39,11 @@ export async function check(
   if (objections.length > 0) throw new Refusal(objections).problem
   return findings
 }
+
+/** A reader that asks nothing more once the signal is given. */
+const endedBy = (reader: EngineReader, signal: AbortSignal | undefined): EngineReader => ({
+  query: async (row, statement) => {
+    signal?.throwIfAborted()
+    return reader.query(row, statement)
+  },
+})

@@ -33,6 +33,8 @@ type Case = {
    * before it asks for the next; a check has none.
    */
   readonly lock?: (rows: readonly LabelledRow[]) => Promise<void>
+  /** Ends a check. */
+  readonly signal?: AbortSignal
 }
 
 /**
@@ -45,7 +47,7 @@ type Case = {
  */
 export async function* judge(
   reader: EngineReader,
-  { engine, plan, actor: submitter, conditions, lock }: Case,
+  { engine, plan, actor: submitter, conditions, lock, signal }: Case,
 ): AsyncGenerator<Finding | Skipped | Given> {
   const { registry } = engine
   const isCheck = lock === undefined
@@ -64,7 +66,7 @@ export async function* judge(
   const findings: Finding[] = []
   const judged = new RowSet()
   const twins = new Twins()
-  const takeTurns = turns()
+  const takeTurns = turns(signal)
   /** The index of the entry that is judged. */
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
@@ -136,6 +138,7 @@ export async function* judge(
 
   for (const [index, each] of steps.entries()) {
     entry = index
+    await takeTurns()
     const step = await resolver.evaluateConditions(each)
     if (step !== null) yield* judgeStep(step, 'entry')
     else {

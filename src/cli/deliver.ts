@@ -157,15 +157,25 @@ function done(mode: Delivery['mode'], facts: Pick<Delivered, 'logs' | 'changes' 
 
 const followMs = { first: 200, longest: 2_000 } as const
 
-/** Asks for the run until it is over. @returns null when it cannot be asked for: the PUT is sent again, under its key */
+/**
+ * Asks for the run until it is over, through restarts of the service: its document is not sent again.
+ *
+ * @returns null when there is no such run: the PUT is sent again, under its key
+ */
 async function follow(
   client: Client,
   path: string,
   leftMs: () => number,
   onWait: Delivery['onWait'],
 ): Promise<Run | null> {
+  let lost = 0
   for (let waitMs: number = followMs.first; leftMs() > 0; waitMs = Math.min(waitMs * 2, followMs.longest)) {
     const answer = await client.send('GET', withoutBlueprint(path), { withinMs: leftMs() }).catch(asLost)
+    if (answer instanceof Lost ? !answer.isFinal : isLater(answer.status)) {
+      onWait(answer instanceof Lost ? answer.message : refusalOf(answer).join(' '))
+      await backOff(lost++, leftMs(), answer instanceof Lost ? undefined : answer)
+      continue
+    }
     if (answer instanceof Lost || answer.status !== 200) return null
     const { data } = runSchema.safeParse(answer.body)
     if (data === undefined || isOver(data)) return data ?? null

@@ -1,17 +1,23 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { check } from '../apply/check.ts'
-import { reader } from '../db/engine-tx.ts'
-import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
 import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ledger.ts'
-import { inTurn, joinRun, type Submission, type Submitter, submitOnce, type Undecided } from '../runs/submit.ts'
+import {
+  type Delivery,
+  inTurn,
+  joinRun,
+  type Submission,
+  type Submitter,
+  submitOnce,
+  type Undecided,
+} from '../runs/submit.ts'
 import { conditionHeaders, type SentConditions } from './apply-conditions.ts'
 import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
+import { checkInTime, maxChecked } from './checking.ts'
 import type { Documented } from './documented.ts'
 import { countApply, type Metrics } from './metrics.ts'
 import { flag } from './query.ts'
@@ -74,7 +80,7 @@ export const applyDocument = {
   answerHeaders: ['Content-Location', 'PlanTag'],
 } satisfies Documented
 
-type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission'> & {
+type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission' | 'keepShare'> & {
   readonly query: z.infer<typeof applyQuery>
 }
 
@@ -96,26 +102,34 @@ export async function serveApply(
 ): Promise<z.infer<typeof applyAnswer>> {
   const { actor, headers, id: requestId } = request
   const { id, run } = await countApply(metrics, { kind, reply }, async () => {
-    const delivery = readDelivery(headers)
+    const sent = readDelivery(headers)
     // With a key, the body is read first: its run may be there already.
-    const keyed = delivery.key === null ? undefined : await read()
-    const joined = keyed && (await joinRun(submitter, keyed.submission, actor, reply.elapsedTime, delivery))
+    const keyed = sent.key === null ? undefined : await read()
+    const joined =
+      keyed && (await joinRun(submitter, keyed.submission, actor, reply.elapsedTime, deliveryOf(sent, keyed.plan)))
     if (joined !== undefined) return joined
     return inTurn(submitter, reply.elapsedTime, async (turn) => {
       const { plan, submission } = keyed ?? (await read())
       const { title, conditions } = submission
       const id = uuid7()
       request.submission = { run: null, title }
+      const delivery = deliveryOf(sent, plan)
       const checkIt = async () => {
-        await inTime(check(reader(submitter.db), submitter.engine, plan, actor, conditions), turn.leftMs())
+        if (isLarge(plan)) plan.errors.throwIfAny()
+        else await checkInTime(submitter, request, reply, { plan, actor, conditions, leftMs: turn.leftMs() })
         request.submission = { run: id, title }
       }
-      if (delivery.isAsync) reply.header('Preference-Applied', 'respond-async')
+      if (sent.isAsync) reply.header('Preference-Applied', 'respond-async')
       return submitOnce(submitter, { ...submission, id }, actor, requestId, turn, { delivery, check: checkIt })
     })
   })
   return answerApply(reply, id, run)
 }
+
+const isLarge = ({ steps }: Plan): boolean => steps.length > maxChecked
+
+/** A large document is answered as soon as it is recorded. */
+const deliveryOf = (sent: Delivery, plan: Plan): Delivery => ({ ...sent, isAsync: sent.isAsync || isLarge(plan) })
 
 /** @throws {Problem} for an outcome that the document did not cause: unknown, an outage, another client was first */
 function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.infer<typeof applyAnswer> {

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ErrorList, Problem } from '../errors.ts'
+import { type Actor, mayWriteAnything } from '../permissions.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -24,11 +25,23 @@ export const bodyLimits: BodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_0
 export const limitsOf = ({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): BodyLimits =>
   routeOptions.config.bodyLimits ?? bodyLimits
 
+/** The longest body of a caller who may write nothing: it is refused before it is parsed, and mostly before it arrives. */
+const readersBytes = 65_536
+
+function refuseLong({ actor }: FastifyRequest, bytes: number): void {
+  // Some routes are for anyone.
+  const caller: Actor | undefined = actor
+  if (bytes <= readersBytes || caller === undefined || mayWriteAnything(caller)) return
+  const detail = `The body is larger than ${readersBytes} bytes, the most for a caller without a permission to write.`
+  throw new Problem('too_large', detail)
+}
+
 /** Accepts JSON alone; everything else is 415. */
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.decorateRequest('textErrors')
   takeJson(app, bodyLimits)
+  app.addHook('preParsing', async (request) => refuseLong(request, Number(request.headers['content-length'] ?? 0)))
   app.addHook('preValidation', async ({ routeOptions, textErrors }) => {
     if (routeOptions.config.reportsTextErrors !== true) textErrors?.throwIfAny()
   })
@@ -39,6 +52,7 @@ function takeJson(app: FastifyInstance, limits: BodyLimits): void {
     'application/json',
     { parseAs: 'buffer', bodyLimit: limits.bytes },
     async (request: FastifyRequest, body: Buffer) => {
+      refuseLong(request, body.length)
       refuseEncoded(request.headers['content-encoding'])
       // Many clients send the media type with every request.
       if (request.method === 'DELETE' && body.length === 0) return undefined
@@ -57,6 +71,7 @@ export function acceptDocuments(app: FastifyInstance, limits: BodyLimits): void 
     'application/yaml',
     { parseAs: 'buffer', bodyLimit: limits.bytes },
     async (request: FastifyRequest, body: Buffer) => {
+      refuseLong(request, body.length)
       refuseEncoded(request.headers['content-encoding'])
       if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
       return body.toString('utf8')

@@ -15,6 +15,8 @@ declare module 'fastify' {
      * @throws {Problem} `too_many_requests`
      */
     takeLongAnswer: () => () => void
+    /** Keeps what the request takes until this work has ended, too: it may outlast the answer. */
+    keepShare: (work: Promise<unknown>) => void
   }
 }
 
@@ -46,7 +48,7 @@ export class Share {
 }
 
 const givesBack = Symbol('gives back')
-type Taking = FastifyRequest & { [givesBack]?: () => void }
+type Taking = FastifyRequest & { [givesBack]?: AtEnd }
 
 /** Limits lists, long answers and waiting runs of each token. After the hooks that authenticate. */
 export function shareOut(app: FastifyInstance, limits: RateLimits): void {
@@ -67,24 +69,44 @@ export function shareOut(app: FastifyInstance, limits: RateLimits): void {
   app.decorateRequest('takeLongAnswer', function (this: FastifyRequest) {
     return longAnswers.take(this.tokenKey ?? '')
   })
+  app.decorateRequest('keepShare', function (this: Taking, work: Promise<unknown>) {
+    this[givesBack]?.keep(work)
+  })
   app.addHook('onRequest', async (request: Taking, reply) => {
     const { takes } = request.routeOptions.config
     if (takes === undefined || request.tokenKey === undefined) return
     request[givesBack] = atEndOf(reply, shares[takes].take(request.tokenKey))
   })
-  app.addHook('onSend', async (request: Taking) => request[givesBack]?.())
+  app.addHook('onSend', async (request: Taking) => request[givesBack]?.answered())
 }
 
-/** A client that goes away does not end the work for it: that ends when there is an answer to send. */
-function atEndOf(reply: FastifyReply, give: () => void): () => void {
-  let isClosed = false
-  let isAnswered = false
+type AtEnd = { answered(): void; keep(work: Promise<unknown>): void }
+
+/**
+ * A client that goes away does not end the work for it: that ends when there is an answer to send, and when nothing is left
+ * that outlasts the answer.
+ */
+function atEndOf(reply: FastifyReply, give: () => void): AtEnd {
+  let [isClosed, isAnswered, kept] = [false, false, 0]
+  const giveAtEnd = () => {
+    if (isClosed && isAnswered && kept === 0) give()
+  }
   reply.raw.once('close', () => {
     isClosed = true
-    if (isAnswered) give()
+    giveAtEnd()
   })
-  return () => {
-    isAnswered = true
-    if (isClosed) give()
+  return {
+    answered: () => {
+      isAnswered = true
+      giveAtEnd()
+    },
+    keep: (work) => {
+      kept += 1
+      const end = () => {
+        kept -= 1
+        giveAtEnd()
+      }
+      work.then(end, end)
+    },
   }
 }

@@ -11,7 +11,7 @@ import type { Registry } from '../models/registry.ts'
 import { atOnce, inTurns } from '../turns.ts'
 
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
-import { checkLookup, checkLookups, skippedEntry, type Targets } from './lookups.ts'
+import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
 import { pkField } from './pk-field.ts'
 import { skippedLine } from './skipped.ts'
@@ -73,9 +73,16 @@ function* compiling(
   const targets: Targets = new Map()
   const steps: Step[] = []
   const skipped: string[] = []
+  const finds = new Set<string>()
   for (const [index, entry] of blueprint.entries.entries()) {
     yield
     const path = pathOf(entry, index)
+    for (const find of findsIn([entry.identifiers, entry.attrs, entry.conditions])) finds.add(find)
+    if (finds.size > maxFinds) {
+      const message = `With this entry, the document looks up more than ${maxFinds} rows by !Find: send it in parts, or name rows where they are referred to.`
+      errors.of('entry').add(path, 'too_long', message)
+      return { steps: [], errors, skipped: [] }
+    }
     const model = registry.byName(entry.model)
     if (entry.conditions?.includes(false)) {
       skipped.push(skippedLine(index, model?.displayName ?? entry.model, Object.values(entry.identifiers)))

@@ -20,6 +20,15 @@ export function lookupsIn(value: unknown): (KeyOf | Find)[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(lookupsIn) : []
 }
 
+/** Different ones in a document. Each is a search of its own in the database. */
+export const maxFinds = 1_000
+
+/** All `!Find` in a value, as texts: those that read the same row by the same fields are equal. */
+export const findsIn = (value: unknown): string[] =>
+  lookupsIn(value).flatMap((tag) =>
+    tag instanceof Find ? [JSON.stringify([tag.model, Object.entries(tag.identifiers).sort()])] : [],
+  )
+
 /**
  * Checks every `!KeyOf` and `!Find` in a value.
  *

@@ -183,7 +183,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/retention.ts': 'portions: LIMIT, SKIP LOCKED and DELETE of the same rows in one statement',
   'src/runs/subscribe.ts': 'LISTEN, and a question that shows that the connection lives',
   'src/runs/reconciler-ledger.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
-  'src/http/apply-answer.ts': 'the engine checks a document before it is queued',
+  'src/http/checking.ts': 'the engine checks a document before it is queued',
   'src/http/access.ts': 'authentication and rights are one statement of the engine',
   'src/lists/filters.ts': 'conditions on relations, for find.ts',
   'src/lists/find.ts':

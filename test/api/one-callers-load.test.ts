@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { check } from '../../src/apply/check.ts'
+import { type EngineReader, reader } from '../../src/db/engine-tx.ts'
+import { system } from '../../src/permissions.ts'
+import { compile } from '../../src/plan/compile.ts'
+import { unconditional } from '../../src/plan/engine.ts'
+import { held } from '../runs/stand.ts'
+import type { Asker } from '../support/asker.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
+import { statementsOf } from '../support/statements.ts'
+import { until } from '../support/until.ts'
+
+/** What one caller sends costs no more than it may, and ends with its request. */
+
+let on: Installation
+beforeAll(async () => {
+  on = await installation({ limits: { rateLimitWaitingRuns: 1 } })
+})
+
+const url = '/api/v3/blueprints/'
+const group = (attrs: Readonly<Record<string, unknown>> = {}) => ({
+  model: 'service_core.group',
+  identifiers: { name: randomUUID() },
+  attrs,
+})
+const documentOf = (entries: readonly object[]) => ({ version: 1, metadata: { name: 'load' }, entries })
+
+const putYaml = (who: Asker, payload: string, query = '') =>
+  who.send({ method: 'PUT', url: `${url}${query}`, headers: { 'content-type': 'application/yaml' }, payload })
+
+const find = (name: string) =>
+  `{ model: service_core.group, identifiers: { name: "${randomUUID()}" }, attrs: { attributes: { a: !If [!Find [service_core.group, { name: "${name}" }], 1, 2] } } }`
+const finds = (names: readonly string[]) =>
+  `version: 1\nmetadata: { name: finds }\nentries:\n${names.map((name) => `  - ${find(name)}\n`).join('')}`
+
+describe('look-ups', () => {
+  test('of a thousand different rows are taken, however often each is named', async () => {
+    const names = Array.from({ length: 1_000 }, (_, index) => `none ${index}`)
+    const text = finds([...names, ...names.slice(0, 100)])
+    const sent = await statementsOf(async () => {
+      expect((await putYaml(on.admin, text, '?dry_run=true')).status).toBe(200)
+    })
+    // Not one by one.
+    expect(sent.length).toBeLessThan(200)
+  })
+
+  test.each([1_001, 5_000])('of %s rows are refused without a look at one', async (count) => {
+    const text = finds(Array.from({ length: count }, (_, index) => `none ${index}`))
+    let answer: Awaited<ReturnType<typeof putYaml>> | undefined
+    const sent = await statementsOf(async () => {
+      answer = await putYaml(on.admin, text, '?dry_run=true')
+    })
+    expect(answer).toMatchObject({ status: 400, errors: [{ code: 'too_long' }] })
+    expect(answer?.text).toContain('looks up more than 1000 rows by !Find')
+    expect(sent.filter((each) => each.includes('found_in'))).toEqual([])
+  })
+
+  test('in one value are counted one by one', async () => {
+    const list = Array.from({ length: 1_001 }, (_, index) => `!Find [service_core.group, [name, "none ${index}"]]`)
+    const text = `version: 1\nmetadata: { name: list }\nentries:\n  - { model: service_core.group, conditions: [!Condition [OR, ${list.join(', ')}]], identifiers: { name: list } }\n`
+    expect(await putYaml(on.admin, text)).toMatchObject({ status: 400, errors: [{ code: 'too_long' }] })
+  })
+})
+
+describe('a caller without a permission to write', () => {
+  const long = (letters: number) => JSON.stringify(documentOf([group({ attributes: { a: 'x'.repeat(letters) } })]))
+  const put = (who: Asker, payload: string | Readable) =>
+    who.send({ method: 'PUT', url, headers: { 'content-type': 'application/json' }, payload })
+
+  test('sends at most 64 KiB, with and without a length', async () => {
+    const who = await on.make.user({ permissions: ['view_group', 'view_run'] })
+    expect((await put(who, long(60_000))).status).toBe(403)
+    for (const payload of [long(66_000), Readable.from([long(66_000)])])
+      expect(await put(who, payload)).toMatchObject({ status: 413, json: { detail: expect.stringContaining('65536') } })
+  })
+
+  test('is the only one whose body is not read', async () => {
+    const who = await on.make.user({ permissions: ['add_group'] })
+    expect((await put(who, long(66_000))).status).toBe(400)
+  })
+})
+
+describe('a check', () => {
+  const plan = () =>
+    compile(
+      {
+        version: 1,
+        metadata: { name: 'check' },
+        entries: Array.from({ length: 1_200 }, () => ({ state: 'present', ...group() })),
+      },
+      on.engine.registry,
+    )
+
+  test('asks nothing more once it shall end', async () => {
+    const stop = new AbortController()
+    let asked = 0
+    const counting: EngineReader = {
+      query: (row, statement) => {
+        asked += 1
+        if (asked === 2) stop.abort(new Error('the client went away'))
+        return reader(on.db).query(row, statement)
+      },
+    }
+    const checking = check(counting, on.engine, plan(), system, unconditional, stop.signal)
+    await expect(checking).rejects.toThrow('the client went away')
+    expect(asked).toBe(2)
+    expect((await check(counting, on.engine, plan(), system, unconditional)).length).toBe(1_200)
+  })
+
+  test('whose client went away keeps its share until it has ended, and records nothing', async () => {
+    const who = await on.make.user({ permissions: ['add_application', 'change_application'] })
+    const origin = await on.app.listen({ host: '127.0.0.1', port: 0 })
+    const slug = randomUUID()
+    const body = JSON.stringify(
+      documentOf([{ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'Gone' } }]),
+    )
+    const put = (signal?: AbortSignal) =>
+      fetch(`${origin}${url}`, {
+        ...{ method: 'PUT', body, ...(signal && { signal }) },
+        headers: { authorization: `Bearer ${who.token}`, 'content-type': 'application/json' },
+      })
+    const release = await held(on, (tx) => rows(tx, sql`LOCK TABLE applications IN ACCESS EXCLUSIVE MODE`))
+    const client = new AbortController()
+    const gone = put(client.signal).catch(() => 'gone')
+    const waits = sql`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+    await until(async () => (await rows(on.db, waits)).length > 0, { what: 'the check to wait' })
+    client.abort()
+    expect(await gone).toBe('gone')
+    expect((await put()).status).toBe(429)
+    await release()
+    await until(async () => (await put()).status === 200, { what: 'the share to be free' })
+    expect(await on.db.run.count({ where: { submitterPk: who.pk } })).toBe(1)
+  })
+
+  test('that is not done in time says so, and what to do', async () => {
+    const hurried = await installation({ applyWaitMs: 1, workers: 'none' })
+    const answer = await hurried.admin.put(url, documentOf([group()]))
+    expect(answer).toMatchObject({ status: 503 })
+    expect(answer.text).toContain('The check of this document was not done within 0.001 s')
+    expect(answer.text).not.toContain('database')
+  })
+})
+
+test('a large document is answered as soon as it is recorded, and checked by the worker', async () => {
+  const entries = Array.from({ length: 2_001 }, () => group())
+  const sent = await on.admin.put(url, documentOf(entries))
+  expect(sent).toMatchObject({ status: 202, json: { code: 'accepted' } })
+  const runOf = async (path: string) =>
+    (await on.admin.get(`${path}?include_blueprint=false`)).json as { state: string; logs: string[]; applied: boolean }
+  const location = sent.headers.location ?? ''
+  await until(async () => ['done', 'failed'].includes((await runOf(location)).state), { what: 'its end' })
+  expect(await runOf(location)).toMatchObject({ state: 'done', applied: true })
+  const who = await on.make.user({ permissions: ['add_role'] })
+  const denied = await who.put(url, documentOf(entries))
+  expect(denied.status).toBe(202)
+  const path = denied.headers.location ?? ''
+  await until(async () => ['done', 'failed'].includes((await runOf(path)).state), { what: 'its end' })
+  expect(await runOf(path)).toMatchObject({ applied: false, logs: [expect.stringContaining('add_group')] })
+})
