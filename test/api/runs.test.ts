@@ -10,7 +10,7 @@ let submitter: Made
 beforeAll(async () => {
   there = await installation()
   submitter = await there.make.user({
-    permissions: ['add_application', 'change_application', 'add_oauth2provider', 'change_oauth2provider'],
+    permissions: ['add', 'change', 'view'].flatMap((verb) => [`${verb}_application`, `${verb}_oauth2provider`]),
   })
 })
 
