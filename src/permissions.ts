@@ -26,27 +26,99 @@ export type Permission = (typeof specialPermissions)[number] | `${Action}_${stri
 /** The four permissions that every model has. */
 export const permissionsOf = (resource: string): Permission[] => crud.map((action) => `${action}_${resource}` as const)
 
-/** The effective user with its current permissions, or the service itself (`pk` null) at bootstrap. */
+/**
+ * A permission for all rows of its model (`change_application`), or for those of one owner
+ * (`change_application@team-one`; docs/adr/0058-roles-are-bound-to-owners.md).
+ */
+export type Right = string
+
+/** The resources whose rows have an owner: the registry compares this with the models. `role_rights` in SQL says the same. */
+export const hasOwner = (resource: string): boolean => resource === 'application' || resource.endsWith('provider')
+
+const isForOwners = (permission: string): boolean => {
+  const [, action = '', resource = ''] = /^([a-z]+)_(.*)$/.exec(permission) ?? []
+  return crud.some((each) => each === action) && hasOwner(resource)
+}
+
+/** A right without its owner. */
+export const permissionOf = (right: Right): string => right.split('@', 1).join()
+
+/** The owner to which a right is bound; null for one that holds for all. */
+export const ownerOf = (right: Right): string | null => {
+  const at = right.indexOf('@')
+  return at < 0 ? null : right.slice(at + 1)
+}
+
+/**
+ * What a role gives, and what a token carries that is bound to owners: as `role_rights` in SQL.
+ *
+ * @param owners to which permissions are bound whose rows have an owner; none: all owners
+ */
+export const rightsOf = (permissions: Iterable<string>, owners: readonly string[]): Right[] =>
+  [...permissions].flatMap((permission) =>
+    owners.length === 0 || !isForOwners(permission) ? permission : owners.map((owner) => `${permission}@${owner}`),
+  )
+
+/** Whether rights include another one: a permission for all owners includes it for each. */
+export const covers = (rights: ReadonlySet<Right>, right: Right): boolean =>
+  rights.has(right) || rights.has(permissionOf(right))
+
+/** What two sets of rights have in common. */
+export const meet = (one: ReadonlySet<Right>, other: ReadonlySet<Right>): Set<Right> =>
+  new Set([...[...one].filter((right) => covers(other, right)), ...[...other].filter((right) => covers(one, right))])
+
+/** A right in messages. */
+export const rightName = (right: Right): string => {
+  const owner = ownerOf(right)
+  return `${permissionOf(right)}${owner === null ? '' : ` for owner ${JSON.stringify(owner)}`}`
+}
+
+/** The effective user with its current rights, or the service itself (`pk` null) at bootstrap. */
 export type Actor = {
   readonly pk: number | null
   readonly username: string
   readonly isSuperuser: boolean
-  readonly permissions: ReadonlySet<string>
+  readonly permissions: ReadonlySet<Right>
   /** The real user, while impersonating. */
   readonly impersonator?: Actor
-  /** The only permissions that the token of the request carries. `permissions` are among them. */
-  readonly ceiling?: ReadonlySet<string>
+  /** The only rights that the token of the request carries. `permissions` are among them. */
+  readonly ceiling?: ReadonlySet<Right>
 }
 
 /** The service itself, at its first start. */
 export const system: Actor = { pk: null, username: 'gatewright', isSuperuser: true, permissions: new Set() }
 
+/** Whether the actor has a permission for all rows of its model. */
 export const allows = (actor: Actor, permission: Permission): boolean =>
   actor.isSuperuser || actor.permissions.has(permission)
 
 /** Whether the actor may write anything beside what every user may: own tokens. */
 export const mayWriteAnything = ({ isSuperuser, permissions }: Actor): boolean =>
   isSuperuser || [...permissions].some((permission) => /^(add|change|delete)_/.test(permission))
+
+/** Whether the actor has a permission for the rows of an owner. @param owner null for rows without one */
+export const allowsFor = (actor: Actor, permission: Permission, owner: string | null): boolean =>
+  allows(actor, permission) || (owner !== null && actor.permissions.has(`${permission}@${owner}`))
+
+/** Whether the actor has a permission for the rows of at least one owner. */
+export const allowsSome = (actor: Actor, permission: Permission): boolean =>
+  allows(actor, permission) || ownersFor(actor, permission).length > 0
+
+/** The owners to which a permission of the actor is bound, sorted. */
+export const ownersFor = (actor: Actor, permission: Permission): string[] =>
+  [...actor.permissions]
+    .filter((right) => right.startsWith(`${permission}@`))
+    .flatMap((right) => ownerOf(right) ?? [])
+    .sort()
+
+/** The owners to which any right of the actor is bound. */
+export const boundOwners = (actor: Actor): string[] => [
+  ...new Set([...actor.permissions].flatMap((right) => ownerOf(right) ?? [])),
+]
+
+/** Whether any right of the actor is bound to an owner. */
+export const isBound = (actor: Actor): boolean =>
+  !actor.isSuperuser && [...actor.permissions].some((right) => ownerOf(right) !== null)
 
 /** Whether one user may impersonate another. Only a superuser may impersonate a superuser. */
 export const mayActAs = (real: Actor, effective: Actor): boolean =>

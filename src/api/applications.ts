@@ -33,6 +33,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
     permission: 'view_application',
     alsoNeeds: toSeeMakers,
     view: applicationView(kinds),
+    owned: { unless: 'view_application', sql: 'applications.owner' },
     count: 'rows',
     search: applicationText,
     order: { name: 'name', slug: 'slug', pk: 'pk' },

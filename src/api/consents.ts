@@ -1,7 +1,7 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { consentUsername } from '../lists/find.ts'
+import { consentsOfOwners, consentUsername } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
 import type { Registry } from '../models/registry.ts'
 import { userConsentView } from '../views/user-consent.ts'
@@ -14,6 +14,7 @@ export function consentRoutes(app: Api, db: Db, { kinds }: Registry): void {
     permission: 'authenticated',
     own: { field: 'userPk', unless: 'view_userconsent' },
     view: userConsentView(kinds),
+    owned: consentsOfOwners,
     count: 'kept',
     search: consentUsername,
     order: { application: 'applicationPk', expires: 'expires', user: 'userPk', pk: 'pk' },

@@ -9,9 +9,10 @@ import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from
 import { readConditions } from '../http/apply-conditions.ts'
 import type { Metrics } from '../http/metrics.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows } from '../permissions.ts'
+import type { Actor } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
 import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
+import { mayReadRun } from '../runs/options.ts'
 import type { Submitter } from '../runs/submit.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/apply/: applies the stored document of a former run again, as a new run. */
@@ -47,8 +48,7 @@ export function runApplyRoutes(app: Api, submitter: Submitter, metrics: Metrics)
     async (request, reply) => {
       const { actor, body, headers, params, query } = request
       const former = await inTime(readFormerRun(submitter.db, params.id))
-      if (former === null || !(former.submitterPk === actor.pk || allows(actor, 'view_run')))
-        throw new Problem('not_found', 'There is no such run.')
+      if (former === null || !mayReadRun(former, actor)) throw new Problem('not_found', 'There is no such run.')
       requireSubmitter(actor, former.submitterPk)
       requireSender(actor, former, registry)
       const stored = await inTime(documentOf(submitter.db, keyring, former))

@@ -27,6 +27,12 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
     permission: 'authenticated',
     own: { field: 'submitterPk', unless: 'view_run' },
     view: runView,
+    // As `mayReadRun` says of one run.
+    owned: {
+      unless: 'view_application',
+      sql: "(runs.options->>'owner')",
+      or: "(runs.options->>'owner' IS NULL AND runs.submitter_pk = {caller})",
+    },
     count: 'rows',
     search: runTitle,
     order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },

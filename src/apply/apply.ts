@@ -85,6 +85,10 @@ export async function apply(
       logs.push(...linesOf(finding, mode))
       continue
     }
+    if (finding.cause === 'refused') {
+      objections.push(...finding.objections)
+      break
+    }
     const actor = await reading
     if (finding.cause === 'given') {
       objections.push(...finding.objections)

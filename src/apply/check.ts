@@ -33,7 +33,7 @@ export async function check(
   })) {
     if (finding.cause === 'skipped') continue
     objections.push(...finding.objections)
-    if (finding.cause === 'given') continue
+    if (finding.cause === 'given' || finding.cause === 'refused') continue
     if (finding.cause === 'entry') findings.push(finding)
   }
   if (objections.length > 0) throw new Refusal(objections).problem

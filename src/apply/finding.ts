@@ -34,6 +34,9 @@ export type Skipped = { readonly cause: 'skipped'; readonly step: Step }
 /** Users who have more rights after the document than before, and whom it does not name. */
 export type Given = { readonly cause: 'given'; readonly gains: Gains; readonly objections: readonly Objection[] }
 
+/** The document is refused before any of its rows is judged. */
+export type Refused = { readonly cause: 'refused'; readonly objections: readonly Objection[] }
+
 /** The codes of refusals. A denial hides everything else; what is fixed first goes before what follows from it. */
 export const precedence = ['permission_denied', 'not_found', 'precondition_failed', 'invalid', 'conflict'] as const
 export type Reason = (typeof precedence)[number]
@@ -44,6 +47,8 @@ export type Objection =
   | { readonly is: 'denied'; readonly effect: Effect; readonly actor: Actor; readonly why: string }
   /** The entry looks up what the submitter may not view. */
   | ({ readonly is: 'unseen'; readonly actor: Actor } & Unseen)
+  /** The caller may write nothing for the owner that the request names. @property owners for whose rows it may */
+  | { readonly is: 'claimed'; readonly actor: Actor; readonly owner: string; readonly owners: readonly string[] }
   /** The submitter is gone, or no longer active. */
   | { readonly is: 'gone' }
   | { readonly is: 'missing'; readonly step: Step }
@@ -72,6 +77,7 @@ export function reasonOf(objection: Objection): Reason {
   switch (objection.is) {
     case 'denied':
     case 'unseen':
+    case 'claimed':
     case 'gone':
       return 'permission_denied'
     case 'missing':

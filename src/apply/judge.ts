@@ -1,9 +1,9 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { own } from '../json-object.ts'
-import { type Actor, allows } from '../permissions.ts'
+import type { Actor } from '../permissions.ts'
 import type { LabelledRow } from '../plan/claims.ts'
 import type { Plan, Step } from '../plan/compile.ts'
-import { type Effect, isOwn } from '../plan/effect.ts'
+import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { entryKey, inspect } from '../plan/inspect.ts'
 import { pending } from '../plan/known-rows.ts'
@@ -16,9 +16,9 @@ import { gainsOf } from '../rights/gains.ts'
 import { forbidden, isMissing } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
 import { describeChange } from './changes.ts'
-import { type Finding, type Given, type Objection, reasonOf, type Skipped } from './finding.ts'
+import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
-import { ownershipOf } from './ownership.ts'
+import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
 import { Twins } from './twins.ts'
 import { rowName } from './words.ts'
 
@@ -48,7 +48,7 @@ type Case = {
 export async function* judge(
   reader: EngineReader,
   { engine, plan, actor: submitter, conditions, lock, signal }: Case,
-): AsyncGenerator<Finding | Skipped | Given> {
+): AsyncGenerator<Finding | Skipped | Given | Refused> {
   const { registry } = engine
   const isCheck = lock === undefined
   const identify = conditions.mode === 'plan' ? plannedIdentity : newIdentity
@@ -61,6 +61,11 @@ export async function* judge(
     openSnapshot(reader, registry, steps, resolver, { takesKeys }),
     submitter,
   ])
+  const claim = claimedWithout(actor, conditions, registry.models)
+  if (claim !== null) {
+    yield { cause: 'refused', objections: [{ is: 'claimed', actor, ...claim }] }
+    return
+  }
   const { keys } = resolver
   const tags = new Map<unknown, string>()
   const findings: Finding[] = []
@@ -108,7 +113,8 @@ export async function* judge(
     await takeTurns()
     const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), resolver, isReviewed)
     twins.check(effect, actor)
-    const why = await forbidden(reader, engine, actor, effect)
+    const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
+    const why = await forbidden(reader, engine, actor, effect, owners)
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)
     if (cause === 'entry') addKeyError(effect, conditions)
@@ -130,8 +136,9 @@ export async function* judge(
       const { model } = taken.step
       if (taken.row === undefined || judged.has(model, taken.row.pk)) continue
       const needed = `change_${model.resource}` as const
-      const mayChange = allows(actor, needed) || isOwn(actor, taken)
-      const why = `${isMissing(needed)} for a row that it names`
+      const owners = ownersConcerned(taken, ownershipOf(taken, actor, conditions), conditions)
+      const mayChange = allowsAll(actor, needed, owners) || isOwn(actor, taken)
+      const why = `${isMissing(needed, actor, taken)} for a row that it names`
       yield* judgeRow(taken, 'taken', mayChange ? [] : [{ is: 'denied', effect, actor, why }])
     }
   }

@@ -1,5 +1,6 @@
-import type { Actor } from '../permissions.ts'
-import type { Effect } from '../plan/effect.ts'
+import type { Model } from '../models/define.ts'
+import { type Actor, allows, allowsFor, isBound, ownersFor, permissionsOf } from '../permissions.ts'
+import type { Effect, Owners } from '../plan/effect.ts'
 import type { RequestConditions } from '../plan/engine.ts'
 import type { Row } from '../plan/statements.ts'
 
@@ -10,10 +11,8 @@ import type { Row } from '../plan/statements.ts'
 export type Ownership = {
   /** The label that it has. */
   readonly owner: string | null
-  /** The user who made it: a name in quotes, or what is known of the user. */
-  readonly maker: string
-  /** The day on which it was made: `2026-11-23`. */
-  readonly day: string
+  /** By whom and when it was made: `by "ada" on 2026-11-23`. To a caller who may not see users, `by another user`. */
+  readonly made: string
   /**
    * `ours`: the request names the same owner, or the submitter made the row and it has none. `made by another`: neither
    * has an owner, and another user made it. `taken over`: it was another's, which the submitter acknowledges.
@@ -27,25 +26,61 @@ export type Ownership = {
 /** @returns undefined for a new row, and for one of a model without owners */
 export function ownershipOf(
   { step, row, isForeign, action }: Pick<Effect, 'step' | 'row' | 'isForeign' | 'action'>,
-  { pk }: Pick<Actor, 'pk'>,
+  actor: Actor,
   { owner: label, allow }: RequestConditions,
 ): Ownership | undefined {
   if (!step.model.isLabelled || row === undefined || isForeign) return undefined
-  const { createdBy, ...origin } = originOf(row)
-  const isMaker = createdBy !== null && createdBy === pk
+  const { createdBy, ...origin } = originOf(row, actor)
+  const isMaker = createdBy !== null && createdBy === actor.pk
   const becomes = action === 'delete' || origin.owner === label ? {} : { becomes: label }
   if (origin.owner === label) {
-    const isNoted = label === null && createdBy !== null && !isMaker && action !== 'leave'
+    const isNoted = label === null && createdBy !== null && !isMaker
     return { ...origin, is: isNoted ? 'made by another' : 'ours' }
   }
   if (origin.owner === null && isMaker) return { ...origin, ...becomes, is: 'ours' }
   return allow.takeover ? { ...origin, ...becomes, is: 'taken over' } : { ...origin, is: "another's" }
 }
 
-function originOf({ owner, created_by, created_by_name, created_at }: Row) {
+/** For whose rows the submitter needs the permission: the owner that a row has, and the one that it gets. */
+export function ownersConcerned(
+  { step, row, isForeign, action }: Pick<Effect, 'step' | 'row' | 'isForeign' | 'action'>,
+  ownership: Ownership | undefined,
+  { owner: label }: Pick<RequestConditions, 'owner'>,
+): Owners {
+  if (!step.model.isLabelled) return undefined
+  if (ownership === undefined || row === undefined || isForeign) return action === 'leave' ? [] : [label]
+  const { owner, becomes } = ownership
+  return becomes === undefined ? [owner] : [owner, becomes]
+}
+
+/** The owners for whose rows the actor may write, of a label for whose rows it may not. */
+type Claim = { readonly owner: string; readonly owners: readonly string[] }
+
+/**
+ * Whether a request names an owner for whose rows its caller may write nothing. Asked of callers whose rights are bound to
+ * owners, and before a document prunes: what an owner manages is not reported to those without rights for it.
+ *
+ * @returns null when the caller may write rows of that owner
+ */
+export function claimedWithout(
+  actor: Actor,
+  { owner, prune }: Pick<RequestConditions, 'owner' | 'prune'>,
+  models: readonly Pick<Model, 'resource' | 'isLabelled'>[],
+): Claim | null {
+  if (owner === null || !(prune || isBound(actor))) return null
+  const needed = models.flatMap(({ resource, isLabelled }) =>
+    isLabelled === true ? permissionsOf(resource).filter((each) => !each.startsWith('view_')) : [],
+  )
+  if (needed.some((permission) => allowsFor(actor, permission, owner))) return null
+  return { owner, owners: [...new Set(needed.flatMap((permission) => ownersFor(actor, permission)))].sort() }
+}
+
+function originOf({ owner, created_by, created_by_name, created_at }: Row, actor: Actor) {
   const createdBy = typeof created_by === 'number' ? created_by : null
   const name = typeof created_by_name === 'string' ? JSON.stringify(created_by_name) : undefined
   const maker = name ?? (createdBy === null ? 'an unknown user' : `user ${createdBy}, deleted since,`)
   const day = new Date(String(created_at)).toISOString().slice(0, 10)
-  return { owner: typeof owner === 'string' ? owner : null, createdBy, maker, day }
+  const isNamed = allows(actor, 'view_user') || (actor.pk !== null && actor.pk === createdBy)
+  const made = isNamed ? `by ${maker} on ${day}` : 'by another user'
+  return { owner: typeof owner === 'string' ? owner : null, createdBy, made }
 }

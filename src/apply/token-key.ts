@@ -4,7 +4,7 @@ import { reader, withEngine } from '../db/engine-tx.ts'
 import { query } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 import { Problem } from '../errors.ts'
-import { type Actor, allows, type Permission } from '../permissions.ts'
+import { type Actor, allows, meet, type Permission } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { creatorOf, holdsAllOf } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
@@ -101,7 +101,7 @@ async function takeKey(tx: Tx, keyring: Keyring, pk: string, limit: readonly str
   })
   if (row === undefined || !row.isFresh)
     throw new Problem('key_gone', 'The key was shown once, or is older than a day: create another token.')
-  const ceiling = limit?.filter((each) => row.ceiling?.includes(each) ?? true)
+  const ceiling = limit && (row.ceiling === null ? limit : [...meet(new Set(limit), new Set(row.ceiling))])
   const data = { sealedKey: null, ...(ceiling && { ceiling }) }
   await tx.token.update({ where: { pk }, data, select: { pk: true } })
   return keyring.open(row.sealed, { table: 'tokens', row: pk, column: 'sealed_key' })

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, allows, allowsFor, allowsSome, permissionsOf, rightName } from '../permissions.ts'
 import { type LabelledRow, type LeftEmpty, maxLabelled, type Orphan } from '../plan/claims.ts'
 import { type Effect, isOwn, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
 import type { Gains } from '../rights/gains.ts'
+import { ownersText } from '../rights/policy.ts'
 import { type Change, notShown, setByServer } from './changes.ts'
 import type { BrokenRule, Finding, Given, Objection, Skipped } from './finding.ts'
 
@@ -32,6 +33,8 @@ export function textsOf(objection: Objection, who?: string): string[] {
       return [denied(who ?? objection.actor.username, objection)]
     case 'unseen':
       return [`${who ?? objection.actor.username} may not look up ${objection.what}: ${objection.needed} is missing`]
+    case 'claimed':
+      return [claimed(who ?? objection.actor.username, objection)]
     case 'gone':
       return ['the submitter is gone or no longer active']
     case 'missing':
@@ -80,18 +83,34 @@ export function hintsOf(objections: readonly Objection[]): string[] {
 }
 
 /**
- * For an actor without any permission for rows of the model, the text is the same whether the row exists or not: it has
- * no verb and no stored name.
+ * For an actor without any permission for rows of the model, or for this one, the text is the same whether the row exists
+ * or not: it has no verb and no stored name.
  */
 function denied(who: string, { actor, effect, why }: { actor: Actor; effect: Effect; why: string }): string {
   const { model, identifiers, attrs } = effect.step
-  const verbs = ['view', 'add', 'change', 'delete'] as const
-  const knows = isOwn(actor, effect) || verbs.some((verb) => allows(actor, `${verb}_${model.resource}`))
-  if (knows) return `${who} may not ${verbOf(effect)} ${rowName(effect)}: ${why}`
+  const [mayAny, mayThis] = knowledgeOf(actor, effect)
+  if (mayThis) return `${who} may not ${verbOf(effect)} ${rowName(effect)}: ${why}`
   const [[field = 'pk'] = []] = model.identifiers
   const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
-  const missing = `add_${model.resource}, change_${model.resource} or delete_${model.resource}`
-  return `${who} may not write ${model.displayName} ${JSON.stringify(sent)}: the permission ${missing} is missing`
+  const missing = `the permission add_${model.resource}, change_${model.resource} or delete_${model.resource} is missing`
+  return `${who} may not write ${model.displayName} ${JSON.stringify(sent)}: ${mayAny ? why : missing}`
+}
+
+/** Whether the actor has any permission for rows of the model, and whether it has one for this row. */
+function knowledgeOf(actor: Actor, effect: Effect): [boolean, boolean] {
+  const { model } = effect.step
+  if (isOwn(actor, effect)) return [true, true]
+  const permissions = permissionsOf(model.resource)
+  const mayAny = permissions.some((each) => allowsSome(actor, each))
+  if (model.isLabelled !== true || effect.row === undefined) return [mayAny, mayAny]
+  const owner = typeof effect.row.owner === 'string' ? effect.row.owner : null
+  return [mayAny, permissions.some((each) => allowsFor(actor, each, owner))]
+}
+
+/** With what to do next: the owners that the caller may name. */
+function claimed(who: string, { owner, owners }: Extract<Objection, { is: 'claimed' }>): string {
+  const what = `${who} may not write rows of owner ${JSON.stringify(owner)}`
+  return owners.length === 0 ? what : `${what}: the permissions hold for rows of ${ownersText(owners)} only`
 }
 
 /** @param word of `Gatewright-Allow` */
@@ -99,11 +118,11 @@ const unless = (word: keyof Conditions['allow'], conflict: string): string =>
   `${conflict}. Gatewright-Allow: ${word} applies it all the same`
 
 function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned' }>): string {
-  const { owner, maker, day } = ownership
+  const { owner, made } = ownership
   const what = rowName(effect)
-  if (owner === null) return `${what} has no owner, and was made by ${maker} on ${day}`
+  if (owner === null) return `${what} has no owner, and was made ${made}`
   const asked = label === null ? 'the request names no owner' : `the request names owner ${JSON.stringify(label)}`
-  return `${what} belongs to owner ${JSON.stringify(owner)} (made by ${maker} on ${day}), and ${asked}`
+  return `${what} belongs to owner ${JSON.stringify(owner)} (made ${made}), and ${asked}`
 }
 
 /** At most this many rights of a user are listed. */
@@ -115,7 +134,7 @@ function gainsText({ users, total }: Gains, actor: Actor, gain: string): string 
   if (!allows(actor, 'view_user')) return what
   const each = users.map(({ username, rights }) => {
     const more = rights.length - maxRights
-    return `${username} (${rights.slice(0, maxRights).join(', ')}${more > 0 ? ` and ${more} more` : ''})`
+    return `${username} (${rights.slice(0, maxRights).map(rightName).join(', ')}${more > 0 ? ` and ${more} more` : ''})`
   })
   const more = total - users.length
   return `${what}: ${each.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
@@ -191,19 +210,19 @@ function whatWasDone(finding: Finding, mode: Mode): string {
 
 function ownerNote({ ownership, action, ...finding }: Finding): string[] {
   if (ownership === undefined) return []
-  const { owner, maker, day, is, becomes } = ownership
+  const { owner, made, is, becomes } = ownership
   const what = rowName(finding)
   const now = becomes === null ? 'it has no owner now' : `it belongs to owner ${JSON.stringify(becomes)} now`
   switch (is) {
     case 'ours':
       return becomes === undefined ? [] : [`${what} had no owner: ${now}`]
     case 'made by another':
-      return finding.cause === 'taken' ? [] : [`${what} was made by ${maker} on ${day}`]
+      return finding.cause === 'taken' ? [] : [`${what} was made ${made}`]
     case 'taken over': {
       const had =
         owner === null
-          ? `had no owner, and was made by ${maker} on ${day}`
-          : `belonged to owner ${JSON.stringify(owner)} (made by ${maker} on ${day})`
+          ? `had no owner, and was made ${made}`
+          : `belonged to owner ${JSON.stringify(owner)} (made ${made})`
       return [action === 'delete' ? `${what} ${had}` : `${what} ${had}: ${now}`]
     }
     case "another's":

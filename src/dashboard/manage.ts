@@ -7,6 +7,7 @@ import { allows } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
+import { mayReadRun } from '../runs/options.ts'
 import { runSummarySelect, runView, toRunSummary } from '../views/run.ts'
 import { acts } from './acts.ts'
 import { managePage, managePath, messagePage, ownPagePolicy, runPage, runPagePath } from './pages.ts'
@@ -36,9 +37,8 @@ export async function manageRoutes(app: Api, db: Db, queue: ApplyQueue): Promise
     runPagePath(':id'),
     { ...options(), schema: { params: z.object({ id: z.guid() }) } },
     async ({ actor, params: { id } }, reply) => {
-      const where = { id, ...(!allows(actor, 'view_run') && { submitterPk: actor.pk }) }
-      const row = await inTime(db.run.findFirst({ where, select: runSummarySelect }))
-      if (row === null) {
+      const row = await inTime(db.run.findUnique({ where: { id }, select: { ...runSummarySelect, options: true } }))
+      if (row === null || !mayReadRun(row, actor)) {
         const why = 'There is no such run, or it is the run of another user and you lack the permission view_run.'
         return reply.code(404).type(html).send(messagePage('Run', why))
       }

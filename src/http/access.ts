@@ -5,7 +5,7 @@ import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
-import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
+import { type Access, type Actor, allows, allowsSome, type Permission } from '../permissions.ts'
 import { actAs, actorByToken, actorOfUser, validTokens } from '../rights/actor.ts'
 import type { ValidOf } from './attempts.ts'
 import { headerText } from './headers.ts'
@@ -69,7 +69,11 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
   })
 }
 
-/** @throws {Problem} `permission_denied` for a caller without what a route requires */
+/**
+ * A permission that holds for rows of one owner opens the route: what it shows and writes is judged row by row.
+ *
+ * @throws {Problem} `permission_denied` for a caller without what a route requires
+ */
 export function requireAccess(actor: Actor, access: Access): void {
   if (access === 'anyone' || access === 'authenticated') return
   if (access === 'superuser') {
@@ -77,7 +81,7 @@ export function requireAccess(actor: Actor, access: Access): void {
     return
   }
   const needed: readonly Permission[] = typeof access === 'string' ? [access] : access
-  if (!needed.some((each) => allows(actor, each))) throw denied(needed)
+  if (!needed.some((each) => allowsSome(actor, each))) throw denied(needed)
 }
 
 const notNames: ReadonlySet<string> = new Set(['anyone', 'authenticated', 'superuser'])

@@ -101,6 +101,17 @@ export type Listed<Model extends ListedModel = ListedModel> = {
   /** A boolean field that is true of all rows of the list. */
   readonly always?: FieldOf<Model>
   readonly visible?: Visible<FieldOf<Model>>
+  readonly owned?: Owned
+}
+
+/** Callers whose rights are bound to owners see only rows of these. */
+export type Owned = {
+  /** With this permission for all owners, callers see all rows. */
+  readonly unless: Permission
+  /** The owner of a row of the list, in SQL. */
+  readonly sql: string
+  /** Rows that they see all the same, in SQL; `{caller}` is their key. */
+  readonly or?: string
 }
 
 /** A caller sees the rows for whose value of a text field the caller holds the permission. */
@@ -108,8 +119,17 @@ export type Visible<Field extends string = string> = {
   readonly field: Field
   /** By value. */
   readonly permissions: Readonly<Record<string, Permission>>
+  /** The field with the owner, for permissions that hold for rows of some owners. */
+  readonly owner: Field
   /** A caller with all of these permissions sees rows with other values, too. */
   readonly others?: true
+}
+
+/** Of the applications of these owners, and of the caller. */
+export const consentsOfOwners: Owned = {
+  unless: 'view_application',
+  sql: '(SELECT a.owner FROM applications a WHERE a.pk = user_consents.application_pk)',
+  or: 'user_consents.user_pk = {caller}',
 }
 
 export type Sorted = { readonly field: string; readonly descending: boolean }
@@ -122,6 +142,12 @@ export type ListQuery = {
   readonly own: number | null | undefined
   /** The values of the field in `visible`; undefined: all. */
   readonly values: readonly string[] | undefined
+  /** Beside them, values with the rows of one owner: `oauth2@team-a`. */
+  readonly bound: readonly string[]
+  /** The owners of `owned`; undefined: all, and rows without one. */
+  readonly owners: readonly string[] | undefined
+  /** The key of the caller. */
+  readonly caller: number | null
   readonly ordering: readonly Sorted[]
   /** Nothing that makes any number of texts, as filters, terms and orders do: its statement is prepared. */
   readonly isPlain: boolean
@@ -170,8 +196,13 @@ export async function find(tx: Tx, list: Listed, asked: ListQuery): Promise<Foun
   return { count, unknown, readKeys: async () => keys ?? readPage(tx, list, asked, count) }
 }
 
-const isNarrowed = ({ always }: Listed, { own, values, filters, terms }: ListQuery): boolean =>
-  always !== undefined || own !== undefined || values !== undefined || filters.length > 0 || terms.length > 0
+const isNarrowed = ({ always }: Listed, { own, values, owners, filters, terms }: ListQuery): boolean =>
+  always !== undefined ||
+  own !== undefined ||
+  owners !== undefined ||
+  values !== undefined ||
+  filters.length > 0 ||
+  terms.length > 0
 
 /** The size of a whole list, and the keys of its first page. */
 function sizeStatement(list: Listed, asked: ListQuery): Statement {
@@ -273,7 +304,7 @@ function sortsOf(
 
 /** @returns none for a list that nothing narrows */
 function conditionsOf(
-  { view: { model }, search, own, always, visible }: Listed,
+  { view: { model }, search, own, always, visible, owned }: Listed,
   asked: ListQuery,
   { bind }: Values,
 ): string[] {
@@ -282,7 +313,8 @@ function conditionsOf(
     ...(asked.own === undefined || own === undefined ? [] : [`${qualified(model, own.field)} = ${bind(asked.own)}`]),
     ...(asked.values === undefined || visible === undefined
       ? []
-      : [`${qualified(model, visible.field)} = ANY(${bind(asked.values)}::text[])`]),
+      : [visibleIn(model, visible, asked.values, asked.bound, bind)]),
+    ...(asked.owners === undefined || owned === undefined ? [] : [ownedIn(owned, asked.owners, asked.caller, bind)]),
     ...asked.filters.map(({ filter: { on, condition }, value }) => {
       const sql = typeof on === 'string' ? qualified(model, on) : on.sql
       return `(${condition(sql, value, bind)})`
@@ -292,4 +324,24 @@ function conditionsOf(
       return `(${search.sql.replaceAll('{pattern}', () => pattern)})`
     }),
   ]
+}
+
+type Bind = Values['bind']
+
+function visibleIn(
+  model: ListedModel,
+  { field, owner }: Visible,
+  values: readonly string[],
+  bound: readonly string[],
+  bind: Bind,
+): string {
+  const value = qualified(model, field)
+  const isFull = `${value} = ANY(${bind(values)}::text[])`
+  if (bound.length === 0) return isFull
+  return `(${isFull} OR ${value} || '@' || ${qualified(model, owner)} = ANY(${bind(bound)}::text[]))`
+}
+
+function ownedIn({ sql, or }: Owned, owners: readonly string[], caller: number | null, bind: Bind): string {
+  const isOwned = `${sql} = ANY(${bind(owners)}::text[])`
+  return or === undefined ? isOwned : `(${isOwned} OR ${or.replaceAll('{caller}', bind(caller))})`
 }

@@ -5,13 +5,13 @@ import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
-import { type Access, type Actor, allows, type Permission } from '../permissions.ts'
+import { type Access, type Actor, allows, boundOwners, isBound, ownersFor, type Permission } from '../permissions.ts'
 import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading, View } from '../views/view.ts'
 import { checkList } from './check.ts'
 import type { Filter } from './filters.ts'
-import { type Found, find, type Listed, type ListedModel, type ListQuery, type Visible } from './find.ts'
+import { type Found, find, type Listed, type ListedModel, type ListQuery, type Owned, type Visible } from './find.ts'
 import { envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import { isStreamed, maxSendingMs, type PageWriter, pageText } from './stream.ts'
 
@@ -135,10 +135,28 @@ function listQueryOf(spec: ListSpec, query: Query, actor: Actor): ListQuery {
 }
 
 /** Which rows this caller sees at all. */
-export function scopeOf({ own, visible }: ListSpec, actor: Actor): Pick<ListQuery, 'own' | 'values'> {
+export function scopeOf(
+  { own, visible, owned }: ListSpec,
+  actor: Actor,
+): Pick<ListQuery, 'own' | 'values' | 'bound' | 'owners' | 'caller'> {
   const seesAll = own === undefined || (own.unless !== undefined && allows(actor, own.unless))
-  return { own: seesAll ? undefined : actor.pk, values: visible && valuesOf(visible, actor) }
+  return {
+    own: seesAll ? undefined : actor.pk,
+    values: visible && valuesOf(visible, actor),
+    bound: visible === undefined ? [] : boundOf(visible, actor),
+    owners: owned && ownersOf(owned, actor),
+    caller: actor.pk,
+  }
 }
+
+/** Where a caller does not see all rows of a value: those of its owners. */
+const boundOf = ({ permissions }: Visible, actor: Actor): string[] =>
+  Object.entries(permissions).flatMap(([value, permission]) =>
+    allows(actor, permission) ? [] : ownersFor(actor, permission).map((owner) => `${value}@${owner}`),
+  )
+
+const ownersOf = ({ unless }: Owned, actor: Actor): readonly string[] | undefined =>
+  allows(actor, unless) || !isBound(actor) ? undefined : boundOwners(actor)
 
 function valuesOf({ permissions, others }: Visible, actor: Actor): readonly string[] | undefined {
   const all = Object.entries(permissions)

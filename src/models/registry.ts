@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Permission, permissionsOf, specialPermissions } from '../permissions.ts'
+import { hasOwner, type Permission, permissionsOf, specialPermissions } from '../permissions.ts'
 import application from './application.ts'
 import certificateKeyPair from './certificate-key-pair.ts'
 import type { Model, ReferenceTarget } from './define.ts'
@@ -54,6 +54,7 @@ export function buildRegistry(plain: readonly Model[], kinds: readonly ProviderM
   }
   const targets = targetsOf(models, kinds)
   for (const model of models) checkReferences(model, targets)
+  for (const model of models) checkOwners(model)
   return {
     byName: (name) => byName.get(name),
     models,
@@ -78,6 +79,14 @@ function targetsOf(models: readonly Model[], kinds: readonly ProviderModel[]): M
   if (providers !== undefined)
     targets.set('backchannel provider', { ...providers, only: { column: 'kind', values: backchannel } })
   return targets
+}
+
+/** Which permissions are bound by the owners of a role is decided by their names, in SQL too. */
+function checkOwners({ name, resource, isLabelled }: Model): void {
+  if (hasOwner(resource) !== (isLabelled === true))
+    throw new Error(
+      `${name}: the resource ${resource} ${isLabelled ? 'has' : 'has no'} owners, and its name says otherwise: see hasOwner in src/permissions.ts.`,
+    )
 }
 
 function checkReferences(model: Model, targets: ReadonlyMap<string, ReferenceTarget>): void {

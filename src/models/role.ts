@@ -2,10 +2,14 @@ import { z } from 'zod'
 import { unknownName } from '../messages.ts'
 import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
-import { distinct, filledLine, name } from './fields.ts'
+import { distinct, filledLine, name, ownerLabel } from './fields.ts'
 
 /** As many errors as an answer lists. */
 const maxSuggestions = 100
+/** Each permission of a role counts once for each of its owners. */
+const maxOwners = 100
+
+const hasEachOnce = (sent: readonly unknown[]): boolean => new Set(sent).size === sent.length
 
 /** @param permissions the closed list of all models' permissions: a role may hold no others */
 export const defineRole = (permissions: readonly Permission[]) => {
@@ -31,9 +35,22 @@ export const defineRole = (permissions: readonly Permission[]) => {
         .array(filledLine(100))
         .max(known.size)
         .superRefine(reportUnknown, { when: ({ value }) => Array.isArray(value) })
-        .refine((sent) => new Set(sent).size === sent.length, {
+        .refine(hasEachOnce, {
           error: 'Must not hold a permission twice.',
           params: { code: 'duplicate' },
+        })
+        .default([]),
+      owners: z
+        .array(ownerLabel())
+        .max(maxOwners)
+        .refine(hasEachOnce, {
+          error: 'Must not hold an owner twice.',
+          params: { code: 'duplicate' },
+        })
+        .meta({
+          description:
+            'Owners of applications and providers: its permissions for these hold only for their rows. Empty: for all rows.',
+          examples: [['team-a']],
         })
         .default([]),
     }),

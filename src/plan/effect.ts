@@ -1,5 +1,5 @@
 import type { ErrorList } from '../errors.ts'
-import { type Actor, allows, type Permission } from '../permissions.ts'
+import { type Actor, allows, allowsFor, allowsSome, type Permission } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
 import { columnOf, type Row } from './statements.ts'
@@ -54,17 +54,29 @@ function permissionFor({ action, step }: Effect): Permission {
 export const verbOf = ({ action }: Effect): string => (action === 'unchanged' ? 'update' : action)
 
 /**
+ * The labels of a row, as it is and as it will be: the actor needs the permission for rows of each of them. Undefined in a
+ * model without labels. None for a row that is not there, and will not be.
+ */
+export type Owners = readonly (string | null)[] | undefined
+
+/** Whether the actor has a permission for rows of all these owners. */
+export const allowsAll = (actor: Actor, permission: Permission, owners: Owners): boolean =>
+  owners === undefined || owners.length === 0
+    ? allowsSome(actor, permission)
+    : owners.every((owner) => allowsFor(actor, permission, owner))
+
+/**
  * A user needs no permission for rows that the user owns. A caller who impersonates the owner needs it: such a row
  * outlasts the impersonation.
  *
  * @returns the permission that the actor lacks for this effect, if any
  */
-export function lacking(actor: Actor, effect: Effect): Permission | null {
+export function lacking(actor: Actor, effect: Effect, owners: Owners): Permission | null {
   const needed = permissionFor(effect)
   const { impersonator } = actor
   const isImpersonated = effect.step.model.owner !== undefined && impersonator !== undefined
   if (isImpersonated && !allows(impersonator, needed)) return needed
-  return allows(actor, needed) || isOwn(actor, effect) ? null : needed
+  return allowsAll(actor, needed, owners) || isOwn(actor, effect) ? null : needed
 }
 
 /**

@@ -40,11 +40,12 @@ export async function inspect(
   const [row] = seen.rows
   const label = labelOf(model, row, sent, identifiers)
   const isAmbiguous = seen.rows.length > 1
-  if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, seen.rows))
+  const hidesNames = await resolver.hidesNames(model)
+  if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, hidesNames ? [] : seen.rows))
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
   addErrors(step, row, resolved, errors)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
-  if (!isAmbiguous) checkUnique(step, seen, row, errors)
+  if (!isAmbiguous) checkUnique(step, seen, row, { hidesNames, errors })
   checkLimit(step, seen, errors)
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
@@ -56,7 +57,14 @@ export async function inspect(
   if (isAmbiguous) return { ...base, ...noChange }
   const rowDiff = await diff(step, own, sent, engine.keyring, errors, isHidden && isReviewed)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
-    const misfit = await misfitting(reader, engine.registry, { model, pk: own?.pk ?? '' }, name, rowDiff.values[name])
+    const misfit = await misfitting(
+      reader,
+      engine.registry,
+      { model, pk: own?.pk ?? '' },
+      name,
+      rowDiff.values[name],
+      (other) => resolver.hidesNames(other),
+    )
     if (misfit !== null) errors.add([...path, name], 'in_use', misfit)
   }
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
@@ -65,7 +73,7 @@ export async function inspect(
 /** Each identifier may find another row. */
 function ambiguous(model: Model, rows: readonly Row[]): string {
   const names = rows.map((row) => `${JSON.stringify(row[labelColumn(model)])} (pk ${row.pk})`)
-  return `The identifiers match more than one ${model.displayName}: ${names.join(' and ')}.`
+  return `The identifiers match more than one ${model.displayName}${names.length === 0 ? '' : ': '}${names.join(' and ')}.`
 }
 
 /** The owner of a row that is there is fixed, which the model says: it says the same of a user who exists. */
@@ -198,7 +206,12 @@ export const entryKey = (
   columnValue: (column) => model.discriminator[column] ?? values[column] ?? (isForeign ? undefined : row?.[column]),
 })
 
-function checkUnique({ model, path, state }: Step, seen: Seen, row: Row | undefined, errors: ErrorList): void {
+function checkUnique(
+  { model, path, state }: Step,
+  seen: Seen,
+  row: Row | undefined,
+  { hidesNames, errors }: { readonly hidesNames: boolean; readonly errors: ErrorList },
+): void {
   if (state === 'absent') return
   for (const [name, holders] of Object.entries(seen.taken)) {
     for (const { pk, label, value } of holders) {
@@ -207,7 +220,7 @@ function checkUnique({ model, path, state }: Step, seen: Seen, row: Row | undefi
       const held =
         reference === undefined ? `${JSON.stringify(value)} is taken by` : `The ${reference.target} ${value} belongs to`
       // A row with an owner may belong to another user: its name is reported only to a caller who sent it.
-      const isNamed = model.owner === undefined || label === value
+      const isNamed = (model.owner === undefined && !hidesNames) || label === value
       const holder = isNamed ? `${model.displayName} ${JSON.stringify(label)}` : `another ${model.displayName}`
       errors.add([...path, name], 'taken', `${held} ${holder}.`)
     }

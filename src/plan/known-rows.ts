@@ -44,7 +44,8 @@ export class KnownRows {
   constructor(model: Model, { models }: Registry) {
     this.model = model
     for (const each of models.filter(({ table }) => table === model.table))
-      for (const column of [...Object.keys(each.discriminator), ...identifyingColumns(each)]) this.columns.add(column)
+      for (const column of [...Object.keys(each.discriminator), ...identifyingColumns(each), ...ownerColumns(each)])
+        this.columns.add(column)
   }
 
   /** Of what is looked up, what was not read yet. It counts as read from now on. */
@@ -73,12 +74,19 @@ export class KnownRows {
   /**
    * The row that a name stands for. A row with the name in its exact form goes first. A name that one row has in one field
    * and another in another is ambiguous: who makes the second row does not choose what the documents of others mean.
+   *
+   * @param shows whether the submitter may know of a row
    */
-  findNamed(name: string, target: ReferenceTarget, only: Only | undefined): Match {
+  findNamed(
+    name: string,
+    target: ReferenceTarget,
+    only: Only | undefined,
+    shows: (row: KnownRow) => boolean = () => true,
+  ): Match {
     let unfit: string | undefined
     const [folded, exact] = partition(namesOf(name, target), (by) => by.folded === true)
     for (const ways of [exact, folded]) {
-      const rows = [...new Set(ways.flatMap((by) => this.find(by)))]
+      const rows = [...new Set(ways.flatMap((by) => this.find(by)))].filter(shows)
       const fitting = rows.filter(({ values }) => fits(values, only))
       const [row, another] = fitting
       if (another !== undefined) return { is: 'ambiguous', rows: fitting.map((each) => describe(each, target)) }
@@ -143,6 +151,8 @@ export class KnownRows {
 function partition<Item>(items: readonly Item[], is: (item: Item) => boolean): readonly [Item[], Item[]] {
   return [items.filter(is), items.filter((item) => !is(item))]
 }
+
+const ownerColumns = ({ isLabelled }: Model): string[] => (isLabelled === true ? ['owner'] : [])
 
 const identifyingColumns = (model: Model): string[] => model.identifiers.flat().map((name) => columnOf(model, name))
 

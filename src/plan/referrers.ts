@@ -14,6 +14,7 @@ const found = z.object({ index: z.int(), label: z.string() })
 
 /**
  * @param name the field of the row that changes, to `value`
+ * @param hidesNames whether the caller may not learn names of rows of a model
  * @returns why it may not; null when no row refers to it in a field that takes other values only
  */
 export async function misfitting(
@@ -22,6 +23,7 @@ export async function misfitting(
   { model, pk }: { readonly model: Model; readonly pk: string | number },
   name: string,
   value: unknown,
+  hidesNames: (model: Model) => Promise<boolean>,
 ): Promise<string | null> {
   const restricted = known.getOrInsertComputed(registry, restrictedReferrers).get(placeOf(model.target, name)) ?? []
   const referrers = restricted.filter(({ takes }) => !takes.some((each) => each === value))
@@ -31,7 +33,10 @@ export async function misfitting(
   const referrer = referrers[first?.index ?? -1]
   if (first === undefined || referrer === undefined) return null
   const { model: other, field, takes } = referrer
-  return `${other.displayName} ${JSON.stringify(first.label)} refers to it in ${field.name}, which takes ${takes.join(', ')}.`
+  const referring = (await hidesNames(other))
+    ? `a ${other.displayName}`
+    : `${other.displayName} ${JSON.stringify(first.label)}`
+  return `${referring} refers to it in ${field.name}, which takes ${takes.join(', ')}.`
 }
 
 const placeOf = (target: string, column: string) => `${target}.${column}`

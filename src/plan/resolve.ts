@@ -9,7 +9,7 @@ import { ErrorList } from '../errors.ts'
 import type { Model, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, isBound } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import { Deferred, isOpen } from './deferred.ts'
 import type { Effect } from './effect.ts'
@@ -66,17 +66,24 @@ export class Resolver {
   readonly #lookups: ReadonlyMap<Step, readonly StepLookup[]>
   readonly #misses: Misses
   readonly #sight: Sight
+  readonly #actor: Actor | Promise<Actor>
 
   constructor(reader: EngineReader, registry: Registry, steps: readonly Step[], actor: Actor | Promise<Actor>) {
     this.#reader = reader
     this.#registry = registry
     this.#misses = new Misses(reader, actor)
     this.#sight = new Sight(actor)
+    this.#actor = actor
     this.#lookups = new Map(steps.map((step) => [step, this.#lookupsOf(step)]))
     for (const { model, columns } of [...this.#lookups.values()].flat()) {
       const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
       for (const column of columns) known.add(column)
     }
+  }
+
+  /** Whether the submitter, whose rights are bound to owners, may not learn names of rows that the document does not name. */
+  async hidesNames({ isLabelled }: Model): Promise<boolean> {
+    return isLabelled === true && isBound(await this.#actor)
   }
 
   /** Reads ahead what these steps look up by plain values, by one statement; none when they look up nothing. */
@@ -289,8 +296,8 @@ export class Resolver {
   #namedRow({ name }: Named, reference: Reference | undefined) {
     const target = this.#registry.targets.get(reference?.target ?? '')
     if (target === undefined || reference === undefined) return undefined
-    const found = this.#tables.get(target.table)?.findNamed(name, target, onlyOf(this.#registry, reference))
-    return found?.is !== 'row' || this.#sight.shows(target, found.row) ? found : undefined
+    const only = onlyOf(this.#registry, reference)
+    return this.#tables.get(target.table)?.findNamed(name, target, only, (row) => this.#sight.shows(target.models, row))
   }
 
   async #named(tag: Named, reference: Reference | undefined): Promise<Found> {
@@ -310,7 +317,9 @@ export class Resolver {
     const by = this.#byOf(tag)
     const rows = by === undefined ? [] : (this.#tables.get(model?.table ?? '')?.find(by) ?? [])
     const own = Object.entries(model?.discriminator ?? {})
-    return rows.filter(({ values }) => own.every(([column, value]) => values.get(column) === value))
+    return rows
+      .filter(({ values }) => own.every(([column, value]) => values.get(column) === value))
+      .filter((row) => model !== undefined && this.#sight.shows([model], row))
   }
 
   async #find(tag: Find): Promise<Found> {

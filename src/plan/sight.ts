@@ -1,5 +1,5 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, allowsFor, allowsSome } from '../permissions.ts'
 import type { Effect } from './effect.ts'
 import type { KnownRow } from './known-rows.ts'
 import { columnOf, type Row } from './statements.ts'
@@ -53,20 +53,25 @@ export class Sight {
     return false
   }
 
-  /** Whether a row that a name stands for may be shown: the models of one target need different permissions. */
-  shows({ models }: ReferenceTarget, { values, entry }: KnownRow): boolean {
-    if (entry !== undefined || models.length === 1 || areFree(models)) return true
+  /**
+   * Whether a row that is found may be shown: the models of one target need different permissions, and a permission may
+   * hold for the rows of some owners only. What is not shown is not there.
+   */
+  shows(models: readonly Model[], { values, entry }: KnownRow): boolean {
+    if (entry !== undefined || areFree(models)) return true
     const model = models.find((each) =>
       Object.entries(each.discriminator).every(([column, value]) => values.get(column) === value),
     )
-    return model !== undefined && this.#read !== undefined && views(this.#read, model)
+    if (models.length === 1 && model?.isLabelled !== true) return true
+    if (model === undefined || this.#read === undefined) return false
+    return viewsRow(this.#read, model, values.get('owner'))
   }
 
   /** Whether the caller may view a row that is there: by permission, as its owner, or because it is the caller itself. */
   async row(model: Model, row: Row): Promise<boolean> {
     const actor = await this.#submitter()
     return (
-      views(actor, model) ||
+      viewsRow(actor, model, row.owner) ||
       isSelf(actor, model, { pk: row.pk }) ||
       (actor.pk !== null && ownerOf(model, row) === actor.pk)
     )
@@ -105,7 +110,13 @@ export class Sight {
 const ownerOf = (model: Model, row: Row): unknown =>
   model.owner === undefined ? undefined : row[columnOf(model, model.owner)]
 
-const views = (actor: Actor, { resource }: Model): boolean => allows(actor, `view_${resource}`)
+const views = (actor: Actor, { resource }: Model): boolean => allowsSome(actor, `view_${resource}`)
+
+/** @param owner the label of a row, in a model that has labels */
+const viewsRow = (actor: Actor, model: Model, owner: unknown): boolean =>
+  model.isLabelled === true
+    ? allowsFor(actor, `view_${model.resource}`, typeof owner === 'string' ? owner : null)
+    : views(actor, model)
 
 /** Names of what is only configuration are for all who may write what refers to it. */
 export const areFree = (models: readonly Model[]): boolean => models.every(({ offersNames }) => offersNames === true)

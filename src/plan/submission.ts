@@ -5,7 +5,7 @@ import { unknownName } from '../messages.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, allowsSome } from '../permissions.ts'
 import { compile, compileInTurns, type Plan } from './compile.ts'
 import type { Conditions, RequestConditions } from './engine.ts'
 
@@ -31,7 +31,7 @@ export type Submission = {
 
 /** Whether the actor may write any provider of this kind: checked before anything is read for the request. */
 export const mayWrite = (actor: Actor, { resource }: { resource: string }): boolean =>
-  allows(actor, `add_${resource}`) || allows(actor, `change_${resource}`)
+  allowsSome(actor, `add_${resource}`) || allowsSome(actor, `change_${resource}`)
 
 /** @returns the kind that a body names; undefined when it names none */
 export function kindOf(body: unknown, registry: Registry): ProviderModel | undefined {

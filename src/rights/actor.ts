@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { sha256 } from '../ids.ts'
-import { type Actor, mayActAs } from '../permissions.ts'
+import { type Actor, mayActAs, meet } from '../permissions.ts'
 
 /**
  * Reads an actor with the rights of this moment. Superuser flags and roles are inherited: a member of a group has those
@@ -31,7 +31,7 @@ const limited = (actor: Actor, ceiling: ReadonlySet<string> | undefined): Actor 
         ...actor,
         ceiling,
         isSuperuser: false,
-        permissions: actor.isSuperuser ? ceiling : actor.permissions.intersection(ceiling),
+        permissions: actor.isSuperuser ? ceiling : meet(actor.permissions, ceiling),
       }
 
 /**
@@ -43,13 +43,14 @@ export const actAs = (real: Actor, effective: Actor): Actor | null =>
   mayActAs(real, effective) ? { ...limited(effective, real.ceiling), impersonator: real } : null
 
 /**
- * The rights that groups give, as columns: `superuser`, and `permissions` in no order and with duplicates.
+ * The rights that groups give, as columns: `superuser`, and `permissions` (rights; see `permissions.ts`) in no order and
+ * with duplicates.
  *
  * @param from SQL that, with `condition`, has the groups as `a.ancestor_pk`
  */
 const inherited = (from: string, condition: string): string => `
   EXISTS (SELECT FROM ${from} JOIN groups g ON g.pk = a.ancestor_pk WHERE ${condition} AND g.is_superuser) AS superuser,
-  ARRAY(SELECT p FROM roles r, unnest(r.permissions) p WHERE r.pk IN (
+  ARRAY(SELECT p FROM roles r, unnest(r.rights) p WHERE r.pk IN (
     SELECT gr.role_pk FROM ${from} JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE ${condition})) AS permissions`
 
 /** The rights of a group and all its ancestors. @param group its key, in SQL */

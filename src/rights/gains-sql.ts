@@ -14,6 +14,7 @@ export type GroupState = {
   readonly superuser: boolean
   readonly roles: readonly string[]
 }
+/** @property permissions its rights: bound to its owners */
 export type RoleState = { readonly pk: string; readonly permissions: readonly string[] }
 export type Membership = { readonly group: string; readonly user: number }
 
@@ -44,6 +45,8 @@ export const gainRow = z.object({
  *    each side, and `held` their rights. `given` are the rights that a group has after, and not before.
  * 2. `receiving` are the users who are after it in a group that is given rights (`present`), or who join one (`entered`).
  * 3. `had` is what these users have before it of the same rights, by any group. `gaining` is the rest.
+ *
+ * What one holds for all owners, one does not gain for one of them: `x` is the first part of `x@owner`.
  */
 const text = `WITH RECURSIVE
   side AS (SELECT * FROM (VALUES ('before'), ('after')) s(side)),
@@ -73,9 +76,13 @@ const text = `WITH RECURSIVE
     WHERE CASE WHEN c.pk IS NULL THEN g.is_superuser ELSE s.superuser END
     UNION SELECT l.side, l.group_pk, p.permission FROM line l JOIN worn w ON w.side = l.side AND w.group_pk = l.ancestor_pk,
       LATERAL (SELECT unnest(s.permissions) AS permission FROM role_state s WHERE s.side = w.side AND s.pk = w.role_pk
-        UNION ALL SELECT unnest(r.permissions) FROM roles r
+        UNION ALL SELECT unnest(r.rights) FROM roles r
         WHERE r.pk = w.role_pk AND r.pk NOT IN (SELECT pk FROM role_state)) p),
-  given AS (SELECT group_pk, held FROM held WHERE side = 'after' EXCEPT SELECT group_pk, held FROM held WHERE side = 'before'),
+  given AS (
+    SELECT group_pk, held FROM held WHERE side = 'after' EXCEPT SELECT group_pk, held FROM held WHERE side = 'before'
+    EXCEPT SELECT a.group_pk, a.held FROM held a
+      JOIN held b ON b.group_pk = a.group_pk AND b.side = 'before' AND b.held = split_part(a.held, '@', 1)
+    WHERE a.side = 'after' AND a.held LIKE '%@%'),
   present AS (
     SELECT m.group_pk, m.user_pk FROM memberships m WHERE m.group_pk IN (SELECT group_pk FROM given)
     UNION SELECT group_pk, user_pk FROM joined
@@ -89,8 +96,8 @@ const text = `WITH RECURSIVE
     SELECT p.user_pk, g.held FROM given g JOIN present p ON p.group_pk = g.group_pk
     UNION SELECT j.user_pk, e.held FROM entered e JOIN joined j ON j.group_pk = e.group_pk),
   source AS (
-    SELECT gr.group_pk, p AS held FROM roles r JOIN group_roles gr ON gr.role_pk = r.pk, unnest(r.permissions) p
-    WHERE p IN (SELECT held FROM receiving)
+    SELECT gr.group_pk, p AS held FROM roles r JOIN group_roles gr ON gr.role_pk = r.pk, unnest(r.rights) p
+    WHERE p IN (SELECT held FROM receiving UNION SELECT split_part(held, '@', 1) FROM receiving)
     UNION ALL SELECT pk, 'superuser' FROM groups WHERE is_superuser),
   had_by_group AS (
     SELECT group_pk, held FROM held WHERE side = 'before'
@@ -107,7 +114,8 @@ const text = `WITH RECURSIVE
     SELECT r.user_pk, r.held FROM receiving r
     WHERE r.user_pk NOT IN (SELECT pk FROM named)
       AND r.user_pk NOT IN (SELECT user_pk FROM had WHERE held = 'superuser')
-      AND NOT EXISTS (SELECT FROM had h WHERE h.user_pk = r.user_pk AND h.held = r.held)),
+      AND NOT EXISTS (SELECT FROM had h WHERE h.user_pk = r.user_pk AND h.held = r.held)
+      AND NOT EXISTS (SELECT FROM had h WHERE h.user_pk = r.user_pk AND h.held = split_part(r.held, '@', 1))),
   first AS (SELECT DISTINCT user_pk FROM gaining ORDER BY user_pk LIMIT ${listed})
 SELECT u.username, ARRAY(SELECT held FROM gaining g WHERE g.user_pk = u.pk ORDER BY held) AS gained,
   (SELECT count(DISTINCT user_pk) FROM gaining)::integer AS total,

@@ -3,6 +3,7 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { Values } from '../models/define.ts'
 import { comparedName } from '../names.ts'
+import { covers, rightsOf } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
 import { Named } from '../plan/named.ts'
@@ -63,8 +64,13 @@ export async function gainsOf(
   return { users, total: first.total, digest: first.digest }
 }
 
-/** A group or a role as it is on one side of the document. */
-type State = { readonly group?: GroupState; readonly users?: readonly number[]; readonly role?: RoleState }
+/** A group or a role as it is on one side of the document. @property owners to which the permissions of the role are bound */
+type State = {
+  readonly group?: GroupState
+  readonly users?: readonly number[]
+  readonly role?: RoleState
+  readonly owners?: readonly string[]
+}
 
 /** Two entries may write one row: the state before the first counts, and the one after the last. */
 function deltaOf(effects: readonly Judged[]): RightsDelta | null {
@@ -101,7 +107,8 @@ function stateOf(
   values: Values,
   keys: (value: unknown, name: string) => string[],
 ): State {
-  if (model.name === roleModel) return { role: { pk, permissions: textsIn(values.permissions) } }
+  if (model.name === roleModel)
+    return { role: { pk, permissions: textsIn(values.permissions) }, owners: textsIn(values.owners) }
   const [parent = null] = keys(values.parent, 'parent')
   const group = { pk, parent, superuser: values.is_superuser === true, roles: keys(values.roles, 'roles') }
   return { group, users: listOf(values.users).filter((user) => typeof user === 'number') }
@@ -109,7 +116,10 @@ function stateOf(
 
 /** In a check, an entry does not see what an earlier one does to its row: what it does not name stays as that left it. */
 const joinedStates = (earlier: State, later: State, sent: ReadonlyMap<string, unknown>): State => ({
-  ...(later.role && { role: sent.has('permissions') ? later.role : (earlier.role ?? later.role) }),
+  ...(later.role && {
+    role: sent.has('permissions') ? later.role : (earlier.role ?? later.role),
+    owners: (sent.has('owners') ? later.owners : earlier.owners) ?? [],
+  }),
   ...(later.group && {
     group: {
       ...(earlier.group ?? later.group),
@@ -123,7 +133,9 @@ const joinedStates = (earlier: State, later: State, sent: ReadonlyMap<string, un
 
 const statesOf = (states: ReadonlyMap<string, State>) => ({
   groups: [...states.values()].flatMap(({ group }) => group ?? []),
-  roles: [...states.values()].flatMap(({ role }) => role ?? []),
+  roles: [...states.values()].flatMap(({ role, owners = [] }) =>
+    role === undefined ? [] : { ...role, permissions: rightsOf(role.permissions, owners) },
+  ),
 })
 
 /** The members that groups have on one side only. */
@@ -186,7 +198,8 @@ function mayGive({ before, after, joined }: RightsDelta): boolean {
     }) ||
     after.roles.some(({ pk, permissions }) => {
       const was = roles.get(pk)
-      return was !== undefined && permissions.some((permission) => !was.permissions.includes(permission))
+      const had = new Set(was?.permissions)
+      return was !== undefined && permissions.some((right) => !covers(had, right))
     })
   )
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Report, Values } from '../models/define.ts'
-import type { Permission } from '../permissions.ts'
+import { covers, type Permission, type Right, rightsOf } from '../permissions.ts'
 import { keysOf } from '../plan/storage.ts'
 import type { Rights, RightsFacts, RightsQuestion } from './rights.ts'
 
@@ -186,21 +186,31 @@ const user: Policy = {
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === 'string') : []
 
+/** What a role gives, before and after. One with errors counts as unchanged. */
+function rightsMoved(change: RightsChange): { added: Right[]; removed: Right[] } {
+  const [permissions, owners] = [sidesOf('permissions', change), sidesOf('owners', change)]
+  const was = rightsOf(texts(permissions.was), texts(owners.was))
+  const is = rightsOf(texts(permissions.is), texts(owners.is))
+  const [had, has] = [new Set(was), new Set(is)]
+  return { added: is.filter((right) => !covers(had, right)), removed: was.filter((right) => !covers(has, right)) }
+}
+
 const role: Policy = {
-  decides: ['permissions'],
+  decides: ['permissions', 'owners'],
   isNamed: true,
   takesAway: [],
   asks(change) {
-    const { added, removed } = movesOf(texts, 'permissions', change)
+    const { added, removed } = rightsMoved(change)
     const concerns = freesName(change) || added.length > 0 || removed.length > 0
     return change.caller.isSuperuser || !concerns ? null : {}
   },
   *denials(change, { may, holdsAll }) {
-    const { added, removed } = movesOf(texts, 'permissions', change)
+    const { added, removed } = rightsMoved(change)
     // All users with the role gain what is added, and lose what is removed.
     const isGiven = change.action === 'delete' || added.length > 0 || removed.length > 0
     if (change.action !== 'create' && isGiven) yield may('assign_role')
-    const named = freesName(change) ? texts(change.before?.permissions) : []
+    const { permissions, owners } = change.before ?? {}
+    const named = freesName(change) ? rightsOf(texts(permissions), texts(owners)) : []
     yield holdsAll({ superuser: false, permissions: [...added, ...removed, ...named] }, 'the role')
   },
 }

@@ -1,10 +1,10 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import type { Creator } from '../models/define.ts'
-import { type Actor, allows, type Permission } from '../permissions.ts'
+import { type Actor, allows, covers, meet, ownersFor, type Permission, type Right, rightName } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import { unseenFields } from '../plan/diff.ts'
-import { type Effect, lacking } from '../plan/effect.ts'
+import { type Effect, lacking, type Owners } from '../plan/effect.ts'
 import type { Engine } from '../plan/engine.ts'
 import { type Origin, toValues } from '../plan/storage.ts'
 import { type Denial, type Holdings, type Policy, policies, type Reporter, type RightsChange } from './policies.ts'
@@ -19,6 +19,7 @@ import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rig
  * that chain must hold all rights that it passes on. So no sequence of changes gives a user more than the callers hold
  * together, or takes anything else from a user.
  *
+ * @param owners of the row: as it is, and as it will be
  * @returns the reason of the denial, for "You may not update group x: ..."; null when the actor may
  */
 export async function forbidden(
@@ -26,9 +27,10 @@ export async function forbidden(
   engine: Engine,
   actor: Actor,
   effect: Effect,
+  owners: Owners,
 ): Promise<string | null> {
-  const missing = lacking(actor, effect)
-  if (missing !== null) return isMissing(missing)
+  const missing = lacking(actor, effect, owners)
+  if (missing !== null) return isMissing(missing, actor, effect)
   const policy = policyOf(effect.step)
   const change = toChange(engine, actor, effect)
   const question = change === undefined ? null : policy?.asks(change)
@@ -46,7 +48,23 @@ export async function forbidden(
 
 const policyOf = ({ model }: Step): Policy | undefined => policies[model.name]
 
-export const isMissing = (permission: Permission) => `the permission ${permission} is missing`
+/** @param actor who has it, perhaps, for rows of some owners */
+export function isMissing(permission: Permission, actor?: Actor, effect?: Pick<Effect, 'step' | 'row'>): string {
+  const owners = actor === undefined ? [] : ownersFor(actor, permission)
+  if (owners.length === 0) return `the permission ${permission} is missing`
+  const only = `the permission ${permission} holds for rows of ${ownersText(owners)} only`
+  return effect?.row === undefined ? `${only}: send one of them as Gatewright-Owner` : only
+}
+
+/** At most this many are listed. */
+const maxOwners = 20
+
+/** `owner "team-one"`, or several. */
+export function ownersText(owners: readonly string[]): string {
+  const listed = owners.slice(0, maxOwners).map((each) => JSON.stringify(each))
+  const more = owners.length - listed.length
+  return `owner${owners.length === 1 ? '' : 's'} ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
 
 /** A caller who impersonates holds only what both users hold: what it delegates outlasts the impersonation. */
 const isSuperuser = ({ isSuperuser: itself, impersonator }: Actor): boolean =>
@@ -55,9 +73,11 @@ const isSuperuser = ({ isSuperuser: itself, impersonator }: Actor): boolean =>
 /** The rights that the actor can delegate; see `isSuperuser`. */
 export const rightsHeldBy = (actor: Actor): Rights => ({
   superuser: isSuperuser(actor),
-  permissions: [...actor.permissions].filter(
-    (permission) => actor.impersonator?.isSuperuser !== false || actor.impersonator.permissions.has(permission),
-  ),
+  permissions: [
+    ...(actor.impersonator?.isSuperuser === false
+      ? meet(actor.permissions, actor.impersonator.permissions)
+      : actor.permissions),
+  ],
 })
 
 function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | undefined {
@@ -87,15 +107,15 @@ function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
   // The actor was read at login or authentication: the rights may have been revoked since then.
   const current = facts.user(actor.pk)
   const now = new Set(current.permissions)
-  const holds = (permission: string): boolean =>
-    [actor, actor.impersonator ?? actor].every((each) => each.isSuperuser || each.permissions.has(permission)) &&
-    (actor.isSuperuser || current.superuser || now.has(permission))
+  const holds = (right: Right): boolean =>
+    [actor, actor.impersonator ?? actor].every((each) => each.isSuperuser || covers(each.permissions, right)) &&
+    (actor.isSuperuser || current.superuser || covers(now, right))
   const holdsAll = ({ superuser, permissions }: Rights, who: string): Denial => {
     if (all) return null
     if (superuser) return `${who} has superuser rights, and the caller has not`
     // Sorted, so that the message is the same each time.
     const [more] = permissions.filter((permission) => !holds(permission)).sort()
-    return more === undefined ? null : `${who} has the permission ${more}, and the caller has not`
+    return more === undefined ? null : `${who} has the permission ${rightName(more)}, and the caller has not`
   }
   return {
     facts,

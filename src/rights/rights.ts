@@ -17,7 +17,7 @@ const answerRow = z.object({
   concerned: rights,
 })
 
-/** Permissions are in no order. */
+/** `permissions` are rights, as of an actor, in no order. */
 export type Rights = Readonly<z.output<typeof rights>>
 
 /** `hasRoles`: it has a role, perhaps one without permissions. */
@@ -60,7 +60,7 @@ const concerned = `(${rightsOfUsers(`
 
 const textOf = (concerned: string) => `SELECT now(),
   ${each('$1::uuid[]', `SELECT ${rightsOfGroup('k')}, ${hasRoles} AS "hasRoles"`)} AS groups,
-  ${each('$2::uuid[]', 'SELECT false AS superuser, r.permissions FROM roles r WHERE r.pk = k')} AS roles,
+  ${each('$2::uuid[]', 'SELECT false AS superuser, r.rights AS permissions FROM roles r WHERE r.pk = k')} AS roles,
   ${each('$3::integer[]', `SELECT ${rightsOfUser('k')}`)} AS users,
   EXISTS (SELECT FROM group_ancestors a JOIN memberships m ON m.group_pk = a.group_pk WHERE a.ancestor_pk = $4::uuid) AS "hasMembers",
   EXISTS (SELECT FROM group_ancestors a WHERE a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle",

@@ -12,10 +12,14 @@ import { rightsHeldBy } from './policy.ts'
 
 const settingsOf = (attributes: unknown): unknown => (isObject(attributes) ? attributes.settings : undefined)
 
+/** As `covers` in `permissions.ts`, of whole lists. */
+const coverAll = (rights: string, others: string): string =>
+  `NOT EXISTS (SELECT FROM unnest(${others}) o WHERE o <> ALL(${rights}) AND split_part(o, '@', 1) <> ALL(${rights}))`
+
 /** Settings that are sent again as they are: a caller who holds more than the earlier writer confirms them. */
 const text = `UPDATE groups SET settings_by_superuser = $2, settings_by_permissions = $3
   WHERE pk = $1::uuid AND attributes->'settings' = $4::jsonb AND ($5 OR (NOT settings_by_superuser
-    AND ($2 OR (settings_by_permissions <@ $3::text[] AND NOT settings_by_permissions @> $3::text[]))))`
+    AND ($2 OR (${coverAll('$3::text[]', 'settings_by_permissions')} AND NOT ${coverAll('settings_by_permissions', '$3::text[]')}))))`
 
 /**
  * Keeps what the actor holds with the settings that an entry sends. Call it after the row is written.

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type Actor, allows, boundOwners, isBound } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 
 /** The options of a run: its conditions, and with which rights it was submitted. */
@@ -25,6 +26,21 @@ export const conditionsOf = ({ options }: { readonly options: unknown }): Condit
 
 /** Under which owner it was submitted, and what the submitter acknowledged. */
 export const ownershipOfRun = ({ options }: { readonly options: unknown }) => ownershipSchema.parse(options)
+
+/**
+ * Whether the caller may know of a run: as its submitter, or with `view_run`. A caller whose rights are bound to owners
+ * knows of the runs of these, and of its own without an owner.
+ */
+export function mayReadRun(
+  run: { readonly options: unknown; readonly submitterPk: number | null },
+  actor: Actor,
+): boolean {
+  const isOwn = run.submitterPk === actor.pk
+  if (!isOwn && !allows(actor, 'view_run')) return false
+  if (allows(actor, 'view_application') || !isBound(actor)) return true
+  const { owner } = ownershipOfRun(run)
+  return owner === null ? isOwn : boundOwners(actor).includes(owner)
+}
 
 /** The real user, if the submitter was impersonated. The only permissions that its token carries, if it has a ceiling. */
 export function submitterOf(run: { readonly options: unknown }) {

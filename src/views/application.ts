@@ -4,7 +4,8 @@ import type { Prisma } from '../db/generated/client.ts'
 import { policyEngineModes } from '../models/application.ts'
 import type { Registry } from '../models/registry.ts'
 import { launchUrlFields } from '../models/urls.ts'
-import { launchUrlOf, providerSelect, providerSummary, toProviderSummary } from './provider.ts'
+import type { Actor } from '../permissions.ts'
+import { launchUrlOf, providerSelect, providerSummary, showsEmbedded, toProviderSummary } from './provider.ts'
 import { originSchemas, originSelect, readMakers, schemaName, toOrigin } from './stored.ts'
 import { readUsers, type User } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -56,21 +57,27 @@ export const applicationSelect = {
 
 export type ApplicationRow = Prisma.ApplicationGetPayload<{ select: typeof applicationSelect }>
 
-/** @param user for whom its launch URL is; undefined: its placeholders stay */
+/**
+ * @param user for whom its launch URL is; undefined: its placeholders stay
+ * @param actor the caller: providers of owners that it may not see are shown by their keys only
+ */
 export function toApplication(
-  row: ApplicationRow,
-  { kinds, user }: { kinds: Registry['kinds']; user: User | undefined },
+  stored: ApplicationRow,
+  { kinds, user, actor }: { kinds: Registry['kinds']; user: User | undefined; actor: Actor },
 ): z.output<typeof application> {
-  const backchannel = row.backchannelProviders.map(({ provider }) => provider)
+  const backchannel = stored.backchannelProviders.map(({ provider }) => provider)
+  const row = { ...stored, provider: stored.provider && showsEmbedded(actor, stored.provider) ? stored.provider : null }
   const launchUrl = launchTemplate(row, kinds)
   return {
     pk: row.pk,
     name: row.name,
     slug: row.slug,
     provider: row.providerPk,
-    provider_obj: row.provider && toProviderSummary(row.provider, kinds),
+    provider_obj: row.provider && toProviderSummary(row.provider, kinds, actor),
     backchannel_providers: backchannel.map(({ pk }) => pk),
-    backchannel_providers_obj: backchannel.map((provider) => toProviderSummary(provider, kinds)),
+    backchannel_providers_obj: backchannel
+      .filter((provider) => showsEmbedded(actor, provider))
+      .map((provider) => toProviderSummary(provider, kinds, actor)),
     launch_url: launchUrl && user ? withUser(launchUrl, user) : launchUrl,
     open_in_new_tab: row.openInNewTab,
     meta_launch_url: row.metaLaunchUrl,
@@ -110,6 +117,6 @@ export const applicationView = (kinds: Registry['kinds']) =>
       const users =
         isForUser && actor.pk !== null ? await readUsers(tx, [actor.pk], { uidOf, actor }) : new Map<number, User>()
       const user = users.get(actor.pk ?? 0)
-      yield rows.map((row) => ({ ...toApplication(row, { kinds, user }), ...toOrigin(row, makers) }))
+      yield rows.map((row) => ({ ...toApplication(row, { kinds, user, actor }), ...toOrigin(row, makers) }))
     },
   }) satisfies View<'Application'>

@@ -4,7 +4,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import type { Actor, Permission } from '../permissions.ts'
+import { type Actor, covers, type Permission } from '../permissions.ts'
 import { avatarOf } from './avatar.ts'
 import { groupSummary } from './group-summary.ts'
 import { readUidOf, type UidOf } from './uid.ts'
@@ -24,7 +24,10 @@ const currentUser = z
       description: 'Of the groups whose settings a caller wrote who held all that the user holds, then its own.',
       examples: [{ theme: 'dark' }],
     }),
-    system_permissions: z.array(z.string()).meta({ examples: [['add_application', 'view_group', 'view_user']] }),
+    system_permissions: z.array(z.string()).meta({
+      description: '`change_application@team-a`: for the rows of one owner only.',
+      examples: [['add_application', 'view_group', 'view_user']],
+    }),
   })
   .meta({ id: 'CurrentUser' })
 
@@ -118,7 +121,8 @@ function mayInfluence(
   { settingsBySuperuser, settingsByPermissions }: Prisma.GroupGetPayload<{ select: typeof groupOfUserSelect }>,
   { isSuperuser, permissions }: Actor,
 ): boolean {
-  return settingsBySuperuser || (!isSuperuser && permissions.isSubsetOf(new Set(settingsByPermissions)))
+  const held = new Set(settingsByPermissions)
+  return settingsBySuperuser || (!isSuperuser && [...permissions].every((right) => covers(held, right)))
 }
 
 /** `settings` of all attributes in order; of two that set the same, the later one wins. */

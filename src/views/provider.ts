@@ -4,6 +4,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { isObject } from '../json-object.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
+import { type Actor, allows, boundOwners, isBound } from '../permissions.ts'
 import {
   type Columns,
   checkColumns,
@@ -50,21 +51,32 @@ export const providerSelect = {
   pk: true,
   name: true,
   kind: true,
+  owner: true,
   authenticationFlowPk: true,
   authorizationFlowPk: true,
   settings: true,
-  application: { select: { slug: true, name: true } },
-  backchannel: { select: { application: { select: { slug: true, name: true } } } },
+  application: { select: { slug: true, name: true, owner: true } },
+  backchannel: { select: { application: { select: { slug: true, name: true, owner: true } } } },
 } satisfies Prisma.ProviderSelect
 
 export type ProviderRow = Prisma.ProviderGetPayload<{ select: typeof providerSelect }>
 
-export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds']): ProviderSummary {
+/**
+ * Whether a caller whose rights are bound to owners sees a row that another object shows. All others see it with that
+ * object.
+ */
+export const showsEmbedded = (actor: Actor, { owner }: { readonly owner: string | null }): boolean =>
+  allows(actor, 'view_application') || !isBound(actor) || (owner !== null && boundOwners(actor).includes(owner))
+
+/** @param actor the caller */
+export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds'], actor: Actor): ProviderSummary {
   // A kind whose file is gone still has rows.
   const model = kinds.get(row.kind)
   const verboseName = model?.provider.verboseName ?? row.kind
   const { property_mappings: mappings } = settingsOf(row)
-  const backchannel = row.backchannel?.application
+  const shown = <App extends { readonly owner: string | null }>(app: App | null | undefined) =>
+    app && showsEmbedded(actor, app) ? app : undefined
+  const [application, backchannel] = [shown(row.application), shown(row.backchannel?.application)]
   return {
     pk: row.pk,
     name: row.name,
@@ -72,8 +84,8 @@ export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds']): P
     authorization_flow: row.authorizationFlowPk,
     property_mappings: Array.isArray(mappings) ? mappings.map(String) : [],
     component: model?.provider.component ?? '',
-    assigned_application_slug: row.application?.slug ?? '',
-    assigned_application_name: row.application?.name ?? '',
+    assigned_application_slug: application?.slug ?? '',
+    assigned_application_name: application?.name ?? '',
     assigned_backchannel_application_slug: backchannel?.slug ?? '',
     assigned_backchannel_application_name: backchannel?.name ?? '',
     verbose_name: verboseName,
@@ -145,7 +157,7 @@ export function providerViews(kinds: Registry['kinds']) {
     })
     const rows = inOrder(keys, found, ({ pk }) => pk)
     const makers = await readMakers(tx, rows, actor)
-    yield rows.map((row) => ({ ...toProvider(row, kinds), ...toOrigin(row, makers) }))
+    yield rows.map((row) => ({ ...toProvider(row, kinds, actor), ...toOrigin(row, makers) }))
   }
   const ofKinds = [...kinds.values()].map((model) => ({
     model,
@@ -159,8 +171,8 @@ export function providerViews(kinds: Registry['kinds']) {
 }
 
 /** Of a kind whose file is gone, only what all kinds share is known: its settings may hold anything. */
-function toProvider(row: FullRow, kinds: Registry['kinds']): object {
-  const summary = toProviderSummary(row, kinds)
+function toProvider(row: FullRow, kinds: Registry['kinds'], actor: Actor): object {
+  const summary = toProviderSummary(row, kinds, actor)
   const model = kinds.get(row.kind)
   if (model === undefined) return summary
   const { pk, meta_model_name } = summary

@@ -6,10 +6,10 @@ import type { Keyring } from '../db/seal.ts'
 import { mask } from '../document/mask.ts'
 import { print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, covers } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
-import { ownershipOfRun, submitterOf } from '../runs/options.ts'
+import { mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
 import { userFields } from './user.ts'
 import { inOrder, type View } from './view.ts'
 
@@ -184,7 +184,7 @@ export async function readRun(
   progressOf: (run: { readonly id: string }, attempt: number) => Promise<z.output<typeof progress> | null>,
 ): Promise<z.output<typeof run> | null> {
   const row = await db.run.findUnique({ where: { id }, select: fullRunSelect, relationLoadStrategy: 'join' })
-  if (row === null || !(row.submitterPk === actor.pk || allows(actor, 'view_run'))) return null
+  if (row === null || !mayReadRun(row, actor)) return null
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
   const [completed] = await complete(db, [toRun({ ...row, ...document }, opening, shows)])
@@ -240,6 +240,7 @@ function showsGeneratedTo(row: Stored, { pk, isSuperuser, impersonator, ceiling 
   if (isSuperuser && impersonator === undefined && ceiling === undefined) return true
   if (row.submitterPk !== pk) return false
   const submitter = submitterOf(row)
-  if (ceiling !== undefined && submitter.ceiling?.isSubsetOf(ceiling) !== true) return false
+  const had = submitter.ceiling
+  if (ceiling !== undefined && !(had !== undefined && [...had].every((right) => covers(ceiling, right)))) return false
   return impersonator === undefined || impersonator.pk === submitter.impersonator?.pk
 }

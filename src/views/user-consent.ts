@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Actor } from '../permissions.ts'
 import { type ApplicationRow, application, applicationSelect, toApplication } from './application.ts'
 import { limitRepeated } from './repeated.ts'
 import { readUsers, shownBeside, type User, userView } from './user.ts'
@@ -33,13 +34,13 @@ type Row = Prisma.UserConsentGetPayload<{ select: typeof userConsentSelect }>
 
 export const toUserConsent = (
   row: Row,
-  { user, app, kinds }: { user: User; app: ApplicationRow; kinds: Registry['kinds'] },
+  { user, app, kinds, actor }: { user: User; app: ApplicationRow; kinds: Registry['kinds']; actor: Actor },
 ): z.output<typeof userConsent> => ({
   pk: row.pk,
   expires: row.expires?.toISOString() ?? null,
   expiring: row.expiring,
   user,
-  application: toApplication(app, { kinds, user }),
+  application: toApplication(app, { kinds, user, actor }),
   permissions: row.permissions,
 })
 
@@ -65,7 +66,9 @@ export const userConsentView = (kinds: Registry['kinds']) =>
       const appOf = new Map(apps.map((app) => [app.pk, app]))
       yield consents.flatMap((row) => {
         const [user, app] = [users.get(row.userPk), appOf.get(row.applicationPk)]
-        return user === undefined || app === undefined ? [] : [toUserConsent(row, { user, app, kinds })]
+        return user === undefined || app === undefined
+          ? []
+          : [toUserConsent(row, { user, app, kinds, actor: reading.actor })]
       })
     },
   }) satisfies View<'UserConsent'>

@@ -14,7 +14,7 @@ let name: string
 beforeAll(async () => {
   there = await installation()
   const deployer = ['oauth2', 'scim'].flatMap((kind) => [`add_${kind}provider`, `change_${kind}provider`])
-  const permissions = ['add_application', 'change_application', ...deployer]
+  const permissions = ['add_application', 'change_application', 'view_user', ...deployer]
   amira = await there.make.user({ permissions })
   bo = await there.make.user({ permissions })
 })

@@ -7,8 +7,15 @@ import type { Asker } from './asker.ts'
 /** Rows that tests start from, made past the API. */
 export type Make = {
   /** A user with a token, who holds these permissions through their own group and role. */
-  user(options?: { permissions?: string[]; superuser?: boolean; isActive?: boolean; groups?: string[] }): Promise<Made>
-  role(permissions: string[]): Promise<{ pk: string; name: string }>
+  user(options?: {
+    permissions?: string[]
+    /** Of the role. */
+    owners?: string[]
+    superuser?: boolean
+    isActive?: boolean
+    groups?: string[]
+  }): Promise<Made>
+  role(permissions: string[], owners?: string[]): Promise<{ pk: string; name: string }>
   group(options?: {
     name?: string
     roles?: string[]
@@ -37,8 +44,8 @@ export type Made = Asker & {
 }
 
 export function makers(db: Db, as: (token: string) => Asker): Make {
-  const role: Make['role'] = (permissions) =>
-    db.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions } })
+  const role: Make['role'] = (permissions, owners = []) =>
+    db.role.create({ data: { pk: uuid7(), name: `role ${randomUUID()}`, permissions, owners } })
 
   const group: Make['group'] = ({
     name = `group ${randomUUID()}`,
@@ -77,8 +84,14 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
     return secret
   }
 
-  const user: Make['user'] = async ({ permissions = [], superuser = false, isActive = true, groups = [] } = {}) => {
-    const own = await group({ superuser, roles: [(await role(permissions)).pk] })
+  const user: Make['user'] = async ({
+    permissions = [],
+    owners = [],
+    superuser = false,
+    isActive = true,
+    groups = [],
+  } = {}) => {
+    const own = await group({ superuser, roles: [(await role(permissions, owners)).pk] })
     const username = `user-${randomUUID()}`
     const memberships = { create: [own.pk, ...groups].map((groupPk) => ({ groupPk })) }
     const { pk } = await db.user.create({ data: { uuid: randomUUID(), username, isActive, memberships } })

@@ -59,7 +59,7 @@ const one = async ({ path }: Listed, name: string, query = '') => {
 test('each is read as it was sent, and as its list has it', async () => {
   expect(await one(flows, 'twice')).toEqual({ pk: expect.any(String), ...flow })
   expect(await one(mappings, mapping.name)).toEqual({ pk: expect.any(String), ...mapping })
-  expect(await one(roles, role.name)).toEqual({ pk: expect.any(String), ...role })
+  expect(await one(roles, role.name)).toEqual({ pk: expect.any(String), owners: [], ...role })
   expect((await read(flows, { slug: 'twice' })).results).toEqual([await one(flows, 'twice')])
   expect((await read(mappings, { managed: 'test/twice' })).results).toEqual([await one(mappings, mapping.name)])
   expect((await read(roles, { name: role.name })).results).toEqual([await one(roles, role.name)])

@@ -1,6 +1,7 @@
 import type { MutantsOf } from '../mutant.ts'
 
 const routes = 'test/http/access.test.ts'
+const bound = 'test/rights/bound-owners.test.ts'
 const me = 'test/api/me.test.ts'
 
 /** The door of the API: who is let in. */
@@ -55,13 +56,13 @@ export default {
       tests: [routes],
     },
     {
-      from: 'if (!needed.some((each) => allows(actor, each))) throw denied(needed)',
+      from: 'if (!needed.some((each) => allowsSome(actor, each))) throw denied(needed)',
       to: 'if (!needed.every((each) => allows(actor, each))) throw denied(needed)',
       why: 'a route that asks for one of two permissions asks for both',
       tests: [routes],
     },
     {
-      from: 'if (!needed.some((each) => allows(actor, each))) throw denied(needed)',
+      from: 'if (!needed.some((each) => allowsSome(actor, each))) throw denied(needed)',
       to: '',
       why: 'no route asks for its permission',
       tests: [routes],
@@ -137,6 +138,26 @@ export default {
       to: 'if (actor.pk !== null && actor.pk === submitter) return',
       why: 'a superuser cannot apply the run of another',
       tests: ['test/api/authorization/run-applies.test.ts'],
+    },
+  ],
+  'src/permissions.ts': [
+    {
+      from: 'rights.has(right) || rights.has(permissionOf(right))',
+      to: 'rights.has(permissionOf(right)) || [...rights].some((each) => permissionOf(each) === permissionOf(right))',
+      why: 'a permission for one owner counts for all',
+      tests: [bound],
+    },
+    {
+      from: '(owner !== null && actor.permissions.has(`${permission}@${owner}`))',
+      to: 'allowsSome(actor, permission)',
+      why: 'a permission for one owner opens the rows of each',
+      tests: [bound],
+    },
+    {
+      from: 'owners.length === 0 || !isForOwners(permission) ? permission',
+      to: 'owners.length >= 0 || !isForOwners(permission) ? permission',
+      why: 'the rights that a role gives by its owners are not compared',
+      tests: [bound],
     },
   ],
 } satisfies MutantsOf

@@ -68,7 +68,7 @@ export default {
       tests: [groups],
     },
     {
-      from: 'actor.isSuperuser ? ceiling : actor.permissions.intersection(ceiling)',
+      from: 'actor.isSuperuser ? ceiling : meet(actor.permissions, ceiling)',
       to: 'ceiling',
       why: 'a token holds its ceiling, also what its user has lost',
       tests: [ceiling, tokens],

@@ -4,6 +4,7 @@ const owners = 'test/api/owners.test.ts'
 const prune = 'test/api/prune.test.ts'
 const effects = 'test/api/side-effects.test.ts'
 const check = 'test/apply/check.test.ts'
+const bound = 'test/rights/bound-owners.test.ts'
 const groups = 'test/rights/escalation-groups.test.ts'
 const write = 'test/apply/write.test.ts'
 const removal = 'test/api/application-delete.test.ts'
@@ -13,14 +14,26 @@ const meanwhile = 'test/rights/rights-taken-meanwhile.test.ts'
 export default {
   'src/apply/ownership.ts': [
     {
+      from: 'return becomes === undefined ? [owner] : [owner, becomes]',
+      to: 'return becomes === undefined ? [owner] : [becomes]',
+      why: 'a takeover takes no permission for rows of the owner before',
+      tests: [bound],
+    },
+    {
+      from: 'if (owner === null || !(prune || isBound(actor))) return null',
+      to: 'if (owner === null || !isBound(actor)) return null',
+      why: 'a document that prunes names what it would delete to a caller without rights',
+      tests: [bound],
+    },
+    {
       from: 'row === undefined || isForeign) return undefined',
       to: "row === undefined || isForeign || action === 'leave') return undefined",
       why: 'an entry that only creates says nothing about the owner of what is there',
       tests: [owners],
     },
     {
-      from: 'createdBy !== null && createdBy === pk',
-      to: 'createdBy !== null || createdBy === pk',
+      from: 'createdBy !== null && createdBy === actor.pk',
+      to: 'createdBy !== null || createdBy === actor.pk',
       why: 'all users are the maker of a row',
       tests: [owners],
     },
@@ -222,8 +235,8 @@ export default {
       tests: ['test/api/tokens-write.test.ts'],
     },
     {
-      from: 'row.ceiling?.includes(each) ?? true',
-      to: 'row.ceiling?.includes(each) !== null',
+      from: '(row.ceiling === null ? limit : [...meet(new Set(limit), new Set(row.ceiling))])',
+      to: 'limit',
       why: 'viewing the key of a token lifts its ceiling',
       tests: ['test/api/token-ceiling.test.ts'],
     },

@@ -12,7 +12,7 @@ const ceiling = 'test/api/token-ceiling.test.ts'
 export default {
   'src/rights/policy.ts': [
     {
-      from: 'if (missing !== null) return isMissing(missing)',
+      from: 'if (missing !== null) return isMissing(missing, actor, effect)',
       to: '',
       why: 'the permission of the entry itself is not asked for',
       tests: ['test/api/transactional-access.test.ts', 'test/apply/check.test.ts'],
@@ -30,14 +30,14 @@ export default {
       tests: [groups],
     },
     {
-      from: 'actor.impersonator?.isSuperuser !== false || actor.impersonator.permissions.has(permission)',
-      to: 'permission !== undefined || actor',
+      from: '? meet(actor.permissions, actor.impersonator.permissions)',
+      to: '? actor.permissions',
       why: 'what is created while impersonating holds more than the real user',
       tests: [ceiling],
     },
     {
-      from: 'actor.impersonator?.isSuperuser !== false ||',
-      to: '',
+      from: '...(actor.impersonator?.isSuperuser === false',
+      to: '...(actor.impersonator !== undefined',
       why: 'what a superuser creates while impersonating holds only what its own roles hold',
       tests: [tokens],
     },
@@ -66,7 +66,7 @@ export default {
       tests: [people],
     },
     {
-      from: '(actor.isSuperuser || current.superuser || now.has(permission))',
+      from: '(actor.isSuperuser || current.superuser || covers(now, right))',
       to: 'true',
       why: 'rights that were revoked since the login are delegated',
       tests: [people],
