@@ -84,8 +84,9 @@ test.each(cases)('%s', async (_, body, ask) => {
   await fc.assert(
     fc.asyncProperty(any, fc.nat(2), async (sent, who) => {
       const { status, json } = await ask(askers[who] ?? there.admin, sent ?? null)
-      expect([200, 201, 400, 403, 404], JSON.stringify(json)).toContain(status)
+      expect([200, 201, 400, 403, 404, 409], JSON.stringify(json)).toContain(status)
       if (status === 400) expect(json).toMatchObject({ code: expect.stringMatching(/^invalid/) })
+      if (status === 409) expect(json).toMatchObject({ detail: expect.stringContaining('would gain rights') })
       if (status === 403) expect(json).toMatchObject({ code: 'permission_denied', detail: expect.any(String) })
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }),
