@@ -1,4 +1,5 @@
 import type { EngineTx } from '../db/engine-tx.ts'
+import { permissionNames } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { type LabelledRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
@@ -63,6 +64,7 @@ export async function apply(
   { reviewed, objections: earlier = [], onProgress = () => {} }: Options = {},
 ): Promise<ApplyResult> {
   const { mode } = conditions
+  const permissions = permissionNames(engine.registry)
   const losses = new Losses(engine.registry)
   const writes = new Writes(outer, engine.registry, losses.read)
   const { tx } = writes
@@ -102,7 +104,7 @@ export async function apply(
     if (objections.length > 0) break
     findings.push(finding)
     losses.expect(finding)
-    execute(writes, engine, finding, originOf(actor, conditions.owner))
+    execute(writes, engine, finding, originOf(actor, conditions.owner, permissions))
     recordSettings(tx, actor, finding, keyOf(finding))
     logs.push(...linesOf(finding, mode))
     if (finding.cause !== 'taken' || finding.change.action === 'update') changes.push(finding.change)

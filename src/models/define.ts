@@ -105,6 +105,8 @@ export type Creator = {
   readonly self: number | null
   /** The permissions that the creator holds; null for a superuser, who holds all. */
   readonly permissions: readonly string[] | null
+  /** All permissions that there are, where a row may need them: a superuser's. */
+  readonly all?: readonly string[]
 }
 
 /** A row about to be inserted: its values, its creator, and how to seal a text into one of its columns. */

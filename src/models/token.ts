@@ -1,8 +1,13 @@
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { sha256 } from '../ids.ts'
+import { meet, rightsOf } from '../permissions.ts'
 import { newSecret, tokenIntents } from '../token-secret.ts'
 import { defineModel, type Moment, type Report, type Values } from './define.ts'
-import { dateTime, filledLine, integerReference, line, oneOf } from './fields.ts'
+import { dateTime, filledLine, integerReference, line, oneOf, ownerLabel } from './fields.ts'
+
+/** The token keeps each of its rights for each of them. */
+const maxOwners = 20
 
 const defaultDays = 30
 const dayMs = 86_400_000
@@ -13,7 +18,9 @@ const dayMs = 86_400_000
  * intent is in hands that were never to have access.
  */
 function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: Report): Values {
-  const { intent, expires, expiring, user } = values
+  const { intent, expires, expiring, user, owners } = values
+  if (before !== undefined && owners !== undefined && !isDeepStrictEqual(owners, before.owners ?? []))
+    report(['owners'], 'fixed', 'Are fixed when a token is created: leave this field out, or create another token.')
   if (before !== undefined && intent !== undefined && intent !== before.intent)
     report(['intent'], 'fixed', 'Is fixed when a token is created: leave this field out, or create another token.')
   if (before !== undefined && user !== undefined && user !== before.user)
@@ -28,6 +35,18 @@ function compute(values: Values, { before, now, tokenMaxDays }: Moment, report: 
   if (typeof before?.expires === 'string')
     report(['expires'], 'required', 'A token that expires needs a time: leave this field out to keep the one it has.')
   return { ...values, expires: new Date(now.getTime() + Math.min(defaultDays, tokenMaxDays) * dayMs).toISOString() }
+}
+
+/** @returns the only rights that the token carries; null: those of its user */
+function ceilingOf(
+  limit: readonly string[] | null,
+  owners: unknown,
+  all: readonly string[] = [],
+): readonly string[] | null {
+  const labels = Array.isArray(owners) ? owners.map(String) : []
+  if (labels.length === 0) return limit
+  const bound = rightsOf(all, labels)
+  return limit === null ? bound : [...meet(new Set(limit), new Set(bound))].sort()
 }
 
 /**
@@ -56,6 +75,15 @@ export default defineModel({
       .default(null),
     expiring: z.boolean().default(true),
     managed: filledLine(255).nullable().default(null),
+    owners: z
+      .array(ownerLabel())
+      .max(maxOwners)
+      .meta({
+        description:
+          'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
+        examples: [['team-a']],
+      })
+      .default([]),
   }),
   columns: { user: 'user_pk' },
   unique: ['identifier', 'managed'],
@@ -71,7 +99,7 @@ export default defineModel({
       key_hash: sha256(secret),
       sealed_key: seal(secret, 'sealed_key'),
       created_by: creator.pk,
-      ceiling: isLimited ? creator.permissions : null,
+      ceiling: ceilingOf(isLimited ? creator.permissions : null, values.owners, creator.all),
     }
   },
 })

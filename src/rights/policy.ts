@@ -139,9 +139,10 @@ export function creatorOf(actor: Actor): Creator {
   }
 }
 
-/** The origin of the rows that the actor creates. @param owner their label */
-export const originOf = (actor: Actor, owner: string | null): Origin => ({
-  creator: creatorOf(actor),
+/** The origin of the rows that the actor creates. @param owner their label
+ * @param all permissions that there are */
+export const originOf = (actor: Actor, owner: string | null, all: readonly string[]): Origin => ({
+  creator: { ...creatorOf(actor), all },
   createdBy: actor.pk,
   owner,
 })

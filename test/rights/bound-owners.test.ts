@@ -274,3 +274,56 @@ describe('the role', () => {
     expect([answer.status, Object(answer.json).detail]).toEqual([403, claimed])
   })
 })
+
+describe('a token with owners', () => {
+  const path = '/api/v3/core/tokens/'
+  const post = (by: Asker, body: object, headers = {}) =>
+    by.send({ method: 'POST', url: path, headers: { 'content-type': 'application/json', ...headers }, payload: body })
+  const keyOf = async (by: Asker, identifier: string) =>
+    there.as(Object((await by.get(`${path}${identifier}/view_key/`)).json).key)
+
+  test('binds a superuser, and gives no superuser rights', async () => {
+    const made = await post(there.admin, { identifier: `t-${name}`, owners: ['team-two'] })
+    expect([made.status, Object.hasOwn(Object(made.json), 'owners')]).toEqual([201, false])
+    const bound = await keyOf(there.admin, `t-${name}`)
+    expect((await put(bound, 'team-one')).status).toBe(403)
+    expect((await put(bound, 'team-two', { slug: `${name}-two` })).status).toBe(200)
+    expect((await bound.get(`/api/v3/core/applications/${name}/`)).status).toBe(404)
+    expect((await bound.get('/api/v3/core/users/me/')).json).toMatchObject({ user: { is_superuser: false } })
+    // What it makes is bound, too.
+    expect((await post(bound, { identifier: `u-${name}` })).status).toBe(403)
+    // It ends nowhere: the run, and the user whom it impersonates, are bound.
+    const headers = { 'impersonate-user': one.username }
+    const body = await named('oauth2', name)
+    expect((await bound.put(applyPath, body, { headers: { ...headers, ...asOwner('team-one') } })).status).toBe(403)
+  })
+
+  test('holds in the worker, whatever the role gives meanwhile', async () => {
+    const user = await there.make.user({ permissions: deploys })
+    expect((await post(user, { identifier: `w-${name}`, owners: ['team-two'] })).status).toBe(201)
+    const bound = await keyOf(user, `w-${name}`)
+    const slug = `${name}-worker`
+    const release = there.hold()
+    const sent = put(bound, 'team-two', { slug })
+    await there.queued(1)
+    await there.db.provider.create({
+      data: { uuid: randomUUID(), name: slug, kind: 'oauth2', owner: 'team-one', settings: {}, secrets: {} },
+    })
+    release()
+    const { json } = await sent
+    expect(json).toMatchObject({
+      applied: false,
+      logs: [expect.stringMatching(/holds for rows of owner "team-two" only/)],
+    })
+    expect((await put(bound, 'team-one')).status).toBe(403)
+  })
+
+  test('keeps its owners', async () => {
+    await post(there.admin, { identifier: `k-${name}`, owners: ['team-two'] })
+    for (const owners of [[], ['team-one']]) {
+      const change = { method: 'PATCH' as const, url: `${path}k-${name}/`, payload: { owners } }
+      const answer = await there.admin.send({ ...change, headers: { 'content-type': 'application/json' } })
+      expect([answer.status, answer.errors[0]?.code]).toEqual([400, 'fixed'])
+    }
+  })
+})

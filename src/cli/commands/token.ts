@@ -13,6 +13,7 @@ Creates an access token and prints its key on standard output, the only time tha
   --user USER          for another user, by username or key (default: yourself)
   --days N             until it expires (default 30, or less where the service allows less)
   --description TEXT   what it is for
+  --owner LABEL        bound to this owner: it reads and changes only applications and providers of it; may be repeated
   --json               {"identifier", "expires", "key"} on standard output
 `
 
@@ -20,6 +21,7 @@ const options = {
   user: { type: 'string' },
   days: { type: 'string' },
   description: { type: 'string' },
+  owner: { type: 'string', multiple: true },
   json: { type: 'boolean' },
 } as const
 
@@ -37,6 +39,7 @@ export async function run(args: readonly string[]): Promise<number> {
     identifier,
     ...(user !== null && { user }),
     ...(days !== null && { expires: new Date(Date.now() + days * dayMs).toISOString() }),
+    ...(values.owner !== undefined && { owners: values.owner }),
     ...(values.description !== undefined && { description: values.description }),
   })
   const client = await openClient()
