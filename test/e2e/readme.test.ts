@@ -121,11 +121,11 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
       expect([again.code, again.output]).toEqual([0, expect.stringMatching(/^unchanged .*^unchanged /ms)])
     }, 30_000)
 
-    test('deploys an example after the first PUT, and gets a 409 for what the admin made', async () => {
+    test('deploys an example after the first PUT, and gets a 403 for what the admin made', async () => {
       const settings = { GATEWRIGHT_URL: origin, GATEWRIGHT_TOKEN: token }
       expect(await shell(block('deploy() {'), settings)).toMatchObject({ code: 0, errors: '' })
       const grafana = await shell(`${functions}\ndeploy examples/oauth2.json`, settings)
-      expect(grafana).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 409') })
+      expect(grafana).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 403') })
     })
 
     test('gets another token when the old one is deleted and both calls are repeated', async () => {
@@ -146,19 +146,19 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
       }
     })
 
-    test('fails when it is refused, by a 400, a 401 or a 409', async () => {
+    test('fails when it is refused, by a 400, a 401 or a 403', async () => {
       expect(await deploy({ app: {} })).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 400') })
       const stranger = await deploy(body('first'), { GATEWRIGHT_TOKEN: 'gw_a_wrong' })
       expect(stranger).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 401') })
       await service.db.application.update({ where: { slug: 'first' }, data: { owner: 'team-b' } })
-      expect(await deploy(body('first'))).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 409') })
+      expect(await deploy(body('first'))).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 403') })
     })
 
     test('fails when a 200 says that it was not applied', async () => {
       const release = service.hold()
       const sending = deploy(body('lost'))
       await service.queued(1)
-      const where = { pk: '6f7e0000-0000-4000-8000-000000000401' }
+      const where = { name: 'Deploys for team-a' }
       const { permissions } = await service.db.role.findUniqueOrThrow({ where })
       await service.db.role.update({ where, data: { permissions: [] } })
       release()
