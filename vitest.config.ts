@@ -17,13 +17,14 @@ const onlyRandom = [
   'test/cli/round-trip/random.test.ts',
   'test/rights/random.test.ts',
 ]
-/** Random and concurrent calls, of which `npm test` plays few rounds and `npm run random` ten times as many. */
+/** Random and concurrent calls, of which `npm test` plays a few rounds and `npm run random` forty times as many. */
 const random = [
   ...onlyRandom,
+  'test/api/authorization/applies.test.ts',
   'test/api/{groups-write,plans,transactional-random,writes-random}.test.ts',
   'test/apply/{sets,write}.test.ts',
   'test/document/yaml.test.ts',
-  'test/rights/last-superuser.test.ts',
+  'test/rights/{gains,last-superuser}.test.ts',
 ]
 
 /** Where the product's own limit on answers of the database would measure the machine. */
@@ -43,7 +44,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     restoreMocks: true,
     expect: { requireAssertions: true },
-    provide: { transactions: 'prisma', rounds: 1 },
+    provide: { transactions: 'prisma', rounds: 0.25 },
     projects: [
       {
         extends: true,

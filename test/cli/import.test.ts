@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { freshFolder } from '../support/folder.ts'
 import { type Installation, installation } from '../support/installation.ts'
+import { compileCache } from '../support/processes.ts'
 
 /** `gatewright import`: a document of another service of this API family. */
 
@@ -14,7 +15,7 @@ const folder = freshFolder()
 function run(text: string, ...options: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'import', '-', ...options], {
     input: text,
-    env: { HIDDEN_VALUE: 'do-not-print' },
+    env: { ...compileCache, HIDDEN_VALUE: 'do-not-print' },
     encoding: 'utf8',
     timeout: 20_000,
   })

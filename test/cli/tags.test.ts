@@ -8,7 +8,7 @@ import { readInputs } from '../../src/cli/inputs.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { type Installation, installation } from '../support/installation.ts'
-import { run } from '../support/processes.ts'
+import { compileCache, run } from '../support/processes.ts'
 
 /** Files as the program reads them: tags of the caller, folders, standard input. */
 
@@ -138,7 +138,7 @@ describe('the program', () => {
   const validate = (input: string, env: Record<string, string> = {}) => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'validate', '-'], {
       input,
-      env,
+      env: { ...compileCache, ...env },
       encoding: 'utf8',
       timeout: 10_000,
     })

@@ -200,6 +200,7 @@ const dice = fc.array(fc.array(fc.nat(9_999), { minLength: 10, maxLength: 10 }),
 
 test('random documents: what is refused is exactly what users gain who are not named', async () => {
   const counts = { given: 0, nothing: 0, invalid: 0 }
+  const rounds = Math.max(25, 10 * inject('rounds'))
   await fc.assert(
     fc.asyncProperty(dice, async (throws) => {
       const users = await Promise.all(Array.from({ length: 4 }, member))
@@ -242,9 +243,9 @@ test('random documents: what is refused is exactly what users gain who are not n
       expect(checked).toBe(refusal)
       counts[gained === '' ? 'nothing' : 'given'] += 1
     }),
-    { numRuns: 100 * inject('rounds'), endOnFailure: true },
+    { numRuns: rounds, endOnFailure: true },
   )
-  expect(Math.min(counts.given, counts.nothing), JSON.stringify(counts)).toBeGreaterThan(5)
+  expect(Math.min(counts.given, counts.nothing), JSON.stringify(counts)).toBeGreaterThan(rounds / 20)
 })
 
 type Small = { readonly keys: readonly number[]; readonly roles: readonly string[]; readonly groups: readonly string[] }

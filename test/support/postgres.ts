@@ -28,8 +28,9 @@ export type PostgresServer = {
  * A real PostgreSQL of its own, from the binaries that npm brought, on a free port and in a temporary folder.
  *
  * @param durable false: nothing is flushed to disk, for speed; tests that crash the server need true
+ * @param from begins with a copy of this data folder of a stopped server
  */
-export async function startPostgres({ durable }: { durable: boolean }): Promise<PostgresServer> {
+export async function startPostgres({ durable, from }: { durable: boolean; from?: string }): Promise<PostgresServer> {
   const owner = serverUser()
   const folder = mkdtempSync(join(tmpdir(), 'gatewright-postgres-'))
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
@@ -48,7 +49,10 @@ export async function startPostgres({ durable }: { durable: boolean }): Promise<
     '--no-sync',
     '--no-instructions',
   ]
-  execFileSync(join(bin, 'initdb'), initdb, { ...owner, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+  if (from === undefined)
+    execFileSync(join(bin, 'initdb'), initdb, { ...owner, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+  // With its owner, which the server insists on.
+  else execFileSync('cp', ['-Rp', from, dataFolder])
 
   const port = await freePort()
   const url = (database = 'postgres') => `postgresql://postgres@127.0.0.1:${port}/${database}`

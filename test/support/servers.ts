@@ -20,6 +20,8 @@ export type Servers = {
   readonly chromium: string | null
   /** null: curl is not installed. */
   readonly curl: string | null
+  /** Removed at the end of the run. */
+  readonly folder: string
   /** A file to which each skipped test file adds a line. */
   readonly skipped: string
 }
@@ -29,7 +31,7 @@ declare module 'vitest' {
     servers: Servers
     /** Which implementation of the engine's transactions the tests of the engine run on. */
     transactions: 'prisma' | 'pipelined'
-    /** How many times as many rounds random and concurrent calls are played. */
+    /** Random and concurrent calls play this many times the rounds that their test names, each a multiple of 4. */
     rounds: number
   }
 }
@@ -58,7 +60,7 @@ export default async function startServers(project: TestProject): Promise<() => 
   const redis = redisServer === null ? null : await startRedis()
   const servers = {
     ...{ postgresUrl: postgres.url(), template, installed, redisUrl: redis?.url ?? null },
-    ...{ chromium, curl, skipped },
+    ...{ chromium, curl, folder: postgres.folder, skipped },
   }
   project.provide('servers', servers satisfies Servers)
 
