@@ -91,6 +91,7 @@ export const values: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   attributes: json,
   settings: json,
   credentials: json,
+  owners: fc.uniqueArray(fc.constantFrom('team-a', 'équipe b', 'null', '- c'), { maxLength: 3 }),
   redirect_uris: fc.array(redirectUri, { maxLength: 3 }),
   jwks_sources: fc.uniqueArray(fc.uuid(), { maxLength: 2 }),
   base_dn: fc.constantFrom('DC=ldap,DC=example,DC=com', 'OU=a\\, b,DC=x'),
