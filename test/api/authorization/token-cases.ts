@@ -47,6 +47,7 @@ function sent({ member, value }: Row, owner: Made, self: Made, { third }: Owners
     'expires: in the past': { value: inDays(-1).toISOString() },
     'expiring: true': { value: true },
     'expiring: false': { value: false },
+    'owners: one': { value: ['team-a'] },
     'managed: none': { value: null },
     'managed: a name': { value: randomUUID() },
     'managed: none, from a name': { value: null, before: { managed: randomUUID() } },
