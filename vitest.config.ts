@@ -28,7 +28,8 @@ const random = [
 ]
 
 /** Where the product's own limit on answers of the database would measure the machine. */
-const patient = ['test/support/patient.ts']
+const patient = 'test/support/patient.ts'
+const sameDraws = 'test/support/same-draws.ts'
 
 export default defineConfig({
   test: {
@@ -51,7 +52,7 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
-          setupFiles: patient,
+          setupFiles: [patient, sameDraws],
           exclude: [faults, timing, packed, clients, ...e2e, ...onlyRandom],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -63,7 +64,7 @@ export default defineConfig({
         test: {
           name: 'pipelined',
           include: ['test/apply/sets.test.ts', 'test/runs/work.test.ts'],
-          setupFiles: patient,
+          setupFiles: [patient, sameDraws],
           provide: { transactions: 'pipelined' },
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -78,7 +79,7 @@ export default defineConfig({
         test: {
           name: 'random',
           include: random,
-          setupFiles: patient,
+          setupFiles: [patient],
           provide: { rounds: 10 },
           testTimeout: 600_000,
           maxWorkers: 2,

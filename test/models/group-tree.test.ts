@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
 import type pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
@@ -42,11 +43,15 @@ async function expectTrueAncestors() {
 
 test('the stored ancestors are right after every move', async () => {
   const groups: string[] = []
-  const any = () => groups[Math.floor(Math.random() * groups.length)] ?? null
-  for (let count = 0; count < 12; count += 1) groups.push(await group(Math.random() < 0.7 ? any() : null))
+  const one = fc.nat(11)
+  const parents = fc.sample(fc.option(one), 12)
+  for (const parent of parents)
+    groups.push(await group(parent === null ? null : (groups[parent % groups.length] ?? null)))
   await expectTrueAncestors()
   const refused = new Set<string | undefined>()
-  for (let moves = 0; moves < 60; moves += 1) refused.add(await move(any() ?? '', Math.random() < 0.8 ? any() : null))
+  const moves = fc.sample(fc.tuple(one, fc.option(one)), 60)
+  for (const [at, below] of moves)
+    refused.add(await move(groups[at] ?? '', below === null ? null : (groups[below] ?? null)))
   await expectTrueAncestors()
   expect([...refused].sort()).toEqual(['groups_have_no_cycle', 'groups_is_not_its_own_parent', undefined])
   await rows(db, sql`DELETE FROM groups g WHERE NOT EXISTS (SELECT FROM groups c WHERE c.parent = g.pk)`)

@@ -55,7 +55,7 @@ export function stage(
       for (const { actor, cell } of parts) if (isRefusal(cell)) refused.push({ actor, ask: await prepare(row, actor) })
       const contents = await asking
       const before = await contents()
-      for (const { actor, ask } of refused) await play(actor, ask)
+      await Promise.all(refused.map(({ actor, ask }) => play(actor, ask)))
       expect(found).toEqual(Object.fromEntries(refused.map(({ actor: { name } }) => [name, expected[name]])))
       expect(await contents(), 'after what was refused').toEqual(before)
       const accepted = parts.filter(({ cell }) => !isRefusal(cell))
