@@ -120,8 +120,10 @@ describe('its user', () => {
     const asBob: Actor = { ...bob, impersonator: ada }
     const why = 'its user has the permission view_user, and the caller has not'
     await crowd.refused(asBob, tokenEntry(null, { user: bob.pk }), why)
-    const asHim: Actor = { ...bob, impersonator: await crowd.user({ superuser: true }) }
-    await crowd.allowed(asHim, tokenEntry(null, { user: bob.pk }))
+    const underRoot: Actor = { ...bob, impersonator: await crowd.user({ superuser: true }) }
+    await crowd.allowed(underRoot, tokenEntry(null, { user: bob.pk }))
+    const made = await there.db.token.findMany({ where: { userPk: bob.pk }, select: { ceiling: true } })
+    expect(made).toEqual([{ ceiling: ['view_user'] }])
   })
 })
 
