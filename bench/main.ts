@@ -8,6 +8,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   idle: () => import('./idle.ts'),
   plan: () => import('./plan.ts'),
   sets: () => import('./sets.ts'),
+  caller: () => import('./caller.ts'),
   cli: () => import('./cli.ts'),
 }
 

@@ -21,6 +21,8 @@ type StandOptions = {
   readonly worker?: WorkerKind
   /** The folder of another checkout, whose API and worker are started. */
   readonly checkout?: string
+  /** Those that the product ships with, or ones that a single token with all of the load does not reach (`wide`). */
+  readonly limits?: 'shipped' | 'wide'
 }
 
 export type Stand = {
@@ -57,7 +59,7 @@ export async function openDatabase(given: string | undefined): Promise<Database>
 export async function openStand(
   server: Database,
   backend: BackendKind,
-  { nodeOptions = '', worker: workerKind = 'pipelined', checkout = '' }: StandOptions = {},
+  { nodeOptions = '', worker: workerKind = 'pipelined', checkout = '', limits = 'wide' }: StandOptions = {},
 ): Promise<Stand> {
   const database = await createDatabase(server.url)
   const redis = backend === 'redis' ? await openRedis() : undefined
@@ -65,8 +67,7 @@ export async function openStand(
   const secretKey = randomBytes(32).toString('base64url')
   const port = await freePort()
   const env = {
-    // One token sends everything here.
-    ...wideEnv,
+    ...(limits === 'wide' && wideEnv),
     DATABASE_URL: database.url,
     SECRET_KEY: secretKey,
     BOOTSTRAP_TOKEN: token,
