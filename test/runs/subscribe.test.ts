@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
+import { isFinished } from '../../src/runs/life.ts'
 import { awaitEnd, type Current, followRuns, type Runs, type WaitResult } from '../../src/runs/subscribe.ts'
 import { atEnd } from '../support/at-end.ts'
 import { within } from '../support/template.ts'
@@ -80,10 +81,15 @@ async function readsUntilEnd(runs: Watched): Promise<number[]> {
   return reads
 }
 
-/** Waits for runs of which no read ends once they have begun. */
+/** Waits for runs of which no read ends once they have begun: without a notification it waits for ever. */
 async function endWithoutReads(runs: Watched): Promise<void> {
   const recorded = await Promise.all([there.recorded(), there.recorded(), there.recorded()])
-  const answers = recorded.map(({ id }) => ended(runs, id, 60_000))
+  const answers = recorded.map(
+    ({ id }) =>
+      new Promise<Current>((resolve) => {
+        runs.subscribe(id, (run) => (run === 'vanished' || isFinished(run.state)) && resolve(run))
+      }),
+  )
   await until(() => recorded.every(({ id }) => runs.reads(id) >= 1), { what: 'the first reads' })
   const release = runs.holdReads()
   for (const { id } of recorded) await there.work(id)
@@ -100,7 +106,7 @@ async function waitingForLocks(): Promise<number> {
 }
 
 describe('the end of a run is reported', () => {
-  test.concurrent('because of NOTIFY', async () => {
+  test('because of NOTIFY', async () => {
     const runs = following({ listens: true })
     await until(async () => (await listeners()).length > 0, { what: 'it to listen' })
     await endWithoutReads(runs)
@@ -111,7 +117,8 @@ describe('the end of a run is reported', () => {
     for (const reads of await readsUntilEnd(runs)) expect(reads).toBeLessThanOrEqual(3)
   })
 
-  test.concurrent('because of NOTIFY again, after its connection was lost', async () => {
+  // Not beside another that listens: it ends every listening connection.
+  test('because of NOTIFY again, after its connection was lost', async () => {
     const runs = following({ listens: true })
     const before = await until(async () => ((await listeners()).length > 0 ? listeners() : null), {
       what: 'it to listen',
