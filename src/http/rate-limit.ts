@@ -52,8 +52,10 @@ export type Limiter = {
 
 const [secondMs, minuteMs] = [1_000, 60_000]
 
-/** While Redis does not answer, a request asks it no more often than this: the others are not held up. */
-const awayMs = 1_000
+/** While Redis does not answer, a request asks it no more often than this, for all limits: the others are not held up. */
+const awayMs = 2_000
+/** When the store of the counts is asked again. */
+type Away = { asksAgainAt: number }
 
 /**
  * Opens the limits on rates. All processes count together in Redis when there is one, else each process for itself.
@@ -68,14 +70,15 @@ export function openLimiter(
   // Called, not registered: a registered plugin loads after the hooks that use it.
   const store = redis === null ? { store: ProcessStore } : { redis, nameSpace: 'gatewright-rate-' }
   void rateLimit.fastifyRateLimit(app, { global: false, skipOnError: true, ...store }, () => {})
-  const failures = limit(app, {
+  const away: Away = { asksAgainAt: 0 }
+  const failures = limit(app, away, {
     name: 'failures',
     max: limits.rateLimitFailuresPerMinute,
     windowMs: minuteMs,
     keyOf: addressOf,
     refusal: 'Too many failed logins from this address.',
   })
-  const requests = limit(app, {
+  const requests = limit(app, away, {
     name: 'token',
     max: limits.rateLimitRequestsPerSecond,
     windowMs: secondMs,
@@ -114,20 +117,23 @@ type Rate = {
 }
 
 /** The headers are those of draft-ietf-httpapi-ratelimit-headers-10. */
-function limit(app: FastifyInstance, { name, max, windowMs, keyOf, refusal }: Rate): Limiter['countRequest'] {
+function limit(
+  app: FastifyInstance,
+  away: Away,
+  { name, max, windowMs, keyOf, refusal }: Rate,
+): Limiter['countRequest'] {
   const count = app.createRateLimit({
     max,
     timeWindow: windowMs,
     keyGenerator: (request) => `${name}:${keyOf(request)}`,
   })
   const policy = `"${name}";q=${max};w=${windowMs / 1_000}`
-  let asksAgainAt = 0
   return async (request) => {
-    if (performance.now() < asksAgainAt) return nothing
+    if (performance.now() < away.asksAgainAt) return nothing
     const counted = await count(request)
     // Without a window, it was not counted: Redis is away, and is left alone for a while.
     if (counted.isAllowed || counted.ttl === 0) {
-      asksAgainAt = performance.now() + awayMs
+      away.asksAgainAt = performance.now() + awayMs
       return nothing
     }
     // A store may round the rest of a window up beyond it.
