@@ -1,7 +1,7 @@
 import type { EngineTx } from '../db/engine-tx.ts'
 import { permissionNames } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
-import { type LabelledRow, orphansOf } from '../plan/claims.ts'
+import { type NamedRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
@@ -14,7 +14,8 @@ import type { Finding, Given, Objection } from './finding.ts'
 import { Losses, removal } from './follow.ts'
 import { judge } from './judge.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
-import { emptyLines, gainsLine, linesOf, orphanLines, rowName } from './words.ts'
+import { emptyLines, orphanLines } from './unclaimed.ts'
+import { gainsLine, linesOf, rowName } from './words.ts'
 import { Writes } from './writes.ts'
 
 export type ApplyResult = {
@@ -123,8 +124,8 @@ export async function apply(
   const deleted = findings.filter(({ cause }) => cause === 'pruned').length
   if (mode === 'plan' && deleted > 0)
     logs.push(`prune would delete ${deleted}: apply it with Gatewright-Allow: deletes=${deleted}`)
-  logs.push(...orphanLines(await orphansOf(tx, engine.registry, findings), conditions))
-  logs.push(...emptyLines(await losses.left(tx), mode))
+  logs.push(...orphanLines(await orphansOf(tx, engine.registry, findings), actor, conditions))
+  logs.push(...emptyLines(await losses.left(tx), actor, mode))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
   const [first] = findings
@@ -142,10 +143,10 @@ async function expected(
   plan: Plan,
   submitter: Actor | ActorKeys,
   conditions: Conditions,
-): Promise<LabelledRow[]> {
+): Promise<NamedRow[]> {
   if (!conditions.prune && !conditions.replaceProvider) return []
   const actor = orGone(await currentActor(tx, submitter))
-  const rows: LabelledRow[] = []
+  const rows: NamedRow[] = []
   for await (const { cause, ...finding } of judge(tx, { engine, plan, actor, conditions }))
     if ((cause === 'pruned' || cause === 'replaced') && 'row' in finding && finding.row !== undefined)
       rows.push({ model: finding.step.model, pk: finding.row.pk, name: finding.label })

@@ -4,7 +4,7 @@ import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
 import { namesToLock } from '../models/skeleton.ts'
-import type { LabelledRow } from '../plan/claims.ts'
+import type { NamedRow } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import { waysToFind } from '../plan/snapshot-sql.ts'
@@ -32,7 +32,7 @@ export async function lock(tx: EngineTx, steps: readonly Step[]): Promise<void> 
 }
 
 /** Locks rows that follow from a document: as others name them, and by their keys, because a row may be renamed meanwhile. */
-export async function lockRows(tx: EngineTx, rows: readonly LabelledRow[]): Promise<void> {
+export async function lockRows(tx: EngineTx, rows: readonly NamedRow[]): Promise<void> {
   await lock(tx, rows.map(removal))
   for (const [table, of] of Map.groupBy(rows, ({ model }) => model.table))
     tx.send({

@@ -44,7 +44,14 @@ export type Reason = (typeof precedence)[number]
 /** One reason why a document is not applied. */
 export type Objection =
   /** @property why after "You may not update group x: " */
-  | { readonly is: 'denied'; readonly effect: Effect; readonly actor: Actor; readonly why: string }
+  | {
+      readonly is: 'denied'
+      readonly effect: Effect
+      readonly actor: Actor
+      readonly why: string
+      /** The row follows from the document, which does not name it. */
+      readonly follows?: boolean
+    }
   /** The entry looks up what the submitter may not view. */
   | ({ readonly is: 'unseen'; readonly actor: Actor } & Unseen)
   /** The caller may write nothing for the owner that the request names. @property owners for whose rows it may */
@@ -66,7 +73,12 @@ export type Objection =
   | { readonly is: 'owned'; readonly effect: Effect; readonly ownership: Ownership; readonly label: string | null }
   /** @property actor who is answered: names of users are for those who may view them */
   | { readonly is: 'grants'; readonly gains: Gains; readonly actor: Actor }
-  | { readonly is: 'prunes'; readonly rows: readonly LabelledRow[]; readonly acknowledged: number | null }
+  | {
+      readonly is: 'prunes'
+      readonly rows: readonly LabelledRow[]
+      readonly acknowledged: number | null
+      readonly actor: Actor
+    }
   /** The database refused a write. @property count rows that the statement wrote */
   | { readonly is: 'broken'; readonly effect: Effect; readonly count: number; readonly rule: BrokenRule }
   | { readonly is: 'stated'; readonly reason: Reason; readonly text: string; readonly hint?: string }

@@ -1,12 +1,14 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Actor } from '../permissions.ts'
 import {
   addClaimed,
   claimsOn,
   type LabelledRow,
   leftEmpty,
   maxLabelled,
+  type NamedRow,
   orphansOf,
   readLabels,
 } from '../plan/claims.ts'
@@ -22,7 +24,7 @@ import type { Finding, Objection } from './finding.ts'
  */
 
 /** The deletion of a row, by its name: it takes the lock that documents take which name the row. */
-export const removal = ({ model, pk, name }: LabelledRow): Step => {
+export const removal = ({ model, pk, name }: NamedRow): Step => {
   const [[identifier] = []] = model.identifiers
   const by: [string, unknown] = identifier === undefined ? ['pk', pk] : [identifier, name]
   return { id: undefined, model, state: 'absent', identifiers: new Map([by]), attrs: new Map(), path: [] }
@@ -91,9 +93,10 @@ export async function prunedBy(
 export function pruneObjections(
   rows: readonly LabelledRow[],
   { mode, allow: { deletes } }: Conditions,
+  actor: Actor,
 ): readonly Objection[] {
   const isPlanned = rows.length <= maxLabelled && (deletes === rows.length || mode === 'plan')
-  return isPlanned ? [] : [{ is: 'prunes', rows, acknowledged: deletes }]
+  return isPlanned ? [] : [{ is: 'prunes', rows, acknowledged: deletes, actor }]
 }
 
 /** @property name of the row that is deleted */

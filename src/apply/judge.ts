@@ -115,7 +115,8 @@ export async function* judge(
     twins.check(effect, actor)
     const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
     const why = await forbidden(reader, engine, actor, effect, owners)
-    const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why }]
+    const follows = cause !== 'entry'
+    const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why, follows }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)
     if (cause === 'entry') addKeyError(effect, conditions)
     const createOnly = conditions.createOnly && cause === 'entry' && !plan.errors.any
@@ -166,7 +167,7 @@ export async function* judge(
   }
   const pruned = await locked(() => prunedBy(reader, registry, findings, conditions))
   for (const [index, row] of pruned.entries())
-    yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions) : [])
+    yield* judgeStep(removal(row), 'pruned', index === 0 ? pruneObjections(pruned, conditions, actor) : [])
   const replaced = await locked(() => replacedBy(reader, registry, findings, conditions))
   for (const row of replaced) yield* judgeStep(removal(row), 'replaced')
   // A check of what the worker decides asks nothing: it would throw the answer away.

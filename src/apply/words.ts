@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
-import { type Actor, allows, allowsFor, allowsSome, permissionsOf, rightName } from '../permissions.ts'
-import { type LabelledRow, type LeftEmpty, maxLabelled, type Orphan } from '../plan/claims.ts'
-import { type Effect, isOwn, verbOf } from '../plan/effect.ts'
+import { type Actor, allows, allowsSome, permissionsOf, rightName } from '../permissions.ts'
+import { type LabelledRow, maxLabelled } from '../plan/claims.ts'
+import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
 import type { Gains } from '../rights/gains.ts'
@@ -20,7 +20,7 @@ export const maxListed = 20
 export const rowName = ({ step, label }: Pick<Effect, 'step' | 'label'>): string =>
   `${step.model.displayName} ${JSON.stringify(label)}`
 
-const nameOf = ({ model, name }: LabelledRow): string => `${model.displayName} ${JSON.stringify(name)}`
+export const nameOf = ({ model, name }: LabelledRow): string => `${model.displayName} ${JSON.stringify(name)}`
 
 /**
  * An objection, without the last full stop.
@@ -65,7 +65,7 @@ export function textsOf(objection: Objection, who?: string): string[] {
     case 'grants':
       return [unless('grants', gainsText(objection.gains, objection.actor, 'would gain'))]
     case 'prunes':
-      return [prunes(objection.rows, objection.acknowledged)]
+      return [prunes(objection)]
     case 'broken':
       return [`${broken(objection.effect, objection.count)} could not be written: ${why(objection)}`]
     case 'stated':
@@ -84,12 +84,13 @@ export function hintsOf(objections: readonly Objection[]): string[] {
 
 /**
  * For an actor without any permission for rows of the model, or for this one, the text is the same whether the row exists
- * or not: it has no verb and no stored name.
+ * or not: it has no verb and no stored name. Nor has the text about a row that the document did not send the name of.
  */
-function denied(who: string, { actor, effect, why }: { actor: Actor; effect: Effect; why: string }): string {
+function denied(who: string, { actor, effect, why, follows }: Extract<Objection, { is: 'denied' }>): string {
   const { model, identifiers, attrs } = effect.step
   const [mayAny, mayThis] = knowledgeOf(actor, effect)
   if (mayThis) return `${who} may not ${verbOf(effect)} ${rowName(effect)}: ${why}`
+  if (follows === true) return `${who} may not delete the ${model.displayName} that follows from this: ${why}`
   const [[field = 'pk'] = []] = model.identifiers
   const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
   const missing = `the permission add_${model.resource}, change_${model.resource} or delete_${model.resource} is missing`
@@ -100,11 +101,9 @@ function denied(who: string, { actor, effect, why }: { actor: Actor; effect: Eff
 function knowledgeOf(actor: Actor, effect: Effect): [boolean, boolean] {
   const { model } = effect.step
   if (isOwn(actor, effect)) return [true, true]
-  const permissions = permissionsOf(model.resource)
-  const mayAny = permissions.some((each) => allowsSome(actor, each))
+  const mayAny = permissionsOf(model.resource).some((each) => allowsSome(actor, each))
   if (model.isLabelled !== true || effect.row === undefined) return [mayAny, mayAny]
-  const owner = typeof effect.row.owner === 'string' ? effect.row.owner : null
-  return [mayAny, permissions.some((each) => allowsFor(actor, each, owner))]
+  return [mayAny, mayKnow(actor, model, effect.row.owner)]
 }
 
 /** With what to do next: the owners that the caller may name. */
@@ -147,9 +146,11 @@ export function gainsLine({ gains }: Given, actor: Actor, { mode, allow }: Condi
   return allow.grants ? text : `${text}. Apply it with Gatewright-Allow: grants, or with If-Match and this plan`
 }
 
-function prunes(rows: readonly LabelledRow[], acknowledged: number | null): string {
+/** Names are for those who may know the rows. */
+function prunes({ rows, acknowledged, actor }: Extract<Objection, { is: 'prunes' }>): string {
   if (rows.length > maxLabelled) return `prune would delete more than ${maxLabelled}: that is too much for one document`
-  const names = rows.slice(0, maxListed).map(nameOf)
+  const known = rows.filter(({ model, owner }) => mayKnow(actor, model, owner))
+  const names = known.slice(0, maxListed).map(nameOf)
   const more = rows.length - names.length
   const listed = [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ')
   const sent = acknowledged === null ? '' : `, and not ${acknowledged}`
@@ -245,34 +246,6 @@ function shortSecrets(finding: Finding): string[] {
     if (!isSent || typeof value !== 'string' || value === '' || [...value].length >= minSecret) return []
     return [`warning: the sent ${name} of ${rowName(finding)} has fewer than ${minSecret} characters`]
   })
-}
-
-/** A line for each row that no row claims any more, with the remedy. */
-export function orphanLines(orphans: readonly Orphan[], { mode, replaceProvider }: Conditions): string[] {
-  const has = mode === 'plan' ? 'would have' : 'has'
-  const lines = orphans.map(({ row, claimant, isReplaced }) => {
-    const remedy =
-      isReplaced && !replaceProvider ? 'delete it, or send ?replace_provider=true next time' : 'delete it, or use it'
-    return `${nameOf(row)} ${has} no ${claimant} now: ${remedy}`
-  })
-  return limited(lines)
-}
-
-/** A line for each row that lost what it claimed. */
-export function emptyLines(left: readonly (LeftEmpty & { readonly name: string | undefined })[], mode: Mode): string[] {
-  const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
-  const lines = left.map(({ displayName, label, field, isLink, name }) => {
-    const what = `${displayName} ${JSON.stringify(label)}`
-    return isLink
-      ? `${what} ${loses} ${name} from ${field}: send the field again with another, if it needs one`
-      : `${what} ${has} no ${field} now, because ${name} is deleted: send it with another, or delete it`
-  })
-  return limited(lines)
-}
-
-function limited(lines: readonly string[]): string[] {
-  const more = lines.length - maxListed
-  return [...lines.slice(0, maxListed), ...(more > 0 ? [`${more} more are not listed`] : [])]
 }
 
 const shownLength = 60

@@ -13,12 +13,16 @@ import { keysOf, storedKeys } from './storage.ts'
 
 const key = z.union([z.string(), z.int()])
 
-const labelledRow = z.object({ pk: key, name: z.string(), discriminator: z.record(z.string(), z.string()) })
+const owner = z.string().nullable()
+const labelledRow = z.object({ pk: key, name: z.string(), owner, discriminator: z.record(z.string(), z.string()) })
 
 /** A row with its model and the name that messages give it. */
-export type LabelledRow = { readonly model: Model; readonly pk: Key; readonly name: string }
+export type NamedRow = { readonly model: Model; readonly pk: Key; readonly name: string }
 
-const claim = z.object({ model: z.string(), field: z.string(), pk: key, label: z.string(), claimed: key })
+/** @property owner the label under which it is managed; null without one */
+export type LabelledRow = NamedRow & { readonly owner: string | null }
+
+const claim = z.object({ model: z.string(), field: z.string(), pk: key, label: z.string(), owner, claimed: key })
 
 /** One row, `pk` of `model`, claims another. */
 type Claim = Readonly<z.output<typeof claim>>
@@ -31,6 +35,9 @@ export type Orphan = {
   /** It was the one row of its field, such as the provider of an application, and not one of several. */
   readonly isReplaced: boolean
 }
+
+/** The label under which a row is managed, in SQL. */
+const ownerColumn = ({ isLabelled }: Model): string => (isLabelled === true ? 't."owner"' : 'NULL')
 
 /** At most one more than this many rows are read of a table at once. */
 export const maxLabelled = 1_000
@@ -50,12 +57,13 @@ export async function readLabels(
   const isAny = (parameter: string) => `t.pk = ANY(${parameter}::${first.key}[])`
   const [where, values] =
     'keys' in by ? [isAny('$1'), [by.keys]] : [`t."owner" = $1 AND NOT ${isAny('$2')}`, [by.owner, by.except.of(table)]]
-  const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, jsonb_build_object(${discriminator}) AS discriminator
+  const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, ${ownerColumn(first)} AS owner,
+      jsonb_build_object(${discriminator}) AS discriminator
     FROM ${quoted(table)} t WHERE ${where} ORDER BY t.pk LIMIT ${maxLabelled + 1}`
   const rows = await reader.query(labelledRow, { text, values })
-  return rows.flatMap(({ pk, name, discriminator }) => {
+  return rows.flatMap(({ pk, name, owner, discriminator }) => {
     const model = modelOf(registry, table, discriminator)
-    return model === undefined ? [] : [{ model, pk, name }]
+    return model === undefined ? [] : [{ model, pk, name, owner }]
   })
 }
 
@@ -76,7 +84,7 @@ export async function claimsOn(
           ? [`l.${quoted(storage.other)}`, `${quoted(storage.table)} l JOIN ${from} ON t.pk = l.${quoted(storage.own)}`]
           : [`t.${quoted(columnOf(model, name))}`, from]
       return `SELECT '${model.name}' AS model, '${name}' AS field, to_jsonb(t.pk) AS pk,
-        t.${quoted(labelColumn(model))}::text AS label, to_jsonb(${value}) AS claimed
+        t.${quoted(labelColumn(model))}::text AS label, ${ownerColumn(model)} AS owner, to_jsonb(${value}) AS claimed
         FROM ${source} WHERE ${value} = ANY($1::${target.key}[])`
     }),
   )
@@ -148,7 +156,7 @@ export async function orphansOf(
 }
 
 /** A row that claimed one which is gone. */
-export type LeftEmpty = Claim & { readonly displayName: string; readonly isLink: boolean }
+export type LeftEmpty = Claim & { readonly of: Model; readonly isLink: boolean }
 
 /** Of these claims, those whose row is there and claims nothing else in that field, or claims fewer of several. */
 export async function leftEmpty<Lost extends Claim>(
@@ -168,8 +176,7 @@ export async function leftEmpty<Lost extends Claim>(
       values: [group.map(({ pk }) => pk)],
     })
     const keys = new Set(found.map(({ pk }) => pk))
-    const { displayName } = model
-    left.push(...group.filter(({ pk }) => keys.has(pk)).map((each) => ({ ...each, displayName, isLink })))
+    left.push(...group.filter(({ pk }) => keys.has(pk)).map((each) => ({ ...each, of: model, isLink })))
   }
   return left
 }

@@ -22,6 +22,12 @@ export type Diff = {
 
 export const noChange: Diff = { action: 'leave', values: {}, changed: [], before: undefined, generated: {} }
 
+/**
+ * How an entry is compared with a row that the caller may not view. `blind`, of a plan and of the apply of a reviewed one:
+ * not at all. `secrets`, of every other apply: each guess is a write, and that of a secret does not tell whether it was right.
+ */
+export type Comparison = 'open' | 'secrets' | 'blind'
+
 /** Fields that count as changed whatever the row holds: else the answer would tell whether a guess was right. */
 export const unseenFields = ({ model, identifiers }: Step, sent: ReadonlyMap<string, unknown>): readonly string[] => {
   const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
@@ -33,7 +39,6 @@ export const unseenFields = ({ model, identifiers }: Step, sent: ReadonlyMap<str
  *
  * @param asked fields by name; one that has errors is undefined
  * @param errors the errors known so far; more are added
- * @param isBlind does not compare: all fields of the entry count as changed, but for those that find the row
  */
 export async function diff(
   step: Step,
@@ -41,7 +46,7 @@ export async function diff(
   asked: ReadonlyMap<string, unknown>,
   keyring: Keyring,
   errors: ErrorList,
-  isBlind: boolean,
+  comparison: Comparison,
 ): Promise<Diff> {
   const { model, state, path } = step
   if (state === 'absent') return row === undefined ? noChange : { ...noChange, action: 'delete' }
@@ -54,11 +59,12 @@ export async function diff(
     return noChange
   }
   if (state === 'created') return { ...noChange, before: stored }
-  const unseen = new Set(isBlind ? unseenFields(step, sent) : [])
+  const unseen = new Set(comparison === 'open' ? [] : unseenFields(step, sent))
   const values = { ...stored, ...Object.fromEntries(sent) }
   const changed = [...model.fields.values()].filter(
     (field) =>
-      unseen.has(field.name) || (sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name))),
+      (unseen.has(field.name) && (comparison === 'blind' || field.secret)) ||
+      (sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name))),
   )
   if (changed.length === 0) return { ...noChange, action: 'unchanged', values, before: stored }
   checkRules(step, values, errors)

@@ -1,5 +1,6 @@
 import type { ErrorList } from '../errors.ts'
-import { type Actor, allows, allowsFor, allowsSome, type Permission } from '../permissions.ts'
+import type { Model } from '../models/define.ts'
+import { type Actor, allows, allowsFor, allowsSome, type Permission, permissionsOf } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
 import { columnOf, type Row } from './statements.ts'
@@ -64,6 +65,16 @@ export const allowsAll = (actor: Actor, permission: Permission, owners: Owners):
   owners === undefined || owners.length === 0
     ? allowsSome(actor, permission)
     : owners.every((owner) => allowsFor(actor, permission, owner))
+
+/**
+ * Whether a name of a row may be reported to the actor: any permission for the row does, to view or to write it.
+ *
+ * @param owner its label, in a model that has labels
+ */
+export const mayKnow = (actor: Actor, { resource, isLabelled }: Model, owner: unknown): boolean =>
+  permissionsOf(resource).some((each) =>
+    isLabelled === true ? allowsFor(actor, each, typeof owner === 'string' ? owner : null) : allowsSome(actor, each),
+  )
 
 /**
  * A user needs no permission for rows that the user owns. A caller who impersonates the owner needs it: such a row

@@ -38,24 +38,25 @@ export async function inspect(
   const { identifiers, values: sent } = resolved
   const seen = await snapshot.entry(step, resolved)
   const [row] = seen.rows
-  const label = labelOf(model, row, sent, identifiers)
   const isAmbiguous = seen.rows.length > 1
   const hidesNames = await resolver.hidesNames(model)
   if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, hidesNames ? [] : seen.rows))
-  const isForeign = row !== undefined && refuseForeign(engine.registry, step, row, label, errors)
+  const isForeign = row !== undefined && refuseForeign(engine.registry, step, identifiers, row, errors)
   addErrors(step, row, resolved, errors)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
   if (!isAmbiguous) checkUnique(step, seen, row, { hidesNames, errors })
   checkLimit(step, seen, errors)
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
+  const label = labelOf(model, own, sent, identifiers)
   const takes = takenBy(engine.registry, step, own, seen, sent)
   const isHidden = row !== undefined && !(await resolver.views(model, row))
   const pk = keyOfNew(step, identifiers, seen, errors)
   const newNames = checkNewNames(step, own, seen, sent, errors)
   const base = { step, row, sent, isForeign, label, errors, newNames, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
-  const rowDiff = await diff(step, own, sent, engine.keyring, errors, isHidden && isReviewed)
+  const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'secrets'
+  const rowDiff = await diff(step, own, sent, engine.keyring, errors, comparison)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
     const misfit = await misfitting(
       reader,
@@ -136,19 +137,20 @@ function keyOfNew(
 /** Provider kinds share a table and its unique names: an entry may not write a row of another kind. */
 function refuseForeign(
   registry: Registry,
-  { model, path, identifiers }: Step,
+  { model, path }: Step,
+  identifiers: ReadonlyMap<string, unknown>,
   row: Row,
-  label: string,
   errors: ErrorList,
 ): boolean {
   const foreign = Object.entries(model.discriminator).some(([column, value]) => row[column] !== value)
   if (!foreign) return false
   const owner = modelOf(registry, model.table, row)
-  const [field = 'pk'] = identifiers.keys()
+  // Only what was sent is quoted: a key does not tell the name of a row of another kind.
+  const [[field, value] = ['pk', row.pk]] = identifiers
   errors.add(
     [...path, field],
     'taken',
-    `${JSON.stringify(label)} is the name of a ${owner?.displayName ?? 'row of another kind'}: choose another.`,
+    `${JSON.stringify(value)} is the ${field === 'pk' ? 'key' : 'name'} of a ${owner?.displayName ?? 'row of another kind'}: choose another.`,
   )
   return true
 }

@@ -3,7 +3,10 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 
-/** A plan for a caller who may not view the row tells neither what it holds, nor whether a guess was right. */
+/**
+ * A plan for a caller who may not view the row tells neither what it holds, nor whether a guess was right. An apply does not
+ * tell whether a guessed secret was right.
+ */
 
 let on: Installation
 beforeAll(async () => {
@@ -108,4 +111,105 @@ test('a plan with view shows old values, and what is unchanged', async () => {
   expect((await told(who, await blueprint(who, entries))).changes).toMatchObject([
     { action: 'unchanged', fields: { client_secret: 'unchanged' } },
   ])
+})
+
+describe('an apply without view', () => {
+  const secretOf = async (name: string) => (await on.db.provider.findUniqueOrThrow({ where: { name } })).secrets
+  const audited = async (name: string) => {
+    const { pk } = await on.db.provider.findUniqueOrThrow({ where: { name } })
+    const rows = await on.db.auditRow.findMany({ orderBy: { pk: 'desc' }, take: 1 })
+    return rows.flatMap(({ changes }) => changes as object[]).filter((each) => Object(each).key === pk)
+  }
+
+  test('answers a right and a wrong guess of a secret alike, and each is a recorded write', async () => {
+    const who = await on.make.user({ permissions: ['change_oauth2provider', 'change_application', 'view_flow'] })
+    const ways = {
+      blueprint: (name: string, client_secret: string) =>
+        blueprint(who, [{ model, identifiers: { name }, attrs: { client_secret } }], '', allow),
+      put: (name: string, client_secret: string) =>
+        who.put(
+          applyPath,
+          { app: { slug: name }, provider_model: model, provider: { name, client_secret } },
+          { headers: allow },
+        ),
+    }
+    const allow = { 'gatewright-allow': 'takeover' }
+    for (const way of Object.values(ways)) {
+      const guesses = []
+      for (const guess of ['right', 'wrong']) {
+        const { name, secret } = await provider()
+        const pk = (await on.db.provider.findUniqueOrThrow({ where: { name } })).pk
+        const before = await secretOf(name)
+        const answer = await told(who, await way(name, guess === 'right' ? secret : `not ${secret}`))
+        expect(await secretOf(name)).not.toEqual(before)
+        expect(await audited(name)).toMatchObject([
+          { action: 'update', fields: expect.arrayContaining(['client_secret']) },
+        ])
+        guesses.push(
+          JSON.stringify(answer)
+            .replaceAll(name, 'x')
+            .replaceAll(/\d+/g, (digits) => (Number(digits) === pk ? 'pk' : '0'))
+            .replaceAll(/0[-0-9a-f]{20,}/g, 'id'),
+        )
+      }
+      expect(guesses[0]).toBe(guesses[1])
+      expect(guesses[0]).toContain('client_secret changed')
+    }
+  })
+
+  test('that is refused tells nothing of what it compared', async () => {
+    const { name, secret } = await provider()
+    const who = await on.make.user({ permissions: ['change_oauth2provider', 'add_group', 'view_flow'] })
+    const headers = { 'gatewright-allow': 'takeover' }
+    const guess = async (client_secret: string) => {
+      const release = on.hold()
+      const group = randomUUID()
+      const sent = blueprint(
+        who,
+        [
+          { model, identifiers: { name }, attrs: { client_secret } },
+          { model: 'service_core.group', identifiers: { name: group }, state: 'must_created' },
+        ],
+        '',
+        headers,
+      )
+      await on.queued(1)
+      await on.make.group({ name: group })
+      release()
+      const answer = await sent
+      const run = (await who.get(answer.headers['content-location'] ?? '')).json as Run
+      return JSON.stringify([Object(answer.json).logs, run.logs, run.changes]).replaceAll(group, 'group')
+    }
+    const before = await secretOf(name)
+    const right = await guess(secret)
+    expect(right).toBe(await guess(`not ${secret}`))
+    expect(right).toContain('rolled back')
+    expect(await secretOf(name)).toEqual(before)
+  })
+
+  test('keeps the secret before when the same is sent again', async () => {
+    const { name, secret } = await provider()
+    const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_flow'] })
+    const next = { value: `next ${randomUUID()}`, overlap: 'hours=24' }
+    const send = async (client_secret: unknown) => {
+      const headers = { 'gatewright-allow': 'takeover' }
+      const answer = await blueprint(who, [{ model, identifiers: { name }, attrs: { client_secret } }], '', headers)
+      expect(answer.json, answer.text).toMatchObject({ applied: true })
+      return Object(await secretOf(name)).previous_client_secret
+    }
+    const previous = await send(next)
+    expect(previous).toEqual(expect.any(String))
+    expect(await send(next)).toBe(previous)
+    expect(await send(next.value)).toBe(previous)
+    expect(await send(secret)).toBeUndefined()
+  })
+})
+
+test('an apply with view says that a secret is unchanged, and writes nothing', async () => {
+  const { name, secret } = await provider()
+  const who = await on.make.user({ permissions: ['change_oauth2provider', 'view_oauth2provider'] })
+  const entries = [{ model, identifiers: { name }, attrs: { client_secret: secret } }]
+  const before = await on.db.provider.findUniqueOrThrow({ where: { name } })
+  expect((await blueprint(who, entries, '')).text).toContain(`provider oauth2 \\"${name}\\" unchanged`)
+  expect((await on.db.provider.findUniqueOrThrow({ where: { name } })).secrets).toEqual(before.secrets)
 })

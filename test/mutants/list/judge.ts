@@ -139,7 +139,7 @@ export default {
       tests: ['test/apply/followers.test.ts'],
     },
     {
-      from: 'index === 0 ? pruneObjections(pruned, conditions) : []',
+      from: 'index === 0 ? pruneObjections(pruned, conditions, actor) : []',
       to: '[]',
       why: 'a document prunes without an acknowledgement',
       tests: [prune],

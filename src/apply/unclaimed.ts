@@ -1,0 +1,44 @@
+import type { Actor } from '../permissions.ts'
+import type { LeftEmpty, Orphan } from '../plan/claims.ts'
+import { mayKnow } from '../plan/effect.ts'
+import type { Conditions, Mode } from '../plan/engine.ts'
+import { maxListed, nameOf } from './words.ts'
+
+/**
+ * The lines of the log about what a document leaves without each other. Rows that the submitter may not know are as if they
+ * were not there (docs/adr/0058-roles-are-bound-to-owners.md).
+ */
+
+/** A line for each row that no row claims any more, with the remedy. */
+export function orphanLines(orphans: readonly Orphan[], actor: Actor, { mode, replaceProvider }: Conditions): string[] {
+  const has = mode === 'plan' ? 'would have' : 'has'
+  const known = orphans.filter(({ row }) => mayKnow(actor, row.model, row.owner))
+  const lines = known.map(({ row, claimant, isReplaced }) => {
+    const remedy =
+      isReplaced && !replaceProvider ? 'delete it, or send ?replace_provider=true next time' : 'delete it, or use it'
+    return `${nameOf(row)} ${has} no ${claimant} now: ${remedy}`
+  })
+  return limited(lines)
+}
+
+/** A line for each row that lost what it claimed. */
+export function emptyLines(
+  left: readonly (LeftEmpty & { readonly name: string | undefined })[],
+  actor: Actor,
+  mode: Mode,
+): string[] {
+  const [loses, has] = mode === 'plan' ? ['would lose', 'would have'] : ['lost', 'has']
+  const known = left.filter(({ of, owner }) => mayKnow(actor, of, owner))
+  const lines = known.map(({ of, label, field, isLink, name }) => {
+    const what = `${of.displayName} ${JSON.stringify(label)}`
+    return isLink
+      ? `${what} ${loses} ${name} from ${field}: send the field again with another, if it needs one`
+      : `${what} ${has} no ${field} now, because ${name} is deleted: send it with another, or delete it`
+  })
+  return limited(lines)
+}
+
+function limited(lines: readonly string[]): string[] {
+  const more = lines.length - maxListed
+  return [...lines.slice(0, maxListed), ...(more > 0 ? [`${more} more are not listed`] : [])]
+}

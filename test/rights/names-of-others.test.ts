@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+/** What follows from a document for rows that it does not name is not reported to a caller who may not know these rows. */
+
+const deploys = [
+  ...['application', 'oauth2provider', 'scimprovider'].flatMap((each) =>
+    ['view', 'add', 'change', 'delete'].map((action) => `${action}_${each}`),
+  ),
+  'view_flow',
+]
+const [oauth2, scim] = ['service_providers_oauth2.oauth2provider', 'service_providers_scim.scimprovider']
+const application = 'service_core.application'
+
+let there: Installation
+let one: Made
+let two: Made
+let name: string
+/** The name of a row of team one, which no answer to team two has. */
+let secret: string
+beforeAll(async () => {
+  there = await installation()
+  one = await there.make.user({ permissions: deploys, owners: ['team-one'] })
+  two = await there.make.user({ permissions: deploys, owners: ['team-two'] })
+})
+beforeEach(async () => {
+  name = `n-${randomUUID().slice(0, 8)}`
+  secret = `secret-${randomUUID()}`
+  expect((await put(two, 'team-two')).status).toBe(200)
+})
+
+const put = async (by: Asker, owner: string | null, query = '', slug = name) =>
+  by.put(`${applyPath}${query}`, await named('oauth2', slug), { headers: owned(owner) })
+const owned = (owner: string | null) => (owner === null ? {} : { 'gatewright-owner': owner })
+const blueprint = (by: Asker, entries: readonly object[], owner = 'team-two', query = '') =>
+  by.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'n' }, entries }, { headers: owned(owner) })
+
+/** A provider of team one that the application of team two has: only a superuser made it so. */
+async function foreignProvider(owner = 'team-one'): Promise<number> {
+  const data = { uuid: randomUUID(), kind: 'oauth2', name: secret, owner, settings: {}, secrets: {} }
+  const { pk } = await there.db.provider.create({ data })
+  await there.db.application.update({ where: { slug: name }, data: { providerPk: pk } })
+  return pk
+}
+
+/** All that the caller gets to see: the answer and the run. */
+async function shown(by: Asker, answer: Answer): Promise<string> {
+  const path = answer.headers['content-location']
+  return `${answer.text} ${path === undefined ? '' : (await by.get(path)).text}`
+}
+
+describe('a provider of another owner that an application loses', () => {
+  test('is not named in a plan, an apply and its run', async () => {
+    await foreignProvider()
+    for (const query of ['?dry_run=true', '']) {
+      const answer = await put(two, 'team-two', query)
+      expect(answer.status, answer.text).toBe(200)
+      expect(await shown(two, answer)).not.toContain(secret)
+      expect(await shown(two, answer)).not.toContain('has no application now')
+    }
+  })
+
+  test('is named to a caller who may know it', async () => {
+    await foreignProvider('team-two')
+    expect((await put(two, 'team-two')).text).toContain(`provider oauth2 \\"${secret}\\" has no application now`)
+  })
+
+  test('is not named when it was to be deleted', async () => {
+    await foreignProvider()
+    const remove = { method: 'DELETE', url: `/api/v3/core/applications/${name}/?with_provider=true` }
+    const answers = [
+      await put(two, 'team-two', '?replace_provider=true'),
+      await put(two, 'team-two', '?replace_provider=true&dry_run=true'),
+      await two.send({ ...remove, headers: owned('team-two') }),
+    ]
+    for (const answer of answers) {
+      expect(answer.status).toBe(403)
+      expect(Object(answer.json).detail).toBe(
+        'You may not delete the provider oauth2 that follows from this: the permission delete_oauth2provider holds for rows of owner "team-two" only.',
+      )
+    }
+  })
+})
+
+test('an application of another owner that loses its provider is not named', async () => {
+  const { pk } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+  await there.db.application.update({ where: { slug: name }, data: { providerPk: null } })
+  await there.db.application.create({
+    data: { pk: randomUUID(), name: secret, slug: secret, providerPk: pk, owner: 'team-one' },
+  })
+  const gone = [{ model: oauth2, identifiers: { name }, state: 'absent' }]
+  for (const query of ['?dry_run=true', '']) {
+    const answer = await blueprint(two, gone, 'team-two', query)
+    expect(answer.status, answer.text).toBe(200)
+    expect(await shown(two, answer)).not.toContain(secret)
+  }
+})
+
+test('an application of the same owner that loses its provider is named', async () => {
+  const gone = [{ model: oauth2, identifiers: { name }, state: 'absent' }]
+  expect((await blueprint(two, gone)).text).toContain(`application \\"${name}\\" has no provider now`)
+})
+
+test('a row of another kind that a key finds is not named', async () => {
+  const pk = await foreignProvider()
+  const answer = await blueprint(two, [{ model: scim, identifiers: { pk }, attrs: { url: 'https://example.com' } }])
+  expect(answer.status).toBe(400)
+  expect(answer.text).not.toContain(secret)
+  expect(answer.text).toContain(`${pk} is the key of a provider oauth2: choose another.`)
+})
+
+test('what a prune would delete is not named without any permission for it', async () => {
+  const pruner = await there.make.user({
+    permissions: ['delete_application', 'view_application'],
+    owners: ['team-two'],
+  })
+  await foreignProvider('team-two')
+  const document = {
+    ...{ version: 1, metadata: { name: 'n' }, owner: 'team-two', prune: true },
+    entries: [{ model: application, identifiers: { slug: 'none' }, state: 'absent' }],
+  }
+  for (const query of ['', '?dry_run=true']) {
+    const answer = await pruner.put(`/api/v3/blueprints/${query}`, document)
+    expect(answer.status).toBe(403)
+    expect(answer.text).not.toContain(secret)
+    expect(answer.text).toContain('You may not delete the provider oauth2 that follows from this: ')
+  }
+})
+
+test('the rows of the own owner are pruned, and named', async () => {
+  expect((await put(one, 'team-one', '', `${name}-one`)).status).toBe(200)
+  const document = {
+    ...{ version: 1, metadata: { name: 'n' }, owner: 'team-two', prune: true },
+    entries: [{ model: application, identifiers: { slug: 'none' }, state: 'absent' }],
+  }
+  const answer = await two.put('/api/v3/blueprints/', document)
+  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining(`application \\"${name}\\"`)])
+  expect(answer.text).not.toContain(`${name}-one`)
+})
