@@ -12,6 +12,23 @@ export const none: Rights = new Set()
 /** Among the rights of a superuser. */
 export const everything = 'everything'
 
+/** What a role gives: permissions for applications and providers hold for rows of its owners only. */
+export const boundTo = (permissions: readonly string[], owners: readonly string[]): string[] =>
+  permissions.flatMap((each) =>
+    owners.length > 0 && /^(view|add|change|delete)_(application|\w+provider)$/.test(each)
+      ? owners.map((owner) => `${each}@${owner}`)
+      : [each],
+  )
+
+const ofAll = (right: string) => right.replace(/@.*/, '')
+
+/** Whether a right is among these, for one owner or for all. */
+export const has = (rights: Rights, right: string): boolean => rights.has(right) || rights.has(ofAll(right))
+
+/** Without the rights for one owner that are there for all. */
+export const plain = (rights: Rights): Rights =>
+  new Set([...rights].filter((right) => ofAll(right) === right || !rights.has(ofAll(right))))
+
 export type SeenToken = {
   readonly pk: string
   readonly identifier: string
@@ -36,7 +53,24 @@ type SeenUser = {
   readonly groups: Rights
   readonly rights: Rights
 }
-type Named = { readonly pk: string; readonly rights: Rights; readonly flag: boolean; readonly digest: string }
+type Named = {
+  readonly pk: string
+  readonly rights: Rights
+  readonly flag: boolean
+  readonly digest: string
+  /** Of a role, as it has them. */
+  readonly permissions: readonly string[]
+}
+
+export type SeenObject = {
+  readonly key: string
+  readonly resource: string
+  readonly owner: string | null
+  /** Without what an application claims. */
+  readonly digest: string
+  /** Of an application: the keys of the providers that it has. */
+  readonly claims: readonly string[]
+}
 
 export type Seen = {
   /** All that was read: equal texts for equal tables. */
@@ -52,8 +86,8 @@ export type Seen = {
   readonly tokens: ReadonlyMap<string, SeenToken>
   /** Superusers who can authenticate. */
   readonly superusers: Rights
-  /** Digests of applications and providers, by resource and key. */
-  readonly objects: ReadonlyMap<string, { readonly resource: string; readonly digest: string }>
+  /** Applications and providers, by resource and key. */
+  readonly objects: ReadonlyMap<string, SeenObject>
 }
 
 const tables = z.object({
@@ -62,7 +96,9 @@ const tables = z.object({
       ...{ pk: z.string(), name: z.string(), parent: z.string().nullable(), flag: z.boolean(), digest: z.string() },
     }),
   ),
-  roles: z.array(z.object({ pk: z.string(), name: z.string(), permissions: z.array(z.string()) })),
+  roles: z.array(
+    z.object({ pk: z.string(), name: z.string(), permissions: z.array(z.string()), owners: z.array(z.string()) }),
+  ),
   links: z.array(z.object({ group: z.string(), role: z.string() })),
   members: z.array(z.object({ group: z.string(), user: z.int() })),
   users: z.array(z.object({ pk: z.int(), username: z.string(), active: z.boolean(), digest: z.string() })),
@@ -78,14 +114,19 @@ const tables = z.object({
       },
     }),
   ),
-  objects: z.array(z.object({ key: z.string(), resource: z.string(), digest: z.string() })),
+  objects: z.array(
+    z.object({
+      ...{ key: z.string(), resource: z.string(), owner: z.string().nullable() },
+      ...{ digest: z.string(), claims: z.array(z.string()) },
+    }),
+  ),
 })
 
 const read = sql`SELECT jsonb_build_object(
   'groups', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'name', name, 'parent', parent,
     'flag', is_superuser, 'digest', md5(attributes::text))), '[]') FROM groups),
-  'roles', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'name', name, 'permissions', permissions)), '[]')
-    FROM roles),
+  'roles', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'name', name, 'permissions', permissions,
+    'owners', owners)), '[]') FROM roles),
   'links', (SELECT coalesce(jsonb_agg(jsonb_build_object('group', group_pk, 'role', role_pk)), '[]') FROM group_roles),
   'members', (SELECT coalesce(jsonb_agg(jsonb_build_object('group', group_pk, 'user', user_pk)), '[]') FROM memberships),
   'users', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'username', username, 'active', is_active,
@@ -95,16 +136,18 @@ const read = sql`SELECT jsonb_build_object(
     'fresh', sealed_key IS NOT NULL,
     'digest', md5(jsonb_build_array(identifier, description, expires, expiring, managed, user_pk, intent,
       encode(key_hash, 'hex'))::text))), '[]') FROM tokens),
-  'objects', (SELECT coalesce(jsonb_agg(jsonb_build_object('key', o.key, 'resource', o.resource, 'digest', md5(o.row))), '[]')
-    FROM (SELECT pk::text, 'application', to_jsonb(a)::text FROM applications a
-      UNION ALL SELECT pk::text, kind || 'provider', to_jsonb(p)::text FROM providers p) AS o(key, resource, row))
+  'objects', (SELECT coalesce(jsonb_agg(jsonb_build_object('key', o.key, 'resource', o.resource, 'owner', o.owner,
+      'digest', md5((o.row - 'provider_pk')::text), 'claims', ARRAY(SELECT b.provider_pk::text FROM backchannel_providers b
+        WHERE b.application_pk::text = o.key UNION SELECT o.row->>'provider_pk' WHERE o.row->>'provider_pk' IS NOT NULL))), '[]')
+    FROM (SELECT pk::text, 'application', owner, to_jsonb(a) FROM applications a
+      UNION ALL SELECT pk::text, kind || 'provider', owner, to_jsonb(p) FROM providers p) AS o(key, resource, owner, row))
   ) AS tables`
 
 export async function look(db: Db): Promise<Seen> {
   const [found] = await rows<{ tables: unknown }>(db, read)
   const seen = tables.parse(found?.tables)
   const byKey = new Map(seen.groups.map((group) => [group.pk, group]))
-  const permissions = new Map(seen.roles.map((role) => [role.pk, role.permissions]))
+  const permissions = new Map(seen.roles.map((role) => [role.pk, boundTo(role.permissions, role.owners)]))
   const direct = new Map<string, Set<string>>()
   for (const { group, role } of seen.links)
     for (const each of permissions.get(role) ?? []) direct.getOrInsertComputed(group, () => new Set()).add(each)
@@ -140,26 +183,37 @@ export async function look(db: Db): Promise<Seen> {
     groups: new Map(
       seen.groups.map(({ pk, name, flag, digest }) => [
         name,
-        { pk, flag, digest, rights: given.get(pk)?.rights ?? none },
+        { pk, flag, digest, rights: given.get(pk)?.rights ?? none, permissions: [] },
       ]),
     ),
     roles: new Map(
       seen.roles.map((role) => [
         role.name,
-        { pk: role.pk, flag: false, digest: '', rights: new Set(role.permissions) },
+        {
+          pk: role.pk,
+          flag: false,
+          digest: '',
+          rights: new Set(permissions.get(role.pk)),
+          permissions: role.permissions,
+        },
       ]),
     ),
     links: new Set(seen.links.map(({ group, role }) => `${group} ${role}`)),
     members: new Set(seen.members.map(({ group, user }) => `${group} ${user}`)),
     superusers: new Set(leading.map(({ user }) => String(user))),
-    objects: new Map(seen.objects.map(({ key, ...object }) => [`${object.resource} ${key}`, object])),
+    objects: new Map(seen.objects.map((object) => [`${object.resource} ${object.key}`, object])),
   }
 }
 
 /** What is left of rights below a ceiling, or of one user's when another acts as that user. */
 export function limited(rights: Rights, ceiling: Rights | null): Rights {
   if (ceiling === null || ceiling.has(everything)) return rights
-  return rights.has(everything) ? ceiling : rights.intersection(ceiling)
+  if (rights.has(everything)) return ceiling
+  const [both, same] = [
+    [...rights].filter((each) => has(ceiling, each)),
+    [...ceiling].filter((each) => has(rights, each)),
+  ]
+  return new Set([...both, ...same])
 }
 
 /** With which token, and as whom, a call is sent. */

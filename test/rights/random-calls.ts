@@ -7,10 +7,11 @@ import type { Entry } from '../../src/document/document.ts'
 import { Problem } from '../../src/errors.ts'
 import { userTypes } from '../../src/models/user.ts'
 import type { Actor } from '../../src/permissions.ts'
-import { application, type Bench, scim } from '../apply/engine.ts'
+import type { Bench } from '../apply/engine.ts'
 import { everything, none, type Rights, type Seen } from './oracle.ts'
 import { absent, groupEntry, roleEntry, tokenEntry, userEntry } from './people.ts'
-import { type Pick, treasures } from './random-world.ts'
+import { type ObjectKind, objectKinds, writesOf } from './random-objects.ts'
+import { labels, type Pick, treasures } from './random-world.ts'
 
 /** Random calls on the rows as they are: most are about rights that some delegate holds, and some about what none does. */
 
@@ -43,8 +44,8 @@ function drawer({ seen, actor, pick }: Context) {
     users: pairs(seen.members).flatMap(([of, member]) => (of === group ? [Number(member)] : [])),
     roles: pairs(seen.links).flatMap(([of, each]) => (of === group ? [each] : [])),
     joined: pairs(seen.members).flatMap(([of, member]) => (Number(member) === user ? [of] : [])),
-    permissions: [...([...seen.roles.values()].find(({ pk }) => pk === role)?.rights ?? [])],
-    objects: [...seen.objects.keys()].flatMap((key) => key.match(/^application (.*)/)?.[1] ?? []),
+    permissions: [...seen.roles.values()].find(({ pk }) => pk === role)?.permissions ?? [],
+    owners: some(labels).filter((label) => label !== null),
   }
 }
 
@@ -99,18 +100,19 @@ const entries = {
   'user groups': ({ pick, some, user, joined, group }: Draw) =>
     userEntry(user, pick([{ groups: some(joined) }, { groups: distinct([...joined, group]) }, { groups: [group] }])),
   'user delete': ({ user }: Draw) => absent(userEntry(user)),
-  'role create': ({ pick }: Draw) => roleEntry(null, { permissions: pick([[], [pick(treasures)], ['add_group']]) }),
-  'role change': ({ pick, some, role, permissions }: Draw) =>
+  'role create': ({ pick, owners }: Draw) =>
+    roleEntry(null, { permissions: pick([[], [pick(treasures)], ['add_group']]), ...pick([{}, { owners }]) }),
+  'role change': ({ pick, some, role, permissions, owners }: Draw) =>
     roleEntry(
       role,
       pick([
         ...[{ permissions: some(permissions) }, { permissions: distinct([...permissions, pick(treasures)]) }],
-        ...[{ name: randomUUID() }, { permissions: [...permissions, 'assign_role'].slice(-1) }],
+        ...[{ name: randomUUID() }, { permissions: [...permissions, 'assign_role'].slice(-1) }, { owners }],
       ]),
     ),
   'role delete': ({ role }: Draw) => absent(roleEntry(role)),
-  'token of self': ({ pick, self }: Draw) =>
-    tokenEntry(null, { user: self, ...pick([{}, {}, { expires: inDays(1) }, { expiring: false }]) }),
+  'token of self': ({ pick, self, owners }: Draw) =>
+    tokenEntry(null, { user: self, ...pick([{}, { owners }, { expires: inDays(1) }, { expiring: false }]) }),
   'token of another': ({ pick, user }: Draw) =>
     tokenEntry(null, {
       user,
@@ -129,12 +131,20 @@ const entries = {
 
 const documentKinds = Object.keys(entries) as (keyof typeof entries)[]
 
-/** `submission`: an application with its provider; `document`: several entries; `key view`: the key of a new token. */
-export const kinds = [...documentKinds, 'submission', 'document', 'key view'] as const
+/** Of `objectKinds`: applications and providers; `document`: several entries; `key view`: the key of a new token. */
+export const kinds = [...documentKinds, ...objectKinds, 'document', 'key view'] as const
 export type Kind = (typeof kinds)[number]
 
 /** Kinds that are tried more often: most of them are refused. Of `rare`, few remain that would change something. */
-const often = ['key view', 'token of another', 'document', 'group members', 'group move', 'group roles'] as const
+const often = [
+  'key view',
+  'token of another',
+  'document',
+  'submission',
+  'group members',
+  'group move',
+  'group roles',
+] as const
 const rare = ['key view', 'group members', 'group delete', 'group flag', 'user groups', 'token change'] as const
 export const drawn: readonly Kind[] = [...kinds, ...often, ...often, ...rare]
 
@@ -159,13 +169,14 @@ export async function call(kind: Kind, context: Context): Promise<{ outcome: Out
       const [key] = keys
       return { outcome: key === undefined ? outcome : { key, token }, what: identifier }
     }
-    case 'submission': {
-      const name = draw.coin() ? randomUUID() : (draw.objects[0] ?? randomUUID())
-      return apply(submission(seen, name, draw))
-    }
     case 'document':
       return apply([entries[pick(easy)](draw), entries[pick([pick(easy), pick(documentKinds)])](drawer(context))])
     default: {
+      if (isObjectKind(kind)) {
+        const { entries: sent, conditions } = writesOf(kind, seen, pick)
+        const what = { sent, conditions }
+        return { outcome: await outcomeOf(() => there.apply(sent, actor, conditions)), what }
+      }
       const entry = entries[kind](draw)
       const request = draw.coin() ? requestOf(entry) : undefined
       if (request === undefined) return apply([entry])
@@ -174,13 +185,7 @@ export async function call(kind: Kind, context: Context): Promise<{ outcome: Out
   }
 }
 
-/** An application and its provider under one name, new or there. */
-function submission(seen: Seen, pk: string, { coin }: Draw): Partial<Entry>[] {
-  const isThere = seen.objects.has(`application ${pk}`)
-  const attrs = { meta_description: randomUUID() }
-  if (isThere) return [{ model: 'service_core.application', identifiers: { pk }, attrs }]
-  return coin() ? [scim(pk)] : [scim(pk), application(pk, attrs)]
-}
+const isObjectKind = (kind: Kind): kind is ObjectKind => objectKinds.some((each) => each === kind)
 
 /** For groups and tokens, which have requests of their own. */
 function requestOf({ model, identifiers = {}, attrs = {}, state }: Partial<Entry>): Write | undefined {

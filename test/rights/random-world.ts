@@ -3,6 +3,7 @@ import type { Db } from '../../src/db/client.ts'
 import { sha256, uuid7 } from '../../src/ids.ts'
 import { newSecret } from '../../src/token-secret.ts'
 import { rows, run, sql } from '../support/sql.ts'
+import { boundTo } from './oracle.ts'
 
 /** The users, groups, roles and tokens that random calls start from, inserted without the engine. */
 
@@ -35,7 +36,9 @@ const structure = [
 const links = ['assign_role', 'add_user_to_group', 'enable_group_superuser', 'disable_group_superuser']
 const powers = [...structure, 'change_role', 'delete_role', ...links]
 const tokens = ['add_token', 'change_token', 'delete_token', 'view_token_key']
-const objects = ['add_application', 'change_application', 'add_scimprovider', 'change_scimprovider']
+const objects = ['application', 'scimprovider'].flatMap((each) =>
+  ['view', 'add', 'change', 'delete'].map((action) => `${action}_${each}`),
+)
 
 const all = [...powers, ...tokens, ...objects, 'impersonate']
 const but = (...lacked: readonly string[]) => all.filter((power) => !lacked.includes(power))
@@ -48,10 +51,19 @@ const mandates = [
   but('add_token', 'change_token', 'assign_role', 'add_application', 'change_scimprovider'),
 ] as const
 
-/** Permissions that some delegates lack, or all. */
-export const treasures = ['view_user', 'view_group', 'view_role', 'view_token', 'impersonate']
+/** The owners for whose applications and providers each delegate holds its permissions; none: for all. */
+const bounds: readonly (readonly string[])[] = [[], ['team-one'], ['team-two', 'team-three'], []]
+export const labels = [null, 'team-one', 'team-two', 'team-three'] as const
 
-type Start = { readonly permissions: readonly string[]; readonly superuser?: true; readonly inactive?: true }
+/** Permissions that some delegates lack, or all. */
+export const treasures = ['view_user', 'view_group', 'view_role', 'view_token', 'impersonate', 'change_application']
+
+type Start = {
+  readonly permissions: readonly string[]
+  readonly owners?: readonly string[]
+  readonly superuser?: true
+  readonly inactive?: true
+}
 const others: readonly Start[] = [
   ...[{ permissions: [] }, { permissions: [] }, { permissions: ['view_user'] }, { permissions: ['view_token'] }],
   ...[{ permissions: [], superuser: true } as const, { permissions: [], superuser: true, inactive: true } as const],
@@ -65,7 +77,10 @@ export async function world(db: Db): Promise<World> {
     DELETE FROM group_roles; UPDATE groups SET parent = NULL WHERE parent IS NOT NULL;
     DELETE FROM groups; DELETE FROM roles; DELETE FROM users; END $$`,
   )
-  const people: readonly Start[] = [...mandates.map((permissions) => ({ permissions })), ...others]
+  const people: readonly Start[] = [
+    ...mandates.map((permissions, index) => ({ permissions, owners: bounds[index] ?? [] })),
+    ...others,
+  ]
   const users = await rows<{ pk: number }>(
     db,
     sql`INSERT INTO users (uuid, username, is_active) SELECT gen_random_uuid(), gen_random_uuid()::text, active
@@ -93,12 +108,13 @@ export async function world(db: Db): Promise<World> {
   ].map((group) => ({ superuser: false, parent: null, permissions: [] as string[], users: [] as number[], ...group }))
   const shared = groups.flatMap(({ pk, permissions }) => (permissions.length > 0 ? [{ pk, permissions }] : []))
   const roles = [
-    ...own.map(({ role, group, permissions }) => ({ pk: role, group, permissions })),
-    ...shared.map(({ pk, permissions }) => ({ pk: uuid7(), group: pk, permissions })),
+    ...own.map(({ role, group, permissions, owners = [] }) => ({ pk: role, group, permissions, owners })),
+    ...shared.map(({ pk, permissions }) => ({ pk: uuid7(), group: pk, permissions, owners: [] })),
     ...[[], ['view_user'], ['assign_role'], ['view_role']].map((permissions) => ({
       pk: uuid7(),
       group: null,
       permissions,
+      owners: [],
     })),
   ]
   const members = [
@@ -107,9 +123,16 @@ export async function world(db: Db): Promise<World> {
   ]
   const keys = own.map(({ pk }) => ({ secret: newSecret('api'), token: uuid7(), user: pk }))
   // Each delegate has made and viewed tokens for users who hold nothing yet, or little.
-  const limited = mandates.flatMap((ceiling, by) =>
-    [weak, second, viewer].map((user) => ({ secret: newSecret('api'), token: uuid7(), user, by, ceiling })),
+  const limited = mandates.flatMap((permissions, by) =>
+    [weak, second, viewer].map((user) => ({
+      secret: newSecret('api'),
+      token: uuid7(),
+      user,
+      by,
+      ceiling: boundTo(permissions, bounds[by] ?? []),
+    })),
   )
+  await insertObjects(db)
   await insert(db, { groups, roles, members, keys: [...keys.map((key) => ({ ...key, ceiling: null })), ...limited] })
   return {
     delegates: keys.slice(0, mandates.length).map(({ secret, token, user: pk }, index) => {
@@ -122,7 +145,7 @@ export async function world(db: Db): Promise<World> {
 
 type Inserted = {
   groups: readonly { pk: string; superuser: boolean; parent: string | null }[]
-  roles: readonly { pk: string; group: string | null; permissions: readonly string[] }[]
+  roles: readonly { pk: string; group: string | null; permissions: readonly string[]; owners: readonly string[] }[]
   members: readonly { group: string; user: number }[]
   keys: readonly { secret: string; token: string; user: number; ceiling: readonly string[] | null }[]
 }
@@ -137,8 +160,8 @@ async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promi
   )
   await run(
     db,
-    sql`WITH made AS (INSERT INTO roles (pk, name, permissions) SELECT pk, pk::text, permissions
-        FROM jsonb_to_recordset(${json(roles)}::jsonb) AS r(pk uuid, permissions text[]))
+    sql`WITH made AS (INSERT INTO roles (pk, name, permissions, owners) SELECT pk, pk::text, permissions, owners
+        FROM jsonb_to_recordset(${json(roles)}::jsonb) AS r(pk uuid, permissions text[], owners text[]))
       INSERT INTO memberships (group_pk, user_pk) SELECT "group", "user"
         FROM jsonb_to_recordset(${json(members)}::jsonb) AS m("group" uuid, "user" integer)`,
   )
@@ -159,6 +182,20 @@ async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promi
   )
 }
 
+/** Of each owner, and of none: two applications, one of them with a provider, and another provider. */
+async function insertObjects(db: Db): Promise<void> {
+  const made = [...labels, ...labels].map((owner, index) => ({ owner, pk: uuid7(), claims: index < labels.length }))
+  await run(
+    db,
+    sql`WITH made AS (SELECT * FROM jsonb_to_recordset(${JSON.stringify(made)}::jsonb) AS m(owner text, pk uuid, claims boolean)),
+      apps AS (INSERT INTO applications (pk, name, slug, owner) SELECT pk, pk::text, pk::text, owner FROM made RETURNING pk),
+      provided AS (INSERT INTO providers (uuid, kind, name, owner, settings)
+        SELECT pk, 'scim', pk::text, owner, '{"url": "https://example.com/scim"}' FROM made RETURNING pk, uuid)
+      INSERT INTO backchannel_providers (application_pk, provider_pk)
+        SELECT apps.pk, provided.pk FROM made JOIN apps USING (pk) JOIN provided ON provided.uuid = made.pk WHERE claims`,
+  )
+}
+
 /** The operator promotes or demotes users, or gives the delegates back what they took from each other. */
 export async function operate(db: Db, { delegates, promoted }: World, pick: Pick): Promise<void> {
   if (pick([true, false])) {
@@ -166,21 +203,27 @@ export async function operate(db: Db, { delegates, promoted }: World, pick: Pick
     const permissions = pick([[], [pick(treasures)], [...treasures], [...pick(mandates)]])
     const own = delegates.map(({ pk }) => pk)
     await run(db, sql`DELETE FROM memberships WHERE group_pk = ${group}::uuid AND user_pk = ANY(${own}::integer[])`)
-    await run(db, sql`UPDATE roles SET permissions = ${permissions} WHERE pk = ${role}`)
+    await run(db, sql`UPDATE roles SET permissions = ${permissions}, owners = '{}' WHERE pk = ${role}`)
     await run(db, sql`UPDATE groups SET is_superuser = ${pick([true, false, false])} WHERE pk = ${group}`)
     return
   }
-  for (const [index, delegate] of delegates.entries()) await restore(db, delegate, [...(mandates[index] ?? [])])
+  for (const [index, delegate] of delegates.entries())
+    await restore(db, delegate, { permissions: [...(mandates[index] ?? [])], owners: [...(bounds[index] ?? [])] })
 }
 
 /** A delegate who was deleted stays so. */
-async function restore(db: Db, { pk, group, role, own }: Hands, permissions: readonly string[]): Promise<void> {
+async function restore(
+  db: Db,
+  { pk, group, role, own }: Hands,
+  { permissions, owners }: { permissions: string[]; owners: string[] },
+): Promise<void> {
   const hash = sha256(own.secret).toString('hex')
   await run(
     db,
     sql`WITH alive AS (UPDATE users SET is_active = true WHERE pk = ${pk} RETURNING pk),
-      filled AS (INSERT INTO roles (pk, name, permissions) SELECT ${role}::uuid, ${randomUUID()}, ${permissions} FROM alive
-        ON CONFLICT (pk) DO UPDATE SET permissions = excluded.permissions),
+      filled AS (INSERT INTO roles (pk, name, permissions, owners)
+        SELECT ${role}::uuid, ${randomUUID()}, ${permissions}, ${owners} FROM alive
+        ON CONFLICT (pk) DO UPDATE SET permissions = excluded.permissions, owners = excluded.owners),
       made AS (INSERT INTO groups (pk, name, is_superuser) SELECT ${group}::uuid, ${randomUUID()}, false FROM alive
         ON CONFLICT (pk) DO UPDATE SET is_superuser = false, parent = NULL)
       INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash)

@@ -6,21 +6,33 @@ import { type Policy, policies } from '../../src/rights/policies.ts'
 import { bench } from '../apply/engine.ts'
 import { onCi } from '../support/environment.ts'
 import { run, sql } from '../support/sql.ts'
-import { callerOf, everything, look, type Seen } from './oracle.ts'
-import { call, drawn, type Kind, kinds } from './random-calls.ts'
+import { callerOf, everything, has, look, plain, type Seen } from './oracle.ts'
+import { call, drawn, kinds } from './random-calls.ts'
+import { guess } from './random-guesses.ts'
 import { type Key, operate, type Pick, type World, world } from './random-world.ts'
 import { violations } from './violations.ts'
 
 /**
  * Delegates call at random, with their own tokens or any in their hands, some while impersonating: they build, shrink,
- * move, rename and delete, make tokens and view keys. In between, the operator promotes users. An oracle judges each call.
+ * move, rename and delete, make tokens and view keys, and guess. The roles of two of them are bound to owners. In between, the operator promotes users. An oracle judges each call.
  */
 
 const there = await bench()
 const { db } = there
 
-type Count = Record<Kind | 'calls' | 'by key' | 'below a ceiling' | 'impersonating' | 'beyond', number>
-const names = [...kinds, 'calls', 'by key', 'below a ceiling', 'impersonating', 'beyond'] as const
+/** `bound`: an application or a provider was written by a caller whose rights are bound to owners. */
+const others = [
+  'calls',
+  'by key',
+  'below a ceiling',
+  'impersonating',
+  'beyond',
+  'bound',
+  'guess hidden',
+  'guess seen',
+] as const
+const names = [...kinds, ...others] as const
+type Count = Record<(typeof names)[number], number>
 const zero = () => Object.fromEntries(names.map((name) => [name, 0])) as Count
 
 const perWorld = 100
@@ -81,6 +93,10 @@ async function step(made: World, before: Seen, pick: Pick, count: Count, held: H
   const as = pick([undefined, undefined, pick([...before.users.keys()]), pick(made.delegates).pk])
   const tried = await callers(before, key, as)
   const { actor, caller } = tried ?? (await callers(before, hands.own, undefined)) ?? expect.fail('unable')
+  if (pick([true, ...Array.from({ length: 7 }, () => false)])) {
+    count[await guess({ there, actor, seen: before, pick }, caller)] += 1
+    return before
+  }
   const kind = pick(drawn)
   const { outcome, what } = await call(kind, { there, actor, seen: before, pick })
   count.calls += 1
@@ -95,6 +111,7 @@ async function step(made: World, before: Seen, pick: Pick, count: Count, held: H
   if (tried !== null && key !== hands.own) count['by key'] += 1
   if (actor.ceiling !== undefined) count['below a ceiling'] += 1
   if (caller.isImpersonating) count.impersonating += 1
+  if (kind.startsWith('object') && [...plain(caller.acting)].some((right) => right.includes('@'))) count.bound += 1
   return after
 }
 
@@ -122,9 +139,9 @@ function judgeHands({ delegates }: World, { users, tokens }: Seen, held: Held, c
     for (const right of users.get(pk)?.rights ?? []) ever.add(right)
     for (const { token } of [own, ...viewed]) {
       const { carries, user } = tokens.get(token) ?? {}
-      const more = [...(carries ?? [])].filter((right) => !ever.has(right) && !ever.has(everything))
+      const more = [...(carries ?? [])].filter((right) => !has(ever, right) && !ever.has(everything))
       expect(more, `token ${token} in the hands of ${pk}`).toEqual([])
-      if ([...(users.get(user ?? 0)?.rights ?? [])].some((right) => !ever.has(right))) count.beyond += 1
+      if ([...(users.get(user ?? 0)?.rights ?? [])].some((right) => !has(ever, right))) count.beyond += 1
     }
   }
 }
@@ -218,13 +235,38 @@ describe('what is planted is found', () => {
       SELECT gen_random_uuid(), 'planted', min(pk), false, 'x' FROM users WHERE pk > (SELECT min(pk) FROM users)`,
     ],
     ['application', sql`INSERT INTO applications (pk, name, slug) VALUES (gen_random_uuid(), 'planted', 'planted')`],
-  ])('as %s, by a statement between two calls', async (what, statement) => {
+  ])('as %s, by a statement between two calls', (what, statement) => planted(what, statement, 0))
+
+  test.each([
+    ['without change_application for team-two', sql`UPDATE applications SET group_name = 'x' WHERE owner = 'team-two'`],
+    [
+      'without change_application for team-two',
+      sql`UPDATE applications SET owner = 'team-two' WHERE owner = 'team-one'`,
+    ],
+    ['without change_scimprovider for rows without an owner', sql`UPDATE providers SET owner = NULL`],
+    ['without delete_scimprovider for team-three', sql`DELETE FROM providers WHERE owner = 'team-three'`],
+    [
+      'without add_application for rows without an owner',
+      sql`INSERT INTO applications (pk, name, slug) VALUES (gen_random_uuid(), 'planted', 'planted')`,
+    ],
+    [
+      'was taken without change_scimprovider for team-two',
+      sql`INSERT INTO backchannel_providers (application_pk, provider_pk) SELECT a.pk, p.pk FROM
+        (SELECT pk FROM applications WHERE owner = 'team-one' LIMIT 1) a, (SELECT pk FROM providers p
+          WHERE owner = 'team-two' AND NOT EXISTS (SELECT FROM backchannel_providers WHERE provider_pk = p.pk)) p`,
+    ],
+    ['has others without change_application for team-two', sql`DELETE FROM backchannel_providers`],
+    ['gained or lost: ', sql`UPDATE roles SET owners = '{}'`],
+    ['gained or lost: ', sql`UPDATE roles SET owners = '{team-one}' WHERE owners = '{}'`],
+  ])('as written %s, by a caller of team one', (what, statement) => planted(what, statement, 1))
+
+  async function planted(what: string, statement: ReturnType<typeof sql>, by: number): Promise<void> {
     const { delegates } = await world(db)
-    const [{ own } = expect.fail('no delegate')] = delegates
+    const { own } = delegates[by] ?? expect.fail('no delegate')
     const before = await look(db)
     const caller = callerOf(before, { token: own.token, as: undefined }) ?? expect.fail('no caller')
     expect(violations(before, await look(db), caller)).toEqual([])
     await run(db, statement)
     expect(violations(before, await look(db), caller).join('\n')).toContain(what)
-  })
+  }
 })

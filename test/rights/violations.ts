@@ -1,13 +1,15 @@
-import { type Caller, none, type Rights, type Seen, type SeenToken } from './oracle.ts'
+import { type Caller, has, none, plain, type Rights, type Seen, type SeenObject, type SeenToken } from './oracle.ts'
 
 /** What two sets do not have in common. */
-export const change = (one: Rights = none, other: Rights = none): string[] => [...one.symmetricDifference(other)]
+export const change = (one: Rights = none, other: Rights = none): string[] => [
+  ...plain(one).symmetricDifference(plain(other)),
+]
 
 /** What an accepted call did that its caller, who is no superuser, may not do. @param viewed the token whose key the caller got */
 export function violations(before: Seen, after: Seen, caller: Caller, viewed?: string): string[] {
   const found: string[] = []
   const lacks = (what: string, rights: Iterable<string>) => {
-    const more = [...rights].filter((right) => !caller.held.has(right))
+    const more = [...rights].filter((right) => !has(caller.held, right))
     if (more.length > 0) found.push(`${what}: ${more}`)
   }
   const may = (permission: string, what: string) => {
@@ -22,11 +24,31 @@ export function violations(before: Seen, after: Seen, caller: Caller, viewed?: s
   if (change(before.links, after.links).length > 0) may('assign_role', 'roles of groups changed')
   if (change(before.members, after.members).length > 0) may('add_user_to_group', 'members changed')
   if (change(before.superusers, after.superusers).length > 0) found.push('the superusers are others')
+  judgeObjects(before, after, judge)
+  return found
+}
+
+/** Applications and providers: the caller needs the permission for the owner that a row had, and for the one that it has. */
+function judgeObjects(before: Seen, after: Seen, { caller, report }: Judge): void {
+  const may = (permission: string, { owner }: SeenObject, what: string) => {
+    if (!has(caller.acting, owner === null ? permission : `${permission}@${owner}`))
+      report(`${what} without ${permission} for ${owner === null ? 'rows without an owner' : owner}`)
+  }
+  /** Those that are there before and after: what is deleted is no claim any more. */
+  const claims = (seen: SeenObject, there: Seen) =>
+    seen.claims.filter((key) => [...there.objects.values()].some((each) => each.key === key))
   for (const key of new Set([...before.objects.keys(), ...after.objects.keys()])) {
     const [was, is] = [before.objects.get(key), after.objects.get(key)]
-    if (was?.digest !== is?.digest) may(`${action(was, is)}_${was?.resource ?? is?.resource}`, `${key} was written`)
+    const sides = [was, is].filter((each) => each !== undefined)
+    if (was?.digest !== is?.digest)
+      for (const side of sides) may(`${action(was, is)}_${side.resource}`, side, `${key} was written`)
+    if (is === undefined) continue
+    const taken = new Set(is.claims).difference(new Set(was?.claims))
+    const lost = was === undefined ? [] : claims(was, after).filter((each) => !is.claims.includes(each))
+    if (was !== undefined && (taken.size > 0 || lost.length > 0)) may(`change_${is.resource}`, is, `${key} has others`)
+    for (const provider of before.objects.values())
+      if (taken.has(provider.key)) may(`change_${provider.resource}`, provider, `${provider.key} was taken`)
   }
-  return found
 }
 
 type Judge = {
