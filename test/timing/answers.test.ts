@@ -76,7 +76,7 @@ describe.runIf(needs('redis-server'))('rates in Redis', () => {
     const rateStore = openRateStore(redis.url)
     atEnd(() => rateStore?.disconnect())
     await until(() => rateStore?.status === 'ready', { what: 'the connection to Redis' })
-    const there = await installation({ workers: 'none', limits: { rateLimitFailuresPerMinute: 2 }, rateStore })
+    const there = await installation({ workers: 'none', limits: { rateLimitFailuresPerMinute: 20 }, rateStore })
     const ask = async () => {
       for (let count = 0; count < 3; count += 1) {
         const { status } = await there.as('wrong').get('/api/v3/core/users/me/')
