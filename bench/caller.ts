@@ -120,7 +120,10 @@ async function measureBeside(stand: Stand, name: string, greed: Greed, seconds: 
 async function deployers({ database }: Stand): Promise<[string, string]> {
   const { db } = connect(database, { applicationName: 'gatewright-bench', max: 1 })
   const make = makers(db, () => ({}) as Asker)
-  const { pk } = await db.role.findFirstOrThrow({ where: { permissions: { has: 'add_oauth2provider' } }, select: { pk: true } })
+  const { pk } = await db.role.findFirstOrThrow({
+    where: { permissions: { has: 'add_oauth2provider' } },
+    select: { pk: true },
+  })
   const { pk: group } = await make.group({ roles: [pk] })
   const users = [await make.user({ groups: [group] }), await make.user({ groups: [group] })] as const
   await db.$disconnect()
