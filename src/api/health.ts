@@ -1,11 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { z } from 'zod'
+import { whyNoChanges } from '../db/accepts-changes.ts'
 import { type Db, ping } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
 import type { Api } from '../http/api.ts'
-import { probe } from '../http/probe.ts'
+import { probe, seldom } from '../http/probe.ts'
+import { whyNoJobs } from '../queue/accepts-jobs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
 import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
@@ -94,20 +96,12 @@ function inspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBase
 
   // Quicker than the question that it is part of: a queue that is away says nothing about the worker.
   const pause = probe(() => readPause(queue, db), pauseWithinMs)
+  const noChanges = seldom(() => whyNoChanges(db), writesEveryMs)
+  const noJobs = seldom(() => whyNoJobs(queue), writesEveryMs)
   const parts = [
-    part(
-      'database',
-      databaseSilent,
-      () => ping(db),
-      () => healthy('PostgreSQL answers.'),
-    ),
+    part('database', databaseSilent, () => Promise.all([noChanges(), ping(db)]), databaseCheck),
     part('migrations', `Whether all migrations are applied ${isUnknown}`, () => isMigrated(db), migrationsCheck),
-    part(
-      'queue',
-      queueSilent,
-      () => queue.getJobCounts('waiting'),
-      () => healthy('The queue answers.'),
-    ),
+    part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
     part(
       'worker',
       `When a worker last took a job ${isUnknown}`,
@@ -122,8 +116,26 @@ function inspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBase
       secretsCheck,
     ),
   ]
-  return async () => Object.fromEntries(await Promise.all(parts.map((inspect) => inspect()))) as Checks
+  return async () => {
+    const found = Object.fromEntries(await Promise.all(parts.map((inspect) => inspect()))) as Checks
+    const { database, queue: ofQueue, worker } = found
+    // What looks like a stopped worker follows from these two.
+    return worker.ok || (database.ok && ofQueue.ok) ? found : { ...found, worker: workerUnknown }
+  }
 }
+
+/** A write costs more than a question, and anyone may send probes. */
+const writesEveryMs = 2_000
+
+const workerUnknown = unhealthy(
+  'Whether a worker takes jobs is not known while the database or the queue is unhealthy.',
+)
+
+const databaseCheck = ([why]: [string | null, unknown]): Check =>
+  why === null ? healthy('PostgreSQL answers.') : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
+
+const queueCheck = ([why]: [string | null, unknown]): Check =>
+  why === null ? healthy('The queue answers.') : unhealthy(`The queue answers, but accepts no jobs: ${why}.`)
 
 const databaseSilent = 'PostgreSQL does not answer: does it run, and is DATABASE_URL right?'
 const queueSilent = 'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?'

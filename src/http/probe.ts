@@ -31,3 +31,20 @@ export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quick
       throw new Error(`no answer within ${answerWithinMs} ms`)
     })
 }
+
+/**
+ * Asks what costs more than a question, at most once in `everyMs`. Callers in between get the last answer; after a failure
+ * the next one asks again.
+ */
+export function seldom<Answer>(ask: () => Promise<Answer>, everyMs: number): () => Promise<Answer> {
+  let last: { answer: Promise<Answer>; since: number } | undefined
+  return () => {
+    if (last !== undefined && performance.now() - last.since < everyMs) return last.answer
+    const asked = { answer: ask(), since: performance.now() }
+    last = asked
+    asked.answer.catch(() => {
+      if (last === asked) last = undefined
+    })
+    return asked.answer
+  }
+}

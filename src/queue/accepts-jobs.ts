@@ -1,0 +1,35 @@
+import { RedisQueueBackend } from 'bullmq'
+import type { ApplyQueue } from './backend.ts'
+
+/** By the first word of the error that Redis answers. */
+const refusals: Readonly<Record<string, string>> = {
+  OOM: 'Redis is full (maxmemory)',
+  READONLY: 'this Redis is a replica, which takes no changes',
+  MISCONF: 'Redis cannot write to its disk',
+  NOREPLICAS: 'Redis has fewer replicas than it asks for',
+}
+
+/** Longer than two calls are apart. */
+const keptS = 60
+
+/**
+ * Writes to the store of the queue as a new job does: a store may answer all questions, and take no job. For a queue on
+ * PostgreSQL, the database itself is asked (`db/accepts-changes.ts`).
+ *
+ * @returns why it takes none; null when it does
+ * @throws when it does not answer
+ */
+export async function whyNoJobs(queue: ApplyQueue): Promise<string | null> {
+  const backend = queue.getBackend()
+  if (!(backend instanceof RedisQueueBackend)) return null
+  const client = await backend.client
+  try {
+    await client.set(backend.toKey('readiness'), '', { EX: keptS })
+    return null
+  } catch (error) {
+    const [word = ''] = error instanceof Error ? error.message.split(' ', 1) : []
+    const why = refusals[word]
+    if (why === undefined) throw error
+    return why
+  }
+}
