@@ -1,9 +1,31 @@
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 
-/** Long work of one process that others share. */
+/** Long work of one process that others share. However much of it there is, one turn of the event loop does some of one. */
 
 /** The longest turn of the event loop: others wait that long for each of their steps. */
 const longestMs = 3
+
+/** Work that waits for its next turn, the first before the others. */
+const waiting: (() => void)[] = []
+let isGoing = false
+
+async function nextTurn(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  waiting.push(resolve)
+  if (!isGoing) void go()
+  await promise
+}
+
+async function go(): Promise<void> {
+  isGoing = true
+  for (;;) {
+    await setImmediate()
+    const next = waiting.shift()
+    if (next === undefined) break
+    next()
+  }
+  isGoing = false
+}
 
 /**
  * @param signal ends the work
@@ -15,7 +37,7 @@ export function turns(signal?: AbortSignal): () => Promise<void> {
   return async () => {
     signal?.throwIfAborted()
     if (performance.now() - since < longestMs) return
-    await setImmediate()
+    await nextTurn()
     since = performance.now()
   }
 }
@@ -33,4 +55,45 @@ export function atOnce<Result>(work: Generator<void, Result>): Result {
   let next = work.next()
   while (next.done !== true) next = work.next()
   return next.value
+}
+
+/** Work that takes long and cannot pause, by who asked for it. */
+const asked = new Map<unknown, (() => void)[]>()
+let isAnyAsked = false
+
+/** Others have as much time behind such work as it took, up to this. */
+const longestPauseMs = 250
+
+/**
+ * Does work that takes long and cannot pause: one at a time in this process, in a turn of its own. Behind it, others have
+ * as much time as it took. Those who ask for it take turns, however much of it one of them asks for.
+ *
+ * @param who asks for it
+ */
+export async function alone<Result>(who: unknown, work: () => Result): Promise<Result> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  asked.getOrInsertComputed(who, () => []).push(resolve)
+  if (!isAnyAsked) void serve()
+  await promise
+  return work()
+}
+
+async function serve(): Promise<void> {
+  isAnyAsked = true
+  for (;;) {
+    await nextTurn()
+    const [first] = asked
+    if (first === undefined) break
+    const [who, works] = first
+    const next = works.shift()
+    // Behind the others.
+    asked.delete(who)
+    if (works.length > 0) asked.set(who, works)
+    const since = performance.now()
+    next?.()
+    // The work is done in the microtasks before this.
+    await setImmediate()
+    await setTimeout(Math.min(longestPauseMs, performance.now() - since))
+  }
+  isAnyAsked = false
 }

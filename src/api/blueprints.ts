@@ -6,7 +6,7 @@ import type { Api } from '../http/api.ts'
 import { applyAccess } from '../http/apply-access.ts'
 import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
-import { acceptDocuments } from '../http/body.ts'
+import { acceptDocuments, readLong } from '../http/body.ts'
 import { maxChecked } from '../http/checking.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
@@ -65,7 +65,7 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
             const { plan, ...set } = await toSet(body, registry, conditions, errors)
             return { plan, submission: { ...set, ...run, title: `${conditions.mode} ${body.length} submissions` } }
           }
-          sent = readSent(body)
+          sent = await readLong(request, typeof body === 'string' ? body.length : 0, () => readSent(body))
           const blueprint = readForm(sent.value, errors)
           const conditions = {
             ...readConditions(headers, errors, { ...blueprint, ...conditionsIn(query) }),

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ErrorList, Problem } from '../errors.ts'
 import { type Actor, mayWriteAnything } from '../permissions.ts'
+import { alone } from '../turns.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -27,6 +28,19 @@ export const limitsOf = ({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>)
 
 /** The longest body of a caller who may write nothing: it is refused before it is parsed, and mostly before it arrives. */
 const readersBytes = 65_536
+
+/** A longer text takes so long to read that others would wait for it. */
+const longBytes = 65_536
+
+/** Reads what a caller sent: a long text when it is the caller's turn (docs/adr/0063-long-work-takes-turns.md). */
+export async function readLong<Result>(
+  { actor, ip }: FastifyRequest,
+  bytes: number,
+  read: () => Result,
+): Promise<Result> {
+  const caller: Actor | undefined = actor
+  return bytes <= longBytes ? read() : alone(caller?.pk ?? ip, read)
+}
 
 function refuseLong({ actor }: FastifyRequest, bytes: number): void {
   // Some routes are for anyone.
@@ -56,7 +70,7 @@ function takeJson(app: FastifyInstance, limits: BodyLimits): void {
       refuseEncoded(request.headers['content-encoding'])
       // Many clients send the media type with every request.
       if (request.method === 'DELETE' && body.length === 0) return undefined
-      const { value, errors } = parseJson(body, limits)
+      const { value, errors } = await readLong(request, body.length, () => parseJson(body, limits))
       request.textErrors = errors
       return value
     },

@@ -8,6 +8,7 @@ import { Problem } from '../errors.ts'
 import { causeOf, type Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
+import { alone } from '../turns.ts'
 import type { Admission, Backlog } from './backlog.ts'
 import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempotency.ts'
 import { cancelRun, type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
@@ -126,8 +127,8 @@ export async function submitOnce(
   const { key, isAsync } = delivery
   await check()
   if (isAsync && pk !== null) await refuseTooMany(db, pk)
-  const text = print(blueprint)
   const isLarge = blueprint.entries.length > fewEntries
+  const text = isLarge ? await alone(pk, () => print(blueprint)) : print(blueprint)
   const run = { ...rest, blueprint: text, isLarge }
   if (key === null || pk === null) return submit(submitter, run, actor, requestId, turn, isAsync)
   const retryKey = retryKeyOf(engine, submission, text, key)
