@@ -38,6 +38,19 @@ export function recordAudit(log: readonly Sent[], complaints: readonly string[])
   }
 }
 
+/** Keeps the answers of a test that has an audit of its own. @param broken how many promises were broken */
+export function recordCalls(
+  answers: readonly { readonly status: number | null }[],
+  { lost = 0, doubled = 0, half = 0, others = 0 }: Partial<Pick<Fault, 'lost' | 'doubled' | 'half' | 'others'>> = {},
+): void {
+  const counts = Map.groupBy(answers, ({ status }) => String(status ?? 'lost'))
+  meta().fault = {
+    requests: answers.length,
+    answers: Object.fromEntries([...counts].map(([status, sent]) => [status, sent.length])),
+    ...{ lost, doubled, half, others },
+  }
+}
+
 /** Keeps how long it took until the first success after the fault. */
 export function recordRecovery(ms: number): void {
   meta().recoveryMs = Math.round(ms)
