@@ -104,7 +104,7 @@ describe('it is refused', () => {
   test('without the permission to delete a provider of its kind, for both', async () => {
     await put({}, 'saml')
     expect(await refused(403, { query: withProvider })).toBe(
-      `You may not write provider saml "${slug}": the permission add_samlprovider, change_samlprovider or delete_samlprovider is missing.`,
+      'You may not delete the provider saml that follows from this: the permission delete_samlprovider is missing.',
     )
     expect((await remove()).status).toBe(204)
   })
