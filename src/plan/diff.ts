@@ -23,10 +23,11 @@ export type Diff = {
 export const noChange: Diff = { action: 'leave', values: {}, changed: [], before: undefined, generated: {} }
 
 /**
- * How an entry is compared with a row that the caller may not view. `blind`, of a plan and of the apply of a reviewed one:
- * not at all. `secrets`, of every other apply: each guess is a write, and that of a secret does not tell whether it was right.
+ * How an entry is compared with its row. A row that the caller may not view is compared `blind` in a plan, and in the apply of
+ * a reviewed one: not at all. In every other apply it is compared, `hidden`: each guess is a write that is recorded
+ * (docs/adr/0040-a-plan-is-an-apply-that-is-rolled-back.md).
  */
-export type Comparison = 'open' | 'secrets' | 'blind'
+export type Comparison = 'open' | 'hidden' | 'blind'
 
 /** Fields that count as changed whatever the row holds: else the answer would tell whether a guess was right. */
 export const unseenFields = ({ model, identifiers }: Step, sent: ReadonlyMap<string, unknown>): readonly string[] => {
@@ -59,15 +60,16 @@ export async function diff(
     return noChange
   }
   if (state === 'created') return { ...noChange, before: stored }
-  const unseen = new Set(comparison === 'open' ? [] : unseenFields(step, sent))
+  const unseen = new Set(comparison === 'blind' ? unseenFields(step, sent) : [])
   const values = { ...stored, ...Object.fromEntries(sent) }
   const changed = [...model.fields.values()].filter(
     (field) =>
-      (unseen.has(field.name) && (comparison === 'blind' || field.secret)) ||
-      (sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name))),
+      unseen.has(field.name) || (sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name))),
   )
+  // A refusal would tell that a guess was wrong, and cost nothing: a right one is refused for the same rules.
+  const guesses = comparison === 'hidden' && [...sent.keys()].some((name) => model.fields.get(name)?.secret)
+  if (changed.length > 0 || guesses) checkRules(step, values, errors)
   if (changed.length === 0) return { ...noChange, action: 'unchanged', values, before: stored }
-  checkRules(step, values, errors)
   return { action: 'update', values, changed: changed.map(({ name }) => name), before: stored, generated }
 }
 

@@ -55,7 +55,7 @@ export async function inspect(
   const newNames = checkNewNames(step, own, seen, sent, errors)
   const base = { step, row, sent, isForeign, label, errors, newNames, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
-  const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'secrets'
+  const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
   const rowDiff = await diff(step, own, sent, engine.keyring, errors, comparison)
   for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
     const misfit = await misfitting(
