@@ -1,4 +1,5 @@
 import { permissionNames } from '../../../src/models/registry.ts'
+import { ownerOf, permissionOf, rightsOf } from '../../../src/permissions.ts'
 import { newSecret, tokenIntents } from '../../../src/token-secret.ts'
 import { type Asker, askAs } from '../../support/asker.ts'
 import type { Installation } from '../../support/installation.ts'
@@ -19,11 +20,16 @@ export type Cast = {
   /** The actors of a column, where these permissions are needed. */
   actors(column: string, needs: readonly string[]): Promise<readonly Actor[]>
   readonly columns: readonly string[]
+  /** More columns, of rows that have an owner. */
+  readonly ownerColumns: readonly string[]
   /** The names of the unauthenticated actors. */
   readonly unauthenticated: readonly string[]
 }
 
 const dayMs = 86_400_000
+
+/** For whose rows the actors of the owner columns hold their permissions. */
+const otherOwner = 'team-three'
 
 /** Creates actors on first use; actors with the same permissions are one user. */
 export function castFor({ app, make, engine }: Installation): Cast {
@@ -35,7 +41,18 @@ export function castFor({ app, make, engine }: Installation): Cast {
     return there
   }
   const holder = (who: string, permissions: readonly string[]) =>
-    once(`${who} ${[...permissions].sort()}`, () => make.user({ permissions: [...permissions] }))
+    once(`${who} ${[...permissions].sort()}`, async () => {
+      const [bound, others] = [
+        permissions.filter((each) => ownerOf(each) !== null),
+        permissions.filter((each) => ownerOf(each) === null),
+      ]
+      const roles = [...Map.groupBy(bound, ownerOf)].map(([owner, rights]) =>
+        make.role(rights.map(permissionOf), [owner ?? '']),
+      )
+      const keys = (await Promise.all(roles)).map(({ pk }) => pk)
+      const groups = keys.length === 0 ? [] : [(await make.group({ roles: keys })).pk]
+      return make.user({ permissions: others, groups })
+    })
   const superuser = () => once('super', () => make.user({ superuser: true }))
   const support = () => holder('support', ['impersonate'])
 
@@ -93,7 +110,7 @@ export function castFor({ app, make, engine }: Installation): Cast {
             `but one: ${lack}`,
             holder(
               'but one',
-              all.filter((permission) => permission !== lack),
+              all.filter((permission) => permission !== permissionOf(lack)),
             ),
           ),
         ),
@@ -117,10 +134,23 @@ export function castFor({ app, make, engine }: Installation): Cast {
       await limited('ceiling as exact', superuser(), ['impersonate'], holder('exact', needs)),
     ],
   }
+  const others = (needs: readonly string[]) =>
+    needs
+      .flatMap((need) => rightsOf([permissionOf(need)], [otherOwner]))
+      .filter((each, at, all) => all.indexOf(each) === at)
+  const ofOwners: typeof columns = {
+    'other owner': async (needs) => [await alone('other owner', holder('exact', others(needs)))],
+    'super as other owner': async (needs) => [
+      actor('super as other owner', await superuser(), await holder('exact', others(needs))),
+    ],
+    'ceiling other owner': async () => [await limited('ceiling other owner', superuser(), rightsOf(all, [otherOwner]))],
+  }
   const alone = async (name: string, made: Promise<Made>) => actor(name, await made, await made)
   return {
-    actors: (column, needs) => columns[column]?.(needs) ?? Promise.reject(new Error(`there is no actor ${column}`)),
+    actors: (column, needs) =>
+      (columns[column] ?? ofOwners[column])?.(needs) ?? Promise.reject(new Error(`there is no actor ${column}`)),
     columns: Object.keys(columns),
+    ownerColumns: Object.keys(ofOwners),
     unauthenticated: Object.keys(tokens),
   }
 }

@@ -12,6 +12,8 @@ export type Ask = {
   readonly headers?: Readonly<Record<string, string>>
   /** The URL of a missing object: a 404 must be the same. */
   readonly missing?: string
+  /** The body with another guess: a 403 must be the same. */
+  readonly otherGuess?: string
   /** Whose objects the answer shows. */
   readonly shows?: (answer: Answer) => string
 }

@@ -27,16 +27,45 @@ export type Matrix = {
 const sheets = ['matrix.md', 'matrix-applies.md', 'matrix-dashboard.md', 'matrix-objects.md']
 const facts = ['whose', 'member', 'value', 'needs']
 
+/** Rows of owners, look-ups and guesses: operations of the other sheets, with more that matters. */
+const ownerSheet = 'matrix-owners.md'
+
+const read = async (sheet: string) => (await readFile(new URL(sheet, import.meta.url), 'utf8')).split(/^## /m)
+const legendIn = (text: string) =>
+  new Map(tableIn(text).map(({ column = '', actors: names = '' }) => [column, names.split(', ')]))
+
 export async function readMatrix(): Promise<Matrix> {
-  const texts = await Promise.all(sheets.map((sheet) => readFile(new URL(sheet, import.meta.url), 'utf8')))
-  const [legend = '', ...sections] = texts.flatMap((text, sheet) => text.split(/^## /m).slice(sheet === 0 ? 0 : 1))
-  const actors = new Map(tableIn(legend).map(({ column = '', actors: names = '' }) => [column, names.split(', ')]))
+  const texts = await Promise.all(sheets.map(read))
+  const [legend = '', ...sections] = texts.flatMap((text, sheet) => text.slice(sheet === 0 ? 0 : 1))
+  const actors = legendIn(legend)
   return { actors, rows: sections.flatMap((section) => rowsIn(section, [...actors.keys()])) }
+}
+
+/** The sheet of owners: its sections have all columns, or those of the other sheets. `actors` are its own. */
+export async function readOwnerMatrix(): Promise<Matrix> {
+  const { actors: known } = await readMatrix()
+  const [legend = '', ...sections] = await read(ownerSheet)
+  const actors = legendIn(legend)
+  const isOfOwners = (section: string) => [...actors.keys()].every((column) => section.includes(`| ${column} `))
+  return {
+    actors,
+    rows: sections.flatMap((section) =>
+      rowsIn(section, [...known.keys(), ...(isOfOwners(section) ? actors.keys() : [])]),
+    ),
+  }
 }
 
 /** The rows that try these operations, each with its title. @throws when there are none */
 export async function rowsOf(...prefixes: string[]): Promise<(readonly [title: string, row: Row])[]> {
-  const { rows } = await readMatrix()
+  return titled((await readMatrix()).rows, prefixes)
+}
+
+/** As `rowsOf`, of the sheet of owners. @param isTried picks some of them */
+export async function ownerRowsOf(isTried: (row: Row) => boolean, ...prefixes: string[]) {
+  return titled((await readOwnerMatrix()).rows.filter(isTried), prefixes)
+}
+
+function titled(rows: readonly Row[], prefixes: readonly string[]): (readonly [title: string, row: Row])[] {
   const found = rows.filter(({ operation }) => prefixes.some((prefix) => operation.startsWith(prefix)))
   if (found.length === 0) throw new Error(`the table has no row of ${prefixes}`)
   return found.map((row) => [row.title, row])
