@@ -5,6 +5,7 @@ import follow from './list/follow.ts'
 import judge from './list/judge.ts'
 import ledger from './list/ledger.ts'
 import models from './list/models.ts'
+import owners from './list/owners.ts'
 import plan from './list/plan.ts'
 import policies from './list/policies.ts'
 import policy from './list/policy.ts'
@@ -16,7 +17,7 @@ import work from './list/work.ts'
 import type { MutantsOf, Placed } from './mutant.ts'
 
 const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
-  rights: [access, actor, policies, policy, models],
+  rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
   ledger: [ledger, work, submit, retention],
 }

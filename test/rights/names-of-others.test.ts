@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { application as applicationEntry, bench, scim as scimEntry } from '../apply/engine.ts'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
+import { run, sql } from '../support/sql.ts'
+import { people } from './people.ts'
 
 /** What follows from a document for rows that it does not name is not reported to a caller who may not know these rows. */
 
@@ -128,6 +131,16 @@ test('what a prune would delete is not named without any permission for it', asy
     expect(answer.text).not.toContain(secret)
     expect(answer.text).toContain('You may not delete the provider oauth2 that follows from this: ')
   }
+})
+
+test('what a prune would delete is not named by the worker either', async () => {
+  const on = await bench()
+  const pruner = await people(on).user({ permissions: ['delete_application'] })
+  await run(on.db, sql`UPDATE roles SET owners = '{team-two}' WHERE permissions = '{delete_application}'`)
+  await on.apply([scimEntry(secret), applicationEntry(name)], undefined, { owner: 'team-two' })
+  const none = [{ ...applicationEntry('none'), attrs: {}, state: 'absent' }] as const
+  const { logs } = await on.refusal(none, pruner, { owner: 'team-two', prune: true })
+  expect(logs.join()).toContain(`prune would delete 2: application "${name}", 1 more`)
 })
 
 test('the rows of the own owner are pruned, and named', async () => {

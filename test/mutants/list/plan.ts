@@ -183,7 +183,7 @@ export default {
       tests: [states],
     },
     {
-      from: '  checkRules(step, values, errors)',
+      from: 'if (changed.length > 0 || guesses) checkRules(step, values, errors)',
       to: '',
       why: 'an update breaks the rules of its model',
       tests: [check],
