@@ -10,6 +10,7 @@ import { consentRoutes } from './api/consents.ts'
 import { flowRoutes } from './api/flows.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
+import { historyRoutes } from './api/history.ts'
 import { homeRoutes } from './api/home.ts'
 import { meRoutes } from './api/me.ts'
 import { metricsRoutes } from './api/metrics.ts'
@@ -117,6 +118,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)
+      historyRoutes(api, db, engine.registry)
       providerRoutes(api, db, engine.registry)
       flowRoutes(api, db, engine.registry)
       propertyMappingRoutes(api, db, engine.registry)

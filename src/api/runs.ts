@@ -4,6 +4,7 @@ import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { queryBoolean } from '../http/query.ts'
+import { changedObject } from '../lists/changed-object.ts'
 import * as filter from '../lists/filters.ts'
 import { runTitle } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
@@ -48,6 +49,7 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
       reason: filter.equals('reason', 'Ended for this reason.'),
       kind: filter.equals('kind', 'Of this kind.'),
       slug: filter.equals('slug'),
+      object: changedObject(engine.registry),
       submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
       request_id: filter.equals('requestId', 'Submitted by the request with this `X-Request-Id`.'),
       created_after: filter.isSince('createdAt', 'Made at this time or later.'),

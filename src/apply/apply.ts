@@ -12,6 +12,7 @@ import { type Change, digestOfEntry } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
 import type { Finding, Given, Objection } from './finding.ts'
 import { Losses, removal } from './follow.ts'
+import { objectOf } from './history.ts'
 import { judge } from './judge.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { emptyLines, orphanLines } from './unclaimed.ts'
@@ -110,7 +111,8 @@ export async function apply(
     logs.push(...linesOf(finding, mode))
     if (finding.cause !== 'taken' || finding.change.action === 'update') changes.push(finding.change)
     const written = changeOf(finding)
-    if (written !== undefined) audited.push(written)
+    if (written !== undefined)
+      audited.push({ ...written, object: objectOf(finding, changes.length - 1, conditions.owner) })
     if (Object.keys(finding.generated).length > 0) {
       const entry = finding.step.id ?? rowName(finding)
       generated[entry] = { ...generated[entry], ...finding.generated }

@@ -1,5 +1,19 @@
 import type { EngineTx } from '../db/engine-tx.ts'
 import type { Actor } from '../permissions.ts'
+import type { Change } from './changes.ts'
+
+/** What a document or a request did to one object, for the object's history. */
+export type ObjectChange = {
+  /** The object's name afterwards. */
+  readonly name: string
+  /** Its name before, of a rename. */
+  readonly was: string | null
+  /** The label under which it is managed afterwards; of a deleted object, until then. */
+  readonly owner: string | null
+  /** Which of the document's changes it is. */
+  readonly change: number
+  readonly fields: Change['fields']
+}
 
 /** A change of one row, or of the queue, as the audit row records it: field names, and never values of rows. */
 export type AuditedChange = {
@@ -9,6 +23,8 @@ export type AuditedChange = {
   readonly fields: readonly string[]
   /** Of an act on the queue, which has no secrets. */
   readonly value?: boolean | number
+  /** For the history of the object, when it was written. */
+  readonly object?: ObjectChange
 }
 
 export type AuditEntry = {
@@ -30,17 +46,43 @@ export const auditRow = ({ actor: { pk, username, impersonator }, action, change
   realPk: impersonator?.pk ?? null,
   realName: impersonator?.username ?? null,
   action,
-  changes: [...changes],
+  changes: changes.map(({ object, ...change }) => change),
   requestId: requestId ?? null,
   runId: runId ?? null,
 })
 
-/** Records who did what, in the transaction of the engine that does it. */
+/** Records who did what to which objects, in the transaction of the engine that does it. */
 export function audit(tx: EngineTx, entry: AuditEntry): void {
   const { actorPk, actorName, realPk, realName, action, changes, requestId, runId } = auditRow(entry)
-  tx.send({
-    text: `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-      VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8::uuid)`,
-    values: [actorPk, actorName, realPk, realName, action, JSON.stringify(changes), requestId, runId],
-  })
+  const insert = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
+    VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8::uuid)`
+  const values = [actorPk, actorName, realPk, realName, action, JSON.stringify(changes), requestId, runId]
+  if (entry.changes.every(({ object }) => object === undefined)) tx.send({ text: insert, values })
+  else
+    tx.send({
+      text: `WITH audited AS (${insert} RETURNING pk, at, run_id) ${insertObjects('audited', '$9')}`,
+      values: [...values, listOf(entry.changes, false)],
+    })
 }
+
+/**
+ * The part of a statement that writes the history beside the audit row.
+ *
+ * @param audited what the audit row is called in the statement: its `pk`, `at` and `run_id`
+ * @param list the placeholder of what `listOf` returns
+ */
+export const insertObjects = (audited: string, list: string): string =>
+  `INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, was, owner, action, change, fields)
+    SELECT a.pk, a.at, a.run_id, o.position, o.model, o.key, o.name, o.was, o.owner, o.action, o.change, o.fields
+    FROM ${audited} a, jsonb_to_recordset(${list}::jsonb) AS o(position integer, model text, key text, name text, was text,
+      owner text, action text, change integer, fields jsonb)`
+
+/** @param isRun the run has the fields: the history says which of its changes it is */
+export const listOf = (changes: readonly AuditedChange[], isRun: boolean): string =>
+  JSON.stringify(
+    changes.flatMap(({ model, key, action, object }, position) => {
+      if (object === undefined) return []
+      const { change, fields, ...named } = object
+      return [{ position, model, key: String(key), action, ...named, ...(isRun ? { change } : { fields }) }]
+    }),
+  )

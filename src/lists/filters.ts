@@ -67,6 +67,13 @@ const repeated = <Item extends z.ZodType>(item: Item, description: string, max =
 
 const filter = <Field extends string, Value>(declared: Filter<Field, Value>) => declared as Filter<Field>
 
+/** A condition of its own on a field. */
+export const narrows = <Field extends string, Value>(
+  on: Field,
+  schema: z.ZodType<Value>,
+  condition: Filter<Field, Value>['condition'],
+) => filter({ on, schema, condition })
+
 /** A field that has this very value. @param type the column's type in PostgreSQL */
 const is = <Field extends string>(on: Field, type: string, schema: z.ZodType) =>
   filter({ on, schema, condition: (column, value, bind) => `${column} = ${bind(value)}::${type}` })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { AuditedChange } from '../apply/audit.ts'
+import { type AuditedChange, auditRow, insertObjects, listOf } from '../apply/audit.ts'
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
@@ -231,15 +231,18 @@ export function finishRun(
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
   const { impersonator } = submitterOf(run)
-  tx.send({
-    text: `WITH ended AS (${end} RETURNING request_id, id)
-      INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-      SELECT $12::integer, $13::text, $14::integer, $15::text, 'apply', $16::jsonb, request_id, id FROM ended`,
-    values: [
-      ...[...values, run.submitterPk, actorName, impersonator?.pk ?? null, impersonator?.username ?? null],
-      JSON.stringify(audited),
-    ],
-  })
+  const actor = { pk: run.submitterPk, username: actorName, impersonator }
+  const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
+  const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
+  const text = `WITH ended AS (${end} RETURNING request_id, id)`
+  const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
+    SELECT $12::integer, $13::text, $14::integer, $15::text, 'apply', $16::jsonb, request_id, id FROM ended`
+  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })
+  else
+    tx.send({
+      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$17')}`,
+      values: [...withAudit, listOf(audited, true)],
+    })
 }
 
 const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,

@@ -5,6 +5,7 @@ import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
+import { fillHistory } from './history-fill.ts'
 import { keyHours } from './idempotency.ts'
 import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
@@ -149,7 +150,10 @@ export const startRetention = (
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
       const { filled, isDone } = await fillSkeletons(db, registry, portionsAtOnce)
       if (filled > 0) log.info({ filled }, 'names were compared with those that look like them from now on')
-      if (!isDone) return soonMs
+      const history = await fillHistory(db, registry, portionsAtOnce)
+      if (history.filled > 0)
+        log.info({ objects: history.filled }, 'audit rows were carried over to the history of objects')
+      if (!isDone || !history.isDone) return soonMs
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
     } catch (error) {

@@ -2,6 +2,7 @@ import access from './list/access.ts'
 import actor from './list/actor.ts'
 import document from './list/document.ts'
 import follow from './list/follow.ts'
+import history from './list/history.ts'
 import judge from './list/judge.ts'
 import ledger from './list/ledger.ts'
 import models from './list/models.ts'
@@ -19,7 +20,7 @@ import type { MutantsOf, Placed } from './mutant.ts'
 const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
-  ledger: [ledger, work, submit, retention],
+  ledger: [ledger, history, work, submit, retention],
 }
 
 export const roomNames: readonly string[] = Object.keys(rooms)

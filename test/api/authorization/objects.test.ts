@@ -37,7 +37,7 @@ const known: Readonly<Record<string, string>> = {
 }
 
 function nameOf({ whose, operation }: Row): string {
-  const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/$/.exec(operation) ?? []
+  const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/(?:history\/)?$/.exec(operation) ?? []
   const kind = list.replace('providers/', '')
   const another = kinds.find((each) => each !== kind) ?? ''
   switch (whose) {

@@ -4,6 +4,7 @@ const check = 'test/apply/check.test.ts'
 const gains = 'test/rights/gains.test.ts'
 const conflicts = 'test/apply/conflicts.test.ts'
 const states = 'test/apply/states.test.ts'
+const history = 'test/api/history.test.ts'
 const write = 'test/apply/write.test.ts'
 const owners = 'test/api/owners.test.ts'
 const prune = 'test/api/prune.test.ts'
@@ -219,16 +220,22 @@ export default {
       tests: ['test/api/me.test.ts'],
     },
     {
-      from: 'if (written !== undefined) audited.push(written)',
-      to: "if (written !== undefined && finding.cause === 'entry') audited.push(written)",
+      from: 'if (written !== undefined)',
+      to: "if (written !== undefined && finding.cause === 'entry')",
       why: 'deletions that follow from a document are not audited',
       tests: [effects],
     },
     {
-      from: 'if (written !== undefined) audited.push(written)',
-      to: '',
+      from: 'if (written !== undefined)',
+      to: 'if (written === undefined && written !== undefined)',
       why: 'no change is audited',
       tests: [write, 'test/runs/work.test.ts'],
+    },
+    {
+      from: 'objectOf(finding, changes.length - 1, conditions.owner)',
+      to: 'objectOf(finding, changes.length, conditions.owner)',
+      why: 'the history of an object shows the change of another',
+      tests: [history],
     },
     {
       from: '  writes.flush()',

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
+import { Problem } from '../errors.ts'
+import type { Api } from '../http/api.ts'
+import { once } from '../http/query.ts'
+import { queryInteger, queryText } from '../lists/filters.ts'
+import type { Registry } from '../models/registry.ts'
+import { apiPrefix } from '../paths.ts'
+import { historyEntry, readHistory } from '../views/history.ts'
+
+/** GET /api/v3/core/applications/{slug}/history/ */
+
+const description = `Each change of the application and of its providers, the newest first: by documents and sets, by requests for
+one object, renames and deletions. An application that was deleted or renamed is found under the slug that it had.`
+
+const mostAtOnce = 100
+
+const history = z
+  .object({
+    next: z.string().nullable().meta({ description: 'The path of the next part; null for the last one.' }),
+    results: z.array(historyEntry),
+  })
+  .meta({ id: 'History' })
+
+export function historyRoutes(app: Api, db: Db, registry: Registry): void {
+  const providers = [...registry.kinds.values()].map(({ resource, provider: { verboseName } }) => ({
+    permission: `view_${resource}` as const,
+    when: `for changes of its provider: ${verboseName}`,
+  }))
+  app.get(
+    '/core/applications/:slug/history/',
+    {
+      config: {
+        permission: 'view_application',
+        document: {
+          alsoNeeds: [
+            ...providers,
+            { permission: 'view_user', when: 'to see who made the changes of others' },
+            { permission: 'view_run', when: "to get the runs of others' changes" },
+          ],
+        },
+      },
+      schema: {
+        summary: 'Read what changed an application',
+        description,
+        params: z.object({ slug: queryText(50).meta({ description: 'The slug that it has, or had.' }) }),
+        querystring: z.strictObject({
+          before: z
+            .string(once)
+            .regex(/^[1-9]\d{0,17}\.\d{1,6}$/, 'Must be what `next` has.')
+            .optional()
+            .meta({ description: 'Of `next`: older changes only.' }),
+          page_size: queryInteger(1, mostAtOnce).default(20).meta({ description: 'Changes at most.' }),
+        }),
+        response: { 200: history },
+      },
+    },
+    async ({ params, query: { before = null, page_size: size }, actor }) => {
+      const slug = params.slug.normalize('NFC')
+      const found = await inTime(readHistory(db, registry, slug, actor, { before, size }))
+      if (found === undefined) throw new Problem('not_found', 'There is no such application, and none had this slug.')
+      const path = `${apiPrefix}/core/applications/${encodeURIComponent(slug)}/history/`
+      const next = found.next === null ? null : `${path}?before=${found.next}&page_size=${size}`
+      return { next, results: found.entries }
+    },
+  )
+}

@@ -1,0 +1,37 @@
+import type { ObjectChange } from './audit.ts'
+import type { Finding } from './finding.ts'
+
+/** The history of objects (docs/adr/0062-history-is-of-objects.md). */
+
+/**
+ * @param change the place of the finding's change among those of the document
+ * @param label the owner that the request names
+ */
+export function objectOf(finding: Finding, change: number, label: string | null): ObjectChange {
+  const { step, action, row, values, ownership } = finding
+  const [[naming = ''] = []] = step.model.identifiers
+  const named = action === 'create' || action === 'update' ? values[naming] : undefined
+  const name = named === undefined || named === null ? finding.label : String(named)
+  const was = row !== undefined && finding.label !== name ? finding.label : null
+  return { name, was, owner: ownerOf(step.model, row, ownership, label), change, fields: finding.change.fields }
+}
+
+function ownerOf(
+  model: Finding['step']['model'],
+  row: Finding['row'],
+  ownership: Finding['ownership'],
+  label: string | null,
+): string | null {
+  if (ownership !== undefined) return ownership.becomes === undefined ? ownership.owner : ownership.becomes
+  return model.isLabelled && row === undefined ? label : null
+}
+
+/**
+ * The objects that have, or had, a name: SQL with the columns `model` and `key`.
+ *
+ * @param models the placeholder of a list of models
+ * @param name the placeholder of the name
+ */
+export const objectsNamed = (models: string, name: string): string =>
+  `SELECT n.model, n.key FROM run_objects n WHERE n.model = ANY (${models}::text[]) AND n.name = ${name}
+    UNION SELECT n.model, n.key FROM run_objects n WHERE n.model = ANY (${models}::text[]) AND n.was = ${name}`

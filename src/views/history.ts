@@ -1,0 +1,138 @@
+import { z } from 'zod'
+import { change } from '../apply/changes.ts'
+import { objectsNamed } from '../apply/history.ts'
+import type { Db } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import type { Registry } from '../models/registry.ts'
+import { type Actor, allows, ownersFor, type Permission } from '../permissions.ts'
+
+/** The history of an application: what was done to it and to its providers, by whom, in which run. */
+
+const person = z
+  .object({ pk: z.int().nullable(), username: z.string() })
+  .nullable()
+  .meta({ description: 'Null for callers without `view_user`, unless it is the caller. `pk` is null for the service.' })
+
+export const historyEntry = z
+  .object({
+    at: z.iso.datetime(),
+    action: z.enum(['create', 'update', 'delete']),
+    model: z.string(),
+    key: z.string(),
+    name: z.string().meta({ description: 'Of the object, afterwards.' }),
+    was: z.string().nullable().meta({ description: 'Its name before, of a rename.' }),
+    owner: z.string().nullable(),
+    fields: change.shape.fields.nullable().meta({
+      description: 'From -> to. Null once the run was deleted, and for changes that a version before 0.3.0 made.',
+    }),
+    user: person,
+    real_user: person.meta({ description: 'Who impersonated the user.' }),
+    run: z.guid().nullable().meta({ description: 'Null for a single write, and for callers who may not see the run.' }),
+    request_id: z.string().nullable(),
+  })
+  .meta({ id: 'HistoryEntry' })
+
+type HistoryEntry = z.output<typeof historyEntry>
+
+/** Which part of a history is read, the newest first. @property before only what is older than this; null: all */
+type Part = { readonly before: string | null; readonly size: number }
+
+const row = z.object({
+  ...{ cursor: z.string(), at: z.date(), action: historyEntry.shape.action, model: z.string(), key: z.string() },
+  ...{ name: z.string(), was: z.string().nullable(), owner: z.string().nullable() },
+  fields: z.unknown(),
+  ...{
+    actorPk: z.int().nullable(),
+    actorName: z.string(),
+    realPk: z.int().nullable(),
+    realName: z.string().nullable(),
+  },
+  ...{ runId: z.guid().nullable(), submitterPk: z.int().nullable(), requestId: z.string().nullable() },
+})
+
+const application = 'service_core.application'
+
+/**
+ * Reads a part of the history of all applications that have, or had, this slug.
+ *
+ * @returns the entries, and where the next part begins; undefined when this caller sees no such application
+ */
+export async function readHistory(
+  db: Db,
+  registry: Registry,
+  slug: string,
+  actor: Actor,
+  { before, size }: Part,
+): Promise<{ entries: HistoryEntry[]; next: string | null } | undefined> {
+  const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
+  const [audited = null, position = null] = before?.split('.') ?? []
+  const rows = await query(db, row, {
+    text: historyText,
+    values: [
+      ...[application, slug, JSON.stringify(kinds), JSON.stringify(seenBy(registry, actor))],
+      ...[audited, position === null ? null : Number(position), size + 1],
+    ],
+  })
+  if (rows.length === 0 && before === null) return undefined
+  const entries = rows.slice(0, size)
+  return {
+    entries: entries.map((each) => toEntry(each, actor)),
+    next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
+  }
+}
+
+/** Objects of a model that the caller sees: all of them, or those of some owners. */
+type Seen = { readonly model: string; readonly owners: readonly string[] | null }
+
+function seenBy({ models }: Registry, actor: Actor): Seen[] {
+  return models.flatMap(({ name, resource }): Seen[] => {
+    const permission: Permission = `view_${resource}`
+    const owners = ownersFor(actor, permission)
+    if (allows(actor, permission)) return [{ model: name, owners: null }]
+    return owners.length > 0 ? [{ model: name, owners }] : []
+  })
+}
+
+const historyText = `WITH named AS (
+    SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2')}) recorded UNION SELECT pk::text FROM applications WHERE slug = $2
+  ), held AS (
+    SELECT a.provider_pk AS pk FROM applications a JOIN named ON a.pk = named.key::uuid WHERE a.provider_pk IS NOT NULL
+    UNION SELECT b.provider_pk FROM backchannel_providers b JOIN named ON b.application_pk = named.key::uuid
+  ), objects AS (
+    SELECT $1 AS model, key FROM named
+    UNION ALL SELECT k.model, p.pk::text FROM held JOIN providers p USING (pk)
+      JOIN jsonb_to_recordset($3::jsonb) AS k(kind text, model text) USING (kind)
+  ), seen AS (
+    SELECT objects.*, v.owners FROM objects JOIN jsonb_to_recordset($4::jsonb) AS v(model text, owners text[]) USING (model)
+  ), part AS (
+    SELECT o.* FROM seen JOIN run_objects o USING (model, key)
+    WHERE (seen.owners IS NULL OR o.owner = ANY (seen.owners))
+      AND ($5::bigint IS NULL OR o.audit_pk < $5::bigint OR (o.audit_pk = $5::bigint AND o.position > $6::integer))
+    ORDER BY o.audit_pk DESC, o.position LIMIT $7
+  )
+  SELECT o.audit_pk || '.' || o.position AS cursor, o.at, o.action, o.model, o.key, o.name, o.was, o.owner,
+    coalesce(CASE WHEN jsonb_typeof(o.fields) = 'object' THEN o.fields END, r.changes -> o.change -> 'fields') AS fields,
+    a.actor_pk AS "actorPk", a.actor_name AS "actorName", a.real_pk AS "realPk", a.real_name AS "realName",
+    o.run_id AS "runId", r.submitter_pk AS "submitterPk", a.request_id AS "requestId"
+  FROM part o JOIN audit_rows a ON a.pk = o.audit_pk LEFT JOIN runs r ON r.id = o.run_id
+  ORDER BY o.audit_pk DESC, o.position`
+
+function toEntry(
+  { cursor, at, actorPk, actorName, realPk, realName, runId, submitterPk, ...rest }: Found,
+  actor: Actor,
+) {
+  const sees = (pk: number | null) => allows(actor, 'view_user') || (pk !== null && pk === actor.pk)
+  const { requestId, fields, ...facts } = rest
+  const seesRun = allows(actor, 'view_run') || (submitterPk !== null && submitterPk === actor.pk)
+  return {
+    at: at.toISOString(),
+    ...facts,
+    fields: (fields ?? null) as HistoryEntry['fields'],
+    user: sees(actorPk) ? { pk: actorPk, username: actorName } : null,
+    real_user: realName !== null && sees(realPk) ? { pk: realPk, username: realName } : null,
+    run: seesRun ? runId : null,
+    request_id: requestId,
+  }
+}
+
+type Found = z.output<typeof row>

@@ -1,0 +1,201 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { fillHistory } from '../../src/runs/history-fill.ts'
+import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
+
+/** What changed an object, and who did it: GET /core/applications/{slug}/history/ and runs by `object`. */
+
+let there: Installation
+let slug: string
+beforeAll(async () => {
+  there = await installation()
+})
+beforeEach(() => {
+  slug = `h-${randomUUID().slice(0, 8)}`
+})
+
+type Entry = {
+  readonly action: string
+  readonly model: string
+  readonly name: string
+  readonly was: string | null
+  readonly owner: string | null
+  readonly fields: Readonly<Record<string, unknown>> | null
+  readonly user: { readonly username: string } | null
+  readonly run: string | null
+  readonly request_id: string
+}
+
+const application = 'service_core.application'
+const provider = 'service_providers_oauth2.oauth2provider'
+const runsOf = async (object: string, who: Asker = there.admin) => {
+  const { json } = await who.get(`/api/v3/blueprints/runs/?object=${encodeURIComponent(object)}`)
+  return (json as { results: { id: string; mode: string }[] }).results.map(({ id }) => id)
+}
+const part = (path: string, who: Asker = there.admin) => who.get(path)
+const historyPath = (of = slug, query = '') => `/api/v3/core/applications/${of}/history/${query}`
+const history = async (of = slug, who: Asker = there.admin): Promise<Entry[]> => {
+  const answer = await part(historyPath(of, '?page_size=100'), who)
+  expect(answer.status, answer.text).toBe(200)
+  return (answer.json as { results: Entry[] }).results
+}
+const brief = (entries: readonly Entry[]) => entries.map(({ action, model, name }) => [action, model, name])
+const put = async (body: Parameters<typeof named>[2] = {}, headers: Record<string, string> = {}) =>
+  there.admin.put(applyPath, await named('oauth2', slug, body), { headers })
+const runIn = ({ headers }: Answer) => /runs\/([^/]+)\//.exec(headers['content-location'] ?? '')?.[1]
+
+describe('the history of an application has', () => {
+  test('its creation and its changes, with those of its provider: by whom, in which run, from -> to', async () => {
+    const made = await put({}, { 'x-request-id': `make-${slug}`, 'gatewright-owner': 'team-one' })
+    const changed = await put({ app: { group: 'New' } }, { 'gatewright-owner': 'team-one' })
+    await put({ app: { group: 'New' } }, { 'gatewright-owner': 'team-one' })
+    const entries = await history()
+    expect(brief(entries)).toEqual([
+      ['update', application, slug],
+      ['create', provider, slug],
+      ['create', application, slug],
+    ])
+    expect(entries[0]).toMatchObject({
+      ...{ run: runIn(changed), owner: 'team-one', user: { username: 'admin' }, was: null },
+      fields: { group: { from: 'Monitoring', to: 'New' } },
+    })
+    expect(entries[1]?.fields).toMatchObject({ client_secret: 'changed', name: { from: null, to: slug } })
+    expect(entries[2]).toMatchObject({ run: runIn(made), request_id: `make-${slug}` })
+    expect(await runsOf(`application:${slug}`)).toEqual([runIn(changed), runIn(made)])
+    expect(await runsOf(`provider:${slug}`)).toEqual([runIn(made)])
+    expect(await runsOf(`oauth2provider:${slug}`)).toEqual([runIn(made)])
+    expect(await runsOf(`group:${slug}`)).toEqual([])
+  })
+
+  test('what a set changed, where its run has no slug', async () => {
+    await put()
+    const others = await Promise.all([1, 2].map((each) => named('ldap', `${slug}-${each}`)))
+    const set = [...others, await named('oauth2', slug, { app: { group: 'By a set' } })]
+    const answer = await there.admin.put('/api/v3/blueprints/', set)
+    expect(answer.status, answer.text).toBe(200)
+    expect((await runsOf(`application:${slug}`))[0]).toBe(runIn(answer))
+    expect((await history())[0]).toMatchObject({
+      run: runIn(answer),
+      fields: { group: { from: 'Monitoring', to: 'By a set' } },
+    })
+  })
+
+  test('its rename, under both names', async () => {
+    await put()
+    const fresh = `${slug}-new`
+    const answer = await there.admin.put(applyPath, await named('oauth2', slug, { app: { slug: fresh, was: slug } }))
+    expect(answer.status, answer.text).toBe(200)
+    const entries = await history(fresh)
+    expect(entries[0]).toMatchObject({ action: 'update', name: fresh, was: slug })
+    expect(await history(slug)).toEqual(entries)
+    expect(await runsOf(`application:${slug}`)).toEqual(await runsOf(`application:${fresh}`))
+  })
+
+  test('its deletion by a request, and what that deleted with it', async () => {
+    await put({}, { 'gatewright-owner': 'team-one' })
+    const answer = await there.admin.send({
+      ...{ method: 'DELETE', url: `/api/v3/core/applications/${slug}/?with_provider=true` },
+      headers: { 'gatewright-owner': 'team-one', 'x-request-id': `gone-${slug}` },
+    })
+    expect(answer.status).toBe(204)
+    const [last, ...before] = await history()
+    expect(last).toMatchObject({
+      action: 'delete',
+      name: slug,
+      owner: 'team-one',
+      run: null,
+      request_id: `gone-${slug}`,
+    })
+    expect(brief(before)).toEqual([['create', application, slug]])
+    const [gone] = await there.db.runObject.findMany({ where: { model: provider, name: slug, action: 'delete' } })
+    expect(gone).toMatchObject({ runId: null })
+  })
+
+  test('no plan, nothing that was refused, and nothing of other applications', async () => {
+    await put()
+    await there.admin.put(`${applyPath}?dry_run=true`, await named('oauth2', slug, { app: { group: 'Planned' } }))
+    expect((await put({ app: { slug: 'no slug' } })).status).toBe(400)
+    await there.admin.put(applyPath, await named('ldap', `${slug}-other`))
+    expect(brief(await history())).toHaveLength(2)
+  })
+})
+
+test('a single write of any object is recorded, from -> to', async () => {
+  const { pk, name } = await there.make.group()
+  const answer = await there.admin.send({
+    ...{ method: 'PATCH', url: `/api/v3/core/groups/${pk}/`, headers: { 'content-type': 'application/json' } },
+    payload: { name: `${name} renamed` },
+  })
+  expect(answer.status, answer.text).toBe(200)
+  expect(await there.db.runObject.findMany({ where: { key: pk } })).toMatchObject([
+    {
+      ...{ action: 'update', name: `${name} renamed`, was: name, runId: null, change: null },
+      fields: { name: { from: name, to: `${name} renamed` } },
+    },
+  ])
+})
+
+describe('who sees it', () => {
+  const asViewer = (permissions: string[], owners: string[] = []) => there.make.user({ permissions, owners })
+
+  test('a caller who may view the application, without others’ names and runs', async () => {
+    await put()
+    const viewer = await asViewer(['view_application'])
+    const entries = await history(slug, viewer)
+    expect(entries).toMatchObject([{ model: application, user: null, run: null }])
+    const more = await asViewer(['view_application', 'view_oauth2provider', 'view_user', 'view_run'])
+    expect(await history(slug, more)).toEqual(await history())
+    expect((await part(historyPath(), await asViewer(['view_group']))).status).toBe(403)
+  })
+
+  test('of an owner, when the permission is bound to owners', async () => {
+    await put({}, { 'gatewright-owner': 'team-one' })
+    expect(brief(await history(slug, await asViewer(['view_application'], ['team-one'])))).toHaveLength(1)
+    const other = await part(historyPath(), await asViewer(['view_application'], ['team-two']))
+    expect([other.status, other.json]).toMatchObject([404, { code: 'not_found' }])
+    const nothing = await part(historyPath('never-there'), await asViewer(['view_application'], ['team-two']))
+    expect(nothing.text).toBe(other.text.replaceAll(slug, 'never-there'))
+  })
+})
+
+test('it comes in parts, the newest first', async () => {
+  for (const group of ['a', 'b', 'c']) await put({ app: { group } })
+  const whole = await history()
+  const read: Entry[] = []
+  let path: string | null = historyPath(slug, '?page_size=1')
+  while (path !== null) {
+    const { json } = await part(path)
+    const { results, next } = json as { results: Entry[]; next: string | null }
+    expect(results).toHaveLength(1)
+    read.push(...results)
+    path = next
+  }
+  expect(read).toEqual(whole)
+  expect(await part(historyPath(slug, '?before=x'))).toMatchObject({ status: 400 })
+})
+
+test.each(['shop', 'planet:x', 'application:', ':x'])('runs by the object %s: 400 with the kinds', async (object) => {
+  const answer = await there.admin.get(`/api/v3/blueprints/runs/?object=${object}`)
+  expect(answer.status).toBe(400)
+  expect(answer.text).toContain('Must be a kind and a name, such as application:shop')
+})
+
+test('audit rows of an earlier version are carried over as far as they say', async () => {
+  const made = await put()
+  await put({ app: { group: 'New' } })
+  await there.admin.send({ method: 'DELETE', url: `/api/v3/core/applications/${slug}/` })
+  const whole = await history()
+  expect(whole).toHaveLength(3)
+  await rows(there.db, sql`DELETE FROM run_objects`)
+  expect((await part(historyPath())).status).toBe(404)
+  await rows(there.db, sql`UPDATE audit_rows SET at = at - interval '2 minutes'`)
+  expect(await fillHistory(there.db, there.engine.registry, 20)).toMatchObject({ isDone: true })
+  const [deletion, change, creation] = await history()
+  // A single write has no run that tells the name of what is gone: its key is all that is left of it.
+  expect(creation).toMatchObject({ action: 'create', name: slug, run: runIn(made), fields: whole[2]?.fields })
+  expect(change).toMatchObject({ action: 'update', name: slug, fields: { group: { to: 'New' } } })
+  expect(deletion).toMatchObject({ action: 'delete', run: null, fields: null })
+  expect(await fillHistory(there.db, there.engine.registry, 20)).toEqual({ filled: 0, isDone: true })
+})

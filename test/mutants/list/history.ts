@@ -1,0 +1,91 @@
+import type { MutantsOf } from '../mutant.ts'
+
+const history = 'test/api/history.test.ts'
+
+/** What an object's history has, and who sees it. */
+export default {
+  'src/apply/history.ts': [
+    {
+      from: 'const was = row !== undefined && finding.label !== name ? finding.label : null',
+      to: 'const was = null',
+      why: 'the history of a renamed object begins with its rename',
+      tests: [history],
+    },
+    {
+      from: 'return model.isLabelled && row === undefined ? label : null',
+      to: 'return null',
+      why: 'the history of a new object has no owner: who is bound to owners does not see it',
+      tests: [history],
+    },
+    {
+      from: 'AND n.was = ${name}`',
+      to: 'AND n.name = ${name}`',
+      why: 'a renamed object is not found under the name that it had',
+      tests: [history],
+    },
+  ],
+  'src/apply/audit.ts': [
+    {
+      from: 'if (entry.changes.every(({ object }) => object === undefined)) tx.send',
+      to: 'if (true) tx.send',
+      why: 'a write of one object is not in its history',
+      tests: [history],
+    },
+    {
+      from: '...(isRun ? { change } : { fields })',
+      to: '...(isRun ? { change } : {})',
+      why: 'the history of a write of one object has no fields',
+      tests: [history],
+    },
+  ],
+  'src/runs/ledger.ts': [
+    {
+      from: 'if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })',
+      to: 'if (true) tx.send({ text: `${text} ${audit}`, values: withAudit })',
+      why: 'what a run changed is not in the history of its objects',
+      tests: [history],
+    },
+  ],
+  'src/views/history.ts': [
+    {
+      from: 'WHERE (seen.owners IS NULL OR o.owner = ANY (seen.owners))',
+      to: 'WHERE true',
+      why: 'a history is shown to callers who are bound to other owners',
+      tests: [history],
+    },
+    {
+      from: "const sees = (pk: number | null) => allows(actor, 'view_user') ||",
+      to: 'const sees = (pk: number | null) => true ||',
+      why: 'a history names users to callers who may not view users',
+      tests: [history],
+    },
+    {
+      from: "const seesRun = allows(actor, 'view_run') ||",
+      to: 'const seesRun = true ||',
+      why: 'a history names runs of others to callers who may not see them',
+      tests: [history],
+    },
+    {
+      from: 'OR (o.audit_pk = $5::bigint AND o.position > $6::integer))',
+      to: ')',
+      why: 'a part of a history leaves out what one document did besides',
+      tests: [history],
+    },
+  ],
+  'src/runs/history-fill.ts': [
+    {
+      from: 'AND NOT EXISTS (SELECT FROM run_objects o WHERE o.audit_pk = p.pk)',
+      to: '',
+      why: 'audit rows that are in the history are carried over again',
+      tests: [history],
+      survives: 'the key of the table refuses them: the condition saves the work',
+    },
+    {
+      from: "AND a.at < now() - interval '1 minute'",
+      to: '',
+      why: 'an audit row that is committed after a later one is never carried over',
+      tests: [history],
+      survives: 'no test commits two audit rows in the other order while they are carried over',
+    },
+  ],
+} satisfies MutantsOf
