@@ -17,6 +17,7 @@ import { ErrorList, type FieldPath, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { addIssues, sentence } from '../messages.ts'
 import { filledLine } from '../models/fields.ts'
+import { turns } from '../turns.ts'
 import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from './document.ts'
 import { blueprintForm } from './form.ts'
 import { forbiddenName } from './measure.ts'
@@ -127,6 +128,32 @@ export function readWritten(text: string): unknown {
  */
 export const parse = (text: string): Blueprint =>
   readDocument(placed(text, () => evaluateStored(construct(text, documentLimits.depth, { isSent: false }))))
+
+/** Where the entries of a document begin that `printOnLines` printed. In one that `dump` printed, they are indented. */
+const linesBegin = '\nentries:\n- {'
+/** Entries that are parsed in one piece. */
+const atATime = 20
+
+/** The same, with turns for others where the document is large. */
+export async function parseInTurns(text: string): Promise<Blueprint> {
+  const end = text.indexOf(linesBegin)
+  if (end === -1) return parse(text)
+  const lines = text
+    .slice(end + linesBegin.indexOf('- {'))
+    .trimEnd()
+    .split('\n')
+  const takeTurns = turns()
+  const stored = (part: string) => construct(part, documentLimits.depth, { isSent: false })
+  const written = { ...(stored(text.slice(0, end)) as object), entries: [] as unknown[] }
+  for (let from = 0; from < lines.length; from += atATime) {
+    await takeTurns()
+    written.entries.push(...(stored(lines.slice(from, from + atATime).join('\n')) as unknown[]))
+  }
+  await takeTurns()
+  const evaluated = evaluateStored(written)
+  await takeTurns()
+  return readDocument(evaluated)
+}
 
 /**
  * Checks that a value has the form of a blueprint, for example one that was sent as JSON, without tags.

@@ -2,7 +2,7 @@ import { apply, type OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
-import { parse } from '../document/yaml.ts'
+import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns, type Plan } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
 import {
@@ -103,8 +103,8 @@ async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer): Promis
 
 const noPlan = (text: string) => new Refusal([{ is: 'stated', reason: 'precondition_failed', text }])
 
-function planOf({ registry }: Engine, text: string): Promise<Plan> {
-  return compileInTurns(parse(text), registry, (entry, index) =>
+async function planOf({ registry }: Engine, text: string): Promise<Plan> {
+  return compileInTurns(await parseInTurns(text), registry, (entry, index) =>
     entry.id === undefined ? ['entries', index] : [entry.id],
   )
 }

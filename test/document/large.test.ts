@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
-import { type Blueprint, documentLimits } from '../../src/document/document.ts'
-import { parse, parseSent, print } from '../../src/document/yaml.ts'
-import { costOf } from '../support/cpu-time.ts'
+import { type Blueprint, documentLimits, KeyOf } from '../../src/document/document.ts'
+import { parse, parseInTurns, parseSent, print } from '../../src/document/yaml.ts'
+import { costOf, longestTurnCost } from '../support/cpu-time.ts'
 
 /** Documents of just under 8 MiB, each of which made the parser keep something for every few bytes. */
 const size = documentLimits.bytes - 200
@@ -64,4 +64,20 @@ describe('8 MiB that the parser would unfold', () => {
     const there: Blueprint = { version: 1, metadata: { name: 'a' }, entries }
     expect(parse(print(there))).toStrictEqual(there)
   })
+})
+
+test('a stored document of 5 000 entries is parsed in turns', async () => {
+  const entries = Array.from({ length: 5_000 }, (_, index) => ({
+    ...({ model: 'm', state: 'present', identifiers: { name: `n${index}` } } as const),
+    attrs: { text: '\nentries:\n- {', list: [1, { a: null }], refers: new KeyOf('x') },
+  }))
+  const there: Blueprint = { version: 1, metadata: { name: 'a' }, entries }
+  const text = print(there)
+  const whole = await longestTurnCost(async () => parse(text))
+  let parsed: Blueprint | undefined
+  const inTurns = await longestTurnCost(async () => {
+    parsed = await parseInTurns(text)
+  })
+  expect(parsed).toStrictEqual(there)
+  expect(inTurns).toBeLessThan(whole / 2)
 })

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, inject, test } from 'vitest'
 import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from '../../src/document/document.ts'
-import { parse, parseSent, print } from '../../src/document/yaml.ts'
+import { parse, parseInTurns, parseSent, print } from '../../src/document/yaml.ts'
 import { Problem } from '../../src/errors.ts'
 import { costOf } from '../support/cpu-time.ts'
 
@@ -203,15 +203,16 @@ describe('a printed document is parsed as an equal document', () => {
   test.each([
     ['random documents', 1, 1_000],
     ['random documents of 201 entries, each of which is printed on a line', 201, 40],
-  ])('%s', (_, least, numRuns) => {
+  ])('%s', async (_, least, numRuns) => {
     const widened = ({ entries, ...head }: Blueprint) => {
       const length = Math.max(least, entries.length)
       return { ...head, entries: Array.from({ length }, (_, index) => entries[index % entries.length] as Entry) }
     }
-    fc.assert(
-      fc.property(blueprints.map(widened), (there) => {
+    await fc.assert(
+      fc.asyncProperty(blueprints.map(widened), async (there) => {
         // Not `toStrictEqual`, which takes a field named constructor as the object's class.
         expect(isDeepStrictEqual(parse(print(there)), there)).toBe(true)
+        expect(isDeepStrictEqual(await parseInTurns(print(there)), there)).toBe(true)
       }),
       { numRuns: numRuns * inject('rounds') },
     )
