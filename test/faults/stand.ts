@@ -129,3 +129,9 @@ export const untilWorkersWaitForLocks = ({ db }: Stand, count: number): Promise<
     },
     { what: `${count} statements of workers to wait for a lock`, withinMs: 10_000 },
   )
+
+/** Waits until this number of runs is recorded and has not ended. */
+export const untilQueued = ({ db }: Stand, count: number): Promise<unknown> =>
+  until(async () => (await db.run.count({ where: { state: 'queued' } })) === count, {
+    what: `${count} runs to be queued`,
+  })
