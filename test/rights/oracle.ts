@@ -66,6 +66,7 @@ export type SeenObject = {
   readonly key: string
   readonly resource: string
   readonly owner: string | null
+  readonly name: string
   /** Without what an application claims. */
   readonly digest: string
   /** Of an application: the keys of the providers that it has. */
@@ -116,7 +117,7 @@ const tables = z.object({
   ),
   objects: z.array(
     z.object({
-      ...{ key: z.string(), resource: z.string(), owner: z.string().nullable() },
+      ...{ key: z.string(), resource: z.string(), owner: z.string().nullable(), name: z.string() },
       ...{ digest: z.string(), claims: z.array(z.string()) },
     }),
   ),
@@ -136,7 +137,7 @@ const read = sql`SELECT jsonb_build_object(
     'fresh', sealed_key IS NOT NULL,
     'digest', md5(jsonb_build_array(identifier, description, expires, expiring, managed, user_pk, intent,
       encode(key_hash, 'hex'))::text))), '[]') FROM tokens),
-  'objects', (SELECT coalesce(jsonb_agg(jsonb_build_object('key', o.key, 'resource', o.resource, 'owner', o.owner,
+  'objects', (SELECT coalesce(jsonb_agg(jsonb_build_object('key', o.key, 'resource', o.resource, 'owner', o.owner, 'name', o.row->>'name',
       'digest', md5((o.row - 'provider_pk')::text), 'claims', ARRAY(SELECT b.provider_pk::text FROM backchannel_providers b
         WHERE b.application_pk::text = o.key UNION SELECT o.row->>'provider_pk' WHERE o.row->>'provider_pk' IS NOT NULL))), '[]')
     FROM (SELECT pk::text, 'application', owner, to_jsonb(a) FROM applications a

@@ -145,13 +145,24 @@ const often = [
   'group move',
   'group roles',
 ] as const
-const rare = ['key view', 'group members', 'group delete', 'group flag', 'user groups', 'token change'] as const
+const rare = [
+  'key view',
+  'group members',
+  'group delete',
+  'group flag',
+  'user groups',
+  'user groups',
+  'token change',
+] as const
 export const drawn: readonly Kind[] = [...kinds, ...often, ...often, ...rare]
 
 /** Seldom refused: else hardly a document would be accepted. */
 const easy = ['group create', 'user create', 'role create', 'token of self', 'token delete', 'group change'] as const
 
-export async function call(kind: Kind, context: Context): Promise<{ outcome: Outcome; what: unknown }> {
+/** @property told what the caller is told, of a call about applications and providers */
+type Called = { readonly outcome: Outcome; readonly what: unknown; readonly told?: string }
+
+export async function call(kind: Kind, context: Context): Promise<Called> {
   const draw = drawer(context)
   const { there, actor, seen, pick } = context
   const apply = async (sent: readonly Partial<Entry>[]) => ({
@@ -173,9 +184,15 @@ export async function call(kind: Kind, context: Context): Promise<{ outcome: Out
       return apply([entries[pick(easy)](draw), entries[pick([pick(easy), pick(documentKinds)])](drawer(context))])
     default: {
       if (isObjectKind(kind)) {
-        const { entries: sent, conditions } = writesOf(kind, seen, pick)
-        const what = { sent, conditions }
-        return { outcome: await outcomeOf(() => there.apply(sent, actor, conditions)), what }
+        const { entries: sent, conditions } = writesOf(kind, seen, actor, pick)
+        const told: string[] = []
+        await outcomeOf(() => there.check(sent, actor, conditions), told)
+        const applied = async () => {
+          const { logs, changes } = await there.apply(sent, actor, conditions)
+          told.push(...logs, JSON.stringify(changes))
+        }
+        const outcome = await outcomeOf(applied, told)
+        return { outcome, what: { sent, conditions }, told: told.join('\n') }
       }
       const entry = entries[kind](draw)
       const request = draw.coin() ? requestOf(entry) : undefined
@@ -209,13 +226,15 @@ async function send({ db, engine }: Bench, actor: Actor, request: Write, { token
 
 const refusals = ['permission_denied', 'invalid', 'not_found', 'conflict', 'key_gone']
 
-async function outcomeOf(sent: () => Promise<unknown>): Promise<'accepted' | 'refused'> {
+/** @param told collects what a refusal says */
+async function outcomeOf(sent: () => Promise<unknown>, told: string[] = []): Promise<'accepted' | 'refused'> {
   try {
     await sent()
     return 'accepted'
   } catch (error) {
     if (!(error instanceof Refusal || error instanceof Problem)) throw error
     expect(refusals).toContain(error instanceof Refusal ? error.reason : error.code)
+    told.push(error.message, ...(error instanceof Refusal ? error.logs : [JSON.stringify(error)]))
     return 'refused'
   }
 }

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Entry } from '../../src/document/document.ts'
+import type { Actor } from '../../src/permissions.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
 import { application, scim } from '../apply/engine.ts'
-import type { Seen, SeenObject } from './oracle.ts'
+import { has, type Seen, type SeenObject } from './oracle.ts'
 import { labels, type Pick } from './random-world.ts'
 
 /** Random writes of applications and providers, under any label, of what is there under any other. */
 
-export const objectKinds = ['submission', 'object change', 'object delete', 'object link'] as const
+export const objectKinds = ['submission', 'object change', 'object delete', 'object link', 'object prune'] as const
 export type ObjectKind = (typeof objectKinds)[number]
 
 type Sent = { readonly entries: Partial<Entry>[]; readonly conditions: Partial<Conditions> }
@@ -28,8 +29,13 @@ const changes: Readonly<Record<string, () => Readonly<Record<string, unknown>>>>
   scimprovider: () => ({ url: `https://example.com/${randomUUID()}` }),
 }
 
-export function writesOf(kind: ObjectKind, { objects }: Seen, pick: Pick): Sent {
-  const all = [...objects.values()]
+export function writesOf(kind: ObjectKind, { objects }: Seen, { permissions }: Actor, pick: Pick): Sent {
+  const there = [...objects.values()]
+  const own = there.filter(({ resource, owner }) =>
+    has(permissions, `change_${resource}${owner === null ? '' : `@${owner}`}`),
+  )
+  /** More often what the caller may change: else most would be refused. */
+  const all = own.length === 0 ? there : pick([there, own, own])
   const [applications, providers] = ['application', 'scimprovider'].map((resource) =>
     all.filter((each) => each.resource === resource),
   )
@@ -60,11 +66,21 @@ export function writesOf(kind: ObjectKind, { objects }: Seen, pick: Pick): Sent 
       return { entries: [{ ...byKey(object), state: 'absent' }], conditions: of(object) }
     }
     case 'object link': {
-      const [object, provider] = [some(applications), some(providers)]
+      const claimed = new Set(there.flatMap(({ claims }) => claims))
+      const free = providers?.filter(({ key }) => !claimed.has(key))
+      const [object, provider] = [some(applications), some(pick([free, providers]))]
       if (object === undefined) return fresh
       const kept = pick([true, false]) ? object.claims.map(Number) : []
       const linked = [...new Set([...kept, ...(provider === undefined ? [] : [Number(provider.key)])])]
       return { entries: [{ ...byKey(object), attrs: { backchannel_providers: linked } }], conditions: of(object) }
+    }
+    case 'object prune': {
+      const label = owner ?? 'team-one'
+      const deletes = there.filter((each) => each.owner === label).length
+      const none = { model: 'service_core.application', identifiers: { slug: 'none' }, state: 'absent' } as const
+      const conditions = under(label)
+      const allow = { ...nothingAllowed, ...conditions.allow, deletes: pick([deletes, deletes, null]) }
+      return { entries: [none], conditions: { ...conditions, allow, prune: true } }
     }
     default:
       return kind satisfies never

@@ -188,9 +188,9 @@ async function insertObjects(db: Db): Promise<void> {
   await run(
     db,
     sql`WITH made AS (SELECT * FROM jsonb_to_recordset(${JSON.stringify(made)}::jsonb) AS m(owner text, pk uuid, claims boolean)),
-      apps AS (INSERT INTO applications (pk, name, slug, owner) SELECT pk, pk::text, pk::text, owner FROM made RETURNING pk),
+      apps AS (INSERT INTO applications (pk, name, slug, owner) SELECT pk, 'app ' || gen_random_uuid(), pk::text, owner FROM made RETURNING pk),
       provided AS (INSERT INTO providers (uuid, kind, name, owner, settings)
-        SELECT pk, 'scim', pk::text, owner, '{"url": "https://example.com/scim"}' FROM made RETURNING pk, uuid)
+        SELECT pk, 'scim', 'scim ' || gen_random_uuid(), owner, '{"url": "https://example.com/scim"}' FROM made RETURNING pk, uuid)
       INSERT INTO backchannel_providers (application_pk, provider_pk)
         SELECT apps.pk, provided.pk FROM made JOIN apps USING (pk) JOIN provided ON provided.uuid = made.pk WHERE claims`,
   )

@@ -10,7 +10,7 @@ import { callerOf, everything, has, look, plain, type Seen } from './oracle.ts'
 import { call, drawn, kinds } from './random-calls.ts'
 import { guess } from './random-guesses.ts'
 import { type Key, operate, type Pick, type World, world } from './random-world.ts'
-import { violations } from './violations.ts'
+import { mayKnow, violations } from './violations.ts'
 
 /**
  * Delegates call at random, with their own tokens or any in their hands, some while impersonating: they build, shrink,
@@ -98,7 +98,10 @@ async function step(made: World, before: Seen, pick: Pick, count: Count, held: H
     return before
   }
   const kind = pick(drawn)
-  const { outcome, what } = await call(kind, { there, actor, seen: before, pick })
+  const { outcome, what, told = '' } = await call(kind, { there, actor, seen: before, pick })
+  for (const object of before.objects.values())
+    if (!mayKnow(object, caller))
+      expect(told, `${kind} by ${hands.pk}: ${JSON.stringify(what)}`).not.toContain(object.name)
   count.calls += 1
   if (outcome === 'refused') return before
   const after = await look(db)

@@ -1,5 +1,11 @@
 import { type Caller, has, none, plain, type Rights, type Seen, type SeenObject, type SeenToken } from './oracle.ts'
 
+/** Whether a caller may be told the name of a row: with any permission for it. */
+export const mayKnow = ({ resource, owner }: SeenObject, { acting }: Caller): boolean =>
+  ['view', 'add', 'change', 'delete'].some((each) =>
+    has(acting, `${each}_${resource}${owner === null ? '' : `@${owner}`}`),
+  )
+
 /** What two sets do not have in common. */
 export const change = (one: Rights = none, other: Rights = none): string[] => [
   ...plain(one).symmetricDifference(plain(other)),

@@ -197,12 +197,6 @@ export default {
   ],
   'src/rights/gains-sql.ts': [
     {
-      from: "b.held = split_part(a.held, '@', 1)",
-      to: 'b.held = a.held',
-      why: 'who holds a permission for all owners gains it for one',
-      tests: [bound],
-    },
-    {
       from: "h.held = split_part(r.held, '@', 1)",
       to: 'false',
       why: 'who holds a permission for all owners by another group gains it for one',
