@@ -9,12 +9,12 @@ import { blueprintsPath, type Got, runOf, send } from './requests.ts'
 import { openStand, type Stand } from './stand.ts'
 
 /**
- * Two sets of 2 400 entries that write the same rows in opposite orders, and each process is killed in the middle of them. A
+ * Two sets of 4 000 entries that write the same rows in opposite orders, and each process is killed in the middle of them. A
  * set is there as a whole, or not at all.
  */
 
 /** Above 2 000, the worker alone checks them: the API answers at once, and reads of it show the progress. */
-const entries = 2_400
+const entries = 4_000
 /** Of each set alone, with names of its own. */
 const own = 100
 const settledWithinMs = 10_000

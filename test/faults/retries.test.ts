@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { type ApplyQueue, openBackend } from '../../src/queue/backend.ts'
+import { applyQueue } from '../../src/queue/define.ts'
+import { until } from '../support/until.ts'
+import { submission } from './clients.ts'
+import { recordCalls } from './record.ts'
+import { applyPath, type Got, isApplied, runOf, send } from './requests.ts'
+import { onBothQueues, openStand, type Stand } from './stand.ts'
+
+/** A retry under its `Idempotency-Key`, while everything else is refused: the answer is that of its run. */
+
+const applyWaitMs = 1_500
+/** More than one API admits at first. */
+const many = 300
+
+async function onQueue(stand: Stand, work: (queue: ApplyQueue) => Promise<unknown>): Promise<void> {
+  const backend = await openBackend({ redisUrl: stand.redis?.url ?? null, databaseUrl: stand.databaseUrl })
+  await backend.check()
+  const queue = await backend.openQueue(applyQueue)
+  try {
+    await work(queue)
+  } finally {
+    await queue.close()
+    await backend.close()
+  }
+}
+
+const put = (stand: Stand, slug: string, headers: Record<string, string> = {}) =>
+  send(stand, 'PUT', applyPath, { headers, body: submission(slug, slug) })
+const keyed = (slug: string) => ({ 'idempotency-key': `key-of-${slug}` })
+const detailOf = ({ text }: Got): string => JSON.parse(text).detail
+
+onBothQueues((kind) => {
+  test('a retry while no worker takes, the queue is paused, and the API refuses: it gets its run, which is applied once', {
+    timeout: 120_000,
+  }, async () => {
+    const stand = await openStand(kind, { applyWaitMs })
+    const first = await stand.startWorker()
+    const got: Got[] = []
+    const runs = new Map<string, string>()
+    const begin = async (slug: string) => {
+      const answer = await put(stand, slug, { ...keyed(slug), prefer: 'respond-async' })
+      expect(answer.status, answer.text).toBe(202)
+      runs.set(slug, runOf(answer))
+      got.push(answer)
+    }
+    /** What a retry answers must not be contradicted by what becomes of the run. */
+    const retry = async (slug: string) => {
+      const answer = await put(stand, slug, keyed(slug))
+      got.push(answer)
+      expect([answer.status, runOf(answer)], answer.text).toEqual([202, runs.get(slug)])
+      expect(answer.text).not.toMatch(/Nothing was changed|A worker has it/)
+    }
+    const refusedWith = async (slug: string, why: RegExp) => {
+      const answer = await put(stand, slug)
+      got.push(answer)
+      return answer.status === 503 && why.test(detailOf(answer))
+    }
+
+    await onQueue(stand, (queue) => queue.pause())
+    await begin('paused')
+    expect(await refusedWith('refused', /the queue is paused/)).toBe(true)
+    await retry('paused')
+
+    // As many that wait as are let in.
+    const crowd = Array.from({ length: many }, (_, index) => put(stand, `crowd-${index}`))
+    await until(() => refusedWith('refused', /submissions are waiting already/), { what: 'the API to refuse' })
+    await retry('paused')
+    got.push(...(await Promise.all(crowd)))
+    await onQueue(stand, (queue) => queue.resume())
+
+    await first.stop()
+    await begin('alone')
+    await until(() => refusedWith('refused', /no worker has taken a job for/), {
+      what: 'the API to refuse without a worker',
+      withinMs: 30_000,
+    })
+    await retry('alone')
+
+    const second = await stand.startWorker()
+    for (const [slug, id] of runs) {
+      const ended = async () => (await stand.db.run.findUniqueOrThrow({ where: { id } })).state === 'done'
+      await until(ended, { what: `the run of ${slug} to be applied` })
+      const last = await put(stand, slug, keyed(slug))
+      got.push(last)
+      expect([isApplied(last), runOf(last)], last.text).toEqual([true, id])
+      expect(await stand.db.run.count({ where: { slug } })).toBe(1)
+    }
+    recordCalls(got)
+    expect(got.filter(({ status }) => status !== 200 && status !== 202 && status !== 503)).toEqual([])
+    // A 503 says that nothing was changed.
+    expect(await stand.db.application.count({ where: { slug: { notIn: [...runs.keys()] } } })).toBe(
+      got.filter(isApplied).length - runs.size,
+    )
+    await second.stop()
+  })
+})
