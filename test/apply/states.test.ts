@@ -26,6 +26,15 @@ describe('state present', () => {
         key: created?.pk,
         action: 'create',
         fields: ['name', 'slug', 'title', 'designation'],
+        object: {
+          ...{ name, was: null, owner: null, change: 0 },
+          fields: {
+            name: { from: null, to: `Flow ${name}` },
+            slug: { from: null, to: name },
+            title: { from: null, to: '' },
+            designation: { from: null, to: 'authorization' },
+          },
+        },
       },
     ])
   })
@@ -154,7 +163,8 @@ describe('state absent', () => {
     const pk = (await stored(name))?.pk
     const { logs, audited } = await there.apply([absent(flow(name))])
     expect(logs).toEqual([`flow "${name}" deleted (pk ${pk})`])
-    expect(audited).toEqual([{ model: 'service_flows.flow', key: pk, action: 'delete', fields: [] }])
+    const object = { name, was: null, owner: null, change: 0, fields: {} }
+    expect(audited).toEqual([{ model: 'service_flows.flow', key: pk, action: 'delete', fields: [], object }])
     expect(await stored(name)).toBeNull()
   })
 

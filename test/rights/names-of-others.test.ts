@@ -153,3 +153,24 @@ test('the rows of the own owner are pruned, and named', async () => {
   expect([answer.status, answer.text]).toEqual([409, expect.stringContaining(`application \\"${name}\\"`)])
   expect(answer.text).not.toContain(`${name}-one`)
 })
+
+test('what a row was, while another owner managed it, stands in no history for the next one', async () => {
+  const taken = `${name}-taken`
+  const app = async (owner: string, app: object) =>
+    there.admin.put(applyPath, await named('oauth2', taken, { app: { name: taken, ...app } }), {
+      headers: { 'gatewright-owner': owner, 'gatewright-allow': 'takeover' },
+    })
+  const answers = [
+    await app('team-one', { group: secret }),
+    await app('team-one', { group: 'then' }),
+    await app('team-two', { group: 'then' }),
+    await app('team-two', { group: 'now' }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  const path = `/api/v3/core/applications/${taken}/history/`
+  const [mine, all] = [await two.get(path), await there.admin.get(path)]
+  expect([mine.status, all.status]).toEqual([200, 200])
+  expect(all.text).toContain(secret)
+  expect(mine.text).not.toContain(secret)
+  expect(mine.text).toContain('"now"')
+})
