@@ -31,7 +31,10 @@ function ownerOf(
  *
  * @param models the placeholder of a list of models
  * @param name the placeholder of the name
+ * @param owners the placeholder of the owners under which they had it; null for all
  */
-export const objectsNamed = (models: string, name: string): string =>
-  `SELECT n.model, n.key FROM run_objects n WHERE n.model = ANY (${models}::text[]) AND n.name = ${name}
-    UNION SELECT n.model, n.key FROM run_objects n WHERE n.model = ANY (${models}::text[]) AND n.was = ${name}`
+export function objectsNamed(models: string, name: string, owners = 'NULL'): string {
+  const found = `SELECT n.model, n.key FROM run_objects n WHERE n.model = ANY (${models}::text[])
+    AND (${owners}::text[] IS NULL OR n.owner = ANY (${owners}::text[]))`
+  return `${found} AND n.name = ${name} UNION ${found} AND n.was = ${name}`
+}

@@ -1,13 +1,15 @@
 import { z } from 'zod'
 import { objectsNamed } from '../apply/history.ts'
 import type { Registry } from '../models/registry.ts'
+import { type Seen, seenBy } from '../views/history.ts'
 import { narrows, queryText } from './filters.ts'
 
-/** Runs that changed one object: `application:shop-5`, under any of the names that it had. */
-export function changedObject({ models }: Registry) {
-  const byResource = Map.groupBy(models, ({ resource }) => resource)
-  const byTarget = Map.groupBy(models, ({ target }) => target)
-  const modelsOf = (kind: string) => (byResource.get(kind) ?? byTarget.get(kind) ?? []).map(({ name }) => name)
+/** Runs that changed one object: `application:shop-5`, under any of the names that it had. The caller must see such objects. */
+export function changedObject({ models: registered }: Registry) {
+  const byResource = Map.groupBy(registered, ({ resource }) => resource)
+  const byTarget = Map.groupBy(registered, ({ target }) => target)
+  const modelsOf = (kind: string) =>
+    (byResource.get(kind) ?? byTarget.get(kind) ?? []).map(({ name }): Seen => ({ model: name, owners: null }))
   const schema = queryText(400)
     .transform((text, context) => {
       const [kind = '', ...rest] = text.split(':')
@@ -22,11 +24,23 @@ export function changedObject({ models }: Registry) {
     })
     .meta({
       description:
-        'That changed the object of this kind and name, such as `application:shop`, under any name that it had.',
+        'That changed the object of this kind and name, such as `application:shop`, under any name that it had. The caller may view the object: else none is found.',
       examples: ['application:shop'],
     })
-  return narrows('id', schema, (id, { models, name }, bind) => {
-    const named = objectsNamed(bind(models), bind(name))
-    return `${id} IN (SELECT o.run_id FROM run_objects o JOIN (${named}) named USING (model, key) WHERE o.run_id IS NOT NULL)`
-  })
+  type Asked = { readonly models: readonly Seen[]; readonly name: string }
+  return narrows<'id', Asked>(
+    'id',
+    schema,
+    (id, { models, name }, bind) => {
+      const named = models.map(({ model, owners }) => objectsNamed(bind([model]), bind(name), bind(owners)))
+      const none = 'SELECT model, key FROM run_objects WHERE false'
+      return `${id} IN (SELECT o.run_id FROM run_objects o JOIN (${named.join(' UNION ') || none}) named USING (model, key)
+        WHERE o.run_id IS NOT NULL)`
+    },
+    // Else a caller could guess the names of objects by the runs that it sees.
+    ({ models, name }, actor) => {
+      const asked = new Set(models.map(({ model }) => model))
+      return { models: seenBy({ models: registered }, actor).filter(({ model }) => asked.has(model)), name }
+    },
+  )
 }

@@ -3,6 +3,7 @@ import { once, queryBoolean } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
 import { follow } from '../models/fields.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
+import type { Actor } from '../permissions.ts'
 
 /** A query parameter of a list, and its SQL condition. */
 export type Filter<Field extends string = string, Value = unknown> = {
@@ -15,6 +16,8 @@ export type Filter<Field extends string = string, Value = unknown> = {
    * @param bind gives the placeholder of a value; it is never text of the statement
    */
   readonly condition: (on: string, value: Value, bind: Bind) => string
+  /** The value as far as this caller may ask for it. */
+  readonly seen?: (value: Value, actor: Actor) => Value
   /** For values that must exist: SQL that returns those that do, as column `value`. */
   readonly known?: { readonly displayName: string; among(placeholder: string): string }
 }
@@ -72,7 +75,8 @@ export const narrows = <Field extends string, Value>(
   on: Field,
   schema: z.ZodType<Value>,
   condition: Filter<Field, Value>['condition'],
-) => filter({ on, schema, condition })
+  seen?: Filter<Field, Value>['seen'],
+) => filter({ on, schema, condition, ...(seen && { seen }) })
 
 /** A field that has this very value. @param type the column's type in PostgreSQL */
 const is = <Field extends string>(on: Field, type: string, schema: z.ZodType) =>

@@ -121,7 +121,7 @@ function listQueryOf(spec: ListSpec, query: Query, actor: Actor): ListQuery {
   const { filters, defaultOrder } = spec
   const { page, page_size, search: terms, ordering } = query
   const sent = Object.entries(filters).flatMap(([name, filter]) =>
-    query[name] === undefined ? [] : [{ name, filter, value: query[name] }],
+    query[name] === undefined ? [] : [{ name, filter, value: filter.seen?.(query[name], actor) ?? query[name] }],
   )
   return {
     filters: sent,

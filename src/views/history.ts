@@ -82,9 +82,10 @@ export async function readHistory(
 }
 
 /** Objects of a model that the caller sees: all of them, or those of some owners. */
-type Seen = { readonly model: string; readonly owners: readonly string[] | null }
+export type Seen = { readonly model: string; readonly owners: readonly string[] | null }
 
-function seenBy({ models }: Registry, actor: Actor): Seen[] {
+/** @returns nothing for a model of which the caller sees no object */
+export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen[] {
   return models.flatMap(({ name, resource }): Seen[] => {
     const permission: Permission = `view_${resource}`
     const owners = ownersFor(actor, permission)

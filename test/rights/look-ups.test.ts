@@ -102,6 +102,29 @@ ${entry(username)}`
   })
 })
 
+test('a name that a row had is not looked up by the runs that changed the row', async () => {
+  const target = await on.make.user()
+  const before = target.username
+  const change = (by: Asker, attrs: object) => {
+    const entries = [{ model: 'service_core.user', identifiers: { pk: target.pk }, attrs }]
+    return by.put('/api/v3/blueprints/', { version: 1, metadata: { name: 'rename' }, entries })
+  }
+  expect((await change(on.admin, { username: `now-${before}` })).json).toMatchObject({ applied: true })
+  const runsOf = async (by: Asker, name: string) => {
+    const { status, json } = await by.get(`/api/v3/blueprints/runs/?object=user:${name}`)
+    expect(status).toBe(200)
+    return Object(json).results.length
+  }
+  const [blind, viewer] = [
+    await on.make.user({ permissions: ['change_user'] }),
+    await on.make.user({ permissions: ['change_user', 'view_user'] }),
+  ]
+  for (const by of [blind, viewer])
+    expect((await change(by, { email: `${randomUUID()}@example.com` })).status).toBe(200)
+  expect([await runsOf(blind, before), await runsOf(blind, `now-${before}`)]).toEqual([0, 0])
+  expect([await runsOf(viewer, before), await runsOf(viewer, `now-${before}`)]).toEqual([1, 1])
+})
+
 test('names of flows, mappings and certificates are free, and other fields of them are not', async () => {
   const who = await on.make.user({ permissions: ['add_group'] })
   const entry = (find: string) =>

@@ -174,3 +174,27 @@ test('what a row was, while another owner managed it, stands in no history for t
   expect(mine.text).not.toContain(secret)
   expect(mine.text).toContain('"now"')
 })
+
+test('a name that a row had under another owner finds no run', async () => {
+  const provider = (owner: string, of: string, attrs: object) => {
+    const entries = [{ model: oauth2, identifiers: { name: of }, attrs }]
+    const document = { version: 1, metadata: { name: 'n' }, owner, entries }
+    return there.admin.put('/api/v3/blueprints/', document, { headers: { 'gatewright-allow': 'takeover' } })
+  }
+  const { pk } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+  await there.db.provider.update({ where: { pk }, data: { name: secret, owner: 'team-one' } })
+  const answers = [await provider('team-one', secret, { sub_mode: 'user_email' })]
+  await there.db.provider.update({ where: { pk }, data: { name } })
+  answers.push(await provider('team-two', name, { sub_mode: 'user_id' }))
+  expect(answers.map(({ text }) => text)).toEqual(answers.map(() => expect.stringContaining('"applied":true')))
+  expect(
+    (await blueprint(two, [{ model: oauth2, identifiers: { name }, attrs: { sub_mode: 'user_email' } }])).status,
+  ).toBe(200)
+  const found = async (by: Asker, of: string) =>
+    Object((await by.get(`/api/v3/blueprints/runs/?object=oauth2provider:${of}`)).json).results.length
+  expect([(await found(there.admin, secret)) > 1, (await found(two, name)) > 0, await found(two, secret)]).toEqual([
+    true,
+    true,
+    0,
+  ])
+})

@@ -227,6 +227,14 @@ export default {
       tests: [tokens],
     },
   ],
+  'src/apply/history.ts': [
+    {
+      from: '(${owners}::text[] IS NULL OR n.owner = ANY (${owners}::text[]))`',
+      to: '(${owners}::text[] IS NULL OR true)`',
+      why: 'runs tell the names that an object had under another owner',
+      tests: [names],
+    },
+  ],
   'src/runs/options.ts': [
     {
       from: "if (allows(actor, 'view_application') || !isBound(actor)) return true",
@@ -241,6 +249,12 @@ export default {
       to: 'undefined',
       why: 'the list of runs shows those of other owners',
       tests: [bound],
+    },
+    {
+      from: 'value: filter.seen?.(query[name], actor) ?? query[name]',
+      to: 'value: query[name]',
+      why: 'runs tell the names of objects that their submitter may not view',
+      tests: [lookUps],
     },
   ],
   'src/views/provider.ts': [
