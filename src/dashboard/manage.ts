@@ -7,6 +7,7 @@ import { allows } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
+import { repairs } from '../runs/ledger.ts'
 import { mayReadRun } from '../runs/options.ts'
 import { runSummarySelect, runView, toRunSummary } from '../views/run.ts'
 import { acts } from './acts.ts'
@@ -42,8 +43,9 @@ export async function manageRoutes(app: Api, db: Db, queue: ApplyQueue): Promise
         const why = 'There is no such run, or it is the run of another user and you lack the permission view_run.'
         return reply.code(404).type(html).send(messagePage('Run', why))
       }
-      const [run] = await inTime(runView.complete(db, [toRunSummary(row)]))
-      return reply.type(html).send(runPage(run ?? toRunSummary(row)))
+      const summary = toRunSummary(row, actor, (await inTime(repairs(db, [row]))).get(id) ?? null)
+      const [run = summary] = await inTime(runView.complete(db, [summary]))
+      return reply.type(html).send(runPage(run))
     },
   )
 }

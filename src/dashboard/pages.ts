@@ -96,6 +96,8 @@ export function runPage(run: RunSummary): string {
     State: run.state,
     Applied: run.applied === true ? 'yes' : run.finished_at === null ? 'not known yet' : 'no',
     Reason: run.reason ?? '',
+    Cause: run.cause ?? '',
+    'Repaired by': run.repaired_by ?? '',
     Log: run.logs.join('\n'),
     Submitter: run.submitter_name ?? '',
     Request: run.request_id,

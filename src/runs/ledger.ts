@@ -174,6 +174,33 @@ export async function lockedRuns(db: Db, ids: readonly string[]): Promise<Readon
   return new Set(ids).difference(new Set(free.map(({ id }) => id)))
 }
 
+/**
+ * What repaired failed runs: the next run that applied the same document or an application with the same slug, or that
+ * changed it as part of a set.
+ *
+ * @returns the ids of these runs, by the ids of the failed ones
+ */
+export async function repairs(
+  db: Db | Tx,
+  runs: readonly { readonly id: string; readonly state: RunState }[],
+): Promise<ReadonlyMap<string, string>> {
+  const failed = runs.filter(({ state }) => state === 'failed').map(({ id }) => id)
+  if (failed.length === 0) return new Map()
+  const rows = await query(db, z.object({ id: z.guid(), by: z.guid().nullable() }), {
+    text: `SELECT f.id, (SELECT later.id FROM (
+        (SELECT l.id, l.created_at FROM runs l WHERE l.slug = f.slug AND l.created_at > f.created_at AND l.applied
+          ORDER BY l.created_at LIMIT 1)
+        UNION ALL (SELECT l.id, l.created_at FROM runs l WHERE l.document = f.document AND l.blueprint IS NOT NULL
+          AND l.created_at > f.created_at AND l.applied ORDER BY l.created_at LIMIT 1)
+        UNION ALL (SELECT o.run_id, o.at FROM run_objects o WHERE o.model = 'service_core.application' AND o.name = f.slug
+          AND o.run_id IS NOT NULL AND o.at > f.created_at ORDER BY o.audit_pk LIMIT 1)
+      ) later ORDER BY later.created_at LIMIT 1) AS by
+      FROM runs f WHERE f.id = ANY ($1::uuid[])`,
+    values: [failed],
+  })
+  return new Map(rows.flatMap(({ id, by }) => (by === null ? [] : [[id, by]])))
+}
+
 /** Whether the time for reading generated values has not passed. The clock of the database counts. */
 export async function showsGenerated(db: Db, id: string): Promise<boolean> {
   const [row] = await query(db, z.object({ shows: z.boolean() }), {
@@ -203,6 +230,8 @@ export type RunResult = {
   /** Generated values by entry and field; readable for a few hours. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly actorName: string
+  /** Of a failure: `causeText`. */
+  readonly cause?: string
 }
 
 type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
@@ -215,7 +244,7 @@ export function finishRun(
   state: RunState,
   result: RunResult,
 ): void {
-  const { document = null, applied, reason, logs, changes, digests, planTag = null } = result
+  const { document = null, applied, reason, logs, changes, digests, planTag = null, cause = null } = result
   const { audited, generated, actorName } = result
   const sealed =
     Object.keys(generated).length === 0
@@ -223,7 +252,7 @@ export function finishRun(
       : keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
   const values = [
     ...[run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
-    ...[changes.length === 0 ? null : JSON.stringify(changes), digests, planTag],
+    ...[changes.length === 0 ? null : JSON.stringify(changes), digests, planTag, cause],
   ]
   if (!applied) {
     tx.send({ text: end, values })
@@ -236,11 +265,11 @@ export function finishRun(
   const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
   const text = `WITH ended AS (${end} RETURNING request_id, id)`
   const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-    SELECT $12::integer, $13::text, $14::integer, $15::text, 'apply', $16::jsonb, request_id, id FROM ended`
+    SELECT $13::integer, $14::text, $15::integer, $16::text, 'apply', $17::jsonb, request_id, id FROM ended`
   if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })
   else
     tx.send({
-      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$17')}`,
+      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$18')}`,
       values: [...withAudit, listOf(audited, true)],
     })
 }
@@ -248,7 +277,7 @@ export function finishRun(
 const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,
   generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
   started_at = now(), finished_at = clock_timestamp(), document = $8::bytea, changes = $9::jsonb,
-  entry_digests = $10::text[], plan_tag = $11 WHERE id = $1::uuid`
+  entry_digests = $10::text[], plan_tag = $11, cause = $12 WHERE id = $1::uuid`
 
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all
@@ -260,6 +289,15 @@ function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
       WHERE latest.id = $1::uuid AND runs.document = $2::bytea AND runs.blueprint IS NOT NULL
         AND runs.state <> 'queued' AND runs.created_at < latest.created_at`,
     values: [id, document],
+  })
+}
+
+/** Records that the present attempt of a queued run ended without a result. The first cause of an attempt stays. */
+export async function recordAttempt(db: Db, id: string, cause: string): Promise<void> {
+  await execute(db, {
+    text: `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
+      WHERE id = $1::uuid AND state = 'queued' ON CONFLICT DO NOTHING`,
+    values: [id, cause],
   })
 }
 

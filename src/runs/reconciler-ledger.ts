@@ -86,14 +86,23 @@ async function count(tx: Tx, runs: readonly Decided[]): Promise<{ id: string }[]
   if (runs.length === 0) return []
   return query(tx, idRow, {
     text: `WITH still AS (
-        SELECT r.id, decided.next FROM runs r
+        SELECT r.id, r.attempts, decided.next FROM runs r
         JOIN unnest($1::uuid[], $2::integer[], $3::integer[]) AS decided(id, attempts, next) USING (id)
         WHERE r.state = 'queued' AND r.attempts = decided.attempts FOR UPDATE OF r SKIP LOCKED
+      ), lost AS (
+        INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $4 FROM still WHERE next > attempts
+        ON CONFLICT DO NOTHING
       ) UPDATE runs SET attempts = still.next, enqueued_at = now() FROM still WHERE runs.id = still.id
       RETURNING runs.id`,
-    values: [runs.map(({ id }) => id), runs.map(({ attempts }) => attempts), runs.map(({ next }) => next.attempts)],
+    values: [
+      ...[runs.map(({ id }) => id), runs.map(({ attempts }) => attempts), runs.map(({ next }) => next.attempts)],
+      lostCause,
+    ],
   })
 }
+
+/** Of an attempt whose worker recorded no other. */
+const lostCause = 'its worker ended, or the queue lost its job'
 
 async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]> {
   if (runs.length === 0) return []
@@ -102,8 +111,9 @@ async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]>
         SELECT id FROM runs WHERE id = ANY($1::uuid[]) AND state = 'queued' FOR UPDATE SKIP LOCKED
       )
       UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
-        logs = ARRAY['not applied: enqueued ' || attempts || ' times, and no worker finished it']
+        logs = ARRAY['not applied: enqueued ' || attempts || ' times, and no worker finished it'],
+        cause = coalesce((SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY attempt DESC LIMIT 1), $2)
       FROM still WHERE runs.id = still.id RETURNING runs.id`,
-    values: [runs.map(({ id }) => id)],
+    values: [runs.map(({ id }) => id), lostCause],
   })
 }

@@ -32,7 +32,8 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
       text: `WITH old AS (
           SELECT id FROM runs WHERE created_at < now() - make_interval(days => $1::integer) AND state <> 'queued'
           ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-        ), deleted AS (DELETE FROM runs USING old WHERE runs.id = old.id RETURNING 1)
+        ), deleted AS (DELETE FROM runs USING old WHERE runs.id = old.id RETURNING 1),
+        attempts AS (DELETE FROM run_attempts USING old WHERE run_attempts.run_id = old.id)
         SELECT count(*)::integer AS count FROM deleted`,
       values: [runDays, portion],
     })

@@ -5,6 +5,7 @@ import { CommitUnknown } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
+import { causeText } from './cause.ts'
 import { NewerRun, runFormat } from './format.ts'
 import type { Run, RunResult, WorkerRun } from './ledger.ts'
 import { isFinished, live, type RunState } from './life.ts'
@@ -65,6 +66,7 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
     }
     if (canRetry(error)) {
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
+      await worker.ledger.attemptFailed(id, causeText(error))
       throw error
     }
     return await recordFailure(worker, task, error)
@@ -178,7 +180,8 @@ async function readEnd({ ledger }: Worker, id: string): Promise<Ended | undefine
 async function recordFailure(worker: Worker, task: Task, error: unknown): Promise<Ended | undefined> {
   const why = error instanceof Problem ? error.message : 'an error inside the service'
   const logs = [`rolled back: ${why}; nothing was changed. The service's log has the details of run ${task.id}.`]
-  const result = { ...nothingApplied, event: 'fail', reason: 'server_error', logs } as const
+  const cause = causeText(error)
+  const result = { ...nothingApplied, event: 'fail', reason: 'server_error', logs, cause } as const
   try {
     return await lockAndFinish(worker, task, async () => result, error)
   } catch (failure) {

@@ -14,6 +14,7 @@ import {
   notifyEnded,
   type Run,
   type RunResult,
+  recordAttempt,
   runSelect,
   sealedColumn,
   type WorkerRun,
@@ -46,6 +47,8 @@ export type WorkerLedger = {
   transaction<Result>(id: string, work: (tx: RunTx) => Promise<Result>): Promise<Result>
   /** Reads the run without a lock. */
   read(id: string): Promise<Run | null>
+  /** Records that an attempt of a queued run ended without a result, if the database takes it. Never fails. */
+  attemptFailed(id: string, cause: string): Promise<void>
   /** Notifies the subscribers of a run, in the background. */
   notifyEnded(id: string): void
 }
@@ -65,15 +68,30 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
           lock: () => lockRun(tx, id),
           apply: (run, onProgress) => resultOf(tx, engine, run, onProgress),
           finish: (run, state, result) =>
-            finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, result),
+            finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, withDocument(engine, run, result)),
           cancel: (run, why) => cancelLocked(tx, run.id, why),
           leaveQueued: (run) => leaveQueued(tx, run.id),
         }),
       notification(id),
     ),
+  attemptFailed: (id, cause) => recordAttempt(db, id, cause).catch(() => {}),
   read: (id) => db.run.findUnique({ where: { id }, select: runSelect }),
   notifyEnded: (id) => notifyEnded(db, id),
 })
+
+/** A failure keeps the digest of its document, so that a later apply of the same document is known to repair it. */
+function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): RunResult {
+  if (result.event !== 'fail') return result
+  try {
+    return {
+      ...result,
+      document: digestOf(keyring, keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))),
+    }
+  } catch {
+    // It failed because the document cannot be opened.
+    return result
+  }
+}
 
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))

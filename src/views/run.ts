@@ -6,12 +6,12 @@ import type { Keyring } from '../db/seal.ts'
 import { mask } from '../document/mask.ts'
 import { print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, covers } from '../permissions.ts'
+import { type Actor, allows, covers } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
-import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
+import { lockedRuns, repairs, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
 import { userFields } from './user.ts'
-import { inOrder, type View } from './view.ts'
+import { inOrder, type Reading, type View } from './view.ts'
 
 /** A run, as lists show it and, with its document, as it is read by itself. */
 
@@ -36,6 +36,21 @@ export const runSummary = z
       .nullable()
       .meta({ examples: [null] }),
     logs: z.array(z.string()).meta({ examples: [['group "platform" created']] }),
+    cause: z
+      .string()
+      .nullable()
+      .meta({
+        description: 'Why it failed: the innermost message, with its SQLSTATE. Null for callers without `view_run`.',
+        examples: [null],
+      }),
+    repaired_by: z
+      .guid()
+      .nullable()
+      .meta({
+        description:
+          'Of a failed run: the next run that applied the same document, or changed or applied the same application. Null for callers without `view_run`.',
+        examples: [null],
+      }),
     submitter: userFields.pk.nullable(),
     submitter_name: userFields.username.nullable(),
     request_id: z.string().meta({ examples: ['6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'] }),
@@ -56,11 +71,18 @@ export const runSummary = z
 
 const progress = z.object({ done: z.int(), total: z.int() })
 
+const failedAttempt = z.object({ attempt: z.int(), at: time, cause: z.string() })
+
 export const run = runSummary
   .extend({
     progress: progress.nullable().meta({
       description: 'Of a running document of many entries: how many are done, of all. Null when that is not known.',
       examples: [null],
+    }),
+    failed_attempts: z.array(failedAttempt).meta({
+      description:
+        'Those that ended without a result, as far as they could be recorded. Empty for callers without `view_run`.',
+      examples: [[]],
     }),
     owner: z
       .string()
@@ -109,6 +131,7 @@ export const runSummarySelect = {
   applied: true,
   reason: true,
   logs: true,
+  cause: true,
   submitterPk: true,
   submitter: { select: { username: true } },
   requestId: true,
@@ -118,7 +141,12 @@ export const runSummarySelect = {
   finishedAt: true,
 } satisfies Prisma.RunSelect
 
-export const toRunSummary = (row: Prisma.RunGetPayload<{ select: typeof runSummarySelect }>): RunSummary => ({
+/** @param repairedBy of a failed run, by `repairs` */
+export const toRunSummary = (
+  row: Prisma.RunGetPayload<{ select: typeof runSummarySelect }>,
+  actor: Actor,
+  repairedBy: string | null,
+): RunSummary => ({
   id: row.id,
   state: row.state,
   title: row.title,
@@ -128,6 +156,8 @@ export const toRunSummary = (row: Prisma.RunGetPayload<{ select: typeof runSumma
   applied: row.applied,
   reason: row.reason,
   logs: row.logs,
+  cause: allows(actor, 'view_run') ? row.cause : null,
+  repaired_by: allows(actor, 'view_run') ? repairedBy : null,
   submitter: row.submitterPk,
   submitter_name: row.submitter?.username ?? null,
   request_id: row.requestId,
@@ -141,13 +171,14 @@ export const toRunSummary = (row: Prisma.RunGetPayload<{ select: typeof runSumma
 
 const msBetween = (from: Date | null, to: Date | null) => from && to && to.getTime() - from.getTime()
 
-async function* read(tx: Tx, keys: readonly string[]) {
+async function* read(tx: Tx, keys: readonly string[], { actor }: Pick<Reading, 'actor'>) {
   const rows = await tx.run.findMany({
     where: { id: { in: [...keys] } },
     select: runSummarySelect,
     relationLoadStrategy: 'join',
   })
-  yield inOrder(keys, rows, ({ id }) => id).map(toRunSummary)
+  const repaired = await repairs(tx, rows)
+  yield inOrder(keys, rows, ({ id }) => id).map((row) => toRunSummary(row, actor, repaired.get(row.id) ?? null))
 }
 
 /** Queued runs whose rows are locked are running. A lock is no part of a snapshot. */
@@ -187,18 +218,29 @@ export async function readRun(
   if (row === null || !mayReadRun(row, actor)) return null
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
-  const [completed] = await complete(db, [toRun({ ...row, ...document }, opening, shows)])
+  const repairedBy = (await repairs(db, [row])).get(id) ?? null
+  const failed = allows(actor, 'view_run') ? await readAttempts(db, id) : []
+  const [completed] = await complete(db, [
+    { ...toRun({ ...row, ...document }, opening, shows, actor, repairedBy), failed_attempts: failed },
+  ])
   if (completed?.state !== 'running') return completed ?? null
   return { ...completed, progress: await progressOf(completed, completed.attempts) }
 }
 
 /** A run that was sealed under another SECRET_KEY, or by a version with other models, is shown without its documents. */
-export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean): z.output<typeof run> {
+export function toRun(
+  row: Row,
+  { registry, keyring }: Opening,
+  shows: boolean,
+  actor: Actor,
+  repairedBy: string | null,
+): z.output<typeof run> {
   const open = (sealed: string) => keyring.open(sealed, sealedColumn(row.id, 'generated'))
   return {
-    ...toRunSummary(row),
+    ...toRunSummary(row, actor, repairedBy),
     ...conditionsShown(row),
     progress: null,
+    failed_attempts: [],
     changes: z.array(change).parse(row.changes ?? []),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
@@ -206,6 +248,11 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean):
       shows && row.generated !== null ? run.shape.generated.parse(JSON.parse(open(row.generated))) : {},
     ),
   }
+}
+
+async function readAttempts(db: Db, runId: string): Promise<z.output<typeof failedAttempt>[]> {
+  const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { attempt: 'asc' } })
+  return rows.map(({ attempt, at, cause }) => ({ attempt, at: at.toISOString(), cause }))
 }
 
 const closed = '# This document cannot be opened: it was sealed under another SECRET_KEY, or by another version.\n'

@@ -75,6 +75,8 @@ describe('a queued run that no worker has', () => {
     expect(await added()).toEqual([`${id}/2`])
     expect(await there.run(id)).toMatchObject({ state: 'queued', attempts: 2 })
     expect(await added()).toEqual([])
+    const lost = { runId: id, attempt: 1, cause: 'its worker ended, or the queue lost its job' }
+    expect(await there.db.runAttempt.findMany({ where: { runId: id } })).toMatchObject([lost])
   })
 
   test.each([1, 2, 3, 4])('after %i attempts, is enqueued again when patience is over', async (count) => {
@@ -93,6 +95,7 @@ describe('a queued run that no worker has', () => {
     const heard = await listen(there.url, runChannel)
     const early = await queued(maxAttempts, patienceS(maxAttempts) - 1)
     const id = await queued(maxAttempts, patienceS(maxAttempts) + 0.1)
+    await there.worker.ledger.attemptFailed(id, 'a lock that was not given')
     expect(await added()).toEqual([])
     const run = await there.run(id)
     expect(run).toMatchObject({
@@ -100,6 +103,7 @@ describe('a queued run that no worker has', () => {
       applied: false,
       reason: 'unavailable',
       logs: ['not applied: enqueued 5 times, and no worker finished it'],
+      cause: 'a lock that was not given',
     })
     expect(run.finishedAt).not.toBeNull()
     await until(() => heard.map(notifiedRun).some((end) => typeof end === 'object' && end.id === id), {

@@ -63,6 +63,7 @@ export function workerLedger(stage: Stage, process: Process): WorkerLedger {
         throw databaseProblem(error)
       }
     },
+    attemptFailed: async () => {},
     read: (id) =>
       database.ask(process, 'read the end', (reply) => {
         const row = database.rows.get(id)

@@ -1,5 +1,6 @@
 import type { MutantsOf } from '../mutant.ts'
 
+const causes = 'test/api/causes.test.ts'
 const history = 'test/api/history.test.ts'
 
 /** What an object's history has, and who sees it. */
@@ -39,6 +40,12 @@ export default {
     },
   ],
   'src/runs/ledger.ts': [
+    {
+      from: 'WHERE l.slug = f.slug AND l.created_at > f.created_at AND l.applied',
+      to: 'WHERE l.slug = f.slug AND l.created_at > f.created_at',
+      why: 'a later failure repairs a failure',
+      tests: [causes],
+    },
     {
       from: 'if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })',
       to: 'if (true) tx.send({ text: `${text} ${audit}`, values: withAudit })',
@@ -86,6 +93,44 @@ export default {
       why: 'an audit row that is committed after a later one is never carried over',
       tests: [history],
       survives: 'no test commits two audit rows in the other order while they are carried over',
+    },
+  ],
+  'src/views/run.ts': [
+    {
+      from: "cause: allows(actor, 'view_run') ? row.cause : null",
+      to: 'cause: row.cause',
+      why: 'the cause of a failure is shown to those who may not see all runs',
+      tests: [causes],
+    },
+    {
+      from: "const failed = allows(actor, 'view_run') ? await readAttempts(db, id) : []",
+      to: 'const failed = await readAttempts(db, id)',
+      why: 'the causes of failed attempts are shown to those who may not see all runs',
+      tests: [causes],
+    },
+  ],
+  'src/runs/worker-ledger.ts': [
+    {
+      from: "if (result.event !== 'fail') return result",
+      to: 'return result',
+      why: 'a failed set is failing still after the same set was applied',
+      tests: [causes],
+    },
+  ],
+  'src/runs/cause.ts': [
+    {
+      from: 'return `${text.slice(0, longest - suffix.length)}${suffix}`',
+      to: 'return `${text}${suffix}`.slice(0, longest)',
+      why: 'a long cause has no SQLSTATE',
+      tests: [causes],
+    },
+  ],
+  'src/runs/reconciler-ledger.ts': [
+    {
+      from: 'FROM still WHERE next > attempts',
+      to: 'FROM still WHERE false',
+      why: 'an attempt whose worker ended is not recorded',
+      tests: ['test/runs/reconcile.test.ts'],
     },
   ],
 } satisfies MutantsOf

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Asker, applyPath } from '../support/asker.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+
+/** Why a run failed, who sees it, and whether it fails still. */
+
+let there: Installation
+beforeAll(async () => {
+  there = await installation()
+  // A database that refuses what the engine takes: a broken index, an extension, a lock that is never free.
+  await rows(there.db, sql`CREATE TABLE broken (name text PRIMARY KEY, code text NOT NULL, text text NOT NULL)`)
+  await rows(
+    there.db,
+    sql`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+      DECLARE b broken;
+      BEGIN
+        SELECT * INTO b FROM broken WHERE broken.name = NEW.name;
+        IF FOUND THEN RAISE EXCEPTION '%', b.text USING ERRCODE = b.code; END IF;
+        RETURN NEW;
+      END $$`,
+  )
+  await rows(
+    there.db,
+    sql`CREATE TRIGGER break BEFORE INSERT OR UPDATE ON providers FOR EACH ROW EXECUTE FUNCTION break()`,
+  )
+})
+
+type Run = {
+  readonly id: string
+  readonly state: string
+  readonly cause: string | null
+  readonly repaired_by: string | null
+  readonly logs: readonly string[]
+  readonly failed_attempts?: readonly { attempt: number; at: string; cause: string }[]
+}
+
+const name = () => `c-${randomUUID().slice(0, 8)}`
+const breaks = (of: string, code: string, text: string) =>
+  rows(there.db, sql`INSERT INTO broken VALUES (${of}, ${code}, ${text})`)
+const heals = (of: string) => rows(there.db, sql`DELETE FROM broken WHERE name = ${of}`)
+const put = async (of: string, who: Asker = there.admin, body: object = {}) =>
+  who.put(applyPath, await named('ldap', of, body))
+const runOf = async (of: string) => {
+  const { id } = await there.db.run.findFirstOrThrow({ where: { slug: of }, orderBy: { createdAt: 'asc' } })
+  return id
+}
+const read = async (id: string, who: Asker = there.admin) =>
+  (await who.get(`/api/v3/blueprints/runs/${id}/?include_blueprint=false`)).json as Run
+const listed = async (id: string, who: Asker = there.admin) => {
+  const { json } = await who.get('/api/v3/blueprints/runs/?page_size=100')
+  return (json as { results: Run[] }).results.find((run) => run.id === id)
+}
+
+describe('a failed run', () => {
+  test('keeps its cause, with the SQLSTATE, for those who may see all runs', async () => {
+    const of = name()
+    await breaks(of, 'XX002', `index "providers_name" is corrupt, or so ${'it seems '.repeat(50)}`)
+    const submitter = await there.make.user({
+      permissions: ['add_application', 'add_ldapprovider', 'change_application', 'change_ldapprovider', 'view_flow'],
+    })
+    expect((await put(of, submitter)).status).toBe(500)
+    const id = await runOf(of)
+    const run = await read(id)
+    expect(run).toMatchObject({ state: 'failed', repaired_by: null, failed_attempts: [] })
+    expect(run.cause).toMatch(/^index "providers_name" is corrupt, or so it seems .* \(SQLSTATE XX002\)$/)
+    expect(run.cause?.length).toBe(300)
+    expect((await listed(id))?.cause).toBe(run.cause)
+    // Its submitter is told that it failed, and not how the database is made.
+    const shown = [await read(id, submitter), await listed(id, submitter)]
+    expect(shown).toMatchObject([{ cause: null, failed_attempts: [] }, { cause: null }])
+    expect(JSON.stringify(shown)).not.toContain('corrupt')
+    expect((await read(id, await there.make.user({ permissions: ['view_run'] }))).cause).toBe(run.cause)
+  })
+
+  test('is repaired by the next run that applies the same application', async () => {
+    const of = name()
+    await breaks(of, 'XX002', 'a broken index')
+    await put(of)
+    await put(of)
+    const failed = await there.db.run.findMany({ where: { slug: of }, orderBy: { createdAt: 'asc' } })
+    expect(failed).toHaveLength(2)
+    const ids = failed.map(({ id }) => id)
+    // Another failure, a plan and another application repair nothing.
+    await put(name())
+    for (const id of ids) expect((await read(id)).repaired_by).toBeNull()
+    await heals(of)
+    await there.admin.put(`${applyPath}?dry_run=true`, await named('ldap', of))
+    for (const id of ids) expect((await read(id)).repaired_by).toBeNull()
+    expect((await put(of)).status).toBe(200)
+    await put(of, there.admin, { app: { group: 'Later' } })
+    const [, , , repairing] = await there.db.run.findMany({ where: { slug: of }, orderBy: { createdAt: 'asc' } })
+    for (const id of ids) expect((await read(id)).repaired_by).toBe(repairing?.id)
+    expect((await listed(ids[0] ?? ''))?.repaired_by).toBe(repairing?.id)
+    expect((await read(repairing?.id ?? '')).repaired_by).toBeNull()
+  })
+
+  test('is repaired by a set that changes the application, and a set by the same set', async () => {
+    const [one, two] = [name(), name()]
+    await breaks(one, 'XX002', 'a broken index')
+    await put(one)
+    const set = [await named('ldap', one), await named('ldap', two)]
+    const sets = () => there.admin.put('/api/v3/blueprints/', set)
+    expect((await sets()).status).toBe(500)
+    const { id: failedSet } = await there.db.run.findFirstOrThrow({ where: { state: 'failed', slug: null } })
+    await heals(one)
+    const answer = await sets()
+    expect(answer.status, answer.text).toBe(200)
+    const repairing = /runs\/([^/]+)\//.exec(answer.headers['content-location'] ?? '')?.[1]
+    expect((await read(await runOf(one))).repaired_by).toBe(repairing)
+    expect((await read(failedSet)).repaired_by).toBe(repairing)
+  })
+})
+
+test('each attempt that ends without a result is recorded, and the run goes on', async () => {
+  const of = name()
+  // A lock that is not given in time.
+  await breaks(of, '55P03', 'canceling statement due to lock timeout')
+  const answering = there.admin.put(applyPath, await named('ldap', of), { headers: { prefer: 'respond-async' } })
+  expect((await answering).status).toBe(202)
+  const id = await runOf(of)
+  const attempt = {
+    attempt: 1,
+    at: expect.any(String),
+    cause: 'canceling statement due to lock timeout (SQLSTATE 55P03)',
+  }
+  await until(async () => ((await read(id)).failed_attempts ?? []).length > 0, { what: 'the attempt to be recorded' })
+  await heals(of)
+  await until(async () => (await read(id)).state === 'done', { what: 'the next attempt', withinMs: 60_000 })
+  const run = await read(id)
+  expect(run.failed_attempts?.[0]).toEqual(attempt)
+  expect(run.cause).toBeNull()
+  // Retention deletes them with their run.
+  expect(await there.db.runAttempt.count({ where: { runId: id } })).toBe(run.failed_attempts?.length)
+})
