@@ -125,14 +125,15 @@ describe('A run failed: whose was it?', () => {
 
   shows(
     [
-      "`failed`, `server_error` | a bug or a broken database | Search the worker's log for the run's id.",
+      "`failed`, `server_error` | a bug or a broken database | Read its `cause`, and search the worker's log for the run's id.",
       '`failed`, `unavailable` | enqueued five times, and no worker finished it | Find out why workers die. Then send it again.',
       '`cancelled` | no worker took it in time, it was queued for more than an hour, or the queue was away | Check workers and queue. Then send it again.',
     ],
     async () => {
       const bug = await make.broken('bug')
       expect(bug.answer.status).toBe(500)
-      expect(await listed('bug')).toMatchObject({ state: 'failed', reason: 'server_error', applied: false })
+      const cause = expect.stringContaining('seal')
+      expect(await listed('bug')).toMatchObject({ state: 'failed', reason: 'server_error', applied: false, cause })
       const lines = there.log.map((line) => JSON.parse(line)).filter((line) => line.run === bug.id)
       expect(lines.some(({ err }) => err?.stack?.includes('sealed'))).toBe(true)
       expect((await make.exhausted('exhausted')).answer.status).toBe(503)
@@ -148,6 +149,8 @@ describe('A run failed: whose was it?', () => {
   shows(
     [
       '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt failed, or the queue lost the job',
+      '`cause`, `failed_attempts` | why it failed, with the SQLSTATE of PostgreSQL, and each attempt that ended without a result; for `view_run`',
+      '`repaired_by` | the next run that applied the same document or application: a failure with one is over',
     ],
     async () => {
       const letIn = await lockedOut(there.db)
@@ -157,7 +160,15 @@ describe('A run failed: whose was it?', () => {
       })
       await letIn()
       expect(await sending).toMatchObject({ status: 200 })
-      expect(await listed('enqueued-again')).toMatchObject({ state: 'done', applied: true })
+      expect(await listed('enqueued-again')).toMatchObject({ state: 'done', applied: true, cause: null })
+      const { id } = await there.db.run.findFirstOrThrow({ where: { slug: 'enqueued-again' } })
+      expect(await there.db.runAttempt.findMany({ where: { runId: id } })).toMatchObject([{ attempt: 1 }])
+      const { id: failed } = await make.broken('repaired-later')
+      expect(await listed('repaired-later')).toMatchObject({ state: 'failed', repaired_by: null })
+      expect((await put(there, 'repaired-later')).status).toBe(200)
+      const { json } = await there.admin.get(`/api/v3/blueprints/runs/${failed}/`)
+      const { id: by } = await there.db.run.findFirstOrThrow({ where: { slug: 'repaired-later', applied: true } })
+      expect(json).toMatchObject({ repaired_by: by })
     },
   )
 })

@@ -73,8 +73,8 @@ export default {
       tests: [work],
     },
     {
-      from: "event: 'fail', reason: 'server_error', logs } as const",
-      to: "event: 'finish', reason: 'server_error', logs } as const",
+      from: "event: 'fail', reason: 'server_error', logs, cause } as const",
+      to: "event: 'finish', reason: 'server_error', logs, cause } as const",
       why: 'a bug looks like a refusal',
       tests: [work],
     },
