@@ -66,11 +66,14 @@ export async function readHistory(
 ): Promise<{ entries: HistoryEntry[]; next: string | null } | undefined> {
   const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
   const [audited = null, position = null] = before?.split('.') ?? []
+  const seen = seenBy(registry, actor)
   const rows = await query(db, row, {
     text: historyText,
     values: [
-      ...[application, slug, JSON.stringify(kinds), JSON.stringify(seenBy(registry, actor))],
+      ...[application, slug, JSON.stringify(kinds), JSON.stringify(seen)],
       ...[audited, position === null ? null : Number(position), size + 1],
+      // A slug that an application has or had under another owner finds nothing.
+      seen.find(({ model }) => model === application)?.owners ?? null,
     ],
   })
   if (rows.length === 0 && before === null) return undefined
@@ -95,7 +98,8 @@ export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen
 }
 
 const historyText = `WITH named AS (
-    SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2')}) recorded UNION SELECT pk::text FROM applications WHERE slug = $2
+    SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$8')}) recorded
+    UNION SELECT pk::text FROM applications WHERE slug = $2 AND ($8::text[] IS NULL OR owner = ANY ($8::text[]))
   ), held AS (
     SELECT a.provider_pk AS pk FROM applications a JOIN named ON a.pk = named.key::uuid WHERE a.provider_pk IS NOT NULL
     UNION SELECT b.provider_pk FROM backchannel_providers b JOIN named ON b.application_pk = named.key::uuid

@@ -198,3 +198,24 @@ test('a name that a row had under another owner finds no run', async () => {
     0,
   ])
 })
+
+test('a slug that an application has or had under another owner finds no history', async () => {
+  const { pk } = await there.db.application.findUniqueOrThrow({ where: { slug: name } })
+  const group = (owner: string, slug: string) => {
+    const entries = [{ model: application, identifiers: { slug }, attrs: { group: randomUUID() } }]
+    const document = { version: 1, metadata: { name: 'n' }, owner, entries }
+    return there.admin.put('/api/v3/blueprints/', document, { headers: { 'gatewright-allow': 'takeover' } })
+  }
+  const called = (slug: string, owner: string) => there.db.application.update({ where: { pk }, data: { slug, owner } })
+  const historyOf = async (by: Asker, slug: string) =>
+    (await by.get(`/api/v3/core/applications/${slug}/history/`)).status
+  const [then, now] = [`then-${name}`, `now-${name}`]
+  await called(then, 'team-one')
+  expect((await group('team-one', then)).json).toMatchObject({ applied: true })
+  await called(name, 'team-two')
+  expect((await group('team-two', name)).json).toMatchObject({ applied: true })
+  expect([await historyOf(two, name), await historyOf(two, then), await historyOf(one, then)]).toEqual([200, 404, 200])
+  await called(now, 'team-one')
+  expect([await historyOf(two, name), await historyOf(two, now), await historyOf(one, now)]).toEqual([200, 404, 200])
+  expect([await historyOf(there.admin, then), await historyOf(there.admin, now)]).toEqual([200, 200])
+})

@@ -257,6 +257,20 @@ export default {
       tests: [lookUps],
     },
   ],
+  'src/views/history.ts': [
+    {
+      from: "objectsNamed('ARRAY[$1]', '$2', '$8')",
+      to: "objectsNamed('ARRAY[$1]', '$2')",
+      why: 'a history tells the slug that an application had under another owner',
+      tests: [names],
+    },
+    {
+      from: ' AND ($8::text[] IS NULL OR owner = ANY ($8::text[]))',
+      to: '',
+      why: 'a history tells the slug that an application has under another owner',
+      tests: [names],
+    },
+  ],
   'src/views/provider.ts': [
     {
       from: '!isBound(actor) || (owner !== null',
