@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { crowd, type Target } from '../faults/clients.ts'
 import { emptyDatabase } from '../support/database.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
@@ -19,6 +20,8 @@ import { until } from '../support/until.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const { version, commit } = lastRelease()
+/** In each order. */
+const manyPuts = 500
 
 test('CHANGELOG.md names the last release, with its commit', () => {
   expect([version, commit]).toEqual([expect.stringMatching(/./), expect.stringMatching(/./)])
@@ -37,72 +40,117 @@ function checkout(): string {
   return folder
 }
 
-type Api = { readonly process: Running; readonly url: string }
+type Api = Target & { readonly process: Running }
+
+/** An installation of which each process is of either version. */
+async function mixed() {
+  const token = randomBytes(24).toString('base64url')
+  const env = {
+    ...wideEnv,
+    DATABASE_URL: await emptyDatabase(),
+    SECRET_KEY: randomBytes(32).toString('base64url'),
+    BOOTSTRAP_TOKEN: token,
+    LOG_LEVEL: 'info',
+  }
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const startApi = async (cwd: string): Promise<Api> => {
+    const port = await freePort()
+    const process = run(join(cwd, 'src/server.ts'), { env: { ...env, PORT: String(port) }, cwd })
+    await process.line(/"msg":"serving"/, { withinMs: 60_000 })
+    return { process, token, url: `http://127.0.0.1:${port}` }
+  }
+  /** @param until what it logs then */
+  const startWorker = async (cwd: string, until = /worker ready/) => {
+    const worker = run(join(cwd, 'workers/blueprint.ts'), { env, cwd })
+    await worker.line(until, { withinMs: 60_000 })
+    return worker
+  }
+  const get = async ({ url }: Api, path: string) => {
+    const answer = await fetch(`${url}${path}`, { headers })
+    return { status: answer.status, text: await answer.text() }
+  }
+  const readiness = (api: Api) => get(api, '/-/health/ready/')
+  const untilReady = (api: Api) =>
+    until(async () => (await readiness(api)).status === 200, { what: 'the API to be ready', withinMs: 30_000 })
+  /** One of each kind, and again with another secret, so that all that is sealed is written by both. */
+  const putAll = async ({ url }: Api, prefix: string) => {
+    const statuses: string[] = []
+    for (const kind of [...kinds, ...kinds]) {
+      const answer = await fetch(`${url}/api/v3/core/transactional/applications/`, {
+        method: 'PUT',
+        headers,
+        body: JSON.stringify(await named(kind, `${prefix}-${kind.replaceAll('_', '-')}`)),
+      })
+      statuses.push(`${kind} ${answer.status} ${await answer.text()}`)
+    }
+    expect(statuses.filter((each) => !/^\S+ 200 \{"applied":true/.test(each))).toEqual([])
+  }
+  /** The same number of PUTs to each API at once. */
+  const putMany = async (apis: readonly Api[], prefix: string) => {
+    const each = manyPuts / apis.length
+    const sent = await Promise.all(
+      apis.map((api, index) => crowd(api, 4, `${prefix}-${index}`, (begun) => begun >= each)),
+    )
+    expect(sent.flat().filter(({ outcome }) => outcome !== 'applied')).toEqual([])
+  }
+  const readAll = async (api: Api) => {
+    const bad: string[] = []
+    for (const path of readPaths) {
+      const { status, text } = await get(api, path)
+      if (status !== 200) bad.push(`${path}: ${status} ${text.slice(0, 300)}`)
+    }
+    expect(bad).toEqual([])
+  }
+  return { startApi, startWorker, readiness, untilReady, putAll, putMany, readAll }
+}
 
 describe.runIf(needs('history'))('the last release beside this version', () => {
-  test('reads what this version writes, and the other way round', { timeout: 240_000 }, async () => {
-    const released = checkout()
-    const token = randomBytes(24).toString('base64url')
-    const env = {
-      ...wideEnv,
-      DATABASE_URL: await emptyDatabase(),
-      SECRET_KEY: randomBytes(32).toString('base64url'),
-      BOOTSTRAP_TOKEN: token,
-      LOG_LEVEL: 'info',
-    }
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const startApi = async (cwd: string): Promise<Api> => {
-      const port = await freePort()
-      const process = run(join(cwd, 'src/server.ts'), { env: { ...env, PORT: String(port) }, cwd })
-      await process.line(/"msg":"serving"/, { withinMs: 60_000 })
-      return { process, url: `http://127.0.0.1:${port}` }
-    }
-    const startWorker = async (cwd: string) => {
-      const worker = run(join(cwd, 'workers/blueprint.ts'), { env, cwd })
-      await worker.line(/worker ready/, { withinMs: 60_000 })
-      return worker
-    }
-    const get = async ({ url }: Api, path: string) => {
-      const answer = await fetch(`${url}${path}`, { headers })
-      return { status: answer.status, text: await answer.text() }
-    }
-    const ready = async (api: Api) => (await get(api, '/-/health/ready/')).status === 200
-    /** One of each kind, and again with another secret, so that all that is sealed is written by both. */
-    const putAll = async ({ url }: Api, prefix: string) => {
-      const statuses: string[] = []
-      for (const kind of [...kinds, ...kinds]) {
-        const answer = await fetch(`${url}/api/v3/core/transactional/applications/`, {
-          method: 'PUT',
-          headers,
-          body: JSON.stringify(await named(kind, `${prefix}-${kind.replaceAll('_', '-')}`)),
-        })
-        statuses.push(`${kind} ${answer.status} ${await answer.text()}`)
-      }
-      expect(statuses.filter((each) => !/^\S+ 200 \{"applied":true/.test(each))).toEqual([])
-    }
-    const readAll = async (api: Api) => {
-      const bad: string[] = []
-      for (const path of readPaths) {
-        const { status, text } = await get(api, path)
-        if (status !== 200) bad.push(`${path}: ${status} ${text.slice(0, 300)}`)
-      }
-      expect(bad).toEqual([])
-    }
+  let released = ''
+  beforeAll(() => {
+    released = checkout()
+  })
 
+  test('an API first: each reads what the other writes, and readiness names the workers', {
+    timeout: 240_000,
+  }, async () => {
+    const { startApi, startWorker, readiness, untilReady, putAll, putMany, readAll } = await mixed()
     const oldApi = await startApi(released)
     const oldWorker = await startWorker(released)
     await putAll(oldApi, 'before')
     // This version migrates, while the release serves.
     const newApi = await startApi(root)
-    expect((await get(newApi, '/-/health/ready/')).text).toContain('replace the workers first')
+    expect((await readiness(newApi)).text).toContain('replace the workers first')
     const newWorker = await startWorker(root)
     await oldWorker.stop()
-    await until(() => ready(newApi), { what: 'the new API to be ready', withinMs: 30_000 })
+    await untilReady(newApi)
     for (const [round, api] of [oldApi, newApi, oldApi, newApi].entries()) await putAll(api, `round-${round}`)
     // Each changes what the other wrote.
     await putAll(newApi, 'round-0')
     await putAll(oldApi, 'round-1')
     for (const api of [oldApi, newApi]) await readAll(api)
+    await putMany([oldApi, newApi], 'many')
+    await Promise.all([oldApi.process.stop(), newApi.process.stop(), newWorker.stop()])
+  })
+
+  test('a worker first: it waits, the release goes on, and readiness names the API', { timeout: 240_000 }, async () => {
+    const { startApi, startWorker, readiness, untilReady, putAll, putMany, readAll } = await mixed()
+    const oldApi = await startApi(released)
+    const oldWorker = await startWorker(released)
+    await putAll(oldApi, 'before')
+    const newWorker = await startWorker(root, /waiting for the migrations of this version/)
+    await until(async () => (await readiness(oldApi)).text.includes('replace an API first'), {
+      what: 'readiness to name the API',
+    })
+    expect((await readiness(oldApi)).status).toBe(200)
+    await putAll(oldApi, 'meanwhile')
+    const newApi = await startApi(root)
+    await newWorker.line(/worker ready/, { withinMs: 60_000 })
+    await oldWorker.stop()
+    await untilReady(newApi)
+    await putAll(newApi, 'before')
+    await putAll(oldApi, 'meanwhile')
+    for (const api of [oldApi, newApi]) await readAll(api)
+    await putMany([oldApi, newApi], 'many')
     await Promise.all([oldApi.process.stop(), newApi.process.stop(), newWorker.stop()])
   })
 })
