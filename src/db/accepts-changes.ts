@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { Problem } from '../errors.ts'
-import { type Db, transaction } from './client.ts'
+import type { Db } from './client.ts'
 import { failureCode, refusesWrites } from './errors.ts'
-import { execute, query } from './raw.ts'
+import { query } from './raw.ts'
 
 const answer = z.object({ isReadOnly: z.boolean(), rows: z.int() })
 
@@ -11,28 +10,24 @@ const diskFull = '53100'
 const limitReached = '53400'
 
 /**
- * Whether the database takes changes, although it answers. It writes about 1 MB to a temporary file, which is gone at once: a
- * small change of a table finds room in a page for long after the disk is full.
+ * Whether the database takes changes, although it answers. It writes half a megabyte to a temporary file, which is gone at once:
+ * a small change of a table finds room in a page for long after the disk is full. The settings hold for this statement alone,
+ * and come before the rows, because these depend on them.
  *
  * @returns why it takes none; null when it does
  * @throws when it does not answer
  */
 export async function whyNoChanges(db: Db): Promise<string | null> {
   try {
-    return await transaction(db, async (tx) => {
-      await execute(tx, {
-        text: `SELECT set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true)`,
-        values: [],
-      })
-      const [found] = await query(tx, answer, {
-        text: `SELECT current_setting('transaction_read_only') = 'on' AS "isReadOnly", count(*)::integer AS rows
-          FROM generate_series(1, 40000)`,
-        values: [],
-      })
-      return found?.isReadOnly === true ? 'it is read-only' : null
+    const [found] = await query(db, answer, {
+      text: `SELECT current_setting('transaction_read_only') = 'on' AS "isReadOnly", count(*)::integer AS rows
+        FROM (SELECT set_config('work_mem', '64kB', true) AS room, set_config('temp_tablespaces', '', true) AS place) AS set,
+          LATERAL generate_series(1, 40000 + 0 * length(set.room || set.place))`,
+      values: [],
     })
+    return found?.isReadOnly === true ? 'it is read-only' : null
   } catch (error) {
-    const code = failureCode(error instanceof Problem ? error.cause : error)
+    const code = failureCode(error)
     if (code === limitReached) return null
     if (code === diskFull) return 'its disk is full'
     if (refusesWrites(error)) return `it cannot write (${code})`

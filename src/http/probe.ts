@@ -32,19 +32,38 @@ export function probe<Answer>(ask: () => Promise<Answer>, answerWithinMs = quick
     })
 }
 
+/** Shorter than `quickMs`: what is asked beside it must not seem to be away. */
+const seldomMs = 400
+
 /**
- * Asks what costs more than a question, at most once in `everyMs`. Callers in between get the last answer; after a failure
- * the next one asks again.
+ * Asks what costs more than a question, at most once in `everyMs`. Callers in between get the last answer, and so do callers
+ * whose answer is late: a busy part is not one that refuses.
+ *
+ * @throws what `ask` throws, or an error when no answer ever came in time
  */
 export function seldom<Answer>(ask: () => Promise<Answer>, everyMs: number): () => Promise<Answer> {
-  let last: { answer: Promise<Answer>; since: number } | undefined
+  let asked: { answer: Promise<Answer>; since: number } | undefined
+  let last: { answer: Answer } | undefined
+
+  function begin(): Promise<Answer> {
+    const started = { answer: ask(), since: performance.now() }
+    asked = started
+    started.answer.then(
+      (answer) => {
+        last = { answer }
+      },
+      () => {
+        if (asked === started) asked = undefined
+      },
+    )
+    return started.answer
+  }
+
   return () => {
-    if (last !== undefined && performance.now() - last.since < everyMs) return last.answer
-    const asked = { answer: ask(), since: performance.now() }
-    last = asked
-    asked.answer.catch(() => {
-      if (last === asked) last = undefined
+    const isRecent = asked !== undefined && performance.now() - asked.since < everyMs
+    return limitTime(isRecent && asked !== undefined ? asked.answer : begin(), seldomMs, () => {
+      if (last === undefined) throw new Error(`no answer within ${seldomMs} ms`)
+      return last.answer
     })
-    return asked.answer
   }
 }

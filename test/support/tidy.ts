@@ -147,7 +147,7 @@ export const pgStaysInItsPlaces: Rule = (files) =>
 
 /** Files that hold raw SQL or send it, each with the reason why Prisma's models do not serve. */
 const rawSql: Readonly<Record<string, string>> = {
-  'src/db/accepts-changes.ts': 'settings of the session, and a temporary file',
+  'src/db/accepts-changes.ts': 'settings, and rows that no table has, for a temporary file',
   'src/db/catalog.ts': 'the catalogue of PostgreSQL has no model',
   'src/db/client.ts': "a transaction's time-outs are settings of the session",
   'src/db/engine-tx.ts': 'statements of the engine are made from model declarations',
