@@ -14,6 +14,7 @@ import { runQueue } from '../src/queue/enqueue.ts'
 import { startMaintenance } from '../src/queue/maintenance.ts'
 import { untilMigrated } from '../src/queue/migrated.ts'
 import { startWatchdog } from '../src/queue/watchdog.ts'
+import { announceWorker } from '../src/queue/workers.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
 import { cancelStale, startRetention } from '../src/runs/retention.ts'
 import { work } from '../src/runs/work.ts'
@@ -61,6 +62,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const retention = startRetention(db, engine.registry, config, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
+  const announced = announceWorker(db, consumer, config.workerConcurrency)
   // Before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
@@ -70,6 +72,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   maintenance.stop()
   watchdog.stop()
   await closeInTime(consumer, closeWithinMs.worker)
+  await announced.stop()
   await reconciler.stop()
   await retention.stop()
   await closeInTime(queue, closeWithinMs.other)

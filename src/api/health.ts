@@ -12,6 +12,7 @@ import type { ApplyQueue } from '../queue/backend.ts'
 import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
 import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
 import { describePause, type Pause, readPause } from '../queue/pause.ts'
+import { type KnownWorker, readWorkers, silentWorkers } from '../queue/workers.ts'
 
 /**
  * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers. They need no token, so the
@@ -105,7 +106,7 @@ function inspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBase
     part(
       'worker',
       `When a worker last took a job ${isUnknown}`,
-      () => Promise.all([seenFormats(db), pause().catch(() => null)]),
+      () => Promise.all([seenFormats(db), pause().catch(() => null), readWorkers(db)]),
       workerCheck,
       workersStartWithinS,
     ),
@@ -153,10 +154,13 @@ const secretsCheck = (why: string | null): Check =>
     ? healthy('SECRET_KEY is the key of this database.')
     : unhealthy('SECRET_KEY is not the key of this database: start the API with the right one.')
 
-function workerCheck([seen, pause]: [SeenFormat[], Pause | null]): Check {
+function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownWorker[]]): Check {
   if (pause !== null)
     return unhealthy(
       `No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, /admin/queues/manage/.`,
     )
-  return judgeWorkers(seen)
+  const { ok, detail } = judgeWorkers(seen)
+  const silent = silentWorkers(workers)
+  // The others do its work: that is a warning.
+  return { ok, detail: ok && silent !== '' ? `${detail} ${silent} The dashboard names them.` : detail }
 }

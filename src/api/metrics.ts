@@ -5,6 +5,7 @@ import type { Metrics } from '../http/metrics.ts'
 import { probe } from '../http/probe.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
+import { isSilent, type KnownWorker, readWorkers } from '../queue/workers.ts'
 import { readBacklog } from '../runs/backlog.ts'
 
 /**
@@ -41,22 +42,34 @@ function cached(read: () => Promise<void>): () => Promise<void> {
 
 const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'failed', 'completed'] as const
 
+function gaugeWorkers({ workers, workerSlots }: Metrics, known: readonly KnownWorker[]): void {
+  for (const { version } of known) for (const state of ['heard', 'silent']) workers.set({ version, state }, 0)
+  for (const each of known) workers.inc({ version: each.version, state: isSilent(each) ? 'silent' : 'heard' })
+  const heard = known.filter((each) => !isSilent(each))
+  const sum = (of: 'slots' | 'busy') => heard.reduce((total, each) => total + each[of], 0)
+  workerSlots.set({ state: 'busy' }, sum('busy'))
+  workerSlots.set({ state: 'free' }, Math.max(0, sum('slots') - sum('busy')))
+}
+
 /** Reads the gauges at each scrape. While a part is away, its gauges are left out. */
 function gauges(db: Db, queue: ApplyQueue, metrics: Metrics): () => Promise<void> {
   const backlog = probe(() => readBacklog(db))
   const consumption = probe(() => sinceConsumptionS(db))
+  const known = probe(() => readWorkers(db))
   const jobs = probe(() => queue.getJobCounts(...jobStates))
   const { up, waitingRuns, oldestWaitingRunSeconds, lastConsumption } = metrics
 
   async function gaugeDatabase(): Promise<void> {
-    const found = await Promise.all([backlog(), consumption()]).catch(() => undefined)
+    const found = await Promise.all([backlog(), consumption(), known()]).catch(() => undefined)
     up.set({ part: 'database' }, found === undefined ? 0 : 1)
     for (const each of [waitingRuns, oldestWaitingRunSeconds, lastConsumption]) each.remove()
+    for (const each of [metrics.workers, metrics.workerSlots]) each.reset()
     if (found === undefined) return
-    const [{ waiting, oldestS }, sinceS] = found
+    const [{ waiting, oldestS }, sinceS, workers] = found
     waitingRuns.set(waiting)
     oldestWaitingRunSeconds.set(Math.max(0, oldestS ?? 0))
     if (sinceS !== null) lastConsumption.set(Date.now() / 1_000 - sinceS)
+    gaugeWorkers(metrics, workers)
   }
 
   async function gaugeQueue(): Promise<void> {

@@ -7,6 +7,7 @@ import { allows } from '../permissions.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
+import { readWorkers } from '../queue/workers.ts'
 import { repairs } from '../runs/ledger.ts'
 import { mayReadRun } from '../runs/options.ts'
 import { runSummarySelect, runView, toRunSummary } from '../views/run.ts'
@@ -24,8 +25,12 @@ export async function manageRoutes(app: Api, db: Db, queue: ApplyQueue): Promise
   await app.register(formbody, { bodyLimit: 1_024 })
 
   app.get(managePath, options(), async ({ actor }, reply) => {
-    const [pause, { failed = 0 }] = await Promise.all([readPause(queue, db), answered(queue.getJobCounts('failed'))])
-    return reply.type(html).send(managePage({ pause, failed, mayManage: allows(actor, 'manage_queue') }))
+    const [pause, { failed = 0 }, workers] = await Promise.all([
+      readPause(queue, db),
+      answered(queue.getJobCounts('failed')),
+      inTime(readWorkers(db)),
+    ])
+    return reply.type(html).send(managePage({ pause, failed, mayManage: allows(actor, 'manage_queue'), workers }))
   })
 
   for (const [name, act] of Object.entries(acts))

@@ -2,6 +2,7 @@ import { policy, self } from '../http/headers.ts'
 import { escaped, htmlPage, styleSource } from '../http/page.ts'
 import { runPath } from '../paths.ts'
 import { describePause, type Pause } from '../queue/pause.ts'
+import { isSilent, type KnownWorker, silentWorkers } from '../queue/workers.ts'
 import type { RunSummary } from '../views/run.ts'
 
 /** The dashboard's own pages. They work without JavaScript and load nothing but the icon. */
@@ -73,22 +74,65 @@ export const sentence = (text: string): string => `${text.charAt(0).toUpperCase(
 const act = (name: string, label: string): string =>
   `<form method="post" action="${managePath}${name}/"><button type="submit">${label}</button></form>`
 
-type QueueState = { readonly pause: Pause | null; readonly failed: number; readonly mayManage: boolean }
+type QueueState = {
+  readonly pause: Pause | null
+  readonly failed: number
+  readonly mayManage: boolean
+  readonly workers: readonly KnownWorker[]
+}
 
-/** Whether the queue is paused, and what an operator may do about it. */
-export function managePage({ pause, failed, mayManage }: QueueState): string {
+/** Whether the queue is paused, which workers there are, and what an operator may do about it. */
+export function managePage({ pause, failed, mayManage, workers }: QueueState): string {
+  const heard = workers.filter((each) => !isSilent(each)).length
+  const paused =
+    'Submissions that wait for their end are answered with 503, and not applied. Those with Prefer: respond-async are recorded, and applied when it is resumed.'
   const state =
-    pause === null
-      ? '<p>The queue is not paused: workers take its jobs.</p>'
-      : `<p class="alert" role="alert">${escaped(sentence(describePause(pause)))} Submissions are answered with 503.</p>`
+    pause !== null
+      ? alertOf(`${sentence(describePause(pause))} ${paused}`)
+      : heard === 0
+        ? alertOf('The queue is not paused, but no worker is heard: start one.')
+        : `<p>The queue is not paused: ${heard === 1 ? 'a worker takes' : `${heard} workers take`} its jobs.</p>`
+  const silent = silentWorkers(workers)
   const jobs = `<p>${failed} failed jobs. Clearing the list removes the jobs, not their runs.</p>`
   const buttons = [
     pause === null ? act('pause', 'Pause the queue') : act('resume', 'Resume the queue'),
     ...(failed > 0 ? [act('clear', 'Clear the failed jobs')] : []),
   ]
   const hint = '<p class="hint">Acting on the queue needs the permission manage_queue.</p>'
-  return page('Pause or clear', 'State of the queue', `${state}${jobs}${mayManage ? buttons.join('\n') : hint}${back}`)
+  const content = [
+    state,
+    ...(silent === '' ? [] : [alertOf(silent)]),
+    ...(workers.length === 0 ? [] : [workersTable(workers)]),
+    jobs,
+    ...(mayManage ? buttons : [hint]),
+    back,
+  ]
+  return page('Pause or clear', 'State of the queue', content.join('\n'), 'wide')
 }
+
+const alertOf = (text: string): string => `<p class="alert" role="alert">${escaped(text)}</p>`
+
+function workersTable(workers: readonly KnownWorker[]): string {
+  const rows = workers.map((each) => {
+    const { host, processId, version, format, slots, busy, startedAt, takenAt, seenS } = each
+    const cells = [
+      `${host}, process ${processId}`,
+      `${version}, format ${format}`,
+      isSilent(each) ? 'not known' : `${busy} of ${slots}`,
+      takenAt === null ? 'none yet' : timeText(takenAt),
+      timeText(startedAt),
+      isSilent(each) ? `silent for ${Math.round(seenS)} s` : 'now',
+    ]
+    const [first = '', ...others] = cells.map(escaped)
+    return `<tr${isSilent(each) ? ' class="silent"' : ''}><th scope="row">${first}</th>${others.map((cell) => `<td>${cell}</td>`).join('')}</tr>`
+  })
+  const heads = ['Worker', 'Version', 'Jobs', 'Last job', 'Started', 'Heard']
+  const head = heads.map((each) => `<th scope="col">${each}</th>`).join('')
+  return `<div class="scroll" role="region" aria-label="Workers" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${rows.join('\n')}</tbody></table></div>`
+}
+
+/** In UTC: `2026-11-23 09:15:04 UTC`. */
+const timeText = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
 /** What became of a submission. */
 export function runPage(run: RunSummary): string {

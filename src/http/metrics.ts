@@ -70,6 +70,18 @@ export function openMetrics() {
       help: 'Age of the oldest run that no worker has finished; 0 when there is none.',
       registers,
     }),
+    workers: new Gauge({
+      name: 'gatewright_workers',
+      help: 'Worker processes by version. Silent: not heard for 10 s; forgotten after 15 minutes.',
+      labelNames: ['version', 'state'],
+      registers,
+    }),
+    workerSlots: new Gauge({
+      name: 'gatewright_worker_slots',
+      help: 'Jobs that the workers which are heard take at once, and those that they have.',
+      labelNames: ['state'],
+      registers,
+    }),
     lastConsumption: new Gauge({
       name: 'gatewright_last_consumption_timestamp_seconds',
       help: 'When a worker last took a job; absent when none ever did. There is a probe to take every four seconds.',

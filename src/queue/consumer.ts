@@ -15,6 +15,10 @@ type Work = (run: string, onProgress: (progress: Progress) => void) => Promise<J
 export type Consumer = {
   /** Whether it could take another job. */
   isFree(): boolean
+  /** How many jobs it has. */
+  busy(): number
+  /** Whether it took a job since this was last asked. */
+  hasTaken(): boolean
   /** Opens its connections to the queue anew. Jobs that it has go on. */
   reopen(): Promise<void>
   close(): Promise<void>
@@ -37,6 +41,7 @@ export async function startConsumer(
 ): Promise<Consumer> {
   const beatLater = beatNowAndThen(db)
   let taken = 0
+  let tookAny = false
 
   async function take(job: Job<ApplyJob>, token: string | undefined): Promise<JobResult | null> {
     if (job.name === probeName) {
@@ -53,6 +58,7 @@ export async function startConsumer(
       applyQueue,
       async (job, token) => {
         taken += 1
+        tookAny = true
         onTaken()
         try {
           return await take(job, token)
@@ -65,6 +71,12 @@ export async function startConsumer(
   let worker = await open()
   return {
     isFree: () => taken < concurrency,
+    busy: () => taken,
+    hasTaken: () => {
+      const took = tookAny
+      tookAny = false
+      return took
+    },
     reopen: async () => {
       const old = worker
       worker = await open()

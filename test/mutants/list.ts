@@ -15,12 +15,13 @@ import retention from './list/retention.ts'
 import rows from './list/rows.ts'
 import submit from './list/submit.ts'
 import work from './list/work.ts'
+import workers from './list/workers.ts'
 import type { MutantsOf, Placed } from './mutant.ts'
 
 const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
-  ledger: [ledger, history, work, submit, retention],
+  ledger: [ledger, history, work, workers, submit, retention],
 }
 
 export const roomNames: readonly string[] = Object.keys(rooms)

@@ -1,0 +1,120 @@
+import { beforeAll, expect, test } from 'vitest'
+import { announceWorker, readWorkers } from '../../src/queue/workers.ts'
+import { applyPath } from '../support/asker.ts'
+import { dashboardOf } from '../support/dashboard.ts'
+import { example, type Installation, installation } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+
+/** Each worker says that it is there. One that is silent is named, where others still do its work, too. */
+
+let there: Installation
+beforeAll(async () => {
+  there = await installation()
+})
+
+const jobs = { busy: 0, took: false }
+const consumer = {
+  isFree: () => true,
+  busy: () => jobs.busy,
+  hasTaken: () => jobs.took,
+  reopen: async () => {},
+  close: async () => {},
+}
+const announced = async (slots: number) => {
+  const before = new Set((await readWorkers(there.db)).map(({ id }) => id))
+  const worker = announceWorker(there.db, consumer, slots)
+  const added = async () => (await readWorkers(there.db)).find(({ id }) => !before.has(id))
+  const { id } = await until(added, { what: 'the worker to be heard' })
+  return { id, stop: () => worker.stop() }
+}
+const silence = (id: string, seconds: number) =>
+  rows(
+    there.db,
+    sql`UPDATE workers SET seen_at = now() - make_interval(secs => ${seconds}::float8) WHERE id = ${id}::uuid`,
+  )
+const readiness = async () => {
+  const { status, json } = await there.as('').get('/-/health/ready/')
+  return { status, detail: (json as { checks: { worker: { detail: string } } }).checks.worker.detail }
+}
+const metric = async (name: string) => {
+  // What was read is kept for a second.
+  await new Promise((resolve) => setTimeout(resolve, 1_050))
+  const { text } = await there.as('').get('/-/metrics/')
+  return text.split('\n').filter((line) => line.startsWith(`${name}{`))
+}
+const page = async () => {
+  const { token } = await there.make.user({ permissions: ['view_queue'] })
+  const dashboard = dashboardOf(there)
+  const cookie = await dashboard.session(token)
+  return (await dashboard.send({ method: 'GET', url: '/admin/queues/manage/', headers: { cookie } })).body
+}
+
+test('a worker is known with its version and jobs, until it stops', async () => {
+  const worker = await announced(8)
+  const [found] = await readWorkers(there.db)
+  expect(found).toMatchObject({
+    id: worker.id,
+    processId: process.pid,
+    version: expect.any(String),
+    slots: 8,
+    busy: 0,
+    takenAt: null,
+  })
+  Object.assign(jobs, { busy: 3, took: true })
+  await until(async () => (await readWorkers(there.db))[0]?.busy === 3, { what: 'its jobs' })
+  expect((await readWorkers(there.db))[0]?.takenAt).toBeInstanceOf(Date)
+  await worker.stop()
+  expect(await readWorkers(there.db)).toEqual([])
+  Object.assign(jobs, { busy: 0, took: false })
+})
+
+test('of two workers, the silent one is named by readiness, metrics and the page, and nothing is refused', async () => {
+  const one = await announced(8)
+  const other = await announced(4)
+  // The worker of this process takes it.
+  await there.admin.put(applyPath, await example('ldap'))
+  await until(async () => (await readiness()).status === 200, { what: 'readiness' })
+  expect((await readiness()).detail).toBe('A worker takes jobs.')
+  expect(await page()).toContain('The queue is not paused: 2 workers take its jobs.')
+  await other.stop()
+  const silent = await announced(4)
+  await silence(silent.id, 11)
+  // It is not stopped: it says nothing for the rest of this test.
+  await rows(there.db, sql`CREATE RULE silent AS ON UPDATE TO workers DO INSTEAD NOTHING`)
+  const { status, detail } = await readiness()
+  expect([status, detail]).toEqual([
+    200,
+    expect.stringMatching(/^A worker takes jobs\. 1 of 2 workers is silent, for 1\d s: /),
+  ])
+  const metrics = await metric('gatewright_workers')
+  expect(metrics).toEqual([expect.stringMatching(/state="heard"\} 1$/), expect.stringMatching(/state="silent"\} 1$/)])
+  expect(await metric('gatewright_worker_slots')).toEqual([
+    'gatewright_worker_slots{state="busy"} 0',
+    'gatewright_worker_slots{state="free"} 8',
+  ])
+  const html = await page()
+  expect(html).toContain('1 of 2 workers is silent')
+  expect(html).toMatch(/<tr class="silent"><th scope="row">[^<]+, process \d+<\/th>.*not known.*silent for 1\d s/)
+  await rows(there.db, sql`DROP RULE silent ON workers`)
+  await Promise.all([one.stop(), silent.stop()])
+})
+
+test('with no worker at all, the page does not say that workers take jobs', async () => {
+  expect(await page()).toContain('but no worker is heard: start one')
+})
+
+test('a worker that was killed is forgotten after a quarter of an hour', async () => {
+  const killed = await announced(1)
+  await killed.stop()
+  await rows(
+    there.db,
+    sql`INSERT INTO workers (id, host, process_id, version, format, slots, seen_at)
+      VALUES (${killed.id}::uuid, 'gone', 1, '0.0.1', 1, 1, now() - interval '16 minutes')`,
+  )
+  const next = await announced(1)
+  const hosts = async () => (await readWorkers(there.db)).map(({ host }) => host)
+  await until(async () => !(await hosts()).includes('gone'), { what: 'it to be forgotten' })
+  expect(await hosts()).toHaveLength(1)
+  await next.stop()
+})
