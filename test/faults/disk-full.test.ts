@@ -46,19 +46,25 @@ function databaseUrl(dataDir: string): string {
   return `postgresql://gatewright:${password}@127.0.0.1:${port}/gatewright`
 }
 
+/** `npm start` on a disk of its own. */
+async function startOnDisk() {
+  const disk = smallDisk()
+  const [dataDir, filler] = [join(disk, 'data'), join(disk, 'filler')]
+  const port = await freePort()
+  const target = { url: `http://127.0.0.1:${port}`, token: 'the-token-of-the-test-of-full-disks' }
+  const env = { ...wideEnv, DATA_DIR: dataDir, PORT: String(port), BOOTSTRAP_TOKEN: target.token }
+  const service = run('src/standalone/main.ts', { env })
+  await service.line(/Ctrl-C stops everything/, { withinMs: 60_000 })
+  const { db } = connect(databaseUrl(dataDir), { applicationName: 'gatewright-test', max: 2 })
+  atEnd(() => db.$disconnect())
+  return { target, service, db, filler }
+}
+
 describe.runIf(needs('root'))('npm start on a full disk', () => {
   test('answers are true, readiness names the disk and never the worker, and it recovers by itself', {
     timeout: 120_000,
   }, async () => {
-    const disk = smallDisk()
-    const [dataDir, filler] = [join(disk, 'data'), join(disk, 'filler')]
-    const port = await freePort()
-    const target = { url: `http://127.0.0.1:${port}`, token: 'the-token-of-the-test-of-full-disks' }
-    const env = { ...wideEnv, DATA_DIR: dataDir, PORT: String(port), BOOTSTRAP_TOKEN: target.token }
-    const service = run('src/standalone/main.ts', { env })
-    await service.line(/Ctrl-C stops everything/, { withinMs: 60_000 })
-    const { db } = connect(databaseUrl(dataDir), { applicationName: 'gatewright-test', max: 2 })
-    atEnd(() => db.$disconnect())
+    const { target, service, db, filler } = await startOnDisk()
     const before = await crowd(target, 4, 'before', (begun) => begun >= 50)
 
     let over = false
@@ -81,6 +87,38 @@ describe.runIf(needs('root'))('npm start on a full disk', () => {
     expect(whileFull.filter(({ status }) => status === 503).length).toBeGreaterThan(10)
     expect([...new Set(after.map(({ status }) => status))]).toEqual([200])
     const log = [...before, ...whileFull, ...after, await put(target, 'last')]
+    expect(await audit(db, log)).toEqual([])
+    await service.stop()
+  })
+
+  test('PostgreSQL, which ends when its log needs another file, is started again when there is room', {
+    timeout: 120_000,
+  }, async () => {
+    const { target, service, db, filler } = await startOnDisk()
+    const log = await crowd(target, 4, 'before', (begun) => begun >= 20)
+    fill(filler)
+    const ended = service.line(/PostgreSQL has ended: its disk is full/, { withinMs: 40_000 })
+    let hasEnded = false
+    void ended.then(
+      () => {
+        hasEnded = true
+      },
+      () => {},
+    )
+    while (!hasEnded) {
+      await db.$queryRawUnsafe('SELECT pg_switch_wal()::text').catch(() => {})
+      log.push(await put(target, 'full'))
+      fill(filler)
+    }
+    await ended
+    log.push(await put(target, 'meanwhile'))
+    truncateSync(filler)
+    const recoveredMs = await untilReady(target)
+    recordRecovery(recoveredMs)
+    log.push(...(await crowd(target, 4, 'after', (begun) => begun >= 20)))
+    console.log(`PostgreSQL ended: ${describeTimes(log)}; ready again after ${Math.round(recoveredMs)} ms`)
+    expect(new Set(log.map(({ status }) => status)).difference(new Set([200, 202, 503]))).toEqual(new Set())
+    expect(log.at(-1)?.status).toBe(200)
     expect(await audit(db, log)).toEqual([])
     await service.stop()
   })

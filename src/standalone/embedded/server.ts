@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -52,9 +52,11 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
     const oldBytes = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
     const append = oldBytes <= maxLogBytes
     const log = openSync(logFile, append ? 'a' : 'w', 0o600)
-    const server = launch(cluster, { port: await freePort(), socket, log })
+    const port = await freePort()
+    const server = launch(cluster, { port, socket, log })
     closeSync(log)
-    if (await acceptsConnections(server)) return server
+    if (await acceptsConnections(server))
+      return restartedWithRoom(server, cluster, () => launchAgain(cluster, { port, socket }, logFile))
     await server.stop()
     const output = readFileSync(logFile)
       .subarray(append ? oldBytes : 0)
@@ -68,6 +70,57 @@ export async function startPostgres(cluster: Cluster, logFile: string): Promise<
     }
     const reasons = output.split('\n').filter((line) => !/^$|LOG: {2}(starting|listening|database system)/.test(line))
     throw new StartError(`PostgreSQL did not start; the end of ${logFile} says why:\n${reasons.slice(-6).join('\n')}`)
+  }
+}
+
+/** Room for the next files of its log. With less, a server that ended did so because its disk is full. */
+const roomBytes = 32_000_000
+const againMs = 2_000
+
+/**
+ * A server that needs the next file of its log on a full disk ends, and cannot recover there. It is started again, on its
+ * port, when there is room.
+ */
+function restartedWithRoom(first: RunningServer, { folder }: Cluster, again: () => RunningServer): RunningServer {
+  let current = first
+  const stopping = new AbortController()
+  const isFull = () => {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize < roomBytes
+  }
+  async function supervise(): Promise<void> {
+    for (;;) {
+      await current.ended
+      if (stopping.signal.aborted || !isFull()) return
+      process.stdout.write('PostgreSQL has ended: its disk is full. It is started again when there is room.\n')
+      while (isFull() && !stopping.signal.aborted)
+        await delay(againMs, undefined, { signal: stopping.signal }).catch(() => {})
+      if (stopping.signal.aborted) return
+      current = again()
+    }
+  }
+  const ended = supervise()
+  return {
+    url: first.url,
+    ended,
+    stop: async () => {
+      stopping.abort()
+      await current.stop()
+      await ended
+    },
+  }
+}
+
+function launchAgain(
+  cluster: Cluster,
+  place: { readonly port: number; readonly socket: string | null },
+  logFile: string,
+): RunningServer {
+  const log = openSync(logFile, 'a', 0o600)
+  try {
+    return launch(cluster, { ...place, log })
+  } finally {
+    closeSync(log)
   }
 }
 
