@@ -74,6 +74,11 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
     return { values: [String(body.app.slug)] }
   },
   core_applications_retrieve: async () => ({ values: ['jenkins-directory'] }),
+  core_applications_history_retrieve: async () => {
+    const body = await named('ldap', `h-${randomUUID()}`)
+    await service.admin.put(applyPath, body)
+    return { values: [String(body.app.slug)] }
+  },
   core_tokens_create: async () => ({ body: { identifier: randomUUID() } }),
   core_tokens_destroy: async () => ({ values: [await newToken()] }),
   core_tokens_partial_update: async () => ({ values: [await newToken()], body: { description: 'changed' } }),
