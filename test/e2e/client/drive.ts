@@ -213,6 +213,10 @@ async function providers(slug: string): Promise<void> {
   const query = { slug }
   const apps = await must(client.GET('/api/v3/core/applications/', { params: { query } }))
   hold('the application is listed', apps.results[0]?.pk === app.pk && app.provider_obj?.name === slug)
+  const history = await must(
+    client.GET('/api/v3/core/applications/{slug}/history/', { params: { path: { slug }, query: { page_size: 1 } } }),
+  )
+  hold('its history has its creation', history.results.length === 1 && history.results[0]?.run !== undefined)
   const oauth2: Schemas['ReadOauth2Provider'] = await must(
     client.GET('/api/v3/providers/oauth2/{name}/', { params: { path: { name: slug } } }),
   )
