@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { atEnd } from '../support/at-end.ts'
 import { freePort } from '../support/free-port.ts'
 import { needs } from '../support/needs.ts'
+import { until } from '../support/until.ts'
 import { audit } from './auditor.ts'
-import { crowd, describeTimes, put } from './clients.ts'
+import { crowd, describeTimes, put, type Sent } from './clients.ts'
 import { blamed, untilReady } from './readiness.ts'
 import { recordRecovery } from './record.ts'
 import { openStand } from './stand.ts'
@@ -74,6 +75,15 @@ describe.runIf(needs('redis-server'))('queue on Redis', () => {
       await end(redis)
       const recoveredMs = await untilReady(stand)
       recordRecovery(recoveredMs)
+      // The API may have read a moment ago that no worker takes jobs.
+      const first: Sent[] = []
+      await until(
+        async () => {
+          first.push(await put(stand, 'first'))
+          return first.at(-1)?.status === 200
+        },
+        { what: 'the first submission after the fault', withinMs: 3_000, everyMs: 100 },
+      )
       const after = await crowd(stand, 4, 'after', (begun) => begun >= 50)
 
       console.log(`Redis ${name}: ${describeTimes(meanwhile)}; ready again after ${Math.round(recoveredMs)} ms`)
@@ -83,7 +93,7 @@ describe.runIf(needs('redis-server'))('queue on Redis', () => {
       expect(Math.max(...meanwhile.map(({ ms }) => ms))).toBeLessThan(refusedWithinMs)
       expect(new Set(around.map(({ status }) => status)).difference(new Set([200, 202, 503]))).toEqual(new Set())
       expect([...new Set(after.map(({ status }) => status))]).toEqual([200])
-      const log = [...around, ...meanwhile, ...after, await put(stand, 'last')]
+      const log = [...around, ...meanwhile, ...first, ...after, await put(stand, 'last')]
       expect(await audit(stand.db, log)).toEqual([])
       await worker.stop()
     },
