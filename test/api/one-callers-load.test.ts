@@ -140,10 +140,17 @@ describe('a check', () => {
   })
 
   test('that is not done in time says so, and what to do', async () => {
-    const hurried = await installation({ applyWaitMs: 1, workers: 'none' })
-    const answer = await hurried.admin.put(url, documentOf([group()]))
+    const hurried = await installation({ applyWaitMs: 300, workers: 'none' })
+    const application = {
+      model: 'service_core.application',
+      identifiers: { slug: randomUUID() },
+      attrs: { name: 'Late' },
+    }
+    const release = await held(hurried, (tx) => rows(tx, sql`LOCK TABLE applications IN ACCESS EXCLUSIVE MODE`))
+    const answer = await hurried.admin.put(url, documentOf([application]))
+    await release()
     expect(answer).toMatchObject({ status: 503 })
-    expect(answer.text).toContain('The check of this document was not done within 0.001 s')
+    expect(answer.text).toContain('The check of this document was not done within 0.3 s')
     expect(answer.text).not.toContain('database')
   })
 })
