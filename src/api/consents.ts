@@ -17,6 +17,7 @@ export function consentRoutes(app: Api, db: Db, { kinds }: Registry): void {
     owned: consentsOfOwners,
     count: 'kept',
     search: consentUsername,
+    searchNeeds: 'view_user',
     order: { application: 'applicationPk', expires: 'expires', user: 'userPk', pk: 'pk' },
     defaultOrder: 'application,expires',
     compared: { application: 'its uuid', user: 'its pk' },

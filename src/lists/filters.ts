@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { Problem } from '../errors.ts'
 import { once, queryBoolean } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
 import { follow } from '../models/fields.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, allows } from '../permissions.ts'
 
 /** A query parameter of a list, and its SQL condition. */
 export type Filter<Field extends string = string, Value = unknown> = {
@@ -188,12 +189,23 @@ export const membersByPk = related(
   ['integer', queryKey],
   'Has the user with this key as a direct member.',
 )
-export const membersByUsername = related(
-  members,
-  'username',
-  ['text', queryUsername],
-  'Has the user with this name as a direct member.',
-)
+/** Else a caller without `view_user` could guess usernames, and whose key is whose. */
+export const membersByUsername: Filter<'pk'> = {
+  ...related(
+    members,
+    'username',
+    ['text', queryUsername],
+    'Has the user with this name as a direct member. Needs `view_user`, except for the own name.',
+  ),
+  seen: (value, actor) => {
+    const names = Array.isArray(value) ? value : []
+    if (allows(actor, 'view_user') || names.every((name) => name === actor.username)) return value
+    throw new Problem(
+      'permission_denied',
+      'You may not filter by the usernames of others: the permission view_user is missing.',
+    )
+  },
+}
 
 const maxAttributeKeys = 20
 const attributesText = z

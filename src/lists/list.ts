@@ -27,6 +27,8 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
   readonly compared?: Readonly<Record<string, string>>
   readonly filters: Readonly<Record<string, Filter<FieldOf<Model>>>>
   readonly include?: Include
+  /** Without it, a search finds only rows of the caller: what is searched is not shown to others. */
+  readonly searchNeeds?: Permission
   /** Permissions that show more, beside those of `own` and `include`. */
   readonly alsoNeeds?: readonly Need[]
   readonly description?: string
@@ -127,6 +129,7 @@ function listQueryOf(spec: ListSpec, query: Query, actor: Actor): ListQuery {
     filters: sent,
     terms,
     ...scopeOf(spec, actor),
+    ...(terms.length > 0 && spec.searchNeeds !== undefined && !allows(actor, spec.searchNeeds) && { own: actor.pk }),
     ordering: ordering ?? toSorted(defaultOrder),
     isPlain: sent.length + terms.length === 0 && ordering === undefined,
     page,

@@ -175,8 +175,8 @@ export async function lockedRuns(db: Db, ids: readonly string[]): Promise<Readon
 }
 
 /**
- * What repaired failed runs: the next run that applied the same document or an application with the same slug, or that
- * changed it as part of a set.
+ * What repaired failed runs: a later run that applied an application with the same slug, the newest one of the same document,
+ * or the first that changed the application as part of a set; the earliest of these.
  *
  * @returns the ids of these runs, by the ids of the failed ones
  */
@@ -193,7 +193,7 @@ export async function repairs(
         UNION ALL (SELECT l.id, l.created_at FROM runs l WHERE l.document = f.document AND l.blueprint IS NOT NULL
           AND l.created_at > f.created_at AND l.applied ORDER BY l.created_at LIMIT 1)
         UNION ALL (SELECT o.run_id, o.at FROM run_objects o WHERE o.model = 'service_core.application' AND o.name = f.slug
-          AND o.run_id IS NOT NULL AND o.at > f.created_at ORDER BY o.audit_pk LIMIT 1)
+          AND o.action <> 'delete' AND o.run_id IS NOT NULL AND o.at > f.created_at ORDER BY o.audit_pk LIMIT 1)
       ) later ORDER BY later.created_at LIMIT 1) AS by
       FROM runs f WHERE f.id = ANY ($1::uuid[])`,
     values: [failed],

@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import { change } from '../apply/changes.ts'
+import { change, notShown } from '../apply/changes.ts'
 import { objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, ownersFor, type Permission } from '../permissions.ts'
+import { mayReadRun } from '../runs/options.ts'
 
 /** The history of an application: what was done to it and to its providers, by whom, in which run. */
 
@@ -47,6 +48,7 @@ const row = z.object({
     realPk: z.int().nullable(),
     realName: z.string().nullable(),
   },
+  options: z.unknown(),
   ...{ runId: z.guid().nullable(), submitterPk: z.int().nullable(), requestId: z.string().nullable() },
 })
 
@@ -79,7 +81,7 @@ export async function readHistory(
   if (rows.length === 0 && before === null) return undefined
   const entries = rows.slice(0, size)
   return {
-    entries: entries.map((each) => toEntry(each, actor)),
+    entries: entries.map((each) => toEntry(each, actor, seen)),
     next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
   }
 }
@@ -97,15 +99,24 @@ export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen
   })
 }
 
+/**
+ * `named` are the applications, `held` the providers that they have, and `beside` those that were written together with one of
+ * them, by a submission or a request: it had them once.
+ */
 const historyText = `WITH named AS (
     SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$8')}) recorded
     UNION SELECT pk::text FROM applications WHERE slug = $2 AND ($8::text[] IS NULL OR owner = ANY ($8::text[]))
   ), held AS (
     SELECT a.provider_pk AS pk FROM applications a JOIN named ON a.pk = named.key::uuid WHERE a.provider_pk IS NOT NULL
     UNION SELECT b.provider_pk FROM backchannel_providers b JOIN named ON b.application_pk = named.key::uuid
+  ), beside AS (
+    SELECT p.model, p.key FROM named JOIN run_objects a ON a.model = $1 AND a.key = named.key
+      LEFT JOIN runs r ON r.id = a.run_id JOIN run_objects p ON p.audit_pk = a.audit_pk
+      JOIN jsonb_to_recordset($3::jsonb) AS k(kind text, model text) ON k.model = p.model
+    WHERE a.run_id IS NULL OR r.slug IS NOT NULL
   ), objects AS (
-    SELECT $1 AS model, key FROM named
-    UNION ALL SELECT k.model, p.pk::text FROM held JOIN providers p USING (pk)
+    SELECT $1 AS model, key FROM named UNION SELECT model, key FROM beside
+    UNION SELECT k.model, p.pk::text FROM held JOIN providers p USING (pk)
       JOIN jsonb_to_recordset($3::jsonb) AS k(kind text, model text) USING (kind)
   ), seen AS (
     SELECT objects.*, v.owners FROM objects JOIN jsonb_to_recordset($4::jsonb) AS v(model text, owners text[]) USING (model)
@@ -118,21 +129,26 @@ const historyText = `WITH named AS (
   SELECT o.audit_pk || '.' || o.position AS cursor, o.at, o.action, o.model, o.key, o.name, o.was, o.owner,
     coalesce(CASE WHEN jsonb_typeof(o.fields) = 'object' THEN o.fields END, r.changes -> o.change -> 'fields') AS fields,
     a.actor_pk AS "actorPk", a.actor_name AS "actorName", a.real_pk AS "realPk", a.real_name AS "realName",
-    o.run_id AS "runId", r.submitter_pk AS "submitterPk", a.request_id AS "requestId"
+    o.run_id AS "runId", coalesce(r.options, '{}'::jsonb) AS options, r.submitter_pk AS "submitterPk", a.request_id AS "requestId"
   FROM part o JOIN audit_rows a ON a.pk = o.audit_pk LEFT JOIN runs r ON r.id = o.run_id
   ORDER BY o.audit_pk DESC, o.position`
 
 function toEntry(
-  { cursor, at, actorPk, actorName, realPk, realName, runId, submitterPk, ...rest }: Found,
+  { cursor, at, actorPk, actorName, realPk, realName, runId, submitterPk, options, ...rest }: Found,
   actor: Actor,
-) {
+  seen: readonly Seen[],
+): HistoryEntry {
   const sees = (pk: number | null) => allows(actor, 'view_user') || (pk !== null && pk === actor.pk)
-  const { requestId, fields, ...facts } = rest
-  const seesRun = allows(actor, 'view_run') || (submitterPk !== null && submitterPk === actor.pk)
+  const { requestId, fields, was, ...facts } = rest
+  const seesRun = runId !== null && mayReadRun({ options, submitterPk }, actor)
+  const owners = seen.find(({ model }) => model === facts.model)?.owners ?? null
+  const shown = (fields ?? null) as HistoryEntry['fields']
+  const isTaken = owners !== null && shown !== null && wasAnothers(shown, owners)
   return {
     at: at.toISOString(),
     ...facts,
-    fields: (fields ?? null) as HistoryEntry['fields'],
+    was: isTaken ? null : was,
+    fields: isTaken ? withoutFrom(shown) : shown,
     user: sees(actorPk) ? { pk: actorPk, username: actorName } : null,
     real_user: realName !== null && sees(realPk) ? { pk: realPk, username: realName } : null,
     run: seesRun ? runId : null,
@@ -141,3 +157,15 @@ function toEntry(
 }
 
 type Found = z.output<typeof row>
+
+type Fields = NonNullable<HistoryEntry['fields']>
+
+/** Whether the change took the object over from an owner whose objects the caller does not see. */
+function wasAnothers({ owner }: Fields, owners: readonly string[]): boolean {
+  return typeof owner === 'object' && !owners.includes(String(owner.from))
+}
+
+const withoutFrom = (fields: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, each]) => [name, typeof each === 'string' ? each : { ...each, from: notShown }]),
+  )

@@ -48,7 +48,7 @@ export const runSummary = z
       .nullable()
       .meta({
         description:
-          'Of a failed run: the next run that applied the same document, or changed or applied the same application. Null for callers without `view_run`.',
+          'Of a failed run: a later run that applied the same document, or changed or applied the same application. Null for callers without `view_run`.',
         examples: [null],
       }),
     submitter: userFields.pk.nullable(),

@@ -67,8 +67,8 @@ export default {
       tests: [history],
     },
     {
-      from: "const seesRun = allows(actor, 'view_run') ||",
-      to: 'const seesRun = true ||',
+      from: 'const seesRun = runId !== null && mayReadRun(',
+      to: 'const seesRun = runId !== null || mayReadRun(',
       why: 'a history names runs of others to callers who may not see them',
       tests: [history],
     },
