@@ -24,6 +24,11 @@ beforeAll(async () => {
   const [group, role] = [await service.make.group(), await service.make.role(['view_user'])]
   const user = await service.make.user({ permissions: ['view_group'], groups: [group.pk] })
   for (const each of examples) await service.admin.put(applyPath, each)
+  const shape = await example('proxy')
+  for (const slug of unused) {
+    const app = { ...shape.app, name: slug, slug }
+    await service.admin.put(applyPath, { ...shape, app, provider: { ...shape.provider, name: slug } })
+  }
   const [run] = await service.db.run.findMany()
   tokens = { admin: await service.make.token(1), other: user.token }
   known = new Map<string, unknown[]>([
@@ -31,7 +36,7 @@ beforeAll(async () => {
     ...Object.entries({
       id: [run?.id],
       '{name}': [...examples.map(({ provider }) => provider.name), ...shipped],
-      '{slug}': [...examples.map(({ app }) => app.slug), 'default-authentication'],
+      '{slug}': [...examples.map(({ app }) => app.slug), 'default-authentication', ...unused],
       group_uuid: [group.pk],
       groups_by_pk: [group.pk],
       identifier: [...identifiers, 'another'],
@@ -63,6 +68,9 @@ function membersOf(examples: readonly Body[]): Map<string, unknown[]> {
   return found
 }
 
+/** Applications that no random body names: a deletion of one is not refused for what the other requests left behind. */
+const unused = Array.from({ length: 20 }, (_, index) => `unused-${index}`)
+
 const identifiers = Array.from({ length: 20 }, (_, index) => `token-${index}`)
 
 /** Creates those of the tokens that are not there: requests rename and delete them. */
@@ -90,7 +98,7 @@ test('any request to any operation gets an answer as described, and no server er
   // They use up rows that the others read, so they come last. A deletion succeeds once for each row; a former run is mostly
   // one that has not ended, or one of another owner (test/api/run-apply.test.ts has those that succeed).
   const leastServed = new Map([
-    ['core_applications_destroy', 1],
+    ['core_applications_destroy', 5],
     ['blueprints_runs_apply_create', 0],
   ])
   const isLast = ({ operationId }: { operationId: string }) => Number(leastServed.has(operationId))
