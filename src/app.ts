@@ -24,6 +24,7 @@ import { totpRoutes } from './api/totp.ts'
 import { transactionalRoutes } from './api/transactional.ts'
 import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
+import { poolUse } from './db/client.ts'
 import { guardRoutes, validTokensOf } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
@@ -85,7 +86,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
   // Called, not registered: a registered plugin loads after the hooks below, which may refuse a request.
   void helmet(app, securityHeaders)
   forbidCaching(app)
-  const metrics = openMetrics()
+  const metrics = openMetrics(() => poolUse(db))
   countRequests(app, metrics)
   // First, so that refusals carry the id too: it finds the request in the log.
   app.addHook('onRequest', async ({ id }, reply) => {
@@ -94,10 +95,10 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
   refuseMalformed(app)
   endConnectionsWhenClosing(app)
   refuseWhileFull(app, submitter.backlog)
-  const limiter = openLimiter(app, limits, { redis: rateStore, validOf: validTokensOf(db) })
+  const limiter = openLimiter(app, limits, { redis: rateStore, validOf: validTokensOf(db), metrics })
   guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), limiter })
   auditImpersonatedReads(app, db)
-  shareOut(app, limits)
+  shareOut(app, limits, metrics)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
   })
@@ -107,10 +108,10 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
 
   app.register(
     async (api: Api) => {
-      transactionalRoutes(api, submitter, metrics)
-      blueprintRoutes(api, submitter, metrics)
+      transactionalRoutes(api, submitter)
+      blueprintRoutes(api, submitter)
       runRoutes(api, db, engine, queue)
-      runApplyRoutes(api, submitter, metrics)
+      runApplyRoutes(api, submitter)
       userRoutes(api, db)
       meRoutes(api, db, engine.registry)
       groupRoutes(api, db, engine)
@@ -128,8 +129,8 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     { prefix: apiPrefix },
   )
   homeRoutes(app)
-  healthRoutes(app, db, queue, engine.keyring)
-  metricsRoutes(app, db, queue, metrics)
+  const inspect = healthRoutes(app, db, queue, engine.keyring)
+  metricsRoutes(app, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, describe)
   dashboardRoutes(app, { db, keyring: engine.keyring, queue, limiter })
   return app

@@ -6,6 +6,7 @@ import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
 import { keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
+import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPort } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
@@ -19,6 +20,7 @@ import { whyPaused } from './queue/pause.ts'
 import { openBacklog } from './runs/backlog.ts'
 import { sealOpenSecrets } from './runs/seal-open.ts'
 import { followRuns } from './runs/subscribe.ts'
+import { openTally } from './runs/tally.ts'
 import { readOrCreateSecret } from './secret-file.ts'
 import { runProgram } from './start-error.ts'
 import { newSecret } from './token-secret.ts'
@@ -60,6 +62,7 @@ export async function startServer(config: ServiceConfig): Promise<Server> {
   const queue = await backend.openQueue(applyQueue)
   const runs = followRuns(db, databaseUrl, log)
   const rateStore = openRateStore(redisUrl)
+  const sums = openSums(db)
   const app = buildApp({
     queue,
     limits: config,
@@ -70,6 +73,7 @@ export async function startServer(config: ServiceConfig): Promise<Server> {
       runs,
       backlog: openBacklog(db, { needsWorkers: true }),
       log,
+      tally: openTally(sums, engine.registry),
       applyWaitMs: config.applyWaitMs,
       enqueue: runQueue(queue).enqueue,
       whyPaused: () => whyPaused(queue, db),
@@ -86,6 +90,7 @@ export async function startServer(config: ServiceConfig): Promise<Server> {
       await app.close()
       rateStore?.disconnect()
       await runs.close()
+      await sums.stop()
       await closeInTime(queue, closeWithinMs.other)
       await backend.close()
       await db.$disconnect()

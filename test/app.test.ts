@@ -6,6 +6,7 @@ import { followRuns } from '../src/runs/subscribe.ts'
 import { atEnd } from './support/at-end.ts'
 import { type Installation, installation } from './support/installation.ts'
 import { run, sql } from './support/sql.ts'
+import { uncounted } from './support/uncounted.ts'
 
 let there: Installation
 beforeAll(async () => {
@@ -24,6 +25,7 @@ function appThatWaits(applyWaitMs: string) {
     rateStore: null,
     submitter: {
       ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyPaused: async () => null },
+      tally: uncounted,
       backlog: openBacklog(db, { needsWorkers: false }),
     },
   })

@@ -4,6 +4,7 @@ import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { keyring } from '../src/db/seal.ts'
 import { requireSecretKey } from '../src/db/sealed-check.ts'
+import { openSums } from '../src/db/sums.ts'
 import { logger } from '../src/log.ts'
 import { loadRegistry } from '../src/models/registry.ts'
 import { end, untilStopped } from '../src/process.ts'
@@ -14,9 +15,11 @@ import { runQueue } from '../src/queue/enqueue.ts'
 import { startMaintenance } from '../src/queue/maintenance.ts'
 import { untilMigrated } from '../src/queue/migrated.ts'
 import { startWatchdog } from '../src/queue/watchdog.ts'
+import { serveWorkerMetrics } from '../src/queue/worker-metrics.ts'
 import { announceWorker } from '../src/queue/workers.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
 import { cancelStale, startRetention } from '../src/runs/retention.ts'
+import { openTally } from '../src/runs/tally.ts'
 import { work } from '../src/runs/work.ts'
 import { workerLedger } from '../src/runs/worker-ledger.ts'
 import { runProgram } from '../src/start-error.ts'
@@ -47,18 +50,30 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const { runSecretsHours } = config
   const ledger = workerLedger({ db, transaction: transactionsOf(connected), engine, runSecretsHours })
 
+  const sums = openSums(db)
+  const worker = { ledger, log, tally: openTally(sums, engine.registry) }
+  worker.tally.workerStarted()
+  // At once: a worker that dies of its first job would not be counted.
+  await sums.write()
+
+  const { workerMetricsPort: port, workerMetricsHost: host, workerConcurrency: slots } = config
+  let busy = () => 0
+  const sources = { db, registry: engine.registry, jobs: { slots, busy: () => busy() }, own: sums.own }
+  const metrics = await serveWorkerMetrics(port === null ? null : { port, host }, sources)
+
   // Before any job is taken: a restored dump brings old runs together with their jobs.
-  await cancelStale(db, log)
+  await cancelStale(db, worker)
   const consumer = await startConsumer(
     backend,
     db,
     config.workerConcurrency,
-    (run, onProgress) => work({ ledger, log }, run, onProgress),
+    (run, onProgress) => work(worker, run, onProgress),
     reportTaken(),
   )
+  busy = consumer.busy
   const queue = await backend.openQueue(applyQueue)
   // First, because a dead worker may have left runs whose submitters still wait.
-  const reconciler = startReconciler(db, runQueue(queue), log)
+  const reconciler = startReconciler(db, runQueue(queue), worker)
   const retention = startRetention(db, engine.registry, config, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
@@ -69,12 +84,14 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   process.send?.('ready')
 
   await stopped
+  await metrics?.stop()
   maintenance.stop()
   watchdog.stop()
   await closeInTime(consumer, closeWithinMs.worker)
   await announced.stop()
   await reconciler.stop()
   await retention.stop()
+  await sums.stop()
   await closeInTime(queue, closeWithinMs.other)
   await backend.close()
   await db.$disconnect()

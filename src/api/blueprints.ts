@@ -8,7 +8,6 @@ import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from
 import { readConditions } from '../http/apply-conditions.ts'
 import { acceptDocuments, readLong } from '../http/body.ts'
 import { maxChecked } from '../http/checking.ts'
-import type { Metrics } from '../http/metrics.ts'
 import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import { maxFinds } from '../plan/lookups.ts'
@@ -31,7 +30,7 @@ looks up at most ${maxFinds} different rows by \`!Find\`.
 More than ${maxChecked} entries are answered with 202 as soon as they are recorded: the worker checks them. A caller
 without any permission to write sends at most 64 KiB.`
 
-export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
+export function blueprintRoutes(app: Api, submitter: Submitter): void {
   const document = { ...applyDocument, body: () => blueprintBody(submitter.engine.registry), text: blueprintText }
   app.register(async (scope: Api) => {
     acceptDocuments(scope, documentLimits)
@@ -78,7 +77,7 @@ export function blueprintRoutes(app: Api, submitter: Submitter, metrics: Metrics
           return { plan: { ...plan, errors: errors.include([found]) }, submission }
         }
         try {
-          return await serveApply({ submitter, metrics }, request, reply, { kind: 'blueprint', read })
+          return await serveApply(submitter, request, reply, read)
         } catch (error) {
           throw sent === undefined ? error : placed(error, sent, registry)
         }

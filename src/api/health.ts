@@ -37,7 +37,8 @@ type Checks = z.infer<typeof checks>
 
 const retryAfterS = 2
 
-export function healthRoutes(app: Api, db: Db, queue: ApplyQueue, keyring: Keyring): void {
+/** @returns what readiness says, for the metrics */
+export function healthRoutes(app: Api, db: Db, queue: ApplyQueue, keyring: Keyring): () => Promise<Checks> {
   // Checks nothing: a restart of this process would not bring the database back.
   app.get('/-/health/live/', { config: { permission: 'anyone' }, schema: { response: { 200: live } } }, () => ({
     status: 'ok' as const,
@@ -56,6 +57,7 @@ export function healthRoutes(app: Api, db: Db, queue: ApplyQueue, keyring: Keyri
       return { status: 'not_ready' as const, detail, code: 'unavailable' as const, checks: found }
     },
   )
+  return inspect
 }
 
 const healthy = (detail: string): Check => ({ ok: true, detail })

@@ -1,27 +1,46 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
+import { readSums } from '../db/sums.ts'
 import type { Api } from '../http/api.ts'
 import type { Metrics } from '../http/metrics.ts'
-import { probe } from '../http/probe.ts'
+import { probe, seldom } from '../http/probe.ts'
+import type { Registry } from '../models/registry.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
 import { isSilent, type KnownWorker, readWorkers } from '../queue/workers.ts'
 import { readBacklog } from '../runs/backlog.ts'
+import { readLedgerSize } from '../runs/ledger-size.ts'
+import { runMetrics } from '../runs/tally.ts'
+import { type Counts, inTextFormat } from '../series.ts'
+import { readExpiries } from '../views/expiries.ts'
+
+/** What a scrape reads. */
+export type Sources = {
+  readonly db: Db
+  readonly queue: ApplyQueue
+  readonly registry: Registry
+  /** What readiness says of each part. */
+  readonly inspect: () => Promise<Readonly<Record<string, { readonly ok: boolean }>>>
+}
 
 /**
  * GET /-/metrics/, in the text format of Prometheus. It needs no token, as scrapers expect, and shows counts and times,
  * no names and no secrets. The server listens on 127.0.0.1 unless HOST is set. An operator who sets HOST and wants the
  * metrics private blocks `/-/` at the proxy.
  */
-export function metricsRoutes(app: Api, db: Db, queue: ApplyQueue, metrics: Metrics): void {
-  const scrape = cached(gauges(db, queue, metrics))
+export function metricsRoutes(app: Api, sources: Sources, metrics: Metrics): void {
+  const { read, sums } = gauges(sources, metrics)
+  const scrape = cached(read)
+  const ofRuns = Object.values(runMetrics(sources.registry, 'gatewright_'))
   app.get(
     '/-/metrics/',
     { config: { permission: 'anyone' }, schema: { response: { 200: z.string() } } },
     async (_, reply) => {
       await scrape()
       reply.type(metrics.registry.contentType)
-      return metrics.registry.metrics()
+      const counts = sums()
+      const own = await metrics.registry.metrics()
+      return counts === undefined ? own : `${own}\n${inTextFormat(ofRuns, counts)}`
     },
   )
 }
@@ -42,45 +61,86 @@ function cached(read: () => Promise<void>): () => Promise<void> {
 
 const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'failed', 'completed'] as const
 
-function gaugeWorkers({ workers, workerSlots }: Metrics, known: readonly KnownWorker[]): void {
+function gaugeWorkers({ workers, workerSlots }: Metrics, known: readonly KnownWorker[]): { busy: number } {
   for (const { version } of known) for (const state of ['heard', 'silent']) workers.set({ version, state }, 0)
   for (const each of known) workers.inc({ version: each.version, state: isSilent(each) ? 'silent' : 'heard' })
   const heard = known.filter((each) => !isSilent(each))
   const sum = (of: 'slots' | 'busy') => heard.reduce((total, each) => total + each[of], 0)
   workerSlots.set({ state: 'busy' }, sum('busy'))
   workerSlots.set({ state: 'free' }, Math.max(0, sum('slots') - sum('busy')))
+  return { busy: sum('busy') }
 }
 
-/** Reads the gauges at each scrape. While a part is away, its gauges are left out. */
-function gauges(db: Db, queue: ApplyQueue, metrics: Metrics): () => Promise<void> {
+const minuteMs = 60_000
+
+/** Reads the gauges at each scrape. While a part is away, its gauges are left out; what was counted stays. */
+function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
   const backlog = probe(() => readBacklog(db))
   const consumption = probe(() => sinceConsumptionS(db))
   const known = probe(() => readWorkers(db))
-  const jobs = probe(() => queue.getJobCounts(...jobStates))
-  const { up, waitingRuns, oldestWaitingRunSeconds, lastConsumption } = metrics
+  const counted = probe(() => readSums(db))
+  const jobs = probe(() => Promise.all([queue.getJobCounts(...jobStates), queue.isPaused()]))
+  const ledger = seldom(() => readLedgerSize(db), minuteMs)
+  const expiries = seldom(() => readExpiries(db), minuteMs)
+  const { up, paused, waitingRuns, runningRuns, oldestWaitingRunSeconds, lastConsumption } = metrics
+  let counts: Counts | undefined
 
-  async function gaugeDatabase(): Promise<void> {
-    const found = await Promise.all([backlog(), consumption(), known()]).catch(() => undefined)
+  async function gaugeDatabase(): Promise<{ sinceS: number | null }> {
+    const found = await Promise.all([backlog(), consumption(), known(), counted()]).catch(() => undefined)
     up.set({ part: 'database' }, found === undefined ? 0 : 1)
-    for (const each of [waitingRuns, oldestWaitingRunSeconds, lastConsumption]) each.remove()
+    for (const each of [waitingRuns, runningRuns, oldestWaitingRunSeconds]) each.remove()
     for (const each of [metrics.workers, metrics.workerSlots]) each.reset()
-    if (found === undefined) return
-    const [{ waiting, oldestS }, sinceS, workers] = found
+    if (found === undefined) return { sinceS: null }
+    const [{ waiting, oldestS }, sinceS, workers, read] = found
+    counts = read
     waitingRuns.set(waiting)
     oldestWaitingRunSeconds.set(Math.max(0, oldestS ?? 0))
-    if (sinceS !== null) lastConsumption.set(Date.now() / 1_000 - sinceS)
-    gaugeWorkers(metrics, workers)
+    // A worker that was just given a probe is busy, too.
+    runningRuns.set(Math.min(waiting, gaugeWorkers(metrics, workers).busy))
+    return { sinceS }
   }
 
-  async function gaugeQueue(): Promise<void> {
-    const counts = await jobs().catch(() => undefined)
-    up.set({ part: 'queue' }, counts === undefined ? 0 : 1)
+  async function gaugeQueue(): Promise<{ isPaused: boolean }> {
+    const found = await jobs().catch(() => undefined)
+    up.set({ part: 'queue' }, found === undefined ? 0 : 1)
     metrics.jobs.reset()
-    if (counts === undefined) return
-    for (const state of jobStates) metrics.jobs.set({ state }, counts[state] ?? 0)
+    paused.remove()
+    if (found === undefined) return { isPaused: false }
+    const [inStates, isPaused] = found
+    for (const state of jobStates) metrics.jobs.set({ state }, inStates[state] ?? 0)
+    paused.set(isPaused ? 1 : 0)
+    return { isPaused }
   }
 
-  return async () => {
-    await Promise.all([gaugeDatabase(), gaugeQueue()])
+  async function gaugeReadiness(): Promise<void> {
+    for (const [part, { ok }] of Object.entries(await inspect())) metrics.ready.set({ part }, ok ? 1 : 0)
+  }
+
+  async function gaugeLedger(): Promise<void> {
+    const found = await ledger().catch(() => [])
+    for (const each of [metrics.ledgerRows, metrics.ledgerBytes]) each.reset()
+    metrics.oldestRun.remove()
+    for (const { table, rows, bytes, oldestAt } of found) {
+      metrics.ledgerRows.set({ table }, rows)
+      metrics.ledgerBytes.set({ table }, bytes)
+      if (oldestAt !== null) metrics.oldestRun.set(oldestAt.getTime() / 1_000)
+    }
+  }
+
+  async function gaugeExpiries(): Promise<void> {
+    const found = await expiries().catch(() => undefined)
+    metrics.nextExpiry.reset()
+    for (const [of, at] of Object.entries(found ?? {}))
+      if (at !== null) metrics.nextExpiry.set({ of }, at.getTime() / 1_000)
+  }
+
+  return {
+    sums: () => counts,
+    read: async () => {
+      const all = [gaugeDatabase(), gaugeQueue(), gaugeReadiness(), gaugeLedger(), gaugeExpiries()] as const
+      const [{ sinceS }, { isPaused }] = await Promise.all(all)
+      lastConsumption.remove()
+      if (sinceS !== null && !isPaused) lastConsumption.set(Date.now() / 1_000 - sinceS)
+    },
   }
 }

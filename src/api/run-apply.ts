@@ -7,7 +7,6 @@ import type { Api } from '../http/api.ts'
 import { applyAccess, requireKind, requireSubmitter } from '../http/apply-access.ts'
 import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
-import type { Metrics } from '../http/metrics.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
@@ -24,7 +23,7 @@ plan may be applied as well; with its \`ETag\` as \`If-Match\` exactly that plan
 takes no body. Values that the service generated for the former run are no part of its document: they stay as they
 are now. 409 when the run has not ended, and when its document can no longer be read.`
 
-export function runApplyRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
+export function runApplyRoutes(app: Api, submitter: Submitter): void {
   const { registry, keyring } = submitter.engine
   const document = {
     ...applyDocument,
@@ -65,7 +64,7 @@ export function runApplyRoutes(app: Api, submitter: Submitter, metrics: Metrics)
         const submission = { blueprint, conditions, title, kind: former.kind, slug: former.slug }
         return { plan: { steps, errors: errors.include([found]) }, submission }
       }
-      return serveApply({ submitter, metrics }, request, reply, { kind: former.kind, read })
+      return serveApply(submitter, request, reply, read)
     },
   )
 }

@@ -4,7 +4,6 @@ import type { Api } from '../http/api.ts'
 import { applyAccess, requireKind } from '../http/apply-access.ts'
 import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from '../http/apply-answer.ts'
 import { readConditions } from '../http/apply-conditions.ts'
-import type { Metrics } from '../http/metrics.ts'
 import { submissionExamples } from '../openapi/submission-examples.ts'
 import { submission } from '../openapi/writable.ts'
 import { kindOf, toBlueprint } from '../plan/submission.ts'
@@ -19,7 +18,7 @@ existing object only the slug and the provider's name are required.
 
 A provider that is there already, in \`backchannel_providers\`, needs the permission to change it.`
 
-export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Metrics): void {
+export function transactionalRoutes(app: Api, submitter: Submitter): void {
   const { registry } = submitter.engine
   const examples = submissionExamples(registry)
   const document = {
@@ -62,7 +61,7 @@ export function transactionalRoutes(app: Api, submitter: Submitter, metrics: Met
         const { plan, ...submission } = toBlueprint(body, registry, conditions, errors)
         return { plan, submission }
       }
-      return serveApply({ submitter, metrics }, request, reply, { kind: kind?.provider.kind, read })
+      return serveApply(submitter, request, reply, read)
     },
   )
 }

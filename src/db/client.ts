@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { PoolUse } from '../process-metrics.ts'
 import { Adapter } from './adapter.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { type Prisma, PrismaClient } from './generated/client.ts'
@@ -75,7 +76,17 @@ export function connect(
     errorFormat: 'minimal',
     transactionOptions: { maxWait: 2_000, timeout: defaults.prismaMs },
   })
+  pools.set(db, pool)
   return { db, pool }
+}
+
+const pools = new WeakMap<Db, pg.Pool>()
+
+/** The connections of the pool that `connect` opened. */
+export function poolUse(db: Db): PoolUse {
+  const { totalCount = 0, idleCount = 0, waitingCount = 0, options } = pools.get(db) ?? {}
+  const unopened = Math.max(0, (options?.max ?? 0) - totalCount)
+  return { inUse: totalCount - idleCount, idle: idleCount, unopened, waiting: waitingCount }
 }
 
 /** Whether the database answers at all. @throws when it does not */

@@ -11,6 +11,7 @@ import {
   inTurn,
   joinRun,
   type Submission,
+  type Submitted,
   type Submitter,
   submitOnce,
   type Undecided,
@@ -19,7 +20,6 @@ import { conditionHeaders, type SentConditions } from './apply-conditions.ts'
 import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
 import { checkInTime, maxChecked } from './checking.ts'
 import type { Documented } from './documented.ts'
-import { countApply, type Metrics } from './metrics.ts'
 import { flag } from './query.ts'
 
 /** What the two routes that apply something share. */
@@ -86,44 +86,51 @@ type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submissio
 
 type Read = { readonly plan: Plan; readonly submission: Omit<Submission, 'id'> }
 
-type Apply = {
-  /** For the metrics: the provider's kind, or `blueprint`; undefined when the body names no known one. */
-  readonly kind: string | undefined
-  /** Reads the body. @throws {Problem} when it is refused */
-  read(): Read | Promise<Read>
-}
-
-/** Checks a submission, records it, waits for its run, and answers. */
+/**
+ * Checks a submission, records it, waits for its run, and answers.
+ *
+ * @param read reads the body @throws {Problem} when it is refused
+ */
 export async function serveApply(
-  { submitter, metrics }: { readonly submitter: Submitter; readonly metrics: Metrics },
+  submitter: Submitter,
   request: ApplyRequest,
   reply: FastifyReply,
-  { kind, read }: Apply,
+  read: ReadBody,
 ): Promise<z.infer<typeof applyAnswer>> {
-  const { actor, headers, id: requestId } = request
-  const { id, run } = await countApply(metrics, { kind, reply }, async () => {
-    const sent = readDelivery(headers)
-    // With a key, the body is read first: its run may be there already.
-    const keyed = sent.key === null ? undefined : await read()
-    const joined =
-      keyed && (await joinRun(submitter, keyed.submission, actor, reply.elapsedTime, deliveryOf(sent, keyed.plan)))
-    if (joined !== undefined) return joined
-    return inTurn(submitter, reply.elapsedTime, async (turn) => {
-      const { plan, submission } = keyed ?? (await read())
-      const { title, conditions } = submission
-      const id = uuid7()
-      request.submission = { run: null, title }
-      const delivery = deliveryOf(sent, plan)
-      const checkIt = async () => {
-        if (isLarge(plan)) plan.errors.throwIfAny()
-        else await checkInTime(submitter, request, reply, { plan, actor, conditions, leftMs: turn.leftMs() })
-        request.submission = { run: id, title }
-      }
-      if (sent.isAsync) reply.header('Preference-Applied', 'respond-async')
-      return submitOnce(submitter, { ...submission, id }, actor, requestId, turn, { delivery, check: checkIt })
-    })
-  })
+  request.submission = { run: null, title: null }
+  const { id, run } = await submitSent(submitter, request, reply, read)
   return answerApply(reply, id, run)
+}
+
+type ReadBody = () => Read | Promise<Read>
+
+async function submitSent(
+  submitter: Submitter,
+  request: ApplyRequest,
+  reply: FastifyReply,
+  read: ReadBody,
+): Promise<Submitted> {
+  const { actor, headers, id: requestId } = request
+  const sent = readDelivery(headers)
+  // With a key, the body is read first: its run may be there already.
+  const keyed = sent.key === null ? undefined : await read()
+  const joined =
+    keyed && (await joinRun(submitter, keyed.submission, actor, reply.elapsedTime, deliveryOf(sent, keyed.plan)))
+  if (joined !== undefined) return joined
+  return inTurn(submitter, reply.elapsedTime, async (turn) => {
+    const { plan, submission } = keyed ?? (await read())
+    const { title, conditions } = submission
+    const id = uuid7()
+    request.submission = { run: null, title }
+    const delivery = deliveryOf(sent, plan)
+    const checkIt = async () => {
+      if (isLarge(plan)) plan.errors.throwIfAny()
+      else await checkInTime(submitter, request, reply, { plan, actor, conditions, leftMs: turn.leftMs() })
+      request.submission = { run: id, title }
+    }
+    if (sent.isAsync) reply.header('Preference-Applied', 'respond-async')
+    return submitOnce(submitter, { ...submission, id }, actor, requestId, turn, { delivery, check: checkIt })
+  })
 }
 
 const isLarge = ({ steps }: Plan): boolean => steps.length > maxChecked

@@ -1,23 +1,44 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { catalogue, Problem } from '../errors.ts'
-import type { Run } from '../runs/ledger.ts'
-import type { Undecided } from '../runs/submit.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { catalogue, type ProblemCode } from '../errors.ts'
+import { openRegistry, type PoolUse } from '../process-metrics.ts'
+import { runFormat } from '../runs/format.ts'
 
 /**
- * All metrics. Labels are closed sets: route patterns, provider kinds, codes of the catalogue. Never a slug, a user or
- * an id: those are unbounded, and a reader of metrics may not see them.
+ * The metrics of an API process. Labels are closed sets: route patterns, codes of the catalogue. Never a slug, a user or an
+ * id: those are unbounded, and a reader of metrics may not see them. What is counted of runs is in runs/tally.ts.
  */
 export type Metrics = ReturnType<typeof openMetrics>
 
+/** What refuses requests counts it. */
+export type RefusalCounts = Pick<Metrics, 'countFailedLogin' | 'countLimited'>
+
 const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
-/** Each application has its own registry, so that two in one process are counted apart. */
-export function openMetrics() {
-  const registry = new Registry()
+/** What limits the requests of a token or an address: the settings RATE_LIMIT_*. */
+export const limitNames = ['failures', 'token', 'lists', 'long_answers', 'waiting_runs'] as const
+export type LimitName = (typeof limitNames)[number]
+
+const doors = ['api', 'dashboard'] as const
+
+export function openMetrics(pool: () => PoolUse) {
+  const registry = openRegistry({ program: 'api', runFormat, pool })
   const registers = [registry]
-  // Milliseconds. The default of 10 causes most of an idle API's CPU time.
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 })
+  const failedLogins = new Counter({
+    name: 'gatewright_failed_logins_total',
+    help: 'Access tokens that were missing, unknown, expired or of another use, by where they were sent.',
+    labelNames: ['to'],
+    registers,
+  })
+  const limited = new Counter({
+    name: 'gatewright_rate_limited_total',
+    help: 'Requests refused with 429 by a limit of the settings RATE_LIMIT_*.',
+    labelNames: ['limit'],
+    registers,
+  })
+  // A series that begins with its first event is missed by increase().
+  for (const to of doors) failedLogins.inc({ to }, 0)
+  for (const limit of limitNames) limited.inc({ limit }, 0)
   return {
     registry,
     requests: new Counter({
@@ -33,41 +54,35 @@ export function openMetrics() {
       buckets,
       registers,
     }),
-    applies: new Counter({
-      name: 'gatewright_applies_total',
-      help: 'Submissions by outcome: applied, refused (the submitter can fix it), failed (a bug of the service), cancelled (503), unknown (202).',
-      labelNames: ['kind', 'result', 'reason'],
+    refused: new Counter({
+      name: 'gatewright_submissions_refused_total',
+      help: 'Submissions answered with an error, by route pattern and code. Those that were recorded before are counted as runs, too.',
+      labelNames: ['route', 'code'],
       registers,
     }),
-    applySeconds: new Histogram({
-      name: 'gatewright_apply_seconds',
-      help: 'A whole submission in the API, from the arrival of its request to its outcome.',
-      labelNames: ['result'],
-      buckets,
-      registers,
-    }),
-    queueWaitSeconds: new Histogram({
-      name: 'gatewright_queue_wait_seconds',
-      help: 'From the record of a run to the start of the transaction that finished it.',
-      buckets,
-      registers,
-    }),
+    countFailedLogin: ({ routeOptions: { url = '' } }: Pick<FastifyRequest, 'routeOptions'>) =>
+      failedLogins.inc({ to: url.startsWith('/admin/') ? 'dashboard' : 'api' }),
+    countLimited: (limit: LimitName) => limited.inc({ limit }),
+    ...partGauges(registry),
+    ...queueGauges(registry),
+    ...ledgerGauges(registry),
+  }
+}
+
+/** Read at each scrape. */
+function partGauges(registry: Registry) {
+  const registers = [registry]
+  return {
     up: new Gauge({
       name: 'gatewright_up',
       help: '1: the part answered this scrape. 0: it did not, and the gauges that come from it are left out.',
       labelNames: ['part'],
       registers,
     }),
-    jobs: new Gauge({
-      name: 'gatewright_jobs',
-      help: 'Jobs in the queue by state. One is always delayed: the next probe; the others wait to try their run again.',
-      labelNames: ['state'],
-      registers,
-    }),
-    waitingRuns: new Gauge({ name: 'gatewright_waiting_runs', help: 'Runs that no worker has finished.', registers }),
-    oldestWaitingRunSeconds: new Gauge({
-      name: 'gatewright_oldest_waiting_run_seconds',
-      help: 'Age of the oldest run that no worker has finished; 0 when there is none.',
+    ready: new Gauge({
+      name: 'gatewright_ready',
+      help: 'What readiness (/-/health/ready/) says of each part: 1 healthy, 0 not.',
+      labelNames: ['part'],
       registers,
     }),
     workers: new Gauge({
@@ -84,60 +99,96 @@ export function openMetrics() {
     }),
     lastConsumption: new Gauge({
       name: 'gatewright_last_consumption_timestamp_seconds',
-      help: 'When a worker last took a job; absent when none ever did. There is a probe to take every four seconds.',
+      help: 'When a worker last took a job; absent when none ever did, and while the queue is paused. There is a probe to take every four seconds.',
       registers,
     }),
   }
 }
 
-export function countRequests(app: FastifyInstance, { requests, requestSeconds }: Metrics): void {
-  app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
+function queueGauges(registry: Registry) {
+  const registers = [registry]
+  return {
+    jobs: new Gauge({
+      name: 'gatewright_jobs',
+      help: 'Jobs in the queue by state, probes among them. Waiting and prioritized: for a worker. Active: a worker has it. Delayed: it comes back later, to try its run again or as the next probe. Completed and failed are kept for the dashboard, failed ones for a week; gatewright_runs_ended_total counts the ends of runs.',
+      labelNames: ['state'],
+      registers,
+    }),
+    paused: new Gauge({
+      name: 'gatewright_queue_paused',
+      help: '1: the queue is paused, and no worker takes a job.',
+      registers,
+    }),
+    waitingRuns: new Gauge({
+      name: 'gatewright_waiting_runs',
+      help: 'Runs that no worker has finished, those at work among them.',
+      registers,
+    }),
+    runningRuns: new Gauge({
+      name: 'gatewright_running_runs',
+      help: 'Runs that no worker has finished and that workers have at work, as they reported within the last two seconds.',
+      registers,
+    }),
+    oldestWaitingRunSeconds: new Gauge({
+      name: 'gatewright_oldest_waiting_run_seconds',
+      help: 'Age of the oldest run that no worker has finished; 0 when there is none.',
+      registers,
+    }),
+  }
+}
+
+/** Read once a minute at most. */
+function ledgerGauges(registry: Registry) {
+  const registers = [registry]
+  return {
+    ledgerRows: new Gauge({
+      name: 'gatewright_ledger_rows',
+      help: 'Rows of a table of the ledger, as PostgreSQL estimates them.',
+      labelNames: ['table'],
+      registers,
+    }),
+    ledgerBytes: new Gauge({
+      name: 'gatewright_ledger_bytes',
+      help: 'Size of a table of the ledger on the disk, with its indexes.',
+      labelNames: ['table'],
+      registers,
+    }),
+    oldestRun: new Gauge({
+      name: 'gatewright_oldest_run_timestamp_seconds',
+      help: 'When the oldest run of the ledger was recorded; absent when there is none.',
+      registers,
+    }),
+    nextExpiry: new Gauge({
+      name: 'gatewright_next_expiry_timestamp_seconds',
+      help: 'When the next token that authenticates expires, and the first certificate that a provider uses; absent when there is none.',
+      labelNames: ['of'],
+      registers,
+    }),
+  }
+}
+
+/** Statuses of failures of the service. Their series begin at 0. */
+const failures = [500, 503]
+
+/** Codes of an answer that may follow a submission. */
+const refusals = (Object.keys(catalogue) as ProblemCode[]).filter((code) => {
+  const status: number = catalogue[code]
+  return status >= 400 && ![404, 405, 408, 410, 431].includes(status)
+})
+
+/** Counts each answer, and each submission that was refused. */
+export function countRequests(app: FastifyInstance, { requests, requestSeconds, refused }: Metrics): void {
+  app.addHook('onRoute', ({ method, url, config }) => {
+    for (const each of [method].flat().filter((name) => name !== 'HEAD')) {
+      for (const status of failures) requests.inc({ method: each, route: url, status }, 0)
+      if (config?.takes === 'run') for (const code of refusals) refused.inc({ route: url, code }, 0)
+    }
+  })
+  app.addHook('onResponse', async ({ method, routeOptions, failure }, reply) => {
     const route = routeOptions.url ?? 'unmatched'
     requests.inc({ method, route, status: reply.statusCode })
     requestSeconds.observe({ method, route }, reply.elapsedTime / 1_000)
+    if (routeOptions.config.takes === 'run' && reply.statusCode >= 400)
+      refused.inc({ route, code: failure?.code ?? 'server_error' })
   })
-}
-
-type Outcome = { result: 'applied' | 'planned' | 'refused' | 'failed' | 'cancelled' | 'unknown'; reason: string }
-
-/**
- * Runs one submission and counts its outcome.
- *
- * @param kind of the provider, once it is known to be a registered one
- */
-export async function countApply<Submitted extends { run: Run | Undecided }>(
-  metrics: Metrics,
-  { kind, reply }: { kind: string | undefined; reply: FastifyReply },
-  work: () => Promise<Submitted>,
-): Promise<Submitted> {
-  reply.request.submission = { run: null, title: null }
-  const count = ({ result, reason }: Outcome) => {
-    metrics.applies.inc({ kind: kind ?? 'unknown', result, reason })
-    metrics.applySeconds.observe({ result }, reply.elapsedTime / 1_000)
-  }
-  try {
-    const submitted = await work()
-    const { run } = submitted
-    count(outcomeOf(run))
-    if (typeof run !== 'string' && run.startedAt !== null)
-      metrics.queueWaitSeconds.observe((run.startedAt.getTime() - run.createdAt.getTime()) / 1_000)
-    return submitted
-  } catch (error) {
-    count(outcomeOfError(error))
-    throw error
-  }
-}
-
-function outcomeOf(run: Run | Undecided): Outcome {
-  if (typeof run === 'string') return { result: 'unknown', reason: 'outcome_unknown' satisfies keyof typeof catalogue }
-  if (run.applied === true) return { result: 'applied', reason: 'none' }
-  if (run.planTag !== null) return { result: 'planned', reason: 'none' }
-  return { result: run.state === 'failed' ? 'failed' : 'refused', reason: run.reason ?? 'none' }
-}
-
-function outcomeOfError(error: unknown): Outcome {
-  const code = error instanceof Problem ? error.code : 'server_error'
-  const status = catalogue[code]
-  if (status === 503) return { result: 'cancelled', reason: code }
-  return { result: status < 500 ? 'refused' : 'failed', reason: code }
 }

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import { Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
 import { Attempts, type ValidOf } from './attempts.ts'
+import type { RefusalCounts } from './metrics.ts'
 import { ProcessStore } from './rate-store.ts'
 
 declare module 'fastify' {
@@ -64,14 +65,20 @@ type Away = { asksAgainAt: number }
 export function openLimiter(
   app: FastifyInstance,
   limits: RateLimits,
-  { redis, validOf }: { readonly redis: Redis | null; readonly validOf: ValidOf },
+  {
+    redis,
+    validOf,
+    metrics,
+  }: { readonly redis: Redis | null; readonly validOf: ValidOf; readonly metrics: RefusalCounts },
 ): Limiter {
   app.decorateRequest('tokenKey')
   // Called, not registered: a registered plugin loads after the hooks that use it.
   const store = redis === null ? { store: ProcessStore } : { redis, nameSpace: 'gatewright-rate-' }
   void rateLimit.fastifyRateLimit(app, { global: false, skipOnError: true, ...store }, () => {})
   const away: Away = { asksAgainAt: 0 }
+  const { countFailedLogin, countLimited } = metrics
   const failures = limit(app, away, {
+    onRefused: () => countLimited('failures'),
     name: 'failures',
     max: limits.rateLimitFailuresPerMinute,
     windowMs: minuteMs,
@@ -79,6 +86,7 @@ export function openLimiter(
     refusal: 'Too many failed logins from this address.',
   })
   const requests = limit(app, away, {
+    onRefused: () => countLimited('token'),
     name: 'token',
     max: limits.rateLimitRequestsPerSecond,
     windowMs: secondMs,
@@ -86,6 +94,7 @@ export function openLimiter(
     refusal: 'Too many requests with this access token.',
   })
   const countFailure: Limiter['countFailure'] = async (request, reply) => {
+    countFailedLogin(request)
     const judge = await failures(request)
     judge(reply)
   }
@@ -114,13 +123,14 @@ type Rate = {
   readonly windowMs: number
   readonly keyOf: (request: FastifyRequest) => string
   readonly refusal: string
+  readonly onRefused: () => void
 }
 
 /** The headers are those of draft-ietf-httpapi-ratelimit-headers-10. */
 function limit(
   app: FastifyInstance,
   away: Away,
-  { name, max, windowMs, keyOf, refusal }: Rate,
+  { name, max, windowMs, keyOf, refusal, onRefused }: Rate,
 ): Limiter['countRequest'] {
   const count = app.createRateLimit({
     max,
@@ -142,8 +152,9 @@ function limit(
     return (reply) => {
       reply.header('RateLimit-Policy', policy)
       reply.header('RateLimit', `"${name}";r=${remaining};t=${resetS}`)
-      if (isExceeded)
-        throw new Problem('too_many_requests', `${refusal} Try again in ${resetS} s.`, { retryAfterS: resetS })
+      if (!isExceeded) return
+      onRefused()
+      throw new Problem('too_many_requests', `${refusal} Try again in ${resetS} s.`, { retryAfterS: resetS })
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
+import type { RefusalCounts } from './metrics.ts'
 import type { RateLimits } from './rate-limit.ts'
 
 declare module 'fastify' {
@@ -24,17 +25,22 @@ declare module 'fastify' {
 export class Share {
   readonly #max: number
   readonly #refusal: string
+  readonly #onRefused: () => void
   readonly #taken = new Map<string, number>()
 
-  constructor(max: number, refusal: string) {
+  constructor(max: number, refusal: string, onRefused: () => void = () => {}) {
     this.#max = max
     this.#refusal = refusal
+    this.#onRefused = onRefused
   }
 
   /** @returns gives it back, once. @throws {Problem} `too_many_requests` when the token has its share already */
   take(token: string): () => void {
     const taken = this.#taken.get(token) ?? 0
-    if (taken >= this.#max) throw new Problem('too_many_requests', this.#refusal, { retryAfterS: 1 })
+    if (taken >= this.#max) {
+      this.#onRefused()
+      throw new Problem('too_many_requests', this.#refusal, { retryAfterS: 1 })
+    }
     this.#taken.set(token, taken + 1)
     let isTaken = true
     return () => {
@@ -51,20 +57,23 @@ const givesBack = Symbol('gives back')
 type Taking = FastifyRequest & { [givesBack]?: AtEnd }
 
 /** Limits lists, long answers and waiting runs of each token. After the hooks that authenticate. */
-export function shareOut(app: FastifyInstance, limits: RateLimits): void {
+export function shareOut(app: FastifyInstance, limits: RateLimits, { countLimited }: RefusalCounts): void {
   const shares = {
     list: new Share(
       limits.rateLimitLists,
       `At most ${limits.rateLimitLists} lists at the same time with one access token. Try again when one has arrived.`,
+      () => countLimited('lists'),
     ),
     run: new Share(
       limits.rateLimitWaitingRuns,
       `At most ${limits.rateLimitWaitingRuns} submissions may wait at the same time with one access token. Try again shortly.`,
+      () => countLimited('waiting_runs'),
     ),
   }
   const longAnswers = new Share(
     limits.rateLimitLongAnswers,
     `At most ${limits.rateLimitLongAnswers} long answers at the same time with one access token. Try again shortly, or with a smaller page_size.`,
+    () => countLimited('long_answers'),
   )
   app.decorateRequest('takeLongAnswer', function (this: FastifyRequest) {
     return longAnswers.take(this.tokenKey ?? '')

@@ -40,6 +40,9 @@ export function isSelfSigned(pem: string): boolean {
   return isNamed && /^40[\dA-F]{30}$/i.test(serialNumber) && end.getTime() === validToDate.getTime()
 }
 
+/** When the certificate expires, or the first one of a chain; undefined for what is no certificate. */
+export const endOfCertificate = (pem: string): Date | undefined => readCertificate(pem)?.validToDate
+
 function readCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem)

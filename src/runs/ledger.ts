@@ -133,6 +133,8 @@ const own = `own AS (SELECT greatest(max((options->>'lane')::integer), CASE WHEN
 const workerRow = z.object({
   id: z.guid(),
   title: z.string(),
+  kind: z.string(),
+  mode: z.enum(['apply', 'plan']),
   state: z.enum(['queued', 'done', 'failed', 'cancelled']),
   attempts: z.int(),
   submitterPk: z.int().nullable(),
@@ -155,7 +157,7 @@ export type WorkerRun = z.output<typeof workerRow>
 /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
   const [run] = await tx.query(workerRow, {
-    text: `SELECT id, title, state::text AS state, attempts, submitter_pk AS "submitterPk",
+    text: `SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
       blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
       reason, coalesce(logs, '{}') AS logs, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"

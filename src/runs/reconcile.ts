@@ -1,12 +1,13 @@
 import type { Db } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
 import { addUp } from '../db/row-counts.ts'
-import type { Logger, SubmissionFields } from '../log.ts'
+import type { SubmissionFields } from '../log.ts'
 import { readBacklog } from './backlog.ts'
 import { live, type RunEvent } from './life.ts'
 import { type Decided, type Overdue, type ReconcilerLedger, reconcilerLedger } from './reconciler-ledger.ts'
 import { cancelStale, eraseExpired } from './retention.ts'
 import { repeat } from './rounds.ts'
+import type { Worker } from './work.ts'
 
 /**
  * Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen.
@@ -30,6 +31,9 @@ const everyMs = { busy: 500, idle: 2_000 } as const
 /** Between two rounds of maintenance: expired secrets and row counts. */
 const maintenanceEveryMs = 10_000
 
+/** Where it logs and counts what it does. */
+type Reporting = Pick<Worker, 'log' | 'tally'>
+
 const decide = (run: Overdue, event: RunEvent): Decided => ({
   ...run,
   next: live({ state: 'queued', attempts: run.attempts }, event),
@@ -41,7 +45,12 @@ const decide = (run: Overdue, event: RunEvent): Decided => ({
  *
  * @throws when the queue did not answer, or a job could not be added; the other runs are enqueued all the same
  */
-export async function reconcile(ledger: ReconcilerLedger, { enqueue, isQueued }: RunQueue, log: Logger): Promise<void> {
+export async function reconcile(
+  ledger: ReconcilerLedger,
+  { enqueue, isQueued }: RunQueue,
+  worker: Reporting,
+): Promise<void> {
+  const { log } = worker
   const overdue = await ledger.overdue()
   // Outside of any transaction, so that no lock waits for the network.
   const asked = await Promise.allSettled(overdue.map((run) => isQueued(run, run.attempts)))
@@ -50,7 +59,7 @@ export async function reconcile(ledger: ReconcilerLedger, { enqueue, isQueued }:
     // The others stay as they are: nothing is known about their jobs.
     return answer?.status === 'fulfilled' ? [decide(run, answer.value ? 'wait' : 'enqueue')] : []
   })
-  const toEnqueue = await save(ledger, decided, log)
+  const toEnqueue = await save(ledger, decided, worker)
   // All are tried, although one may fail.
   const added = await Promise.allSettled(
     toEnqueue.map((run) => {
@@ -62,7 +71,7 @@ export async function reconcile(ledger: ReconcilerLedger, { enqueue, isQueued }:
   await save(
     ledger,
     failed.map((run) => decide({ ...run, attempts: run.next.attempts }, 'unqueue')),
-    log,
+    worker,
   )
   const failure = [...asked, ...added].find((outcome) => outcome.status === 'rejected')
   if (failure !== undefined) throw failure.reason
@@ -77,20 +86,24 @@ const fieldsOf = ({ request, id, title, user, realUser }: Overdue): Omit<Submiss
 })
 
 /** @returns the runs to enqueue. Their attempts are already counted, so that the worker finds the number of its job */
-async function save(ledger: ReconcilerLedger, runs: readonly Decided[], log: Logger): Promise<Decided[]> {
+async function save(ledger: ReconcilerLedger, runs: readonly Decided[], { log, tally }: Reporting): Promise<Decided[]> {
   if (runs.length === 0) return []
   const written = await ledger.save(runs)
   const saved = runs.filter(({ id }) => written.has(id))
   for (const run of saved.filter(({ next }) => next.state === 'failed')) {
     ledger.notifyEnded(run.id)
+    tally.ended({ kind: run.kind, mode: run.mode, outcome: 'failed', reason: 'unavailable' })
     const outcome = { code: 'unavailable', state: 'failed', applied: false, attempts: run.attempts }
     log.error({ ...fieldsOf(run), ...outcome }, 'run ended: no worker finished it')
   }
-  return saved.filter(({ attempts, next }) => next.attempts > attempts)
+  const toEnqueue = saved.filter(({ attempts, next }) => next.attempts > attempts)
+  for (const { isExplained } of toEnqueue) if (!isExplained) tally.attemptFailed('lost')
+  return toEnqueue
 }
 
 /** Reconciles at once and then at intervals, until it is stopped: often while runs are queued, rarely while none is. */
-export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop(): Promise<void> } {
+export function startReconciler(db: Db, queue: RunQueue, worker: Reporting): { stop(): Promise<void> } {
+  const { log } = worker
   const ledger = reconcilerLedger(db)
   let maintainedAt = Number.NEGATIVE_INFINITY
   let isFailing = false
@@ -99,8 +112,8 @@ export function startReconciler(db: Db, queue: RunQueue, log: Logger): { stop():
   async function round(): Promise<number> {
     const { waiting } = await readBacklog(db)
     if (waiting > 0) {
-      await cancelStale(db, log)
-      await reconcile(ledger, queue, log)
+      await cancelStale(db, worker)
+      await reconcile(ledger, queue, worker)
     }
     if (performance.now() - maintainedAt > maintenanceEveryMs) {
       await eraseExpired(db)

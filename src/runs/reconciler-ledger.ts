@@ -26,10 +26,14 @@ export type ReconcilerLedger = {
 const overdueRow = z.object({
   id: z.guid(),
   title: z.string(),
+  kind: z.string(),
+  mode: z.enum(['apply', 'plan']),
   attempts: z.int(),
   request: z.string(),
   user: z.string().nullable(),
   realUser: z.string().nullable(),
+  /** Its worker recorded why the present attempt failed. */
+  isExplained: z.boolean(),
 })
 const idRow = z.object({ id: z.guid() })
 
@@ -63,9 +67,10 @@ async function overdue(tx: Tx): Promise<Overdue[]> {
   if (!(await isElected(tx))) return []
   // SKIP LOCKED: a worker works on a locked run.
   return query(tx, overdueRow, {
-    text: `SELECT id, title, attempts, request_id AS request,
+    text: `SELECT id, title, kind, mode::text AS mode, attempts, request_id AS request,
         (SELECT username FROM users WHERE pk = submitter_pk) AS "user",
-        options -> 'impersonator' ->> 'username' AS "realUser" FROM runs
+        options -> 'impersonator' ->> 'username' AS "realUser",
+        EXISTS (SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.attempt = runs.attempts) AS "isExplained" FROM runs
       WHERE state = 'queued' AND enqueued_at < now() - make_interval(
         secs => ($1::float8[])[greatest(0, least(attempts, cardinality($1::float8[]) - 1)) + 1])
       ORDER BY enqueued_at LIMIT $2 FOR UPDATE SKIP LOCKED`,

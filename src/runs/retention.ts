@@ -11,6 +11,7 @@ import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
 import { repeat } from './rounds.ts'
 import { fillSkeletons } from './skeletons.ts'
+import type { Tally } from './tally.ts'
 
 /** How many days runs and audit rows are kept. */
 export type Retention = { readonly runDays: number; readonly auditDays: number }
@@ -117,24 +118,27 @@ export async function deleteOverlaps(db: Db, { models }: Registry): Promise<numb
  * Cancels runs that have been queued for too long: nothing waits for them, and the world has moved on. A restored dump
  * holds such runs. A run that a worker has locked stays as it is.
  */
-export async function cancelStale(db: Db, log: Logger): Promise<void> {
+export async function cancelStale(db: Db, { log, tally }: { log: Logger; tally: Tally }): Promise<void> {
   for (;;) {
-    const rows = await query(db, z.object({ id: z.guid() }), {
+    const rows = await query(db, staleRow, {
       text: `WITH old AS (
           SELECT id FROM runs WHERE state = 'queued' AND created_at < now() - make_interval(secs => $1)
           LIMIT $2 FOR UPDATE SKIP LOCKED
         )
         UPDATE runs SET state = 'cancelled', reason = 'cancelled', finished_at = clock_timestamp(), logs = ARRAY[$3::text]
-        FROM old WHERE runs.id = old.id RETURNING runs.id`,
+        FROM old WHERE runs.id = old.id RETURNING runs.id, kind, mode::text AS mode`,
       values: [staleAfterS, portion, staleLog],
     })
-    for (const { id } of rows) {
+    for (const { id, kind, mode } of rows) {
       log.warn({ run: id }, 'a run was cancelled: it was queued for more than an hour')
+      tally.ended({ kind, mode, outcome: 'cancelled', reason: 'cancelled' })
       notifyEnded(db, id)
     }
     if (rows.length < portion) return
   }
 }
+
+const staleRow = z.object({ id: z.guid(), kind: z.string(), mode: z.enum(['apply', 'plan']) })
 
 export const staleLog = 'not applied: it was queued for more than an hour'
 

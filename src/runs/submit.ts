@@ -14,6 +14,7 @@ import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempot
 import { cancelRun, type NewRun, type Run, recordCancelled, recordRun } from './ledger.ts'
 import type { Enqueue } from './reconcile.ts'
 import { awaitEnd, awaitOther, cancelOrRead, longestCancelMs, type Runs, type WaitResult } from './subscribe.ts'
+import type { Tally } from './tally.ts'
 
 /** The part of the API in a run: record it, enqueue it, wait for its end. */
 export type Submitter = {
@@ -23,6 +24,7 @@ export type Submitter = {
   readonly backlog: Backlog
   readonly enqueue: Enqueue
   readonly log: Logger
+  readonly tally: Tally
   readonly applyWaitMs: number
   /** Why no worker takes anything, when the queue is paused; null when it is not, and when that is not known. */
   readonly whyPaused: () => Promise<string | null>
@@ -195,7 +197,8 @@ async function submit(
   if (isAsync) {
     const failure = await enqueue({ id, title, lane }, 1).then(() => undefined, logFailure)
     if (failure === undefined) return { id, run: 'accepted' }
-    return outcome(id, await cancelOrRead(db, id, (tx) => cancelRun(tx, id, `not applied: ${failure.why}`)), failure)
+    const end = await cancelOrRead(db, id, (tx) => cancelRun(tx, id, `not applied: ${failure.why}`))
+    return outcome(id, counted(submitter, run, end), failure)
   }
   // Subscribes before the job is added: the worker may finish first.
   const stop = new AbortController()
@@ -205,7 +208,7 @@ async function submit(
     failure = logFailure(cause)
     stop.abort()
   })
-  const end = await awaited
+  const end = counted(submitter, run, await awaited)
   if (end !== 'cancelled') return outcome(id, end, {})
   return outcome(id, end, failure ?? { why: (await whyPaused()) ?? 'no worker took it in time' })
 }
@@ -224,11 +227,12 @@ const tryAgainMs = 200
  * the database the outcome is unknown; it is reported when the record can no longer arrive, so that a 404 is final.
  */
 async function cancelUnrecorded(
-  { db, engine, log }: Submitter,
+  submitter: Submitter,
   run: NewRun,
   fields: object,
   { error, lastTryAt }: { readonly error: unknown; readonly lastTryAt: number },
 ): Promise<Submitted> {
+  const { db, engine, log } = submitter
   if (refusesWrites(error)) throw cancelled('the database accepts no changes', { retryAfterS: 5, cause: error })
   if (!isConnectionLost(error) || didNotHappen(error)) throw error
   log.debug({ ...fields, code: 'unavailable', cause: causeOf(error) }, 'the connection was lost while recording')
@@ -238,9 +242,15 @@ async function cancelUnrecorded(
     const awaited = await cancelOrRead(db, run.id, (tx) =>
       recordCancelled(tx, engine.keyring, run, `not applied: ${why}`),
     )
-    if (awaited !== 'unknown' || isLast) return outcome(run.id, awaited, { why, cause: error })
+    if (awaited !== 'unknown' || isLast) return outcome(run.id, counted(submitter, run, awaited), { why, cause: error })
     await delay(tryAgainMs)
   }
+}
+
+/** Counts the run when it was cancelled here. Every other end is counted by the worker. */
+function counted({ tally }: Submitter, { kind, conditions: { mode } }: NewRun, end: WaitResult): WaitResult {
+  if (end === 'cancelled') tally.ended({ kind, mode, outcome: 'cancelled', reason: 'cancelled' })
+  return end
 }
 
 function outcome(id: string, run: WaitResult | 'waiting', { why = 'it was cancelled', cause }: Why): Submitted {

@@ -5,12 +5,13 @@ import { CommitUnknown } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
-import { causeText } from './cause.ts'
+import { causeClass, causeText } from './cause.ts'
 import { NewerRun, runFormat } from './format.ts'
 import type { Run, RunResult, WorkerRun } from './ledger.ts'
 import { isFinished, live, type RunState } from './life.ts'
 import { submitterOf } from './options.ts'
 import { staleLog } from './retention.ts'
+import { outcomeOf, type Tally } from './tally.ts'
 import type { RunTx, WorkerLedger } from './worker-ledger.ts'
 
 /** The part of the worker in a run: one transaction with the effect and its record. */
@@ -18,6 +19,7 @@ import type { RunTx, WorkerLedger } from './worker-ledger.ts'
 export type Worker = {
   readonly ledger: WorkerLedger
   readonly log: Logger
+  readonly tally: Tally
   /** Waits between two tries; in real time by default. */
   readonly pause?: Pause
 }
@@ -38,7 +40,9 @@ type Task = {
   /** Complete when the run was read. */
   fields: SubmissionFields
   /** For the line about the end: of the run as this job has locked it. */
-  locked: { readonly attempts: number; readonly queueMs: number } | undefined
+  locked: Pick<WorkerRun, 'attempts' | 'queueMs' | 'kind' | 'mode'> | undefined
+  /** It was applied, and nothing was to be changed. */
+  isUnchanged: boolean
 }
 
 /** After these tries, the reconciler takes over. */
@@ -52,7 +56,7 @@ const tries = { max: 4, stepMs: 20 }
  */
 export async function work(worker: Worker, id: string, onProgress?: OnProgress): Promise<Ended | undefined> {
   const fields = { request: null, run: id, title: null, user: null, real_user: null, code: null }
-  const task: Task = { id, since: performance.now(), onProgress, fields, locked: undefined }
+  const task: Task = { id, since: performance.now(), onProgress, fields, locked: undefined, isUnchanged: false }
   const { log, pause } = worker
   const canRetry = (error: unknown) => error instanceof CommitUnknown || isTransient(error)
   const onRetry = (error: unknown, attempt: number) =>
@@ -66,6 +70,7 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
     }
     if (canRetry(error)) {
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
+      worker.tally.attemptFailed(causeClass(error))
       await worker.ledger.attemptFailed(id, causeText(error))
       throw error
     }
@@ -80,7 +85,7 @@ async function attemptOnce(worker: Worker, task: Task): Promise<Ended | undefine
   } catch (error) {
     const known = error instanceof CommitUnknown ? await readEnd(worker, task.id) : undefined
     if (known === undefined) throw error
-    logEnd(worker, task, known)
+    reportEnd(worker, task, known)
     worker.ledger.notifyEnded(task.id)
     return known
   }
@@ -132,12 +137,13 @@ async function lockAndFinish(
     const { state } = live(live(run, 'lock'), result.event)
     tx.finish(run, state, result)
     task.locked = run
+    task.isUnchanged = result.applied && result.audited.length === 0
     const { applied, reason, logs } = result
     return { state, applied, reason, logs }
   })
   if (ended === undefined) return undefined
   if (ended instanceof NewerRun) throw ended
-  logEnd(worker, task, ended, bug)
+  reportEnd(worker, task, ended, bug)
   return ended
 }
 
@@ -157,15 +163,18 @@ const fieldsOf = (run: WorkerRun): SubmissionFields => ({
   code: null,
 })
 
-/** The one line about a run that this job has ended. Its earlier lines are about attempts. */
-function logEnd({ log }: Worker, task: Task, { state, applied, reason }: Ended, bug?: unknown): void {
+/** Counts a run that this job has ended, and writes the one line about it. Its earlier lines are about attempts. */
+function reportEnd({ log, tally }: Worker, task: Task, ended: Ended, bug?: unknown): void {
+  const { state, applied, reason } = ended
   const facts = { ...task.fields, code: reason, state, applied }
   if (task.locked === undefined) {
     log.debug(facts, 'the run had ended before')
     return
   }
-  const { attempts, queueMs } = task.locked
-  const times = { attempts, queue_ms: queueMs, work_ms: Math.round(performance.now() - task.since) }
+  const { attempts, queueMs, kind, mode } = task.locked
+  const workMs = Math.round(performance.now() - task.since)
+  tally.ended({ kind, mode, outcome: outcomeOf(ended, task.isUnchanged), reason, queueMs, workMs })
+  const times = { attempts, queue_ms: queueMs, work_ms: workMs }
   if (bug === undefined) log.info({ ...facts, ...times }, 'run ended')
   else log.error({ ...facts, ...times, err: bug }, 'run ended: it failed unexpectedly')
 }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { freshDatabase } from '../support/database.ts'
+import { counted, of, type Samples, samplesOf } from '../support/metrics.ts'
 import { needs } from '../support/needs.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { freshRedis, ownRedis } from '../support/redis.ts'
@@ -10,14 +11,10 @@ import { type Stack, startStack } from './stack.ts'
 const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))
 const applyRoute = '/api/v3/core/transactional/applications/'
 
-type Samples = Map<string, number>
-
-/** Each sample of a scrape by its name and labels. */
 async function scrape(stack: Stack): Promise<Samples> {
   const { status, text } = await stack.get('/-/metrics/')
   expect(status).toBe(200)
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+  return samplesOf(text)
 }
 
 /** The first scrape in which a sample has this value: gauges are read once a second. */
@@ -30,14 +27,11 @@ const scrapeWith = (stack: Stack, name: string, value: number): Promise<Samples>
     { what: `${name} to be ${value}` },
   )
 
-/** The samples of one metric that counts. */
-const of = (samples: Samples, name: string) =>
-  Object.fromEntries([...samples].filter(([key]) => key.startsWith(`${name}{`)))
-
 const request = (method: string, route: string, status: number) =>
   `gatewright_http_requests_total{method="${method}",route="${route}",status="${status}"}`
-const apply = (kind: string, result: string, reason: string) =>
-  `gatewright_applies_total{kind="${kind}",result="${result}",reason="${reason}"}`
+const ended = (kind: string, outcome: string, reason = 'none', mode = 'apply') =>
+  `gatewright_runs_ended_total{mode="${mode}",kind="${kind}",outcome="${outcome}",reason="${reason}"}`
+const refusal = (code: string) => `gatewright_submissions_refused_total{route="${applyRoute}",code="${code}"}`
 
 /** What holds for both stores of the queue. */
 function claims(queue: () => Promise<string | null>): void {
@@ -66,7 +60,8 @@ function claims(queue: () => Promise<string | null>): void {
     const samples = await until(
       async () => {
         const found = await scrape(stack)
-        return found.get(refused) === 2 && found.get(request('PUT', applyRoute, 200)) === 2 ? found : null
+        const isCounted = found.get(refused) === 2 && found.get(request('PUT', applyRoute, 200)) === 2
+        return isCounted && found.get('gatewright_run_work_seconds_count') === 2 ? found : null
       },
       { what: 'all answers to be counted' },
     )
@@ -75,16 +70,18 @@ function claims(queue: () => Promise<string | null>): void {
       [refused]: 2,
       [request('GET', 'unmatched', 404)]: 1,
     })
-    expect(of(samples, 'gatewright_applies_total')).toEqual({
-      [apply('radius', 'applied', 'none')]: 1,
-      [apply('radius', 'refused', 'invalid')]: 1,
-      [apply('unknown', 'refused', 'invalid')]: 1,
-      [apply('radius', 'refused', 'permission_denied')]: 1,
+    expect(counted(samples, 'gatewright_runs_ended_total')).toEqual({
+      [ended('radius', 'applied')]: 1,
+      [ended('radius', 'refused', 'permission_denied')]: 1,
     })
+    expect(counted(samples, 'gatewright_submissions_refused_total')).toEqual({ [refusal('invalid')]: 2 })
     expect(samples.get(`gatewright_http_request_seconds_count{method="PUT",route="${applyRoute}"}`)).toBe(4)
-    expect(samples.get('gatewright_apply_seconds_count{result="applied"}')).toBe(1)
-    expect(samples.get('gatewright_apply_seconds_count{result="refused"}')).toBe(3)
-    expect(samples.get('gatewright_queue_wait_seconds_count')).toBe(2)
+    for (const time of ['queue', 'work']) {
+      expect(samples.get(`gatewright_run_${time}_seconds_count`)).toBe(2)
+      expect(samples.get(`gatewright_run_${time}_seconds_bucket{le="+Inf"}`)).toBe(2)
+      expect(samples.get(`gatewright_run_${time}_seconds_sum`)).toBeGreaterThan(0)
+    }
+    expect(samples.get('gatewright_worker_starts_total')).toBe(1)
     expect(of(samples, 'gatewright_jobs')).toMatchObject({
       'gatewright_jobs{state="completed"}': 2,
       'gatewright_jobs{state="failed"}': 0,
@@ -154,7 +151,7 @@ describe.runIf(needs('redis-server'))('the queue on Redis', () => {
     }
     const answer = await stack.put(example)
     expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled' } })
-    expect((await scrape(stack)).get(apply('radius', 'cancelled', 'cancelled'))).toBe(1)
+    expect((await scrapeWith(stack, ended('radius', 'cancelled', 'cancelled'), 1)).get(refusal('cancelled'))).toBe(1)
     await redis.start()
     await until(async () => (await scrape(stack)).get('gatewright_up{part="queue"}') === 1, {
       what: 'the queue to be back',

@@ -11,8 +11,10 @@ export type Stack = {
   send(method: string, path: string, body?: unknown): Promise<Answer>
   /** Submits as the first admin. */
   put(body: unknown): Promise<Answer>
-  /** Resolves when it consumes. The test must stop it. */
-  startWorker(): Promise<Running>
+  /** Resolves when it consumes. The test must stop it. @param settings beside those of the stack */
+  startWorker(settings?: Readonly<Record<string, string>>): Promise<Running>
+  /** The settings of its workers. */
+  readonly env: Readonly<Record<string, string>>
 }
 
 /** `ms`: how long the answer took. */
@@ -52,8 +54,9 @@ export async function startStack({
     get,
     send,
     put: (body) => send('PUT', '/api/v3/core/transactional/applications/', body),
-    startWorker: async () => {
-      const worker = run('workers/blueprint.ts', { env })
+    env,
+    startWorker: async (settings = {}) => {
+      const worker = run('workers/blueprint.ts', { env: { ...env, ...settings } })
       await worker.line(/worker ready/, { withinMs: 30_000 })
       return worker
     },

@@ -8,6 +8,7 @@ import { addUp } from '../../src/db/row-counts.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { freshDatabase } from '../support/database.ts'
 import { raw, rows, run, sql } from '../support/sql.ts'
+import { uncounted } from '../support/uncounted.ts'
 import { until } from '../support/until.ts'
 
 let db: Db
@@ -162,7 +163,7 @@ test("a worker's reconciler adds them up", async () => {
   const kept = () => rows(db, sql`SELECT pk FROM row_counts WHERE table_name = 'groups'`)
   for (let count = 0; count <= 200; count += 1) await changes.groups?.(db, 1)
   const queue = { enqueue: async () => {}, isQueued: async () => true }
-  const reconciler = startReconciler(db, queue, pino({ level: 'silent' }))
+  const reconciler = startReconciler(db, queue, { log: pino({ level: 'silent' }), tally: uncounted })
   await until(async () => (await kept()).length === 1, { what: 'the rows to be added up' })
   await reconciler.stop()
   const [size] = await rows<{ size: number }>(

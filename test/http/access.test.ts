@@ -28,7 +28,11 @@ function guarded(
   const known = new Set(['view_user', 'add_user', 'change_user', 'manage_queue'])
   guardRoutes(app, db, {
     known,
-    limiter: openLimiter(app, { ...wide, ...limits }, { redis: null, validOf: validTokensOf(db) }),
+    limiter: openLimiter(
+      app,
+      { ...wide, ...limits },
+      { redis: null, validOf: validTokensOf(db), metrics: { countFailedLogin: () => {}, countLimited: () => {} } },
+    ),
   })
   app.get('/x', { config: permission === undefined ? {} : { permission } }, async () => work())
   return app

@@ -5,6 +5,7 @@ import follow from './list/follow.ts'
 import history from './list/history.ts'
 import judge from './list/judge.ts'
 import ledger from './list/ledger.ts'
+import metrics from './list/metrics.ts'
 import models from './list/models.ts'
 import owners from './list/owners.ts'
 import plan from './list/plan.ts'
@@ -21,7 +22,7 @@ import type { MutantsOf, Placed } from './mutant.ts'
 const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
-  ledger: [ledger, history, work, workers, submit, retention],
+  ledger: [ledger, history, work, workers, metrics, submit, retention],
 }
 
 export const roomNames: readonly string[] = Object.keys(rooms)

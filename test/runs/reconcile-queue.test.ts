@@ -73,7 +73,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
   ])('a run whose job %s is not enqueued again', async (_, arrange) => {
     const run = await overdue(there)
     await arrange(run)
-    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
+    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker)
     const { state, attempts, enqueuedAt } = await there.run(run.id)
     expect({ state, attempts }).toEqual({ state: 'queued', attempts: 1 })
     expect(Date.now() - enqueuedAt.getTime()).toBeLessThan(10_000)
@@ -90,7 +90,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
   ])('a queued run whose job %s is enqueued again', async (_, arrange) => {
     const run = await overdue(there)
     await arrange(run)
-    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
+    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker)
     expect(await there.run(run.id)).toMatchObject({ state: 'queued', attempts: 2 })
     expect(await queue.getJob(jobId(run.id, 2))).toMatchObject({ name: run.title, data: { run: run.id } })
   })
@@ -99,7 +99,7 @@ function claims(kind: QueueKind, redis: () => Promise<string | null>): void {
     const runs: Run[] = []
     while (runs.length < 100) runs.push(await overdue(there, maxAttempts))
     await Promise.all(runs.map((run) => queue.add(run.title, { run: run.id }, { jobId: jobId(run.id, maxAttempts) })))
-    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
+    await reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker)
     const fresh = await there.db.run.count({
       where: { state: 'queued', attempts: maxAttempts, enqueuedAt: { gt: new Date(Date.now() - 10_000) } },
     })
@@ -139,13 +139,13 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     const [fresh, last] = [await overdue(there), await overdue(there, maxAttempts - 1)]
     await redis.kill()
     for (let times = 0; times < maxAttempts; times += 1) {
-      const asking = reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
+      const asking = reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker)
       await expect(asking).rejects.toMatchObject({ code: 'unavailable' })
     }
     expect(await there.run(fresh.id)).toMatchObject({ state: 'queued', attempts: 1 })
     expect(await there.run(last.id)).toMatchObject({ state: 'queued', attempts: maxAttempts - 1 })
     await redis.start()
-    await until(() => reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log).then(() => true), {
+    await until(() => reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker).then(() => true), {
       what: 'Redis',
     })
     expect(await queue.getJobState(jobId(fresh.id, 2))).toBe('waiting')
@@ -156,7 +156,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     const [there, redis] = [await stand(), await ownRedis({ flags: ['--maxmemory', '1'] })]
     const { queue } = await queueOn({ redisUrl: redis.url, databaseUrl: there.url })
     const run = await overdue(there)
-    const asking = reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker.log)
+    const asking = reconcile(reconcilerLedger(there.db), runQueue(queue), there.worker)
     await expect(asking).rejects.toMatchObject({ code: 'unavailable' })
     expect(await there.run(run.id)).toMatchObject({ state: 'queued', attempts: 1 })
   })

@@ -21,7 +21,7 @@ beforeEach(async () => {
   )
 })
 
-const round = (queue: Parameters<typeof reconcile>[1]) => reconcile(reconcilerLedger(there.db), queue, there.worker.log)
+const round = (queue: Parameters<typeof reconcile>[1]) => reconcile(reconcilerLedger(there.db), queue, there.worker)
 
 test('does nothing while another worker reconciles', async () => {
   const jobs: string[] = []

@@ -59,7 +59,7 @@ async function round({
       return isQueued(id)
     },
   }
-  await reconcile(reconcilerLedger(there.db), queue, there.worker.log).catch(() => {})
+  await reconcile(reconcilerLedger(there.db), queue, there.worker).catch(() => {})
   return heard
 }
 
@@ -259,7 +259,7 @@ describe('the reconciler of a worker', () => {
       if (failures <= 2) throw new Error('the queue is away')
       if ((await there.work(id))?.applied === true) applied.push(id)
     }
-    const reconciler = startReconciler(there.db, { enqueue, isQueued: async () => false }, there.worker.log)
+    const reconciler = startReconciler(there.db, { enqueue, isQueued: async () => false }, there.worker)
     await until(() => applied.length === 2, { what: 'both runs to be applied', withinMs: 8_000 })
     await reconciler.stop()
     expect(applied.sort()).toEqual([first, second].sort())
@@ -275,7 +275,7 @@ describe('the reconciler of a worker', () => {
       return answer.promise
     }
     const id = await queued(1, 60)
-    const reconciler = startReconciler(there.db, { enqueue, isQueued }, there.worker.log)
+    const reconciler = startReconciler(there.db, { enqueue, isQueued }, there.worker)
     await begun.promise
     let isStopped = false
     const stopped = reconciler.stop().then(() => {

@@ -137,7 +137,7 @@ describe('a run that was queued for more than an hour is cancelled', () => {
     )
     const young = await there.recorded()
     await age(young.id, hours(0.98))
-    await cancelStale(there.db, there.worker.log)
+    await cancelStale(there.db, there.worker)
     expect(await there.db.run.count({ where: { title: 'apply restored', state: 'cancelled' } })).toBe(2_500)
     expect(await there.run(young.id)).toMatchObject({ state: 'queued' })
   })
@@ -150,7 +150,7 @@ describe('a run that was queued for more than an hour is cancelled', () => {
       enqueue: async ({ id: run }: { id: string }) => void enqueued.push(run),
       isQueued: async () => false,
     }
-    const reconciler = startReconciler(there.db, queue, there.worker.log)
+    const reconciler = startReconciler(there.db, queue, there.worker)
     await until(async () => (await there.run(id)).state !== 'queued', { what: 'the run to be cancelled' })
     await reconciler.stop()
     expect(await there.run(id)).toMatchObject(cancelled)
@@ -169,7 +169,7 @@ describe('a run that was queued for more than an hour is cancelled', () => {
     const { id } = await there.recorded()
     await age(id, hours(1.02))
     const release = await there.lock(id)
-    await cancelStale(there.db, there.worker.log)
+    await cancelStale(there.db, there.worker)
     expect(await there.run(id)).toMatchObject({ state: 'queued' })
     await release()
   })

@@ -13,6 +13,7 @@ import { workerLedger } from '../../src/runs/worker-ledger.ts'
 import { type Bench, bench } from '../apply/engine.ts'
 import { type Body, named } from '../support/installation.ts'
 import { rows, sql } from '../support/sql.ts'
+import { uncounted } from '../support/uncounted.ts'
 
 /** Runs without a queue: checked and recorded as by the API; the test decides when a worker starts. */
 export type Stand = Bench & {
@@ -36,6 +37,7 @@ export async function stand(): Promise<Stand> {
   const worker: Worker = {
     ledger: workerLedger({ db, transaction: there.transaction, engine, runSecretsHours: 24 }),
     log: pino({ level: 'trace' }, { write: (line: string) => void log.push(line) }),
+    tally: uncounted,
   }
   const { pk: adminPk } = await db.user.findUniqueOrThrow({ where: { username: 'admin' } })
   return {

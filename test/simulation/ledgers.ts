@@ -30,6 +30,7 @@ export type Stage = {
 }
 
 const lockMs = 3_000
+const ofKind = { kind: 'radius', mode: 'apply' } as const
 const busy = () => Object.assign(new Error('the statement ran out of time'), { code: '57014' })
 const applied = { event: 'finish', applied: true, reason: null, logs: ['applied'] } as const
 
@@ -167,7 +168,7 @@ function asWorkerRun({ flaw, world }: Stage, row: Row): WorkerRun {
   return {
     ...{ id: row.id, title: row.id, attempts: row.attempts, applied: row.applied, reason: row.reason, queueMs, state },
     ...{ logs: [...row.logs], submitterPk: null, submitterName: null, requestId: row.id, blueprint: null, options: {} },
-    format: runFormat,
+    ...{ ...ofKind, format: runFormat },
     isStale: flaw !== 'no age check' && queueMs > staleAfterS * 1_000,
   }
 }
@@ -225,7 +226,7 @@ export function reconcilerLedger(stage: Stage, process: Process): RoundLedger {
           ({ attempts, enqueuedAt }) => world.now() - enqueuedAt > patienceS(Math.min(attempts, maxAttempts)) * 1_000,
         )
         due.sort((one, other) => one.enqueuedAt - other.enqueuedAt)
-        const fields = { request: '', user: null, realUser: null }
+        const fields = { ...ofKind, request: '', user: null, realUser: null, isExplained: false }
         reply.ok(due.map(({ id, attempts }) => ({ id, attempts, title: id, ...fields })))
       }),
     save: (runs) =>

@@ -7,7 +7,8 @@ import { realTwin, simulatedTwin, type Twin } from './twins.ts'
 
 const nothing = { changes: [], digests: [], audited: [], generated: {}, actorName: 'admin' }
 const appliedResult = { event: 'finish', applied: true, reason: null, logs: ['applied'], ...nothing } as const
-const request = { title: 'apply', request: 'r', user: null, realUser: null }
+const ofKind = { title: 'apply', kind: 'radius', mode: 'apply' } as const
+const request = { ...ofKind, request: 'r', user: null, realUser: null, isExplained: false }
 
 /** What the reconciler has decided about a run. */
 const decided = (id: string, attempts: number, event: RunEvent) => ({

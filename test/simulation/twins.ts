@@ -37,7 +37,7 @@ export async function realTwin({ db, worker }: Stand): Promise<Twin> {
   await db.run.deleteMany()
   return {
     worker: worker.ledger,
-    reconciler: { ...realReconcilerLedger(db), cancelStale: () => cancelStale(db, worker.log) },
+    reconciler: { ...realReconcilerLedger(db), cancelStale: () => cancelStale(db, worker) },
     add: async ({ attempts = 1, enqueuedS = 0, createdS = enqueuedS } = {}) => {
       const id = uuid7()
       await run(

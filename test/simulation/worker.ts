@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { comesBackAfterMs } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { work } from '../../src/runs/work.ts'
+import { uncounted } from '../support/uncounted.ts'
 import { reconcilerLedger, type Stage, workerLedger } from './ledgers.ts'
 import type { Job } from './queue.ts'
 
@@ -22,6 +23,7 @@ export function startWorker(stage: Stage, name: string, concurrency: number): vo
   const worker = {
     ledger: workerLedger(stage, process),
     log: silent,
+    tally: uncounted,
     pause: (leastMs: number) => world.sleep(process, leastMs * world.random.between(1, 2)),
   }
   async function take(job: Job): Promise<void> {
@@ -41,7 +43,7 @@ export function startWorker(stage: Stage, name: string, concurrency: number): vo
   async function round(): Promise<number> {
     if ((await ledger.waiting()) === 0) return everyMs.idle
     await ledger.cancelStale()
-    await reconcile(ledger, runQueue, silent)
+    await reconcile(ledger, runQueue, worker)
     return everyMs.busy
   }
 

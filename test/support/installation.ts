@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import { buildApp } from '../../src/app.ts'
 import type { Db } from '../../src/db/client.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
+import { openSums } from '../../src/db/sums.ts'
 import type { Api } from '../../src/http/api.ts'
 import type { RateLimits } from '../../src/http/rate-limit.ts'
 import type { Engine } from '../../src/plan/engine.ts'
@@ -15,6 +16,7 @@ import { whyPaused } from '../../src/queue/pause.ts'
 import { openBacklog } from '../../src/runs/backlog.ts'
 import { type Enqueue, startReconciler } from '../../src/runs/reconcile.ts'
 import { followRuns } from '../../src/runs/subscribe.ts'
+import { openTally } from '../../src/runs/tally.ts'
 import { type Worker, work } from '../../src/runs/work.ts'
 import { workerLedger } from '../../src/runs/worker-ledger.ts'
 import { type Asker, askAs } from './asker.ts'
@@ -84,12 +86,16 @@ export async function installation({
   atEnd(() => runs.close())
   const runJobs = runQueue(queue)
   const { enqueue } = runJobs
+  const sums = openSums(db)
+  atEnd(() => sums.stop())
+  const tally = openTally(sums, engine.registry)
   const submitter = {
     db,
     engine,
     runs,
     backlog: openBacklog(db, { needsWorkers: false }),
     log: logger,
+    tally,
     applyWaitMs,
     enqueue,
     whyPaused: () => whyPaused(queue, db),
@@ -99,7 +105,7 @@ export async function installation({
   await app.ready()
 
   const ledger = workerLedger({ db, transaction: pipelinedTransaction(service.pool), engine, runSecretsHours })
-  const worker: Worker = { ledger, log: logger }
+  const worker: Worker = { ledger, log: logger, tally }
   const gate = openGate()
   if (workers === 'one') {
     const consumer = await startConsumer(backend, db, 4, async (run, onProgress) => {
@@ -107,7 +113,7 @@ export async function installation({
       return work(worker, run, onProgress)
     })
     atEnd(() => consumer.close())
-    const reconciler = startReconciler(db, runJobs, logger)
+    const reconciler = startReconciler(db, runJobs, worker)
     atEnd(() => reconciler.stop())
   }
 

@@ -20,6 +20,8 @@ export type Servers = {
   readonly chromium: string | null
   /** null: curl is not installed. */
   readonly curl: string | null
+  /** null: promtool, of the package prometheus, is not installed. */
+  readonly promtool: string | null
   /** Removed at the end of the run. */
   readonly folder: string
   /** A file to which each skipped test file adds a line. */
@@ -48,9 +50,11 @@ export default async function startServers(project: TestProject): Promise<() => 
   const redisServer = findProgram('redis-server')
   const chromium = findProgram('chromium', 'chromium-browser', 'google-chrome')
   const curl = findProgram('curl')
+  const promtool = findProgram('promtool')
   if (onCi && redisServer === null) throw new Error('redis-server is not installed, and CI skips nothing.')
   if (onCi && chromium === null) throw new Error('Chromium is not installed, and CI skips nothing.')
   if (onCi && curl === null) throw new Error('curl is not installed, and CI skips nothing.')
+  if (onCi && promtool === null) throw new Error('promtool (prometheus) is not installed, and CI skips nothing.')
 
   const postgres = await startPostgres({ durable: false })
   const skipped = join(postgres.folder, 'skipped')
@@ -60,7 +64,7 @@ export default async function startServers(project: TestProject): Promise<() => 
   const redis = redisServer === null ? null : await startRedis()
   const servers = {
     ...{ postgresUrl: postgres.url(), template, installed, redisUrl: redis?.url ?? null },
-    ...{ chromium, curl, folder: postgres.folder, skipped },
+    ...{ chromium, curl, promtool, folder: postgres.folder, skipped },
   }
   project.provide('servers', servers satisfies Servers)
 

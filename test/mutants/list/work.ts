@@ -185,7 +185,7 @@ export default {
       tests: [reconcile],
     },
     {
-      from: 'await cancelStale(db, log)',
+      from: 'await cancelStale(db, worker)',
       to: '',
       why: 'the reconciler enqueues runs that are more than an hour old',
       tests: [retention],

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import type { Counts } from '../series.ts'
+import type { Db } from './client.ts'
+import { inTime } from './in-time.ts'
+import { execute, query } from './raw.ts'
+
+/**
+ * What all processes of an installation count together. Each adds what it has counted every two seconds, outside of any
+ * transaction that does work: counting costs an apply nothing, and a process that is killed loses two seconds of it
+ * (docs/adr/0064-counts-of-runs-are-sums-in-a-table.md).
+ */
+export type Sums = {
+  add(series: string, by?: number): void
+  /** What this process has counted since it started. */
+  readonly own: Counts
+  /** Writes at once what is not written yet, if the database takes it in time. */
+  write(): Promise<void>
+  stop(): Promise<void>
+}
+
+const everyMs = 2_000
+
+export function openSums(db: Db): Sums {
+  const own = new Map<string, number>()
+  let unwritten = new Map<string, number>()
+  let writing: Promise<void> | undefined
+
+  /** Not limited by time: what may still be written must not be written again. The connection has its own limits. */
+  async function writeAll(): Promise<void> {
+    const written = [...unwritten]
+    unwritten = new Map()
+    try {
+      await execute(db, {
+        // In one order, so that two processes never wait for each other.
+        text: `INSERT INTO metric_sums (series, value)
+          SELECT * FROM unnest($1::text[], $2::float8[]) AS counted (series, value) ORDER BY series
+          ON CONFLICT (series) DO UPDATE SET value = metric_sums.value + excluded.value`,
+        values: [written.map(([series]) => series), written.map(([, by]) => by)],
+      })
+    } catch {
+      // Rather twice than never: an alert must not miss a failure.
+      for (const [series, by] of written) unwritten.set(series, (unwritten.get(series) ?? 0) + by)
+    }
+  }
+
+  const round = () => {
+    if (unwritten.size === 0 || writing !== undefined) return
+    writing = writeAll().finally(() => {
+      writing = undefined
+    })
+  }
+  const write = async () => {
+    await writing
+    round()
+    await writing
+  }
+  const timer = setInterval(round, everyMs).unref()
+  return {
+    own,
+    add: (series, by = 1) => {
+      for (const counts of [own, unwritten]) counts.set(series, (counts.get(series) ?? 0) + by)
+    },
+    write: () => inTime(write()).catch(() => {}),
+    stop: async () => {
+      clearInterval(timer)
+      await inTime(write()).catch(() => {})
+    },
+  }
+}
+
+const sumRow = z.object({ series: z.string(), value: z.number() })
+
+/** The sums of all processes. */
+export async function readSums(db: Db): Promise<Counts> {
+  const rows = await query(db, sumRow, { text: 'SELECT series, value FROM metric_sums', values: [] })
+  return new Map(rows.map(({ series, value }) => [series, value]))
+}
