@@ -36,6 +36,7 @@ import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, openMetrics } from './http/metrics.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openLimiter, type RateLimits } from './http/rate-limit.ts'
+import { openInspector } from './http/readiness.ts'
 import { shareOut } from './http/shares.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import { requestIdForm } from './ids.ts'
@@ -129,10 +130,11 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
     { prefix: apiPrefix },
   )
   homeRoutes(app)
-  const inspect = healthRoutes(app, db, queue, engine.keyring)
+  const inspect = openInspector(db, queue, engine.keyring, app.log)
+  healthRoutes(app, inspect)
   metricsRoutes(app, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, describe)
-  dashboardRoutes(app, { db, keyring: engine.keyring, queue, limiter })
+  dashboardRoutes(app, { db, engine, queue, limiter, inspect })
   return app
 }
 

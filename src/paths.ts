@@ -8,6 +8,6 @@ export const applyPath = `${apiPrefix}/core/transactional/applications/`
 export const homePath = '/'
 export const docsPath = '/docs/'
 export const schemaPath = `${apiPrefix}/schema/`
-export const dashboardPath = '/admin/queues/'
+export const dashboardPath = '/admin/'
 export const readyPath = '/-/health/ready/'
 export const faviconPath = '/favicon.svg'

@@ -1,7 +1,8 @@
 import type { Api } from '../http/api.ts'
+import { html } from '../http/html.ts'
 import { icon } from '../http/icon.ts'
 import { prefersHtml } from '../http/not-found.ts'
-import { escaped, htmlPage, plainPolicy } from '../http/page.ts'
+import { htmlPage, plainPolicy } from '../http/page.ts'
 import { applyPath, dashboardPath, docsPath, faviconPath, homePath, readyPath, schemaPath } from '../paths.ts'
 
 /**
@@ -44,16 +45,16 @@ function homePage(scheme: 'http' | 'https', host = ''): string {
     title: 'Gatewright',
     heading: 'Gatewright',
     subtitle: 'Identity management for people who deploy',
-    content: `<p>A pipeline sends an application and its provider in one call. They are applied in one transaction, or not at all.</p>
+    content: html`<p>A pipeline sends an application and its provider in one call. They are applied in one transaction, or not at all.</p>
 <dl class="links">
 <dt><a href="${docsPath}">Documentation</a></dt><dd>every operation, to read and to try</dd>
 <dt><a href="${schemaPath}">OpenAPI</a></dt><dd>the same for programs, to generate clients from</dd>
-<dt><a href="${dashboardPath}">Dashboard</a></dt><dd>the queue of submissions, behind a login</dd>
+<dt><a href="${dashboardPath}">Dashboard</a></dt><dd>what runs, what failed and why, behind a login</dd>
 <dt><a href="${readyPath}">Health</a></dt><dd>whether database, queue and worker are healthy</dd>
 </dl>
 <h2>A first call</h2>
 <p>With an access token in <code>GATEWRIGHT_TOKEN</code>. The first start of an installation makes one for its admin, in <code>.data/admin-token</code>.</p>
-<pre tabindex="0"><code>${escaped(firstCall(origin))}</code></pre>
+<pre tabindex="0"><code>${firstCall(origin)}</code></pre>
 <p><code>applied</code> says whether it was applied, and <code>logs</code> what was done. <code>Content-Location</code> names the run, which has the details. The same call again changes nothing.</p>`,
     width: 'wide',
     icon: faviconPath,

@@ -8,6 +8,7 @@ import * as filter from '../lists/filters.ts'
 import { tokenText } from '../lists/find.ts'
 import { type ListSpec, list } from '../lists/list.ts'
 import { one } from '../lists/one.ts'
+import { ownTokens } from '../lists/tokens.ts'
 import { writable } from '../openapi/writable.ts'
 import type { Actor } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
@@ -59,7 +60,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     path: '/core/tokens/',
     summary: 'List tokens',
     permission: 'authenticated',
-    own: { field: 'userPk', unless: 'view_token' },
+    own: ownTokens,
     view: tokenView,
     count: 'rows',
     search: tokenText,

@@ -12,16 +12,22 @@ import { readPause } from '../queue/pause.ts'
  */
 export const acts = { pause, resume, clear } as const
 
-type Operator = { readonly actor: Actor; readonly requestId: string }
+export type Act = keyof typeof acts
 
-async function pause(db: Db, queue: ApplyQueue, { actor, requestId }: Operator): Promise<void> {
+/** @property reason why, as the operator says it; null when nothing was said */
+type Operator = { readonly actor: Actor; readonly requestId: string; readonly reason: string | null }
+
+/** Of a reason, in characters: the column has no more. */
+export const longestReason = 200
+
+async function pause(db: Db, queue: ApplyQueue, operator: Operator): Promise<void> {
   if ((await readPause(queue, db)) !== null) return
   const { name } = applyQueue
-  const pausedBy = actor.username
+  const { actor, reason } = operator
   await db.$transaction([
-    record(db, { actor, requestId }, { action: 'pause_queue', field: 'paused', value: true }),
+    record(db, operator, { action: 'pause_queue', field: 'paused', value: true }),
     db.queuePause.deleteMany({ where: { queue: name } }),
-    db.queuePause.create({ data: { queue: name, pausedBy } }),
+    db.queuePause.create({ data: { queue: name, pausedBy: actor.username, reason } }),
   ])
   await answered(queue.pause())
 }
@@ -50,7 +56,7 @@ async function clear(db: Db, queue: ApplyQueue, operator: Operator): Promise<voi
 
 type QueueChange = { readonly action: string; readonly field: string; readonly value: boolean | number }
 
-function record(db: Db, operator: Operator, { action, field, value }: QueueChange) {
+function record(db: Db, { actor, requestId }: Operator, { action, field, value }: QueueChange) {
   const changes = [{ model: 'queue', key: applyQueue.name, action: 'update', fields: [field], value }] as const
-  return db.auditRow.create({ data: auditRow({ ...operator, action, changes }) })
+  return db.auditRow.create({ data: auditRow({ actor, requestId, action, changes }) })
 }

@@ -9,7 +9,9 @@ import type { Api } from '../http/api.ts'
 import type { Limiter } from '../http/rate-limit.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { actorOfSession } from '../rights/actor.ts'
-import { basePath, loginPage, loginPath, logoutPage, logoutPath, ownPagePolicy } from './pages.ts'
+import { loginPath, logoutPath, nextOf } from './addresses.ts'
+import { pagePolicy } from './frame.ts'
+import { loginPage, logoutPage } from './login-pages.ts'
 import { closeSession, openSession, tokenOfSession } from './session.ts'
 
 /** @returns the user of the session; null unless its token authenticates, and its owner may view the queue */
@@ -22,7 +24,10 @@ export async function operator(db: Db, request: FastifyRequest): Promise<Actor |
 const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTokenLength) })
 
 /** The session is what these routes make, so none of them asks for one. helmet writes into `config`. */
-const open = () => ({ config: { permission: 'anyone' } as const, helmet: ownPagePolicy })
+const open = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
+
+/** Any text, even a list of them: what leads nowhere leads to the first page. */
+const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
 
 const show = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page)
 
@@ -42,34 +47,36 @@ export async function loginRoutes(app: Api, db: Db, limiter: Limiter): Promise<v
     }
   }
 
-  app.get(loginPath, open(), async (request, reply) => {
-    if ((await operator(db, request)) !== null) return reply.redirect(`${basePath}/`, 303)
-    return show(reply, loginPage(null))
+  app.get(loginPath, { ...open(), schema }, async (request, reply) => {
+    const { next } = request.query
+    if ((await operator(db, request)) !== null) return reply.redirect(next, 303)
+    return show(reply, loginPage(null, next))
   })
 
-  app.post(loginPath, open(), async (request, reply) => {
+  app.post(loginPath, { ...open(), schema }, async (request, reply) => {
+    const { next } = request.query
     const sent = credentials.safeParse(request.body)
     const session = await authenticated(request, reply, sent.data?.access_token)
     if (session instanceof Problem)
-      return show(reply.code(429).header('Retry-After', session.retryAfterS), loginPage(session.message))
+      return show(reply.code(429).header('Retry-After', session.retryAfterS), loginPage(session.message, next))
     if (session === null) {
       reply.code(401).header('WWW-Authenticate', 'Bearer')
-      return show(reply, loginPage('This access token is not valid.'))
+      return show(reply, loginPage('This access token is not valid.', next))
     }
     const { actor, tokenPk } = session
     request.actor = actor
     if (!allows(actor, 'view_queue'))
-      return show(reply.code(403), loginPage('The user of this access token may not view the queue.'))
+      return show(reply.code(403), loginPage('The user of this access token may not view the queue.', next))
     // The browser reports in Origin how it reached this host; a proxy may have ended TLS.
     const secure = request.headers.origin?.startsWith('https:') === true
     await openSession(db, reply, tokenPk, secure)
-    return reply.redirect(`${basePath}/`, 303)
+    return reply.redirect(next, 303)
   })
 
   app.get(logoutPath, open(), async (request, reply) => {
     const actor = await operator(db, request)
     if (actor === null) return reply.redirect(loginPath, 303)
-    return show(reply, logoutPage(actor.username, allows(actor, 'manage_queue')))
+    return show(reply, logoutPage(actor))
   })
 
   app.post(logoutPath, open(), async (request, reply) => {

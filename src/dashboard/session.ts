@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../db/client.ts'
-import { basePath } from './pages.ts'
+import { cookiePath } from './addresses.ts'
 
 /**
  * A session is a row, named by a signed cookie with its expiry. Each request checks the row, its token, the token's owner
@@ -14,7 +14,7 @@ export const sessionLifetimeS = 8 * 3_600
 /** Of one token. One more ends the oldest. */
 const maxSessions = 10
 
-const cookieName = 'gatewright_queues'
+const cookieName = 'gatewright_admin'
 const nowS = () => Math.floor(Date.now() / 1_000)
 
 /** @param secure whether the cookie is for TLS alone */
@@ -32,9 +32,10 @@ export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, 
   })
   await db.dashboardSession.create({ data: { pk, tokenPk, expires: new Date(expiry * 1_000) } })
   void reply.setCookie(cookieName, `${pk}.${expiry}`, {
-    path: basePath,
+    path: cookiePath,
     httpOnly: true,
-    sameSite: 'strict',
+    // Links from chat and from alerts lead to a page. Acts are POST, and ask for the Origin.
+    sameSite: 'lax',
     secure,
     maxAge: sessionLifetimeS,
     signed: true,
@@ -45,7 +46,7 @@ export async function openSession(db: Db, reply: FastifyReply, tokenPk: string, 
 export async function closeSession(db: Db, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const pk = sessionOf(request)
   if (pk !== undefined) await db.dashboardSession.deleteMany({ where: { pk } })
-  void reply.clearCookie(cookieName, { path: basePath })
+  void reply.clearCookie(cookieName, { path: cookiePath })
 }
 
 /** @returns the pk of the session's token; undefined for a missing, altered, expired or ended session alike */

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { docsPath, faviconPath, homePath } from '../paths.ts'
+import { html } from './html.ts'
 import { htmlPage } from './page.ts'
 
 /** What a person gets who opens an address that does not exist. Programs get JSON, and below `/api/` all do. */
@@ -8,7 +9,7 @@ export const notFoundPage = htmlPage({
   title: 'Not found - Gatewright',
   heading: 'There is nothing here',
   subtitle: '404 Not Found',
-  content: `<p>Check the address, or start from one of these.</p>
+  content: html`<p>Check the address, or start from one of these.</p>
 <a class="button" href="${homePath}">Start page</a>
 <a class="button" href="${docsPath}">Documentation of the API</a>`,
   width: 'narrow',

@@ -155,7 +155,7 @@ export type ListQuery = {
   readonly page_size: number
 }
 
-class Values {
+export class Values {
   readonly list: unknown[] = []
   readonly bind = (value: unknown): string => `$${this.list.push(value)}`
 }
@@ -302,10 +302,10 @@ function sortsOf(
   return [...sorts, { column: qualified(model, unique[0]), descending: sorts.at(-1)?.descending === true }]
 }
 
-/** @returns none for a list that nothing narrows */
-function conditionsOf(
-  { view: { model }, search, own, always, visible, owned }: Listed,
-  asked: ListQuery,
+/** Which rows are asked for, and which of them this caller sees at all, in SQL: none for a list that nothing narrows. */
+export function conditionsOf(
+  { view: { model }, search, own, always, visible, owned }: Omit<Listed, 'count' | 'order'>,
+  asked: Pick<ListQuery, 'filters' | 'terms' | 'own' | 'values' | 'bound' | 'owners' | 'caller'>,
   { bind }: Values,
 ): string[] {
   return [

@@ -4,8 +4,10 @@ import type { ApplyQueue } from './backend.ts'
 import { applyQueue } from './define.ts'
 import { answered } from './enqueue.ts'
 
-/** A paused queue: who paused it on the dashboard, and when. Null: it was paused by other means, or that is not known. */
-export type Pause = { readonly by: { readonly name: string; readonly since: Date } | null }
+/** A paused queue: who paused it on the dashboard, when and why. Null: it was paused by other means, or that is not known. */
+export type Pause = {
+  readonly by: { readonly name: string; readonly since: Date; readonly reason: string | null } | null
+}
 
 /**
  * @returns null when the queue is not paused
@@ -14,14 +16,14 @@ export type Pause = { readonly by: { readonly name: string; readonly since: Date
 export async function readPause(queue: ApplyQueue, db: Db): Promise<Pause | null> {
   if (!(await answered(queue.isPaused()))) return null
   const row = await inTime(db.queuePause.findUnique({ where: { queue: applyQueue.name } })).catch(() => null)
-  return { by: row === null ? null : { name: row.pausedBy, since: row.pausedAt } }
+  return { by: row === null ? null : { name: row.pausedBy, since: row.pausedAt, reason: row.reason } }
 }
 
-/** `the queue is paused, by alice since 2026-11-22T12:00:00.000Z` */
+/** `the queue is paused, by alice since 2026-11-22T12:00:00.000Z ("new disks for Redis")` */
 export const describePause = ({ by }: Pause): string =>
   by === null
     ? 'the queue is paused, by other means than the dashboard'
-    : `the queue is paused, by ${by.name} since ${by.since.toISOString()}`
+    : `the queue is paused, by ${by.name} since ${by.since.toISOString()}${by.reason === null ? '' : ` ("${by.reason}")`}`
 
 /** @returns the sentence, for a submitter; null when the queue is not paused, and when it does not answer */
 export const whyPaused = (queue: ApplyQueue, db: Db): Promise<string | null> =>

@@ -43,7 +43,7 @@ export function banner({ url, startMs, database, queue, tokenFile, isFirst, whyR
   Start      ${url}/
   API        ${url}/api/v3/
   Docs       ${url}/docs/
-  Dashboard  ${url}/admin/queues/
+  Dashboard  ${url}/admin/
   Health     ${url}/-/health/ready/
   Database   ${database}
   Queue      on ${queue}

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Db } from '../db/client.ts'
 import { endOfCertificate } from '../models/pem.ts'
+import { type Actor, allows } from '../permissions.ts'
 
 /** @property token of those that authenticate @property certificate of those that a provider uses; it may have passed */
 export type Expiries = { readonly token: Date | null; readonly certificate: Date | null }
@@ -20,22 +21,70 @@ const maxPortions = 50
 
 async function firstCertificate(db: Db): Promise<Date | null> {
   let first: Date | null = null
+  for await (const { expires } of certificates(db)) if (first === null || expires < first) first = expires
+  return first
+}
+
+/** Those that a provider uses, with their ends. */
+async function* certificates(db: Db): AsyncGenerator<{ readonly name: string; readonly expires: Date }> {
   let after = ''
   for (let done = 0; done < maxPortions; done += 1) {
     const rows = await db.certificateKeyPair.findMany({
-      select: { pk: true, certificateData: true },
+      select: { pk: true, name: true, certificateData: true },
       where: { referencedBy: { some: {} } },
       orderBy: { pk: 'asc' },
       take: portion,
       ...(after !== '' && { cursor: { pk: after }, skip: 1 }),
     })
-    for (const { certificateData } of rows) {
-      const end = endOfCertificate(certificateData)
-      if (end !== undefined && (first === null || end < first)) first = end
+    for (const { name, certificateData } of rows) {
+      const expires = endOfCertificate(certificateData)
+      if (expires !== undefined) yield { name, expires }
     }
     after = rows.at(-1)?.pk ?? ''
     if (rows.length < portion) break
     await setImmediate()
   }
-  return first
+}
+
+/** How far the pages of operators look ahead. */
+export const expiresWithinDays = 14
+
+const soon = () => new Date(Date.now() + expiresWithinDays * 86_400_000)
+
+/** More are not shown. */
+const most = 100
+
+/** @property user null for a certificate, and for callers who may not see it */
+export type Expiring = { readonly name: string; readonly expires: Date; readonly user: string | null }
+
+/**
+ * Access tokens that expire soon, the next one first.
+ *
+ * @param own the key of the only user whose tokens the caller sees; undefined: all
+ */
+export async function expiringTokens(db: Db, actor: Actor, own: number | null | undefined): Promise<Expiring[]> {
+  const rows = await db.token.findMany({
+    where: {
+      intent: 'api',
+      expiring: true,
+      expires: { gt: new Date(), lt: soon() },
+      user: { isActive: true },
+      ...(own !== undefined && { userPk: own ?? -1 }),
+    },
+    select: { identifier: true, expires: true, userPk: true, user: { select: { username: true } } },
+    orderBy: { expires: 'asc' },
+    take: most,
+  })
+  const sees = (pk: number) => allows(actor, 'view_user') || pk === actor.pk
+  return rows.flatMap(({ identifier, expires, userPk, user }) =>
+    expires === null ? [] : [{ name: identifier, expires, user: sees(userPk) ? user.username : null }],
+  )
+}
+
+/** Certificates of providers that expire soon, or have expired, the first one first. */
+export async function expiringCertificates(db: Db): Promise<Expiring[]> {
+  const until = soon()
+  const found: Expiring[] = []
+  for await (const each of certificates(db)) if (each.expires < until) found.push({ ...each, user: null })
+  return found.sort((one, other) => one.expires.getTime() - other.expires.getTime()).slice(0, most)
 }

@@ -182,7 +182,10 @@ async function* read(tx: Tx, keys: readonly string[], { actor }: Pick<Reading, '
 }
 
 /** Queued runs whose rows are locked are running. A lock is no part of a snapshot. */
-async function complete<Run extends RunSummary>(db: Db, runs: readonly Run[]): Promise<readonly Run[]> {
+async function complete<Run extends Pick<RunSummary, 'id' | 'state'>>(
+  db: Db,
+  runs: readonly Run[],
+): Promise<readonly Run[]> {
   const queued = runs.filter(({ state }) => state === 'queued').map(({ id }) => id)
   const locked = queued.length === 0 ? new Set() : await lockedRuns(db, queued)
   return runs.map((each) => (locked.has(each.id) ? { ...each, state: 'running' } : each))

@@ -21,7 +21,7 @@ beforeAll(async () => {
   await service.admin.put(applyPath, await example('oauth2'))
 })
 
-const act = (name: keyof typeof acts) => `/admin/queues/manage/${name}/`
+const act = (name: keyof typeof acts) => `/admin/${name}/`
 const send = (request: InjectOptions) => dashboard.send(request)
 const session = (token: string) => dashboard.session(token)
 
@@ -30,14 +30,14 @@ describe('an operator', () => {
     const { token, username } = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const headers = { origin, cookie: await session(token), 'content-type': form }
     const post = (url: string) => send({ method: 'POST', url, headers, payload: '' })
-    const see = async () => (await send({ method: 'GET', url: '/admin/queues/manage/', headers })).body
+    const see = async () => (await send({ method: 'GET', url: '/admin/', headers })).body
     const described = async () =>
       (await send({ method: 'GET', url: '/admin/queues/api/queues', headers })).json().queues[0].description
-    expect(await see()).toContain('The queue is not paused')
+    expect(await see()).not.toMatch(/the queue is paused/i)
     // Resuming what is not paused changes nothing.
     expect((await post(act('resume'))).statusCode).toBe(303)
 
-    expect(await post(act('pause'))).toMatchObject({ statusCode: 303, headers: { location: '/admin/queues/manage/' } })
+    expect(await post(act('pause'))).toMatchObject({ statusCode: 303, headers: { location: '/admin/' } })
     expect(await service.queue.isPaused()).toBe(true)
     const row = await service.db.queuePause.findUniqueOrThrow({ where: { queue: 'apply' } })
     const sentence = `The queue is paused, by ${username} since ${row.pausedAt.toISOString()}.`
@@ -48,7 +48,7 @@ describe('an operator', () => {
 
     expect((await post(act('resume'))).statusCode).toBe(303)
     expect(await service.queue.isPaused()).toBe(false)
-    expect(await see()).toContain('The queue is not paused')
+    expect(await see()).not.toMatch(/the queue is paused/i)
     expect(await described()).not.toMatch(/paused/i)
 
     const audited = await service.db.auditRow.findMany({ where: { actorName: username }, orderBy: { pk: 'asc' } })
@@ -59,14 +59,42 @@ describe('an operator', () => {
     ])
   })
 
+  test('says why, and the reason stands wherever the pause is named', async () => {
+    const { token, username } = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
+    const headers = { origin, cookie: await session(token), 'content-type': form }
+    const get = async (url: string) => (await send({ method: 'GET', url, headers })).body
+    const pause = (reason: string) =>
+      send({ method: 'POST', url: act('pause'), headers, payload: new URLSearchParams({ reason }).toString() })
+
+    for (const wrong of ['x'.repeat(201), 'two\nlines', 'nul\0']) {
+      const { statusCode, body } = await pause(wrong)
+      expect([statusCode, body.includes('aria-invalid="true"')]).toEqual([400, true])
+    }
+    expect(await service.queue.isPaused()).toBe(false)
+
+    const asked = await get(act('pause'))
+    expect(asked.indexOf('Cancel')).toBeLessThan(asked.indexOf('<button type="submit">Pause the queue'))
+    expect((await pause('  <b>new</b> disks  ')).statusCode).toBe(303)
+    const { pausedAt, reason } = await service.db.queuePause.findUniqueOrThrow({ where: { queue: 'apply' } })
+    expect(reason).toBe('<b>new</b> disks')
+    const said = `by ${username} since ${pausedAt.toISOString()} ("<b>new</b> disks")`
+    const escaped = said.replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+    for (const url of ['/admin/', act('resume'), act('pause')]) expect(await get(url)).toContain(escaped)
+    expect(JSON.parse(await get('/admin/queues/api/queues')).queues[0].description).toContain(said)
+    expect(JSON.parse(await get('/-/health/ready/')).checks.worker.detail).toContain(said)
+    expect((await send({ method: 'POST', url: act('resume'), headers, payload: '' })).statusCode).toBe(303)
+    expect(await get(act('resume'))).toContain('The queue is not paused.')
+  })
+
   test('a queue that was paused by other means says so', async () => {
     const cookie = await session(viewer.token)
     await service.queue.pause()
     try {
-      const { body } = await send({ method: 'GET', url: '/admin/queues/manage/', headers: { cookie } })
+      const { body } = await send({ method: 'GET', url: '/admin/', headers: { cookie } })
       expect(body).toContain('The queue is paused, by other means than the dashboard.')
-      expect(body).toContain('needs the permission manage_queue')
-      expect(body).not.toContain('<button')
+      // The viewer may not act.
+      expect(body).not.toContain('/admin/resume/"')
+      expect((await send({ method: 'GET', url: act('resume'), headers: { cookie } })).statusCode).toBe(403)
     } finally {
       await service.queue.resume()
     }
@@ -95,14 +123,14 @@ describe('a run', () => {
       send({ method: 'GET', url, headers: { cookie: await session(token) } })
     const [job] = (await see(reader.token, '/admin/queues/api/queues?activeQueue=apply&status=completed')).json()
       .queues[0].jobs
-    expect(job.externalUrl).toEqual({ displayText: 'Run', href: `/admin/queues/runs/${id}/` })
+    expect(job.externalUrl).toEqual({ displayText: 'Run', href: `/admin/runs/${id}/` })
     const { statusCode, body } = await see(reader.token, job.externalUrl.href)
     expect(statusCode).toBe(200)
     for (const shown of ['done', 'yes', 'created', requestId, `/api/v3/blueprints/runs/${id}/`])
       expect(body).toContain(shown)
     for (const [token, url] of [
       [viewer.token, job.externalUrl.href],
-      [reader.token, '/admin/queues/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/'],
+      [reader.token, '/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/'],
     ] as const)
       expect(await see(token, url)).toMatchObject({ statusCode: 404, body: expect.not.stringContaining(requestId) })
   })
@@ -114,7 +142,7 @@ describe('logging out', () => {
     const status = async (cookie: string) =>
       (await send({ method: 'GET', url: '/admin/queues/api/queues', headers: { cookie } })).statusCode
     expect([await status(left), await status(kept)]).toEqual([200, 200])
-    const logout = { method: 'POST', url: '/admin/queues/logout/', headers: { origin, cookie: left } } as const
+    const logout = { method: 'POST', url: '/admin/logout/', headers: { origin, cookie: left } } as const
     expect(await send(logout)).toMatchObject({ statusCode: 303, headers: { location: login } })
     // A copy of the cookie, taken before.
     expect([await status(left), await status(kept)]).toEqual([401, 200])

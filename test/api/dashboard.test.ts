@@ -1,7 +1,7 @@
 import type { InjectOptions } from 'fastify'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { acts } from '../../src/dashboard/acts.ts'
-import { isServed, openBoard } from '../../src/dashboard/board.ts'
+import { isServed, openBoard } from '../../src/dashboard/board/board.ts'
 import type { Prisma } from '../../src/db/generated/client.ts'
 import { applyPath } from '../support/asker.ts'
 import { contentPolicy } from '../support/content-policy.ts'
@@ -15,8 +15,8 @@ let viewer: Made
 let manager: Made
 /** Every call of the board and every act, with values for its parameters. */
 let calls: { method: 'get' | 'post' | 'put' | 'patch'; url: string; served: boolean }[]
-const pages = ['/admin/queues/', '/admin/queues/manage/', '/admin/queues/logout/']
-const act = (name: keyof typeof acts) => `/admin/queues/manage/${name}/`
+const pages = ['/admin/', '/admin/workers/', '/admin/pause/', '/admin/queues/', '/admin/logout/']
+const act = (name: keyof typeof acts) => `/admin/${name}/`
 
 beforeAll(async () => {
   service = await installation()
@@ -39,25 +39,30 @@ const session = (token: string) => dashboard.session(token)
 
 const changes = () => [
   ...calls.filter(({ method }) => method !== 'get'),
-  ...Object.keys(acts).map((name) => ({ method: 'post' as const, url: `/admin/queues/manage/${name}/`, served: true })),
+  ...Object.keys(acts).map((name) => ({ method: 'post' as const, url: `/admin/${name}/`, served: true })),
 ]
 
 describe('without a session', () => {
-  test("pages and files lead to the login, the board's own calls are 401", async () => {
+  test("pages and files lead to the login and back, the board's own calls are 401", async () => {
     for (const url of [
+      '/admin/?period=day',
+      '/admin/workers/',
+      '/admin/pause/',
       '/admin/queues',
       '/admin/queues/',
       '/admin/queues/queue/apply',
       '/admin/queues/queue/apply/1',
       '/admin/queues/job-schedulers',
       '/admin/queues/static/images/logo.svg',
-      '/admin/queues/logout/',
-      '/admin/queues/manage/',
-      '/admin/queues/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/',
+      '/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/',
     ]) {
       const { statusCode, headers, body } = await send({ method: 'GET', url })
-      expect([url, statusCode, headers.location, body]).toEqual([url, 303, login, ''])
+      const to = `${login}?next=${encodeURIComponent(url)}`
+      // `/admin/queues` is below `/admin/`, too.
+      expect([url, statusCode, headers.location, body]).toEqual([url, 303, to, ''])
     }
+    for (const url of ['/admin', '/admin/', '/admin/logout/'])
+      expect([url, (await send({ method: 'GET', url })).headers.location]).toEqual([url, login])
     expect(calls.length).toBeGreaterThan(30)
     for (const { method, url } of calls) {
       const { statusCode, body } = await send({ method, url, headers: { origin } })
@@ -101,7 +106,7 @@ test('a job id or a queue with NUL, or one that is not there, is 404', async () 
     const { statusCode } = await send({ method: 'GET', url, headers: { cookie } })
     expect([url, statusCode < 500]).toEqual([url, true])
   }
-  for (const url of ['/admin/queues/static/%00', '/admin/queues/runs/%00/', '/admin/queues/api/%00']) {
+  for (const url of ['/admin/queues/static/%00', '/admin/runs/%00/', '/admin/queues/api/%00']) {
     const { statusCode } = await send({ method: 'GET', url, headers: { cookie } })
     expect([url, statusCode]).toEqual([url, 404])
   }
@@ -138,10 +143,10 @@ describe('logging in', () => {
   test('if the browser uses TLS, the cookie is for TLS only', async () => {
     const plain = await logIn(viewer.token)
     expect(plain.headers['set-cookie']).toMatch(
-      /^gatewright_queues=[\w.+/-]+; Max-Age=28800; Path=\/admin\/queues; HttpOnly; SameSite=Strict$/,
+      /^gatewright_admin=[\w.+/-]+; Max-Age=28800; Path=\/admin; HttpOnly; SameSite=Lax$/,
     )
     const tls = await logIn(viewer.token, { origin: `https://${host}` })
-    expect(tls.headers['set-cookie']).toMatch(/; Secure; SameSite=Strict$/)
+    expect(tls.headers['set-cookie']).toMatch(/; Secure; SameSite=Lax$/)
   })
 
   test('a large body is 413, another media type 415', async () => {
@@ -178,7 +183,7 @@ describe('acting', () => {
 
   test('is refused without an origin and from others, call by call', async () => {
     const cookie = await session(manager.token)
-    for (const { method, url } of [...changes(), { method: 'post' as const, url: '/admin/queues/logout/' }]) {
+    for (const { method, url } of [...changes(), { method: 'post' as const, url: '/admin/logout/' }]) {
       for (const from of [{}, { origin: 'https://evil.example.com' }, { origin: 'null' }]) {
         const { statusCode } = await send({ method, url, headers: { cookie, ...from } })
         expect([method, url, from, statusCode]).toEqual([method, url, from, 403])
@@ -205,7 +210,7 @@ describe('acting', () => {
     const demoted = await service.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const cookie = await session(demoted.token)
     const view = () => send({ method: 'GET', url: '/admin/queues/api/queues', headers: { cookie } })
-    const act = () => send({ method: 'POST', url: '/admin/queues/manage/resume/', headers: { origin, cookie } })
+    const act = () => send({ method: 'POST', url: '/admin/resume/', headers: { origin, cookie } })
     expect((await act()).statusCode).toBe(303)
     expect((await view()).json()).toMatchObject({ queues: [{ name: 'apply', readOnlyMode: true }] })
     const [role] = await service.db.groupRole.findMany({ where: { groupPk: demoted.group } })
@@ -237,7 +242,7 @@ describe('a session ends at its next request when the token it was made with', (
     expect((await ask('/admin/queues/api/queues')).statusCode).toBe(401)
     expect((await ask(act('pause'), 'POST')).headers.location).toBe(login)
     expect(await service.queue.isPaused()).toBe(false)
-    for (const url of ['/admin/queues/', '/admin/queues/logout/'])
+    for (const url of ['/admin/', '/admin/logout/'])
       expect([url, (await ask(url)).headers.location]).toEqual([url, login])
     // Otherwise login and queue would redirect to each other for ever.
     expect((await ask(login)).statusCode).toBe(200)
@@ -256,9 +261,10 @@ describe('a session ends at its next request when the token it was made with', (
 
 describe('every answer', () => {
   test('forbids frames, other hosts, sniffing and caching', async () => {
-    const cookie = await session(viewer.token)
+    const cookie = await session(manager.token)
     for (const url of [login, ...pages, '/admin/queues/api/queues']) {
-      const { headers } = await send({ method: 'GET', url, headers: url === login ? {} : { cookie } })
+      const { statusCode, headers } = await send({ method: 'GET', url, headers: url === login ? {} : { cookie } })
+      expect([url, statusCode]).toEqual([url, 200])
       expect(headers).toMatchObject({
         'cache-control': 'no-store',
         'x-content-type-options': 'nosniff',
@@ -270,6 +276,8 @@ describe('every answer', () => {
       // JSON loads nothing, a page only files of this host.
       const isPage = headers['content-type']?.toString().startsWith('text/html')
       expect(policy['script-src'], url).toEqual(isPage ? ["'self'"] : undefined)
+      const isOurs = isPage && !url.startsWith('/admin/queues')
+      if (isOurs) expect(policy['style-src'], url).toEqual(["'self'"])
       expect(Object.values(policy).flat().join(' '), url).toMatch(/^('none'|'self'|'sha256-[\w+/=]+'| )+$/)
     }
   })

@@ -199,7 +199,8 @@ describe("The dashboard's failed list is not empty", () => {
     [
       'Each job has a link "Run" to the page of its run, for users with `view_run` and for its submitter.',
       'The board itself has no actions.',
-      'Users with `manage_queue` pause the queue, resume it and clear the failed list at `/admin/queues/manage/`.',
+      'Users with `manage_queue` pause the queue, resume it and clear the failed list at `/admin/`.',
+      'Each act asks once, and says what follows.',
       'Clearing removes the jobs, and their runs stay as they are.',
       'Each of these acts has an audit row.',
     ],
@@ -211,10 +212,14 @@ describe("The dashboard's failed list is not empty", () => {
       expect(queue.readOnlyMode).toBe(true)
       for (const { externalUrl } of queue.jobs) expect(externalUrl).toMatchObject({ displayText: 'Run' })
       const { id } = await runOf(there, 'to-clear')
-      expect((await get(`/admin/queues/runs/${id}/`)).statusCode).toBe(200)
+      expect((await get(`/admin/runs/${id}/`)).statusCode).toBe(200)
 
       const before = await there.db.run.findMany({ orderBy: { id: 'asc' } })
-      for (const name of ['pause', 'resume', 'clear']) await act(name)
+      for (const name of ['pause', 'resume', 'clear']) {
+        const { body } = await get(`/admin/${name}/`)
+        expect(body).toMatch(/<li>.*Cancel.*<button type="submit">/s)
+        await act(name)
+      }
       expect(await there.queue.getJobCounts('failed')).toEqual({ failed: 0 })
       expect(await there.db.run.findMany({ orderBy: { id: 'asc' } })).toEqual(before)
       const audited = await there.db.auditRow.findMany({ where: { actorName: username }, orderBy: { pk: 'asc' } })

@@ -33,21 +33,21 @@ describe('The queue is paused', () => {
 
   shows(
     [
-      "`GET /-/health/ready/` is 503 and says so at once, with the operator's name and the time of the pause.",
+      "`GET /-/health/ready/` is 503 and says so at once, with the operator's name, the time of the pause, and the reason that the operator gave.",
       'So do the dashboard and the 503 of each apply.',
       'While the queue is paused, no worker takes a job, and PUTs get 503 `cancelled` within `APPLY_WAIT_MS`.',
-      'Resume it on the dashboard, at `/admin/queues/manage/`.',
+      'Resume it on the dashboard, at `/admin/resume/`.',
       'Runs that still wait are applied then.',
       'Runs that were cancelled meanwhile are not applied.',
-      'The names are shown to anyone who can reach `/-/`.',
+      'Names and reasons are shown to anyone who can reach `/-/`.',
     ],
     async () => {
       const { username, act, get } = await operatorOf(there)
-      await act('pause')
-      const { body: page } = await get('/admin/queues/manage/')
+      await act('pause', 'new disks')
+      const { body: page } = await get('/admin/')
       const { pausedAt } = await there.db.queuePause.findFirstOrThrow()
-      const said = `by ${username} since ${pausedAt.toISOString()}`
-      expect(page).toContain(said)
+      const said = `by ${username} since ${pausedAt.toISOString()} ("new disks")`
+      expect(page).toContain(said.replaceAll('"', '&quot;'))
       expect((await ready()).checks.worker).toMatchObject({ ok: false, detail: expect.stringContaining(said) })
       const answering = put(there, 'paused-too-long')
       await there.queued(1)

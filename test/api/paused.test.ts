@@ -17,7 +17,7 @@ function claims(queue: QueueKind): void {
     operator = await there.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const dashboard = dashboardOf(there)
     const headers = { origin, cookie: await dashboard.session(operator.token), 'content-type': form }
-    act = (name) => dashboard.send({ method: 'POST', url: `/admin/queues/manage/${name}/`, headers, payload: '' })
+    act = (name) => dashboard.send({ method: 'POST', url: `/admin/${name}/`, headers, payload: '' })
   })
   const ready = () => there.admin.get('/-/health/ready/')
   const put = async (name: string) => there.admin.put(applyPath, await named('radius', name))
@@ -30,7 +30,7 @@ function claims(queue: QueueKind): void {
     expect(Math.abs(Date.now() - pausedAt.getTime())).toBeLessThan(10_000)
     const paused = `the queue is paused, by ${operator.username} since ${pausedAt.toISOString()}`
 
-    const detail = `No worker takes jobs: ${paused}. Resume it on the dashboard, /admin/queues/manage/.`
+    const detail = `No worker takes jobs: ${paused}. Resume it on the dashboard, /admin/resume/.`
     const ok = { ok: true, detail: expect.any(String) }
     expect(await ready()).toMatchObject({
       status: 503,

@@ -57,7 +57,7 @@ function ratesWith(store: () => Promise<Redis | null>): void {
     const logIn = (token: string) =>
       there.app.inject({
         method: 'POST',
-        url: '/admin/queues/login/',
+        url: '/admin/login/',
         headers: { host: 'here', origin: 'http://here', 'content-type': 'application/x-www-form-urlencoded' },
         payload: new URLSearchParams({ access_token: token }).toString(),
       })

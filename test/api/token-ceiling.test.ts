@@ -164,7 +164,7 @@ describe('authentication takes what both have', () => {
     const logIn = (token: string) =>
       there.app.inject({
         method: 'POST',
-        url: '/admin/queues/login/',
+        url: '/admin/login/',
         headers: { host, origin: `http://${host}`, 'content-type': 'application/x-www-form-urlencoded' },
         payload: new URLSearchParams({ access_token: token }).toString(),
       })

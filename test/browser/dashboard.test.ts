@@ -74,7 +74,7 @@ function claims(queue: QueueKind): void {
     const visitor = await visit(browser, origin, { javaScriptEnabled: false })
     const { page } = visitor
     await page.goto('/admin/queues/queue/apply')
-    expect(new URL(page.url()).pathname).toBe('/admin/queues/login/')
+    expect(new URL(page.url()).pathname).toBe('/admin/login/')
     await page.getByLabel('Access token').fill('gw_a_wrong')
     const answered = page.waitForResponse((response) => response.request().method() === 'POST')
     await page.keyboard.press('Enter')
@@ -85,10 +85,8 @@ function claims(queue: QueueKind): void {
 
     await page.getByLabel('Access token').fill(viewer.token)
     await page.keyboard.press('Enter')
-    await page.waitForURL('**/admin/queues/')
-    expect(await visitor.cookies()).toMatchObject([
-      { httpOnly: true, sameSite: 'Strict', path: '/admin/queues', secure: false },
-    ])
+    await page.waitForURL('**/admin/queues/queue/apply')
+    expect(await visitor.cookies()).toMatchObject([{ httpOnly: true, sameSite: 'Lax', path: '/admin', secure: false }])
     expect(visitor.errors).toEqual([])
   })
 
@@ -99,7 +97,7 @@ function claims(queue: QueueKind): void {
     await reader.page.getByText('returnValue').waitFor()
     expect(await reader.page.getByText(/retry all|clean all/i).count()).toBe(0)
     const forged = await reader.page.evaluate(async () => {
-      const { status } = await fetch('/admin/queues/manage/pause/', { method: 'POST' })
+      const { status } = await fetch('/admin/pause/', { method: 'POST' })
       return status
     })
     expect(forged).toBe(403)
@@ -151,9 +149,14 @@ function claims(queue: QueueKind): void {
     const operator = await logIn(manager.token)
     const { page } = operator
     await page.locator('header').getByRole('button').last().click()
-    await page.getByText('Pause, resume, clear failed jobs').click()
+    await page.getByText('Gatewright: now').click()
+    await page.getByRole('link', { name: 'Pause the queue' }).click()
+    await page.getByLabel('Why?').fill('new disks')
     await page.getByRole('button', { name: 'Pause the queue' }).click()
-    await page.getByText(`by ${manager.username} since`).waitFor()
+    await page
+      .getByRole('cell', { name: `by ${manager.username} since` })
+      .first()
+      .waitFor()
     expect(await service.queue.isPaused()).toBe(true)
 
     const reader = await logIn(viewer.token)
@@ -161,8 +164,10 @@ function claims(queue: QueueKind): void {
     await reader.page.getByText(`The queue is paused, by ${manager.username} since`).first().waitFor()
     await reader.page.getByText('[ Paused ]').first().waitFor()
 
+    await page.getByRole('link', { name: 'Resume the queue' }).click()
+    await page.getByText('("new disks")').waitFor()
     await page.getByRole('button', { name: 'Resume the queue' }).click()
-    await page.getByText('The queue is not paused').waitFor()
+    await page.getByRole('link', { name: 'Pause the queue' }).waitFor()
     expect(await service.queue.isPaused()).toBe(false)
     expect([...operator.errors, ...reader.errors]).toEqual([])
   })
@@ -172,13 +177,13 @@ function claims(queue: QueueKind): void {
     const { page } = operator
     await page.getByText('Gatewright queues').first().waitFor()
     const foreign = await serveForm()
-    for (const target of ['/admin/queues/manage/pause/', '/admin/queues/logout/']) {
+    for (const target of ['/admin/pause/', '/admin/logout/']) {
       await page.goto(`${foreign}?${origin}${target}`)
       const answered = page.waitForResponse((response) => response.url() === `${origin}${target}`)
       await page.getByRole('button').click()
       const response = await answered
       // The cookie was sent: the Origin is the reason for the refusal.
-      expect((await response.request().allHeaders()).cookie).toContain('gatewright_queues=')
+      expect((await response.request().allHeaders()).cookie).toContain('gatewright_admin=')
       expect(response.status()).toBe(403)
     }
     await seeCompletedJob(operator)

@@ -26,15 +26,15 @@ const nowS = () => Math.floor(Date.now() / 1_000)
 
 /** @returns the status for a request with this cookie: 200 in, 303 to the login */
 async function statusWith(value: string): Promise<number> {
-  const cookie = `gatewright_queues=${encodeURIComponent(value)}`
-  return (await service.app.inject({ url: '/admin/queues/', headers: { cookie } })).statusCode
+  const cookie = `gatewright_admin=${encodeURIComponent(value)}`
+  return (await service.app.inject({ url: '/admin/', headers: { cookie } })).statusCode
 }
 
 test('the cookie names the session and its expiry, signed, and not the access token', async () => {
   const host = '127.0.0.1:9000'
   const answer = await service.app.inject({
     method: 'POST',
-    url: '/admin/queues/login/',
+    url: '/admin/login/',
     headers: { host, origin: `http://${host}`, 'content-type': 'application/x-www-form-urlencoded' },
     payload: new URLSearchParams({ access_token: viewer.token }).toString(),
   })

@@ -96,7 +96,7 @@ test('the first start prints all addresses, and SIGTERM stops everything', async
   const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()
   for (const part of [
     `http://127.0.0.1:${port}/api/v3/`,
-    '/admin/queues/',
+    '/admin/',
     '/-/health/ready/',
     join(dataDir, 'admin-token'),
     'curl -i -X PUT',

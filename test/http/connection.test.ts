@@ -159,9 +159,10 @@ describe('a malformed request', () => {
       ['GET', '/api/v3/schema/'],
       ['GET', '/'],
       ['GET', '/nothing/here/'],
+      ['GET', '/admin/'],
       ['GET', '/admin/queues/'],
       ['GET', '/admin/queues/api/queues'],
-      ['POST', '/admin/queues/login/'],
+      ['POST', '/admin/login/'],
     ])('is 400: %s %s', async (method, path) => {
       const others = Object.entries({ Host: 'x', Authorization: `Bearer ${token}`, Connection: 'close' })
         .filter(([other]) => other.toLowerCase() !== name.toLowerCase())

@@ -25,7 +25,8 @@ test.each([
   ['GET', '/docs/icon.svg', 200],
   ['GET', '/-/health/live/', 200],
   ['GET', '/-/metrics/', 200],
-  ['GET', '/admin/queues/login/', 200],
+  ['GET', '/admin/login/', 200],
+  ['GET', '/admin/', 303],
   ['GET', '/admin/queues/', 303],
   ['GET', '/admin/queues/api/queues', 401],
   ['PUT', '/admin/queues/api/queues/pause', 403],
@@ -75,8 +76,9 @@ test('only files and objects with an entity tag are kept by a cache', async () =
     ['GET', '/-/health/live/', 200, 'no-store'],
     ['GET', '/-/health/ready/', 503, 'no-store'],
     ['GET', '/-/metrics/', 200, 'no-store'],
+    ['GET', '/admin/', 303, 'no-store'],
     ['GET', '/admin/queues/', 303, 'no-store'],
-    ['GET', '/admin/queues/login/', 200, 'no-store'],
+    ['GET', '/admin/login/', 200, 'no-store'],
     ['GET', '/admin/queues/api/queues', 401, 'no-store'],
     ['GET', '/api/v3/rbac/roles/Application%20deployer/', 200, 'private, no-cache'],
     ['GET', '/api/v3/rbac/roles/not-there/', 404, 'no-store'],
@@ -84,7 +86,7 @@ test('only files and objects with an entity tag are kept by a cache', async () =
     ['GET', '/docs/', 200, 'no-cache'],
     ['GET', '/docs/swagger-ui.css', 200, 'public, max-age=86400'],
     ['GET', '/favicon.ico', 200, 'public, max-age=86400'],
-    ['GET', '/admin/queues/icon.svg', 200, 'private, max-age=86400'],
+    ['GET', '/admin/icon.svg', 200, 'private, max-age=86400'],
   ] as const) {
     const answer = await service.admin.send({ url, ...queryOf(method) })
     expect([method, url, answer.status, answer.headers['cache-control']]).toEqual([method, url, status, caching])

@@ -43,11 +43,11 @@ const metric = async (name: string) => {
   const { text } = await there.as('').get('/-/metrics/')
   return text.split('\n').filter((line) => line.startsWith(`${name}{`))
 }
-const page = async () => {
+const page = async (url = '/admin/workers/') => {
   const { token } = await there.make.user({ permissions: ['view_queue'] })
   const dashboard = dashboardOf(there)
   const cookie = await dashboard.session(token)
-  return (await dashboard.send({ method: 'GET', url: '/admin/queues/manage/', headers: { cookie } })).body
+  return (await dashboard.send({ method: 'GET', url, headers: { cookie } })).body
 }
 
 test('a worker is known with its version and jobs, until it stops', async () => {
@@ -76,7 +76,7 @@ test('of two workers, the silent one is named by readiness, metrics and the page
   await there.admin.put(applyPath, await example('ldap'))
   await until(async () => (await readiness()).status === 200, { what: 'readiness' })
   expect((await readiness()).detail).toBe('A worker takes jobs.')
-  expect(await page()).toContain('The queue is not paused: 2 workers take its jobs.')
+  expect(await page()).toContain('All are heard. They have 0 of 12 jobs.')
   await other.stop()
   const silent = await announced(4)
   await silence(silent.id, 11)
@@ -95,13 +95,18 @@ test('of two workers, the silent one is named by readiness, metrics and the page
   ])
   const html = await page()
   expect(html).toContain('1 of 2 workers is silent')
-  expect(html).toMatch(/<tr class="silent"><th scope="row">[^<]+, process \d+<\/th>.*not known.*silent for \d+ s/)
+  expect(html).toMatch(
+    /<tr id="[^"]+" class="bad"><th scope="row">[^<]+<\/th><td class="number">\d+<\/td>.*silent for \d+ s.*not known/,
+  )
+  const now = await page('/admin/')
+  expect(now).toMatch(/class="mark bad">silent<.*Not heard for \d+ s/)
+  expect(now).toContain('Look at this: 1 worker silent.')
   await rows(there.db, sql`DROP RULE silent ON workers`)
   await Promise.all([one.stop(), silent.stop()])
 })
 
-test('with no worker at all, the page does not say that workers take jobs', async () => {
-  expect(await page()).toContain('but no worker is heard: start one')
+test('with no worker at all, the page says so', async () => {
+  expect(await page()).toContain('No worker is heard: start one.')
 })
 
 test('a worker that was killed is forgotten after a quarter of an hour', async () => {

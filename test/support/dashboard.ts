@@ -3,7 +3,7 @@ import type { Installation } from './installation.ts'
 
 export const host = '127.0.0.1:9000'
 export const origin = `http://${host}`
-export const login = '/admin/queues/login/'
+export const login = '/admin/login/'
 export const form = 'application/x-www-form-urlencoded'
 
 /** The dashboard as a browser asks it. */

@@ -88,8 +88,13 @@ export async function operatorOf(service: Installation) {
   return {
     username,
     get: (url: string) => dashboard.send({ method: 'GET', url, headers }),
-    act: (name: string) =>
-      dashboard.send({ method: 'POST', url: `/admin/queues/manage/${name}/`, headers, payload: '' }),
+    act: (name: string, reason = '') =>
+      dashboard.send({
+        method: 'POST',
+        url: `/admin/${name}/`,
+        headers,
+        payload: new URLSearchParams({ reason }).toString(),
+      }),
   }
 }
 

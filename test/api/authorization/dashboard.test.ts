@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const host = '127.0.0.1:9000'
 const here = { host, origin: `http://${host}` }
-const login = '/admin/queues/login/'
+const login = '/admin/login/'
 
 /** @returns the cookie of a login, if it succeeds */
 async function sessionOf({ asker, token }: Actor): Promise<Record<string, string>> {
@@ -38,8 +38,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const places: Readonly<Record<string, string>> = {
   [login]: 'login',
-  '/admin/queues/': 'board',
-  '/admin/queues/manage/': 'in',
+  '/admin/': 'now',
 }
 
 const codes: Readonly<Record<number, string>> = { 401: 'not_authenticated', 403: 'permission_denied' }
@@ -49,7 +48,13 @@ const refusals = new Map<string, string>()
 
 function outcome({ status, headers, text, json }: Answer, { operation }: Row, { method }: Ask): string {
   const key = `${method} ${operation}`
-  if (status === 303) return places[headers.location ?? ''] ?? '303'
+  if (status === 303) {
+    const [page = ''] = (headers.location ?? '').split('?')
+    // An act leads back to the first page; so does a login.
+    return operation.startsWith('POST ') && page === '/admin/' && !operation.endsWith(login)
+      ? 'in'
+      : (places[page] ?? '303')
+  }
   const code = codes[status]
   if (code === undefined) return 'in'
   if (status === 401) {

@@ -18,7 +18,7 @@ export default {
       tests: [workers],
     },
   ],
-  'src/api/health.ts': [
+  'src/http/readiness.ts': [
     {
       from: "detail: ok && silent !== '' ?",
       to: "detail: !ok && silent !== '' ?",
@@ -26,11 +26,11 @@ export default {
       tests: [workers],
     },
   ],
-  'src/dashboard/pages.ts': [
+  'src/dashboard/workers.ts': [
     {
-      from: ': heard === 0',
-      to: ': heard < 0',
-      why: 'the page says that workers take jobs when there is none',
+      from: "silent === ''",
+      to: "silent !== ''",
+      why: 'the page says that all workers are heard when one is silent',
       tests: [workers],
     },
   ],

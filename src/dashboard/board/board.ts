@@ -10,11 +10,14 @@ import type {
   UIConfig,
 } from '@bull-board/api/typings/app'
 import type { Queue } from 'bullmq'
-import { hashSource } from '../http/page.ts'
-import type { ApplyQueue } from '../queue/backend.ts'
-import { runJob } from '../queue/define.ts'
-import { describePause, type Pause } from '../queue/pause.ts'
-import { basePath, iconPath, logoutPath, managePath, pagePolicy, runPagePath, sentence } from './pages.ts'
+import { html } from '../../http/html.ts'
+import { hashSource } from '../../http/page.ts'
+import type { ApplyQueue } from '../../queue/backend.ts'
+import { runJob } from '../../queue/define.ts'
+import { describePause, type Pause } from '../../queue/pause.ts'
+import { boardPath, iconPath, logoutPath, nowPath, runPagePath } from '../addresses.ts'
+import { pagePolicy } from '../frame.ts'
+import { sentence } from '../words.ts'
 
 const dist = new URL('dist/', import.meta.resolve('@bull-board/ui/package.json'))
 
@@ -24,7 +27,7 @@ export const boardFiles = fileURLToPath(new URL('static/', dist))
 const listStyle =
   '.base-ui-disable-scrollbar{scrollbar-width:none}.base-ui-disable-scrollbar::-webkit-scrollbar{display:none}'
 
-export const boardPolicy = pagePolicy("'self'", hashSource(listStyle))
+export const boardPolicy = pagePolicy(hashSource(listStyle))
 
 export const uiConfig: UIConfig = {
   boardTitle: 'Gatewright queues',
@@ -46,7 +49,7 @@ export function queuesOf(queue: ApplyQueue, pause: Pause | null): BullBoardQueue
       : sentence(describePause(pause))
   const externalJobUrl = ({ data }: { data: unknown }) => {
     const { success, data: job } = runJob.safeParse(data)
-    return { displayText: 'Run', href: success ? runPagePath(job.run) : managePath }
+    return { displayText: 'Run', href: success ? runPagePath(job.run) : nowPath }
   }
   // The adapter works with either store, but its type knows queues on Redis only.
   const adapter = new BullMQAdapter(queue as unknown as Queue, { readOnlyMode: true, description, externalJobUrl })
@@ -89,21 +92,22 @@ export function openBoard(): Board {
   return { routes, pages }
 }
 
-const noscript = '<noscript>The queues are shown by JavaScript, which this browser does not run.</noscript>'
+/** The board's script replaces it: a browser that blocks or fails to load the script shows it. */
+const untilScript = html`<p>The queue board needs JavaScript, and its script has not loaded. <a href="${nowPath}">The first page</a> works without it.</p>`
 
 /** The board's own page, without the fonts that it takes from another host, and without inline styles. */
 const template = readFileSync(new URL('index.ejs', dist), 'utf8')
   .replace(/<link href="https:[^>]*>/g, '')
-  .replace(/(<div id="root">).*<\/style>\s*(<\/div>)/s, `$1$2${noscript}`)
+  .replace(/(<div id="root">).*<\/style>\s*(<\/div>)/s, `$1${untilScript}$2`)
 if (/https?:|<style|style=/.test(template))
   throw new Error('The page of @bull-board/ui has inline styles or other hosts')
 
 export function boardPage({ pages }: Board, username: string): string {
   const miscLinks = [
-    { text: 'Pause, resume, clear failed jobs', url: managePath },
+    { text: 'Gatewright: now', url: nowPath },
     { text: `${username}: log out`, url: logoutPath },
   ]
   // In `uiConfig`, which is JSON, the board escapes `<` and `>`. The other values are constants of ours.
-  const { params } = pages.handler({ basePath, uiConfig: { ...uiConfig, miscLinks } })
+  const { params } = pages.handler({ basePath: boardPath, uiConfig: { ...uiConfig, miscLinks } })
   return template.replace(/<%[=-] (\w+) %>/g, (_, name: string) => params[name] ?? '')
 }

@@ -1,0 +1,79 @@
+import { type Html, html } from '../http/html.ts'
+import type { Actor } from '../permissions.ts'
+import { describePause, type Pause } from '../queue/pause.ts'
+import { type Act, longestReason } from './acts.ts'
+import { actPath, nowPath } from './addresses.ts'
+import { page } from './frame.ts'
+import { count, sentence } from './words.ts'
+
+/** Each act asks once, on a page of its own: it says what follows, and Cancel comes first. */
+
+type QueueState = { readonly pause: Pause | null; readonly failed: number }
+
+type Question = {
+  readonly title: string
+  /** The button that does it. */
+  readonly does: string
+  /** Why there is nothing to do; null when there is. */
+  readonly nothing: (state: QueueState) => string | null
+  readonly follows: (state: QueueState) => readonly (string | Html)[]
+  readonly asksWhy?: true
+}
+
+const questions: Readonly<Record<Act, Question>> = {
+  pause: {
+    title: 'Pause the queue?',
+    does: 'Pause the queue',
+    nothing: ({ pause }) => (pause === null ? null : sentence(describePause(pause))),
+    follows: () => [
+      'No worker takes a job until the queue is resumed. Runs that are at work end.',
+      'Submissions that wait for their end are answered with 503, and are not applied.',
+      html`Submissions with <code>Prefer: respond-async</code> are recorded, and applied when the queue is resumed.`,
+      'Readiness is 503 and names you, the time and the reason.',
+    ],
+    asksWhy: true,
+  },
+  resume: {
+    title: 'Resume the queue?',
+    does: 'Resume the queue',
+    nothing: ({ pause }) => (pause === null ? 'The queue is not paused.' : null),
+    follows: ({ pause }) => [
+      ...(pause === null ? [] : [sentence(describePause(pause))]),
+      'Workers take jobs again at once. Runs that still wait are applied.',
+      'Runs that were cancelled meanwhile are not applied.',
+    ],
+  },
+  clear: {
+    title: 'Clear the failed jobs?',
+    does: 'Clear the failed jobs',
+    nothing: ({ failed }) => (failed === 0 ? 'There is no failed job.' : null),
+    follows: ({ failed }) => [
+      `${count(failed, 'job')} will be gone from the list of failed jobs on the queue board.`,
+      'Their runs stay as they are: nothing is applied, and nothing is sent again.',
+      'This cannot be undone.',
+    ],
+  },
+}
+
+/** @param wrong what is wrong with the reason that was sent */
+export function actPage(name: Act, state: QueueState, actor: Actor, wrong: string | null = null): string {
+  const { title, does, nothing, follows, asksWhy } = questions[name]
+  const why = nothing(state)
+  const content =
+    why !== null
+      ? html`<h1>${title.replace('?', '')}</h1>
+<p>${why}</p>
+<p><a class="button" href="${nowPath}">Back to the first page</a></p>`
+      : html`<h1>${title}</h1>
+<ul>${follows(state).map((each) => html`<li>${each}</li>`)}</ul>
+<form method="post" action="${actPath(name)}">
+${asksWhy === true && reasonField(wrong)}
+<div class="choice"><a class="button" href="${nowPath}">Cancel</a><button type="submit">${does}</button></div>
+</form>`
+  return page({ title: title.replace('?', ''), actor, width: 'narrow', content })
+}
+
+const reasonField = (wrong: string | null): Html => html`<label for="reason">Why? (optional)</label>
+${wrong !== null && html`<p class="alert" role="alert" id="wrong">${wrong}</p>`}
+<input id="reason" name="reason" maxlength="${longestReason}" autocomplete="off"${wrong !== null && html` aria-invalid="true"`} aria-describedby="${wrong !== null && 'wrong '}why">
+<p class="quiet" id="why">At most ${longestReason} characters. All who ask for readiness, and all whose submissions are refused, can read it: write no secret.</p>`

@@ -1,0 +1,82 @@
+import { readFile } from 'node:fs/promises'
+import { STATUSES } from '@bull-board/api/constants/statuses'
+import { z } from 'zod'
+import type { Db } from '../../db/client.ts'
+import { Problem } from '../../errors.ts'
+import type { Api } from '../../http/api.ts'
+import type { ApplyQueue } from '../../queue/backend.ts'
+import { readPause } from '../../queue/pause.ts'
+import { boardPath } from '../addresses.ts'
+import { pagePolicy } from '../frame.ts'
+import { boardFiles, boardPage, boardPolicy, isServed, openBoard, queuesOf, uiConfig } from './board.ts'
+import { listFiles } from './files.ts'
+
+/** /admin/queues/: Bull Board, without its acts. The hook of the scope asks for the session. */
+
+const config = { permission: 'anyone' } as const
+
+const maxJobsPerPage = 100
+
+const canDecode = (text: string): boolean => {
+  try {
+    return decodeURIComponent(text) !== ''
+  } catch {
+    return false
+  }
+}
+
+/** The board sets no limit to its pages, and passes the others on to the queue, which fails at what it does not know. */
+const boardQuery = z.looseObject({
+  activeQueue: z
+    .string()
+    .refine((text) => text === '' || canDecode(text), 'Is not percent-encoded.')
+    .optional(),
+  status: z.enum(['', ...Object.values(STATUSES)], 'Unknown status.').optional(),
+  jobsPerPage: z
+    .string()
+    .refine((text) => Number(text) <= maxJobsPerPage, `At most ${maxJobsPerPage}.`)
+    .optional(),
+})
+const schema = { params: z.record(z.string(), z.string()), querystring: boardQuery }
+
+export async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<void> {
+  const board = openBoard()
+  for (const path of [board.pages.route].flat())
+    app.get(`${boardPath}${path}`, { config, schema }, async ({ actor }, reply) => {
+      reply.helmet(boardPolicy)
+      return reply.type('text/html; charset=utf-8').send(boardPage(board, actor.username))
+    })
+
+  const files = listFiles(boardFiles)
+  // helmet writes into `config`, so this route has one of its own.
+  const options = { config: { ...config }, helmet: pagePolicy(), schema }
+  app.get(`${boardPath}/static/*`, options, async ({ params }, reply) => {
+    const file = files.get(params['*'] ?? '')
+    if (file === undefined) throw new Problem('not_found', 'There is nothing here.')
+    return reply
+      .type(file.type)
+      .header('Cache-Control', file.caching)
+      .send(await readFile(file.path))
+  })
+
+  for (const { route, handler } of board.routes.filter(isServed))
+    for (const path of [route].flat())
+      app.get(`${boardPath}${path}`, { config, schema }, async ({ params, query }, reply) => {
+        const queues = queuesOf(queue, await readPause(queue, db))
+        const request = { queues, uiConfig, params, query, body: {}, headers: {} }
+        const answer = await Promise.resolve(handler(request)).catch((error: unknown) => {
+          const reason = error instanceof Error ? error.message : error
+          throw new Problem('unavailable', `The queue is away, or refused: ${reason}`, { cause: error })
+        })
+        return reply.code(answer.status ?? 200).send(answer.body)
+      })
+  // Everything else that the board can do has no purpose here.
+  app.route({
+    method: ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'],
+    url: `${boardPath}/api/*`,
+    config,
+    handler: async () => {
+      throw new Problem('not_found', 'There is nothing here.')
+    },
+  })
+}

@@ -1,0 +1,89 @@
+import { policy, self } from '../http/headers.ts'
+import { type Html, html } from '../http/html.ts'
+import { drawnIcon } from '../http/page.ts'
+import type { Actor } from '../permissions.ts'
+import { boardPath, iconPath, logoutPath, nowPath, workersPath } from './addresses.ts'
+import { assets } from './assets.ts'
+
+/** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
+
+/**
+ * What a page of the dashboard may load: files of this host, no inline scripts.
+ *
+ * @param styles sources of styles beside the files of this host
+ */
+export const pagePolicy = (...styles: string[]) =>
+  policy({
+    'script-src': self,
+    'style-src': [...self, ...styles],
+    'img-src': self,
+    'font-src': self,
+    'connect-src': self,
+    'worker-src': self,
+    'base-uri': self,
+    'form-action': self,
+  })
+
+type Page = {
+  readonly title: string
+  /** Null before the login. */
+  readonly actor: Pick<Actor, 'username'> | null
+  readonly content: Html
+  /** The address of the page in the navigation that this one belongs to. */
+  readonly within?: string
+  /** Whether the script asks for the page again and again. */
+  readonly isLive?: boolean
+  /** `narrow`: a form, or a sentence. */
+  readonly width?: 'narrow' | 'wide'
+}
+
+const navigation = [
+  { href: nowPath, text: 'Now' },
+  { href: workersPath, text: 'Workers' },
+  { href: `${boardPath}/`, text: 'Queue board' },
+] as const
+
+export const page = ({ title, actor, content, within, isLive = false, width = 'wide' }: Page): string =>
+  `${html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title} - Gatewright</title>
+<link rel="icon" type="image/svg+xml" href="${iconPath}">
+<link rel="stylesheet" href="${assets.style.path}">
+${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
+</head>
+<body class="${width}">
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<p class="brand">${drawnIcon}<span>Gatewright</span></p>
+${actor !== null && menu(actor, within)}
+</header>
+${isLive && html`<p id="live" class="live" role="status" hidden></p>`}
+<main id="main" tabindex="-1"${isLive && html` data-live`}>
+${content}
+</main>
+</body>
+</html>
+`}`
+
+const menu = (
+  { username }: Pick<Actor, 'username'>,
+  within: string | undefined,
+): Html => html`<nav aria-label="Pages"><ul>
+${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within && html` aria-current="page"`}>${text}</a></li>`)}
+</ul></nav>
+<p class="user"><span>${username}</span> <a href="${logoutPath}">Log out</a></p>`
+
+/** A page with one sentence. */
+export const messagePage = (title: string, text: string, actor: Pick<Actor, 'username'> | null): string =>
+  page({
+    title,
+    actor,
+    width: 'narrow',
+    content: html`<h1>${title}</h1>
+<p class="alert" role="alert">${text}</p>
+<p><a class="button" href="${nowPath}">Back to the first page</a></p>`,
+  })

@@ -1,0 +1,89 @@
+/*
+ * Keeps <main data-live> up to date: it asks for the page's own address and changes what is different. Everything works
+ * without it, by reloading.
+ */
+{
+  const everyMs = 3_000
+  const leastMs = 1_000
+  const withinMs = 10_000
+  const main = document.querySelector('main[data-live]')
+  const status = document.getElementById('live')
+  let isStopped = false
+  let isAsking = false
+  let failingSince
+  let askedAt = performance.now()
+  let timer
+
+  const clock = () => `${new Date().toISOString().slice(11, 19)} UTC`
+
+  /* What a person has opened, typed or chosen stays. */
+  const callbacks = {
+    beforeNodeMorphed: (node) => !(node instanceof HTMLFormElement),
+    beforeAttributeUpdated: (name, node) => !(name === 'open' && node instanceof HTMLDetailsElement),
+  }
+
+  const say = (text) => {
+    if (status.firstChild.data !== text) status.firstChild.data = text
+    status.classList.toggle('alert', text.startsWith('Not'))
+  }
+
+  async function refresh() {
+    askedAt = performance.now()
+    const answer = await fetch(location.href, {
+      headers: { Accept: 'text/html' },
+      signal: AbortSignal.timeout(withinMs),
+    })
+    /* The session has ended: the login leads back to this address. */
+    if (answer.redirected || answer.status === 401) return location.reload()
+    if (!answer.ok) throw new Error(`it answers ${answer.status}`)
+    const found = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main')
+    if (found === null || isStopped) return
+    Idiomorph.morph(main, found, { ignoreActiveValue: true, callbacks })
+    say('Updates by itself. ')
+  }
+
+  const isIdle = () => isStopped || document.hidden
+
+  function next(inMs) {
+    clearTimeout(timer)
+    if (!isIdle()) timer = setTimeout(run, inMs)
+  }
+
+  async function run() {
+    if (isIdle() || isAsking) return
+    isAsking = true
+    try {
+      await refresh()
+      failingSince = undefined
+    } catch {
+      failingSince ??= clock()
+      say(`Not up to date since ${failingSince}: the service does not answer. `)
+    }
+    isAsking = false
+    next(everyMs)
+    document.dispatchEvent(new Event('gatewright:asked'))
+  }
+
+  /* An event asks for the page at once, and at most once a second. */
+  const soon = () => next(Math.max(0, askedAt + leastMs - performance.now()))
+
+  if (main !== null && status !== null) {
+    const button = document.createElement('button')
+    button.type = 'button'
+    const show = () => {
+      button.textContent = isStopped ? 'Update again' : 'Stop updating'
+    }
+    button.addEventListener('click', () => {
+      isStopped = !isStopped
+      show()
+      say(isStopped ? `Stopped at ${clock()}. ` : 'Updates by itself. ')
+      if (!isStopped) soon()
+    })
+    status.append('Updates by itself. ', button)
+    show()
+    status.hidden = false
+    document.addEventListener('visibilitychange', () => (document.hidden ? clearTimeout(timer) : soon()))
+    document.addEventListener('gatewright:changed', soon)
+    next(everyMs)
+  }
+}

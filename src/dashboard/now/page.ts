@@ -1,0 +1,209 @@
+import { type Html, html } from '../../http/html.ts'
+import { failuresOfDays } from '../../lists/run-figures.ts'
+import type { RunRow } from '../../lists/run-rows.ts'
+import { type Actor, allows } from '../../permissions.ts'
+import { isSilent } from '../../queue/workers.ts'
+import type { Blocker } from '../../runs/at-work.ts'
+import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
+import { actPath, boardPath, nowPath, runPagePath } from '../addresses.ts'
+import { page } from '../frame.ts'
+import { table } from '../table.ts'
+import { count, duration, mark, notKnown, number, outcomeMark, shortTime, time } from '../words.ts'
+import { parts } from './parts.ts'
+import { plot } from './plot.ts'
+import type { FailureGroup, Now } from './read.ts'
+
+/** /admin/: what is going on now, the most urgent first. */
+export const nowPage = (now: Now, actor: Actor): string =>
+  page({
+    title: 'Now',
+    actor,
+    within: nowPath,
+    isLive: true,
+    content: html`<div class="head"><h1>Now</h1><p class="quiet">As of ${time(now.at)}. All times are in UTC.</p></div>
+${summary(now)}
+${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
+<div class="columns">
+<div>
+<section><h2>Parts</h2>${parts(now)}${acts(now, actor)}</section>
+<section><h2>Waiting and running</h2>${queue(now)}</section>
+</div>
+<section><h2>Needs attention</h2>${attention(now)}</section>
+</div>
+<section><h2>Outcomes</h2>${now.figures === null ? notKnown('The runs of this period could not be counted in time.') : plot(now.figures, now.period)}</section>
+<section><h2>The last ten runs</h2>${newest(now)}</section>`,
+  })
+
+/** One sentence that says whether anything is wrong. */
+function summary({ checks, workers, failures, pause, atWork }: Now): Html {
+  const wrong = Object.values(checks).filter(({ ok }) => !ok).length
+  const silent = (workers ?? []).filter(isSilent).length
+  const blocked = (atWork ?? []).filter(({ blocker }) => blocker !== null).length
+  const open = (failures?.groups ?? []).reduce((sum, group) => sum + (group.open ?? 0), 0)
+  const found = [
+    ...(pause !== null && pause !== 'none'
+      ? ['the queue is paused']
+      : wrong > 0
+        ? [`${count(wrong, 'part')} not healthy`]
+        : []),
+    ...(silent > 0 ? [`${count(silent, 'worker')} silent`] : []),
+    ...(blocked > 0 ? [`${count(blocked, 'run')} blocked`] : []),
+    ...(open > 0 ? [`${count(open, 'failed run')} not repaired`] : []),
+  ]
+  return found.length === 0
+    ? html`<p class="summary good">${mark('good', 'Nothing is wrong.')}</p>`
+    : html`<p class="summary bad">${mark(wrong > 0 ? 'bad' : 'warn', `Look at this: ${found.join('; ')}.`)}</p>`
+}
+
+function acts({ pause, failedJobs }: Now, actor: Actor): Html | false {
+  if (!allows(actor, 'manage_queue')) return false
+  const isPaused = pause !== null && pause !== 'none'
+  return html`<p class="acts"><a class="button" href="${actPath(isPaused ? 'resume' : 'pause')}">${isPaused ? 'Resume the queue' : 'Pause the queue'}</a>
+${(failedJobs ?? 0) > 0 && html`<a class="button" href="${actPath('clear')}">Clear ${count(failedJobs ?? 0, 'failed job')}</a>`}</p>`
+}
+
+function queue({ backlog, atWork }: Now): Html {
+  const oldest = backlog?.oldestS ?? null
+  return html`<dl class="tiles">
+<div><dt>Waiting or running</dt><dd>${backlog === null ? 'not known' : number(backlog.waiting)}</dd></div>
+<div><dt>The oldest waits for</dt><dd>${backlog === null ? 'not known' : oldest === null ? 'none waits' : duration(oldest * 1_000)}</dd></div>
+<div><dt>At work for 1 s or longer</dt><dd>${atWork === null ? 'not known' : number(atWork.length)}</dd></div>
+</dl>
+${
+  atWork === null
+    ? notKnown()
+    : atWork.length > 0 &&
+      table(
+        'Running',
+        [
+          { head: 'Run', of: 'text' },
+          { head: 'At work for', of: 'number' },
+          { head: 'Who' },
+          { head: 'Waits for a lock of', of: 'text' },
+        ],
+        atWork.map(({ run, workS, blocker }) => ({
+          id: `work-${run.id}`,
+          cells: [
+            runLink(run),
+            duration(workS * 1_000),
+            person(run),
+            blocker === null ? 'no lock' : blockerText(blocker),
+          ],
+        })),
+      )
+}`
+}
+
+function blockerText({ pid, run, program, state, openS, statement }: Blocker): Html {
+  const who = html`process ${String(pid)}${program !== '' && ` (${program})`}`
+  if (run !== null)
+    return html`${mark('warn', 'blocked')} by another run: <a href="${runPagePath(run)}">${run.slice(0, 8)}</a>, ${who}`
+  if (state === null) return html`${mark('warn', 'blocked')} by another session, of another login: ${who}`
+  return html`${mark('warn', 'blocked')} by ${who}, ${state}${openS !== null && `, its transaction is open for ${duration(openS * 1_000)}`}${statement !== null && html`; last statement: <code>${statement}</code>`}`
+}
+
+function attention({ failures, tokens, certificates }: Now): Html {
+  return html`<h3>Failed in the last ${String(failuresOfDays)} days, by cause</h3>
+${failures === null ? notKnown() : failures.groups.length === 0 ? html`<p>${mark('good', 'None.')}</p>` : failureTable(failures.groups)}
+${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
+<h3>Expires within ${String(expiresWithinDays)} days</h3>
+${expiring('Access tokens', tokens)}
+${certificates !== undefined && expiring('Certificates', certificates)}`
+}
+
+const mostNames = 3
+
+const names = (all: readonly string[]): string =>
+  all.length === 0
+    ? ''
+    : all.length <= mostNames
+      ? all.join(', ')
+      : `${all.slice(0, mostNames).join(', ')} and ${all.length - mostNames} more`
+
+const failureTable = (groups: readonly FailureGroup[]): Html =>
+  html`${table(
+    'Failures by cause',
+    [
+      { head: 'Cause', of: 'text' },
+      { head: 'State' },
+      { head: 'Runs', of: 'number' },
+      { head: 'Who' },
+      { head: 'Owner' },
+      { head: 'Last' },
+    ],
+    groups.slice(0, mostGroups).map(({ cause, runs, open, last, submitters, owners }) => ({
+      look: open === 0 ? 'quiet' : undefined,
+      cells: [
+        cause,
+        open === null
+          ? mark('bad', 'failed')
+          : open === 0
+            ? mark('good', 'repaired')
+            : mark('bad', `${number(open)} still failing`),
+        number(runs),
+        names(submitters),
+        names(owners),
+        html`<a href="${runPagePath(last.id)}">${shortTime(last.createdAt)}</a>`,
+      ],
+    })),
+  )}${groups.length > mostGroups && html`<p class="quiet">And ${count(groups.length - mostGroups, 'other cause')}.</p>`}`
+
+const mostGroups = 20
+
+function expiring(what: string, found: readonly Expiring[] | null): Html {
+  if (found === null) return html`<p>${what}: not known just now.</p>`
+  if (found.length === 0) return html`<p>${what}: ${mark('good', 'none')}</p>`
+  const now = Date.now()
+  return table(
+    what,
+    [{ head: what, of: 'text' }, { head: 'Of' }, { head: 'Expires' }, { head: 'In', of: 'number' }],
+    found.slice(0, mostGroups).map(({ name, user, expires }) => ({
+      cells: [
+        name,
+        user ?? '',
+        time(expires),
+        expires.getTime() <= now ? mark('bad', 'expired') : duration(expires.getTime() - now),
+      ],
+    })),
+  )
+}
+
+const runLink = ({ id, title }: RunRow): Html => html`<a href="${runPagePath(id)}">${title}</a>`
+
+const person = ({ submitter_name }: RunRow): string => submitter_name ?? 'the service'
+
+const newest = ({ newest: rows, at }: Now): Html =>
+  rows === null
+    ? notKnown()
+    : rows.length === 0
+      ? html`<p>There is no run yet.</p>`
+      : html`${runTable('The last ten runs', rows, at)}<p><a href="${boardPath}/">All jobs on the queue board</a></p>`
+
+/** Runs, one in each row. */
+export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
+  table(
+    caption,
+    [
+      { head: 'Recorded' },
+      { head: 'Outcome' },
+      { head: 'Run', of: 'text' },
+      { head: 'Who' },
+      { head: 'Owner' },
+      { head: 'Queue', of: 'number' },
+      { head: 'Work', of: 'number' },
+      { head: 'Why', of: 'text' },
+    ],
+    rows.map((row) => ({
+      id: `run-${row.id}`,
+      cells: [
+        shortTime(new Date(row.created_at), at),
+        outcomeMark(row),
+        runLink(row),
+        person(row),
+        row.owner ?? '',
+        row.queue_ms === null ? '' : duration(row.queue_ms),
+        row.work_ms === null ? '' : duration(row.work_ms),
+        row.cause ?? row.sentence ?? '',
+      ],
+    })),
+  )

@@ -1,0 +1,103 @@
+import { type Html, html } from '../../http/html.ts'
+import { type Figures, type Period, periods } from '../../lists/run-figures.ts'
+import { type Outcome, outcomes } from '../../runs/outcome.ts'
+import { nowPath } from '../addresses.ts'
+import { table } from '../table.ts'
+import { duration, number, shortTime } from '../words.ts'
+
+/** Stacked bars of outcomes: SVG that the server draws, with the same numbers in tables. */
+
+const width = 720
+const height = 120
+const gap = 1
+/** One failure among thousands is seen. */
+const leastHeight = 3
+
+/** From the ground up: what needs attention is on top. */
+const stacked: readonly Outcome[] = ['applied', 'unchanged', 'unknown', 'cancelled', 'refused', 'failed']
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, each) => sum + each, 0)
+
+const periodWords: Readonly<Record<Period, string>> = { hour: 'Last hour', day: 'Last day', week: 'Last week' }
+
+export function plot({ bars, from, times }: Figures, period: Period): Html {
+  const { steps, stepS } = periods[period]
+  const totals = new Map(
+    outcomes.map((each) => [each, sumOf(bars.filter(({ outcome }) => outcome === each).map(({ runs }) => runs))]),
+  )
+  const byStep = Map.groupBy(bars, ({ at }) => Math.round((at.getTime() - from.getTime()) / 1_000 / stepS))
+  const highest = Math.max(1, ...[...byStep.values()].map((all) => sumOf(all.map(({ runs }) => runs))))
+  const all = sumOf([...totals.values()])
+  const said = outcomes.flatMap((each) => (totals.get(each) ? [`${totals.get(each)} ${each}`] : [])).join(', ')
+  return html`<nav class="tabs" aria-label="Period"><ul>${(Object.keys(periods) as Period[]).map(
+    (each) =>
+      html`<li><a href="${nowPath}${each !== 'hour' && `?period=${each}`}"${each === period && html` aria-current="true"`}>${periodWords[each]}</a></li>`,
+  )}</ul></nav>
+<div class="plot">
+<figure>
+<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Submissions by outcome: ${all === 0 ? 'none' : said}">
+${patterns}
+<line class="ground" x1="0" x2="${width}" y1="${height - 0.5}" y2="${height - 0.5}"/>
+${[...byStep].map(([step, found]) => barOf(found, (step * width) / steps, width / steps - gap, highest))}
+</svg>
+<figcaption><span>${shortTime(from)}</span><span>${duration(stepS * 1_000)} a bar, the highest ${number(highest)}</span><span>now</span></figcaption>
+</figure>
+<div>${table(
+    `Submissions of the ${periodWords[period].toLowerCase()}`,
+    [{ head: 'Outcome' }, { head: 'Runs', of: 'number' }],
+    outcomes.map((each) => ({
+      cells: [html`<span class="key">${swatch(each)}${outcomeWords[each]}</span>`, number(totals.get(each) ?? 0)],
+    })),
+  )}
+${table(
+  'Times',
+  [{ head: 'Time' }, { head: 'p50', of: 'number' }, { head: 'p99', of: 'number' }],
+  [{ cells: ['In the queue', ...quantiles(times.queueMs)] }, { cells: ['At work', ...quantiles(times.workMs)] }],
+)}</div>
+</div>
+<details id="bars"><summary>Each bar as a row</summary>
+${table(
+  'Submissions, bar by bar',
+  [{ head: 'From' }, ...outcomes.map((head) => ({ head, of: 'number' as const }))],
+  [...byStep].map(([step, found]) => ({
+    cells: [
+      shortTime(new Date(from.getTime() + step * stepS * 1_000)),
+      ...outcomes.map((each) => found.find(({ outcome }) => outcome === each)?.runs ?? ''),
+    ],
+  })),
+)}</details>`
+}
+
+const outcomeWords: Readonly<Record<Outcome, string>> = {
+  applied: 'applied',
+  unchanged: 'unchanged',
+  refused: 'refused',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  unknown: 'unknown yet',
+}
+
+const quantiles = (of: Figures['times']['workMs']): readonly string[] =>
+  of === null ? ['none', 'none'] : [duration(of.p50), duration(of.p99)]
+
+function barOf(found: Figures['bars'], x: number, barWidth: number, highest: number): Html {
+  let top = height - 1
+  const room = height - 1 - stacked.length * leastHeight
+  return html`${stacked.map((outcome) => {
+    const runs = found.find((each) => each.outcome === outcome)?.runs ?? 0
+    if (runs === 0) return null
+    const tall = leastHeight + (room * runs) / highest
+    top -= tall
+    return html`<rect class="${outcome}" x="${x.toFixed(1)}" y="${top.toFixed(1)}" width="${barWidth.toFixed(1)}" height="${tall.toFixed(1)}"/>`
+  })}
+`
+}
+
+const swatch = (outcome: Outcome): Html =>
+  html`<svg class="swatch" viewBox="0 0 12 12" aria-hidden="true"><rect class="${outcome}" width="12" height="12"/></svg>`
+
+/** Hatched, so that colour is not all that tells them apart. */
+const patterns = html`<defs>
+<pattern id="hatched" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="back" width="6" height="6"/><rect class="line" width="3" height="6"/></pattern>
+<pattern id="dotted" width="5" height="5" patternUnits="userSpaceOnUse"><rect class="back" width="5" height="5"/><circle class="line" cx="2.5" cy="2.5" r="1.4"/></pattern>
+</defs>`

@@ -1,0 +1,178 @@
+import type { Db } from '../../db/client.ts'
+import { inTime } from '../../db/in-time.ts'
+import { seldom } from '../../http/probe.ts'
+import type { Checks, Inspect } from '../../http/readiness.ts'
+import { type ListSpec, scopeOf } from '../../lists/list.ts'
+import {
+  type Failure,
+  type Figures,
+  newestRuns,
+  type Period,
+  readFailures,
+  readFigures,
+} from '../../lists/run-figures.ts'
+import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
+import { tokenOwners } from '../../lists/tokens.ts'
+import { type Actor, allows } from '../../permissions.ts'
+import type { ApplyQueue } from '../../queue/backend.ts'
+import { answered } from '../../queue/enqueue.ts'
+import { type Pause, readPause } from '../../queue/pause.ts'
+import { type KnownWorker, readWorkers } from '../../queue/workers.ts'
+import { type AtWork, readAtWork } from '../../runs/at-work.ts'
+import { readBacklog } from '../../runs/backlog.ts'
+import { repairs } from '../../runs/ledger.ts'
+import { type Expiring, expiringCertificates, expiringTokens } from '../../views/expiries.ts'
+
+/** What the first page shows. Each part is read by itself: null is one that could not be read. */
+export type Now = {
+  readonly at: Date
+  readonly checks: Checks
+  /** `none`: the queue is not paused. */
+  readonly pause: Pause | 'none' | null
+  readonly failedJobs: number | null
+  readonly workers: readonly KnownWorker[] | null
+  readonly backlog: Awaited<ReturnType<typeof readBacklog>> | null
+  readonly atWork: readonly (AtWork & { readonly run: RunRow })[] | null
+  readonly period: Period
+  readonly figures: Figures | null
+  readonly failures: Failures | null
+  readonly tokens: readonly Expiring[] | null
+  /** Undefined for callers who may not view certificates. */
+  readonly certificates: readonly Expiring[] | null | undefined
+  readonly newest: readonly RunRow[] | null
+}
+
+/** Failures of one cause. @property open how many of them no later run has repaired; null when the caller may not know */
+export type FailureGroup = {
+  readonly cause: string
+  readonly runs: number
+  readonly open: number | null
+  readonly last: Failure
+  readonly submitters: readonly string[]
+  readonly owners: readonly string[]
+}
+/** @property isAll false: there are more, of which these are the newest */
+export type Failures = { readonly groups: readonly FailureGroup[]; readonly isAll: boolean }
+
+const mostFailures = 500
+const mostNewest = 10
+
+export type Sources = {
+  readonly db: Db
+  readonly queue: ApplyQueue
+  readonly inspect: Inspect
+  readonly runs: ListSpec<'Run'>
+}
+
+export type ReadNow = (actor: Actor, period: Period) => Promise<Now>
+
+export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
+  // Reading them takes longer than all else, and they are the same for all who may see them.
+  const certificates = seldom(() => expiringCertificates(db), 60_000)
+  const figuresOf = shared(keptMs, (_key, actor: Actor, period: Period) => readFigures(db, runs, actor, period))
+  return async (actor, period) => {
+    const [checks, pause, failedJobs, workers, backlog, atWork, figures, failures, tokens, expiring, newest] =
+      await Promise.all([
+        inspect(),
+        known(readPause(queue, db).then((found): Now['pause'] => found ?? 'none')),
+        known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
+        known(inTime(readWorkers(db))),
+        known(inTime(readBacklog(db))),
+        known(inTime(readWork(db, runs, actor))),
+        known(inTime(figuresOf(`${period} ${scopeKey(runs, actor)}`, actor, period))),
+        known(inTime(failuresOf(db, runs, actor))),
+        known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
+        allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
+        known(inTime(newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids)))),
+      ])
+    return {
+      ...{ at: new Date(), checks, pause, failedJobs, workers, backlog, atWork, period, figures, failures, tokens },
+      ...{ certificates: expiring, newest },
+    }
+  }
+}
+
+const known = <Found>(asked: Promise<Found>): Promise<Found | null> => asked.catch(() => null)
+
+/** Callers who see the same runs share what was counted. */
+function scopeKey(runs: ListSpec<'Run'>, actor: Actor): string {
+  const { own, owners, caller } = scopeOf(runs, actor)
+  return JSON.stringify([own, owners, own === undefined && owners === undefined ? null : caller])
+}
+
+/** How long counts of a period are shown again: those of a week take longer to make, and change less. */
+const keptMs = (key: string): number => {
+  const [period = 'hour'] = key.split(' ', 1)
+  return period === 'hour' ? 900 : period === 'day' ? 15_000 : 60_000
+}
+
+const mostShared = 200
+
+/** Simultaneous callers get one answer, and so do those who come soon after. */
+function shared<Args extends unknown[], Found>(
+  keepMs: (key: string) => number,
+  ask: (key: string, ...args: Args) => Promise<Found>,
+): (key: string, ...args: Args) => Promise<Found> {
+  const kept = new Map<string, { readonly answer: Promise<Found>; until: number }>()
+  return (key, ...args) => {
+    const there = kept.get(key)
+    if (there !== undefined && performance.now() < there.until) return there.answer
+    if (kept.size >= mostShared) kept.clear()
+    const answer = ask(key, ...args)
+    // While it is asked, no other is: then from its answer on.
+    const entry = { answer, until: Number.POSITIVE_INFINITY }
+    kept.set(key, entry)
+    answer.then(
+      () => {
+        entry.until = performance.now() + keepMs(key)
+      },
+      () => {
+        entry.until = 0
+      },
+    )
+    return answer
+  }
+}
+
+async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
+  const found = await readAtWork(db)
+  const rows = await readRunRows(
+    db,
+    runs,
+    actor,
+    found.map(({ id }) => id),
+  )
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return found.flatMap((each) => {
+    const run = byId.get(each.id)
+    if (run === undefined) return []
+    // Another run that holds it up may be one that this caller does not see.
+    const { blocker } = each
+    const other = blocker?.run ?? null
+    return [{ ...each, run, blocker: blocker && { ...blocker, run: other !== null && byId.has(other) ? other : null } }]
+  })
+}
+
+async function failuresOf(db: Db, runs: ListSpec<'Run'>, actor: Actor): Promise<Failures> {
+  const found = await readFailures(db, runs, actor, mostFailures + 1)
+  const failures = found.slice(0, mostFailures)
+  const maySeeCauses = allows(actor, 'view_run')
+  const repaired = maySeeCauses
+    ? await repairs(
+        db,
+        failures.map(({ id }) => ({ id, state: 'failed' })),
+      )
+    : null
+  const byCause = Map.groupBy(failures, ({ cause, reason }) => (maySeeCauses ? cause : null) ?? reason ?? 'not known')
+  const groups = [...byCause].flatMap(([cause, all]): FailureGroup[] => {
+    const [last] = all
+    if (last === undefined) return []
+    const open = repaired && all.filter(({ id }) => !repaired.has(id)).length
+    const distinct = (of: (each: Failure) => string | null) => [...new Set(all.flatMap((each) => of(each) ?? []))]
+    const submitters = distinct(({ submitter }) => submitter)
+    return [{ cause, runs: all.length, open, last, submitters, owners: distinct(({ owner }) => owner) }]
+  })
+  // What still fails comes first; then the latest.
+  const byNeed = groups.toSorted((one, other) => Number(other.open !== 0) - Number(one.open !== 0))
+  return { groups: byNeed, isAll: found.length <= mostFailures }
+}

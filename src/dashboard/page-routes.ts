@@ -1,0 +1,94 @@
+import formbody from '@fastify/formbody'
+import { z } from 'zod'
+import { inTime } from '../db/in-time.ts'
+import { Problem } from '../errors.ts'
+import { denied } from '../http/access.ts'
+import type { Api } from '../http/api.ts'
+import { periods } from '../lists/run-figures.ts'
+import { storable } from '../models/syntax.ts'
+import { allows } from '../permissions.ts'
+import { answered } from '../queue/enqueue.ts'
+import { readPause } from '../queue/pause.ts'
+import { readWorkers } from '../queue/workers.ts'
+import { repairs } from '../runs/ledger.ts'
+import { mayReadRun } from '../runs/options.ts'
+import { runSummarySelect, runView, toRunSummary } from '../views/run.ts'
+import { actPage } from './act-pages.ts'
+import { type Act, acts, longestReason } from './acts.ts'
+import { actPath, nowPath, runPagePath, workersPath } from './addresses.ts'
+import { pagePolicy } from './frame.ts'
+import { nowPage } from './now/page.ts'
+import { openNow, type Sources } from './now/read.ts'
+import { runPage } from './run-page.ts'
+import { workersPage } from './workers.ts'
+
+/** The operators' own pages. The hook of the scope asks for the session, and for `manage_queue` before an act. */
+
+const html = 'text/html; charset=utf-8'
+
+/** helmet writes into `config`. */
+const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
+
+const period = z.enum(Object.keys(periods) as [keyof typeof periods])
+
+const sentReason = z.object({ reason: z.string().trim().default('') })
+
+export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
+  const { db, queue } = sources
+  await app.register(formbody, { bodyLimit: 4_096 })
+
+  const readNow = openNow(sources)
+  app.get(
+    nowPath,
+    { ...options(), schema: { querystring: z.strictObject({ period: period.default('hour') }) } },
+    async ({ actor, query }, reply) => reply.type(html).send(nowPage(await readNow(actor, query.period), actor)),
+  )
+
+  app.get(workersPath, options(), async ({ actor }, reply) =>
+    reply.type(html).send(workersPage(await inTime(readWorkers(db)), actor)),
+  )
+
+  const stateOf = async () => {
+    const [pause, { failed = 0 }] = await Promise.all([readPause(queue, db), answered(queue.getJobCounts('failed'))])
+    return { pause, failed }
+  }
+  for (const name of Object.keys(acts) as Act[]) {
+    app.get(actPath(name), options(), async ({ actor }, reply) => {
+      if (!allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+      return reply.type(html).send(actPage(name, await stateOf(), actor))
+    })
+    app.post(actPath(name), options(), async ({ actor, id: requestId, body }, reply) => {
+      const reason = sentReason.safeParse(body ?? {}).data?.reason ?? ''
+      const wrong = whyNoReason(reason)
+      if (wrong !== null)
+        return reply
+          .code(400)
+          .type(html)
+          .send(actPage(name, await stateOf(), actor, wrong))
+      await acts[name](db, queue, { actor, requestId, reason: reason === '' ? null : reason })
+      return reply.redirect(nowPath, 303)
+    })
+  }
+
+  app.get(
+    runPagePath(':id'),
+    { ...options(), schema: { params: z.object({ id: z.guid() }) } },
+    async ({ actor, params: { id } }, reply) => {
+      const row = await inTime(db.run.findUnique({ where: { id }, select: { ...runSummarySelect, options: true } }))
+      if (row === null || !mayReadRun(row, actor))
+        throw new Problem(
+          'not_found',
+          'There is no such run, or it is the run of another user and you lack the permission view_run.',
+        )
+      const summary = toRunSummary(row, actor, (await inTime(repairs(db, [row]))).get(id) ?? null)
+      const [run = summary] = await inTime(runView.complete(db, [summary]))
+      return reply.type(html).send(runPage(run, actor))
+    },
+  )
+}
+
+/** It stands in sentences of one line. */
+function whyNoReason(reason: string): string | null {
+  if (reason.length > longestReason) return `Say it in at most ${longestReason} characters.`
+  return storable(reason) !== undefined || /\p{Cc}/u.test(reason) ? 'It has a character that cannot be shown.' : null
+}

@@ -1,0 +1,62 @@
+import { type Html, html } from '../http/html.ts'
+import type { RunRow } from '../lists/run-rows.ts'
+
+/** Times, amounts and states, as all pages show them. */
+
+/** `2026-11-23 09:15:04`, in UTC, which the page's head says. */
+const utc = (at: Date): string => at.toISOString().slice(0, 19).replace('T', ' ')
+
+export const time = (at: Date): Html => html`<time datetime="${at.toISOString()}">${utc(at)} UTC</time>`
+
+/** Today's clock alone, or the day with it. */
+export const shortTime = (at: Date, now = new Date()): Html => {
+  const [day = '', clock = ''] = utc(at).split(' ')
+  const isToday = utc(now).startsWith(day)
+  return html`<time datetime="${at.toISOString()}" title="${utc(at)} UTC">${isToday ? clock : `${day} ${clock.slice(0, 5)}`}</time>`
+}
+
+/** `3 ms`, `1.2 s`, `45 s`, `12 min`, `3 h 5 min`, `4 d`. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`
+  const s = Math.round(ms / 1_000)
+  if (s < 120) return `${s} s`
+  const min = Math.round(s / 60)
+  if (min < 120) return `${min} min`
+  const h = Math.floor(min / 60)
+  if (h < 48) return min % 60 === 0 ? `${h} h` : `${h} h ${min % 60} min`
+  return `${Math.floor(h / 24)} d`
+}
+
+export const number = (of: number): string => of.toLocaleString('en-US').replaceAll(',', '\u202f')
+
+/** How a state looks: a shape, and a colour. The word stands beside it. */
+export type Look = 'good' | 'same' | 'warn' | 'bad' | 'off' | 'open'
+
+export const mark = (look: Look, word: string): Html => html`<span class="mark ${look}">${word}</span>`
+
+const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting', Look>> = {
+  applied: 'good',
+  unchanged: 'same',
+  planned: 'same',
+  refused: 'warn',
+  failed: 'bad',
+  cancelled: 'off',
+  unknown: 'open',
+  waiting: 'open',
+  running: 'open',
+}
+
+/** What became of a run: a queued one waits, or is at work. */
+export function outcomeMark({ outcome, state }: Pick<RunRow, 'outcome' | 'state'>): Html {
+  const word = outcome !== 'unknown' ? outcome : state === 'running' ? 'running' : 'waiting'
+  return mark(looks[word], word)
+}
+
+/** `3 runs`, `1 run` */
+export const count = (of: number, what: string): string => `${number(of)} ${what}${of === 1 ? '' : 's'}`
+
+/** A part of a page that could not be read. */
+export const notKnown = (why = 'This could not be read just now.'): Html => html`<p class="quiet">${why}</p>`
+
+export const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`

@@ -1,0 +1,127 @@
+import type { FastifyBaseLogger } from 'fastify'
+import { whyNoChanges } from '../db/accepts-changes.ts'
+import { type Db, ping } from '../db/client.ts'
+import { isMigrated } from '../db/migrate.ts'
+import type { Keyring } from '../db/seal.ts'
+import { judgeSecretKey } from '../db/sealed-check.ts'
+import { whyNoJobs } from '../queue/accepts-jobs.ts'
+import type { ApplyQueue } from '../queue/backend.ts'
+import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
+import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
+import { describePause, type Pause, readPause } from '../queue/pause.ts'
+import { type KnownWorker, readWorkers, silentWorkers } from '../queue/workers.ts'
+import { probe, seldom } from './probe.ts'
+
+/** Whether each part is healthy: one judgement, for readiness and for the page of operators. */
+
+export type Check = { readonly ok: boolean; readonly detail: string }
+
+/** By part. */
+export type Checks = Readonly<Record<'database' | 'migrations' | 'queue' | 'worker' | 'secrets', Check>>
+
+/** Asks all parts at once, each with a time limit. It never fails. */
+export type Inspect = () => Promise<Checks>
+
+const healthy = (detail: string): Check => ({ ok: true, detail })
+const unhealthy = (detail: string): Check => ({ ok: false, detail })
+
+const isUnknown = 'is not known while the database does not answer.'
+
+export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: FastifyBaseLogger): Inspect {
+  /**
+   * Logs a change of a part, with its cause; not every probe.
+   *
+   * @param silent the detail when there is no answer
+   * @param startsWithinS the part may start at the same time as this process: until then, it is not logged as unhealthy
+   */
+  function part<Answer>(
+    name: keyof Checks,
+    silent: string,
+    ask: () => Promise<Answer>,
+    evaluate: (answer: Answer) => Check,
+    startsWithinS = 0,
+  ) {
+    const question = probe(ask)
+    const loggedFrom = performance.now() + startsWithinS * 1_000
+    let last = true
+    return async () => {
+      let cause: unknown
+      const found = await question().then(evaluate, (error: unknown) => {
+        cause = error
+        return unhealthy(silent)
+      })
+      if (found.ok !== last && (found.ok || performance.now() > loggedFrom)) {
+        log[found.ok ? 'info' : 'warn']({ part: name, ...(cause !== undefined && { err: cause }) }, found.detail)
+        last = found.ok
+      }
+      return [name, found] as const
+    }
+  }
+
+  // Quicker than the question that it is part of: a queue that is away says nothing about the worker.
+  const pause = probe(() => readPause(queue, db), pauseWithinMs)
+  const noChanges = seldom(() => whyNoChanges(db), writesEveryMs)
+  const noJobs = seldom(() => whyNoJobs(queue), writesEveryMs)
+  const parts = [
+    part('database', databaseSilent, () => Promise.all([noChanges(), ping(db)]), databaseCheck),
+    part('migrations', `Whether all migrations are applied ${isUnknown}`, () => isMigrated(db), migrationsCheck),
+    part('queue', queueSilent, () => Promise.all([noJobs(), queue.getJobCounts('waiting')]), queueCheck),
+    part(
+      'worker',
+      `When a worker last took a job ${isUnknown}`,
+      () => Promise.all([seenFormats(db), pause().catch(() => null), readWorkers(db)]),
+      workerCheck,
+      workersStartWithinS,
+    ),
+    part(
+      'secrets',
+      `Whether SECRET_KEY is the right one ${isUnknown}`,
+      () => judgeSecretKey(db, keyring),
+      secretsCheck,
+    ),
+  ]
+  return async () => {
+    const found = Object.fromEntries(await Promise.all(parts.map((inspect) => inspect()))) as Checks
+    const { database, queue: ofQueue, worker } = found
+    // What looks like a stopped worker follows from these two.
+    return worker.ok || (database.ok && ofQueue.ok) ? found : { ...found, worker: workerUnknown }
+  }
+}
+
+/** A write costs more than a question, and anyone may send probes. */
+const writesEveryMs = 2_000
+
+const workerUnknown = unhealthy(
+  'Whether a worker takes jobs is not known while the database or the queue is unhealthy.',
+)
+
+const databaseCheck = ([why]: [string | null, unknown]): Check =>
+  why === null ? healthy('PostgreSQL answers.') : unhealthy(`PostgreSQL answers, but accepts no changes: ${why}.`)
+
+const queueCheck = ([why]: [string | null, unknown]): Check =>
+  why === null ? healthy('The queue answers.') : unhealthy(`The queue answers, but accepts no jobs: ${why}.`)
+
+const databaseSilent = 'PostgreSQL does not answer: does it run, and is DATABASE_URL right?'
+const queueSilent = 'The queue does not answer: does its server run, and is REDIS_URL, or else DATABASE_URL, right?'
+
+const migrationsCheck = (all: boolean): Check =>
+  all
+    ? healthy('All migrations are applied.')
+    : unhealthy('Migrations of this version are missing in the database: start the API again, which applies them.')
+
+const pauseWithinMs = 500
+
+/** The ids of the keys are for the log of the start alone. */
+const secretsCheck = (why: string | null): Check =>
+  why === null
+    ? healthy('SECRET_KEY is the key of this database.')
+    : unhealthy('SECRET_KEY is not the key of this database: start the API with the right one.')
+
+function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownWorker[]]): Check {
+  if (pause !== null)
+    return unhealthy(`No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, /admin/resume/.`)
+  const { ok, detail } = judgeWorkers(seen)
+  const silent = silentWorkers(workers)
+  // The others do its work: that is a warning.
+  return { ok, detail: ok && silent !== '' ? `${detail} ${silent} The dashboard names them.` : detail }
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import type { Actor } from '../permissions.ts'
+import { outcomeSql, outcomes } from '../runs/outcome.ts'
+import { Values } from './find.ts'
+import type { ListSpec } from './list.ts'
+import { seenRuns } from './runs.ts'
+
+/** Figures of the runs that a caller sees, for the page of operators. */
+
+/** The periods that a plot shows: `steps` bars of `stepS` seconds each. */
+export const periods = {
+  hour: { steps: 60, stepS: 60 },
+  day: { steps: 48, stepS: 1_800 },
+  week: { steps: 56, stepS: 10_800 },
+} as const
+export type Period = keyof typeof periods
+
+const bar = z.object({ at: z.date(), outcome: z.enum(outcomes), runs: z.int() })
+
+/** Submissions that were recorded in one step, by outcome. Plans are none. */
+export type Bar = z.output<typeof bar>
+
+const times = z.object({
+  queueMs: z.array(z.number().nullable()).nullable(),
+  workMs: z.array(z.number().nullable()).nullable(),
+})
+
+/** Milliseconds that half of the runs, and all but one of a hundred, took at most. */
+export type Times = Readonly<Record<'queueMs' | 'workMs', { readonly p50: number; readonly p99: number } | null>>
+
+export type Figures = { readonly bars: readonly Bar[]; readonly from: Date; readonly times: Times }
+
+const figuresRow = z.object({ from: z.date(), bars: z.array(z.unknown()), ...times.shape })
+
+/**
+ * Reads what became of the submissions of a period, the current step included. The period stands in the text: PostgreSQL
+ * estimates what lies between it and now, and takes the index of a short one.
+ */
+export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
+  const { steps, stepS } = periods[period]
+  const values = new Values()
+  const step = `interval '${stepS} s'`
+  const from = `date_bin(${step}, now(), 'epoch'::timestamptz) - interval '${(steps - 1) * stepS} s'`
+  const [row] = await query(db, figuresRow, {
+    text: `WITH seen AS MATERIALIZED (
+        SELECT date_bin(${step}, runs.created_at, 'epoch'::timestamptz) AS at, ${outcomeSql} AS outcome,
+          extract(epoch FROM runs.started_at - runs.created_at)::float8 * 1000 AS queue_ms,
+          extract(epoch FROM runs.finished_at - runs.started_at)::float8 * 1000 AS work_ms
+        FROM runs WHERE runs.created_at >= ${from} AND runs.mode = 'apply' AND ${seenRuns(spec, actor, values)}),
+      bars AS (SELECT at, outcome, count(*)::integer AS runs FROM seen GROUP BY at, outcome)
+      SELECT ${from} AS from,
+        coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'outcome', outcome, 'runs', runs) ORDER BY at) FROM bars), '[]')
+          AS bars,
+        percentile_disc(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY queue_ms) AS "queueMs",
+        percentile_disc(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY work_ms) AS "workMs"
+      FROM seen`,
+    values: values.list,
+  })
+  if (row === undefined) throw new Error('a statement that always has a row had none')
+  return { from: row.from, bars: z.array(barText).parse(row.bars), times: timesOf(row) }
+}
+
+const barText = bar.extend({ at: z.iso.datetime({ offset: true }).transform((text) => new Date(text)) })
+
+const timesOf = ({ queueMs, workMs }: z.output<typeof times>): Times => ({
+  queueMs: quantilesOf(queueMs),
+  workMs: quantilesOf(workMs),
+})
+
+function quantilesOf(found: readonly (number | null)[] | null) {
+  const [p50 = null, p99 = null] = found ?? []
+  return p50 === null || p99 === null ? null : { p50, p99 }
+}
+
+const failureRow = z.object({
+  id: z.guid(),
+  cause: z.string().nullable(),
+  reason: z.string().nullable(),
+  title: z.string(),
+  submitter: z.string().nullable(),
+  owner: z.string().nullable(),
+  createdAt: z.date(),
+})
+export type Failure = z.output<typeof failureRow>
+
+/** How far back a failure needs attention. */
+export const failuresOfDays = 7
+
+/** Runs that failed within the last days, the newest first. */
+export function readFailures(db: Db, spec: ListSpec<'Run'>, actor: Actor, most: number): Promise<Failure[]> {
+  const values = new Values()
+  return query(db, failureRow, {
+    text: `SELECT runs.id, runs.cause, runs.reason, runs.title, u.username AS submitter, runs.options->>'owner' AS owner,
+          runs.created_at AS "createdAt"
+        FROM runs LEFT JOIN users u ON u.pk = runs.submitter_pk
+        WHERE runs.state = 'failed' AND runs.created_at > now() - interval '${failuresOfDays} days'
+          AND ${seenRuns(spec, actor, values)}
+        ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(most)}`,
+    values: values.list,
+  })
+}
+
+const newestRow = z.object({ id: z.guid() })
+
+/** The ids of the newest runs. */
+export async function newestRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, most: number): Promise<string[]> {
+  const values = new Values()
+  const rows = await query(db, newestRow, {
+    text: `SELECT runs.id FROM runs WHERE ${seenRuns(spec, actor, values)}
+        ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(most)}`,
+    values: values.list,
+  })
+  return rows.map(({ id }) => id)
+}

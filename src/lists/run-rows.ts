@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import type { Actor } from '../permissions.ts'
+import { repairs } from '../runs/ledger.ts'
+import { outcomeSql, outcomes } from '../runs/outcome.ts'
+import { type RunSummary, runSummarySelect, runView, toRunSummary } from '../views/run.ts'
+import { inOrder } from '../views/view.ts'
+import { Values } from './find.ts'
+import type { ListSpec } from './list.ts'
+import { seenRuns } from './runs.ts'
+
+/** Runs as the pages of operators list them: without their logs, which may have a line for each of many entries. */
+
+const factRow = z.object({
+  id: z.guid(),
+  outcome: z.enum([...outcomes, 'planned']),
+  owner: z.string().nullable(),
+  sentence: z.string().nullable(),
+})
+
+/** @property sentence the first line of the log of a run that was not applied @property outcome `planned`: it was a plan */
+export type RunRow = Omit<RunSummary, 'logs'> & z.output<typeof factRow>
+
+const { logs: _logs, ...select } = runSummarySelect
+
+/**
+ * Reads runs by their ids, in this order, as far as the caller sees them.
+ *
+ * @param ids at most a page
+ */
+export async function readRunRows(
+  db: Db,
+  spec: ListSpec<'Run'>,
+  actor: Actor,
+  ids: readonly string[],
+): Promise<readonly RunRow[]> {
+  if (ids.length === 0) return []
+  const values = new Values()
+  const facts = await query(db, factRow, {
+    text: `SELECT runs.id, ${outcomeSql} AS outcome, runs.options->>'owner' AS owner,
+        CASE WHEN runs.applied IS NOT TRUE THEN left(runs.logs[1], 300) END AS sentence
+      FROM runs WHERE runs.id = ANY (${values.bind(ids)}::uuid[]) AND ${seenRuns(spec, actor, values)}`,
+    values: values.list,
+  })
+  const byId = new Map(facts.map((fact) => [fact.id, fact]))
+  const found = await db.run.findMany({
+    where: { id: { in: [...byId.keys()] } },
+    select,
+    relationLoadStrategy: 'join',
+  })
+  const seen = ids.filter((id) => byId.has(id))
+  const repaired = await repairs(db, found)
+  const rows = inOrder(seen, found, ({ id }) => id).flatMap((row) => {
+    const fact = byId.get(row.id)
+    if (fact === undefined) return []
+    return { ...toRunSummary({ ...row, logs: [] }, actor, repaired.get(row.id) ?? null), ...fact }
+  })
+  return await runView.complete(db, rows)
+}

@@ -1,0 +1,52 @@
+import type { Registry } from '../models/registry.ts'
+import type { Actor } from '../permissions.ts'
+import { runView } from '../views/run.ts'
+import { changedObject } from './changed-object.ts'
+import * as filter from './filters.ts'
+import { conditionsOf, runTitle, type Values } from './find.ts'
+import { type ListSpec, scopeOf } from './list.ts'
+
+/** Runs as they are listed: by the API, and on the pages of operators. */
+export const runList = (registry: Registry): ListSpec<'Run'> => ({
+  path: '/blueprints/runs/',
+  summary: 'List runs',
+  permission: 'authenticated',
+  own: { field: 'submitterPk', unless: 'view_run' },
+  view: runView,
+  // As `mayReadRun` says of one run.
+  owned: {
+    unless: 'view_application',
+    sql: "(runs.options->>'owner')",
+    or: "(runs.options->>'owner' IS NULL AND runs.submitter_pk = {caller})",
+  },
+  count: 'rows',
+  search: runTitle,
+  order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
+  defaultOrder: '-created_at',
+  filters: {
+    state: filter.isOneOf(
+      'state',
+      'run_state',
+      ['queued', 'done', 'failed', 'cancelled'],
+      'In this stored state: a run that is `running` is a `queued` one that a worker has locked.',
+    ),
+    mode: filter.isOneOf('mode', 'run_mode', ['apply', 'plan'], 'Applied, or only planned.'),
+    reason: filter.equals('reason', 'Ended for this reason.'),
+    kind: filter.equals('kind', 'Of this kind.'),
+    slug: filter.equals('slug'),
+    object: changedObject(registry),
+    submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
+    request_id: filter.equals('requestId', 'Submitted by the request with this `X-Request-Id`.'),
+    created_after: filter.isSince('createdAt', 'Made at this time or later.'),
+    created_before: filter.isBefore('createdAt', 'Made before this time.'),
+  },
+})
+
+/** The runs that a caller sees at all, as a condition in SQL. What is asked beside it narrows them further. */
+export const seenRuns = (
+  spec: ListSpec<'Run'>,
+  actor: Actor,
+  values: Values,
+  asked: Partial<Pick<Parameters<typeof conditionsOf>[1], 'filters' | 'terms'>> = {},
+): string =>
+  ['true', ...conditionsOf(spec, { filters: [], terms: [], ...asked, ...scopeOf(spec, actor) }, values)].join(' AND ')

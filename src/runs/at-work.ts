@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+
+/** Runs that a worker is at work on, and what holds them up. */
+
+/** Shorter work is not worth a line. */
+export const atWorkFromS = 1
+
+/** More are not shown. */
+const most = 50
+
+const atWorkRow = z.object({
+  id: z.guid(),
+  workS: z.number(),
+  blockerPid: z.int().nullable(),
+  blockerRun: z.guid().nullable(),
+  blockerProgram: z.string().nullable(),
+  blockerState: z.string().nullable(),
+  blockerS: z.number().nullable(),
+  blockerStatement: z.string().nullable(),
+})
+
+/** @property statement how the last statement of the session begins, without values; null when it is not known */
+export type Blocker = {
+  readonly pid: number
+  /** Another run that is at work. */
+  readonly run: string | null
+  /** The program that it says it is; '' when it says none. */
+  readonly program: string
+  /** `idle in transaction`; null when this login may not know. */
+  readonly state: string | null
+  /** Seconds that its transaction is open. */
+  readonly openS: number | null
+  readonly statement: string | null
+}
+
+/** @property workS seconds @property blocker who has the lock that it waits for; null when it waits for none */
+export type AtWork = { readonly id: string; readonly workS: number; readonly blocker: Blocker | null }
+
+/**
+ * Which runs are at work for a second or longer, the longest first. The lock of a run's row names the transaction of its
+ * worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what that waits for. Of sessions of other logins, a login
+ * without `pg_read_all_stats` learns no more than that they are there.
+ */
+export async function readAtWork(db: Db): Promise<AtWork[]> {
+  const rows = await query(db, atWorkRow, {
+    text: `WITH busy AS MATERIALIZED (
+        SELECT pid, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
+        FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL
+      ), at_work AS MATERIALIZED (
+        SELECT runs.id, busy.pid, busy.xid, busy.work_s FROM runs JOIN busy ON busy.xid = runs.xmax WHERE runs.state = 'queued'
+      )
+      SELECT w.id, w.work_s AS "workS", b.pid AS "blockerPid", other.id AS "blockerRun", b.application_name AS "blockerProgram",
+        b.state AS "blockerState", extract(epoch FROM clock_timestamp() - b.xact_start)::float8 AS "blockerS",
+        b.query AS "blockerStatement"
+      FROM at_work w LEFT JOIN LATERAL (
+          SELECT a.* FROM unnest(pg_blocking_pids(w.pid)) blocking(pid) JOIN pg_stat_activity a ON a.pid = blocking.pid
+          ORDER BY a.xact_start LIMIT 1
+        ) b ON true
+        LEFT JOIN at_work other ON other.pid = b.pid
+      WHERE w.work_s >= $1::float8 ORDER BY w.work_s DESC LIMIT ${most}`,
+    values: [atWorkFromS],
+  })
+  return rows.map(({ id, workS, ...found }) => ({ id, workS, blocker: blockerOf(found) }))
+}
+
+function blockerOf(found: Omit<z.output<typeof atWorkRow>, 'id' | 'workS'>): Blocker | null {
+  const { blockerPid: pid, blockerRun: run, blockerProgram, blockerState, blockerS, blockerStatement } = found
+  if (pid === null) return null
+  return {
+    ...{ pid, run, program: blockerProgram ?? '', state: blockerState, openS: blockerS },
+    statement: blockerState === null ? null : startOf(blockerStatement ?? ''),
+  }
+}
+
+/** The words before the first value: a statement that a person typed may hold a secret. */
+export function startOf(statement: string): string | null {
+  const words = statement.slice(0, 200).trim().split(/\s+/)
+  const values = words.findIndex((word) => !/^[a-z_"][\w."]*$/i.test(word))
+  const text = words.slice(0, values < 0 ? undefined : values).join(' ')
+  return text === '' ? null : text.slice(0, 80)
+}

@@ -1,0 +1,227 @@
+import type { Browser, Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { uuid7 } from '../../src/ids.ts'
+import { applyPath } from '../support/asker.ts'
+import { accessibilityViolations } from '../support/axe.ts'
+import { openBrowser, type Visitor, visit } from '../support/browser.ts'
+import { example, type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { needs } from '../support/needs.ts'
+import { statesOf } from '../support/operations.ts'
+import { rows, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+
+/** The operators' pages, as a person sees and handles them. */
+
+describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
+  let service: Installation
+  let browser: Browser
+  let origin: string
+  let operator: Made
+  let failedRun: string
+
+  beforeAll(async () => {
+    service = await installation({ applyWaitMs: 4_000 })
+    origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    browser = await openBrowser()
+    operator = await service.make.user({
+      permissions: ['view_queue', 'manage_queue', 'view_run', 'view_token', 'view_user'],
+    })
+    const { admin, make } = service
+    await admin.put(applyPath, await example('oauth2'))
+    await admin.put(applyPath, await example('oauth2'))
+    const states = statesOf(service)
+    await states.refused('refused')
+    await states.cancelled('cancelled')
+    await make.token(operator.pk, { identifier: 'nightly-deploy', expires: new Date(Date.now() + 5 * 86_400_000) })
+    failedRun = (await states.broken('broken')).id
+    await service.db.run.update({ where: { id: failedRun }, data: { cause: 'relation "x" does not exist (42P01)' } })
+    for (const [seconds, host] of [
+      [-3_600, 'worker-a.example'],
+      [300, 'worker-b.example'],
+    ] as const)
+      await rows(
+        service.db,
+        sql`INSERT INTO workers (id, host, process_id, version, format, slots, seen_at)
+          VALUES (${uuid7()}::uuid, ${host}, 7, '0.3.0', 3, 8, now() - make_interval(secs => ${seconds}))`,
+      )
+  })
+
+  async function logIn(options: { javaScriptEnabled?: boolean } = {}): Promise<Visitor> {
+    const visitor = await visit(browser, origin, options)
+    await visitor.page.goto('/admin/')
+    await visitor.page.getByLabel('Access token').fill(operator.token)
+    await visitor.page.getByRole('button', { name: 'Log in' }).click()
+    await visitor.page.getByRole('heading', { name: 'Now' }).waitFor()
+    return visitor
+  }
+
+  const addresses = () => [
+    ...[
+      '/admin/',
+      '/admin/?period=week',
+      '/admin/workers/',
+      `/admin/runs/${failedRun}/`,
+      '/admin/pause/',
+      '/admin/resume/',
+    ],
+    ...['/admin/clear/', '/admin/logout/', `/admin/runs/${uuid7()}/`, '/admin/?nonsense=1'],
+  ]
+  const sizes = [360, 1_280, 3_840]
+
+  async function expectFine(page: Page, what: string): Promise<void> {
+    expect([what, await accessibilityViolations(page)]).toEqual([what, []])
+    const tooWide = await page.evaluate<number>(
+      'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+    )
+    expect([what, tooWide]).toEqual([what, 0])
+  }
+
+  test('no page has an accessibility violation, light or dark, from 360 to 3840 pixels', async () => {
+    const { page, errors } = await logIn()
+    const login = await visit(browser, origin)
+    for (const address of ['/admin/login/', ...addresses()]) {
+      const tab = address === '/admin/login/' ? login.page : page
+      await tab.goto(address)
+      for (const colorScheme of ['light', 'dark'] as const)
+        for (const width of sizes) {
+          await tab.emulateMedia({ colorScheme })
+          await tab.setViewportSize({ width, height: 900 })
+          await expectFine(tab, `${address} ${colorScheme} ${width}`)
+        }
+    }
+    expect([...errors, ...login.errors]).toEqual([])
+  })
+
+  test('everything works without a script', async () => {
+    const { page, errors } = await logIn({ javaScriptEnabled: false })
+    await page.getByText('Look at this:').waitFor()
+    await page.getByRole('link', { name: 'Last day' }).click()
+    expect(new URL(page.url()).search).toBe('?period=day')
+    await page.getByText('Each bar as a row').click()
+    await page.getByRole('link', { name: 'Workers', exact: true }).click()
+    await page.getByText(/silent for \d+ min/).waitFor()
+    await page.getByRole('link', { name: 'Now' }).click()
+    await page.getByRole('link', { name: 'Pause the queue' }).click()
+    await page.getByRole('link', { name: 'Cancel' }).click()
+    expect(await service.queue.isPaused()).toBe(false)
+    await page.getByRole('link', { name: 'Queue board', exact: true }).click()
+    await page.getByText('its script has not loaded').waitFor()
+    await page.getByRole('link', { name: 'The first page' }).click()
+    await page.getByRole('link', { name: 'Log out' }).click()
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.getByLabel('Access token').waitFor()
+    expect(errors).toEqual([])
+  })
+
+  test('without its script, no page has a violation either', async () => {
+    const { page } = await logIn()
+    await page.route('**/*.js', (route) => route.abort())
+    for (const address of addresses()) {
+      await page.goto(address)
+      await expectFine(page, address)
+    }
+  })
+
+  test('the first page says what failed, whose it is, why, and what is silent or expires', async () => {
+    const { page } = await logIn()
+    await page.getByText('1 worker silent; 1 failed run not repaired').waitFor()
+    const cause = page.getByRole('row').filter({ hasText: 'relation "x" does not exist (42P01)' })
+    await cause.getByText('1 still failing').waitFor()
+    await page.getByRole('row', { name: 'nightly-deploy' }).getByText(operator.username).waitFor()
+    await page.getByRole('row', { name: 'worker-b.example' }).getByText('silent').waitFor()
+    const outcomes = page.getByRole('region', { name: 'Submissions of the last hour' })
+    for (const [outcome, runs] of Object.entries({ unchanged: 1, refused: 1, failed: 1, cancelled: 1 }))
+      expect(await outcomes.getByRole('row', { name: outcome }).getByRole('cell').textContent()).toBe(String(runs))
+    await cause.getByRole('link', { name: /^[\d:]+$/ }).click()
+    await page.getByRole('heading', { name: 'broken' }).waitFor()
+  })
+
+  /** Counts the questions of the page, whose clock the test moves. */
+  async function watched(): Promise<{ page: Page; asked: () => Promise<number>; pass: (ms: number) => Promise<void> }> {
+    const { page } = await logIn()
+    await page.clock.install()
+    await page.addInitScript(`globalThis.counts = { asked: 0, done: 0 }
+      const ask = fetch
+      globalThis.fetch = (...sent) => {
+        counts.asked += 1
+        return ask(...sent)
+      }
+      document.addEventListener('gatewright:asked', () => (counts.done += 1))`)
+    await page.goto('/admin/')
+    await page.getByText('Updates by itself.').waitFor()
+    const counts = () => page.evaluate<{ asked: number; done: number }>('counts')
+    const pass = async (ms: number) => {
+      await page.clock.runFor(ms)
+      const isDone = async () => {
+        const { asked, done } = await counts()
+        return asked === done
+      }
+      await until(isDone, { what: 'the page to have its answer' })
+    }
+    const asked = async () => (await counts()).asked
+    return { page, asked, pass }
+  }
+
+  test('shows a new run by itself, and keeps what is open, focused and scrolled', async () => {
+    const { page, pass } = await watched()
+    await page.setViewportSize({ width: 1_280, height: 500 })
+    await page.getByText('Each bar as a row').click()
+    const link = page.getByRole('link', { name: 'Last week' })
+    await link.focus()
+    await page.evaluate('scrollTo(0, 200); globalThis.isSame = true')
+    await service.admin.put(applyPath, await named('radius', 'appears'))
+    await pass(3_000)
+    await page.getByRole('link', { name: 'apply radius appears' }).waitFor()
+    expect(await page.evaluate('[isSame, document.getElementById("bars").open, scrollY]')).toEqual([true, true, 200])
+    expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
+  })
+
+  test('asks every three seconds, not while it is hidden or stopped, and at most once a second', async () => {
+    const { page, asked, pass } = await watched()
+    const hide = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`)
+    const counted = async (act: () => Promise<unknown>) => {
+      const before = await asked()
+      await act()
+      return (await asked()) - before
+    }
+    expect(await counted(() => pass(3_100))).toBe(1)
+    expect(
+      await counted(async () => {
+        for (let each = 0; each < 20; each += 1)
+          await page.evaluate("document.dispatchEvent(new Event('gatewright:changed'))")
+        await pass(1_000)
+      }),
+    ).toBe(1)
+    await hide(true)
+    expect(await counted(() => pass(60_000))).toBe(0)
+    expect(
+      await counted(async () => {
+        await hide(false)
+        await pass(1_000)
+      }),
+    ).toBe(1)
+    await page.getByRole('button', { name: 'Stop updating' }).click()
+    expect(await counted(() => pass(60_000))).toBe(0)
+    await page.getByRole('button', { name: 'Update again' }).click()
+    expect(await counted(() => pass(1_000))).toBe(1)
+  })
+
+  test('says when it is not up to date, and goes to the login when the session has ended', async () => {
+    const { page, pass } = await watched()
+    await page.route('**/admin/', (route) =>
+      route.request().resourceType() === 'fetch' ? route.abort() : route.continue(),
+    )
+    await pass(3_100)
+    await page.getByText(/Not up to date since [\d:]+ UTC/).waitFor()
+    await page.unroute('**/admin/')
+    await pass(3_100)
+    await page.getByText('Updates by itself.').waitFor()
+    await page.context().clearCookies()
+    await page.clock.runFor(3_100)
+    await page.getByLabel('Access token').waitFor()
+    expect(new URL(page.url()).pathname).toBe('/admin/login/')
+  })
+})
