@@ -28,7 +28,7 @@ const maxLength = 500
 const maxRepeats = 1_000
 
 const form =
-  'Must begin with ^, a literal scheme and a host whose dots are escaped, and end with $, such as ^https://app\\.example\\.com/cb/[0-9]+$. In a host, only labels before the last two may vary.'
+  'Must begin with ^, a literal scheme and a host whose dots are escaped, and end with $, such as ^https://app\\.example\\.com/cb/[0-9]+$.'
 
 /** Parts of a valid expression: an escape, a class, a quantifier with its `?`, the start of a group, or one character. */
 const partsOf = /\\.|\[(?:\\.|[^\]\\])*\]|(?:[*+?]|\{\d+(?:,\d*)?\})\??|\(\?(?:[:=!]|<[=!]|<[^>]*>|[a-z-]+:)|[\s\S]/g
@@ -98,7 +98,6 @@ function charactersOf(part: string): bigint {
   return found
 }
 
-const ofLabels = charactersOf('[a-zA-Z0-9-]')
 const ofPorts = charactersOf('\\d')
 
 /** The only character that a part matches; undefined when there are several. */
@@ -129,25 +128,14 @@ function hostError(whole: Node): string | undefined {
   if (whole.is !== 'all') return form
   const { nodes } = whole
   const literals = nodes.map((node) => literalOf(node) ?? '\n').join('')
-  const [start, scheme] = /^([a-z][a-z\d+.-]*):\/\//i.exec(literals) ?? []
+  const [start, scheme, host] = /^([a-z][a-z\d+.-]*):\/\/([a-z\d-]+(?:\.[a-z\d-]+)*)/i.exec(literals) ?? []
+  // A `.` that is not escaped matches any character, so it is no literal.
   if (start === undefined) return form
-  const rest = nodes.slice(start.length)
-  const length = rest.findIndex((node) => isOneOf('/?:', node))
-  const host = length < 0 ? rest : rest.slice(0, length)
-  const labels: Node[][] = [[]]
-  for (const node of host)
-    if (literalOf(node) === '.') labels.push([])
-    else labels.at(-1)?.push(node)
-  if (labels.some((label) => label.length === 0 || !label.every((node) => holdsOnly(node, ofLabels)))) return form
-  const isLiteral = (label: readonly Node[]) => label.every((node) => literalOf(node) !== undefined)
-  if (!labels.every(isLiteral) && (labels.length < 3 || !labels.slice(-2).every(isLiteral))) return form
-  const tail = rest.slice(host.length)
+  const tail = nodes.slice(start.length)
   const afterPort = isOneOf(':', tail[0]) ? tail.findIndex((node, index) => index > 0 && !holdsOnly(node, ofPorts)) : 0
   const after = afterPort < 0 ? undefined : tail[afterPort]
   if (after !== undefined && !isOneOf('/?', after)) return form
-  return redirectUri(
-    `${scheme}://${labels.map((label) => label.map((node) => literalOf(node) ?? 'x').join('')).join('.')}/`,
-  )
+  return redirectUri(`${scheme}://${host}/`)
 }
 
 /** What may follow one end of an expression. */

@@ -19,9 +19,6 @@ testSyntaxes({
       '^http://localhost:\\d+/cb$',
       '^http://127\\.0\\.0\\.1:[0-9]{1,5}$',
       '^myapp://callback/\\w+$',
-      '^https://pr-\\d+\\.example\\.com/cb$',
-      '^https://(a|b)\\.example\\.com/cb$',
-      '^https://(?:a|b)+\\.[a-z]\\.example\\.com/cb$',
       '^https://x/.*$',
       '^https://x/[^/]+/cb$',
       '^https://x/(?:abc)+$',
@@ -64,6 +61,7 @@ testSyntaxes({
           '^https://a\\.b\\.com?/$',
         ],
         ...['^https://(?:[a-z]+\\.)?example\\.com/$', '^https://a\\.?b\\.example\\.com/$', '^https://x\\.\\.com/$'],
+        ...['^https://pr-\\d+\\.example\\.com/cb$', '^https://(a|b)\\.example\\.com/cb$', '^https://[a-z]+\\.github\\.io/cb$'],
         // What follows the host could belong to it.
         ...[
           '^https://example\\.com.*$',
