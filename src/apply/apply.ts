@@ -36,7 +36,7 @@ export type ApplyResult = {
   readonly key: string | number | undefined
 }
 
-/** Entries that were applied, of all that the document has. */
+/** Entries that were walked, of all that the document has. */
 export type Progress = { readonly done: number; readonly total: number }
 export type OnProgress = (progress: Progress) => void
 
@@ -74,6 +74,11 @@ export async function apply(
   if (plan.errors.any) objections.push({ is: 'invalid', errors: plan.errors })
   const findings: Finding[] = []
   const logs: string[] = [...(plan.skipped ?? [])]
+  let done = 0
+  const entryDone = () => {
+    done += 1
+    onProgress({ done, total: plan.steps.length })
+  }
   const changes: Change[] = []
   const audited: AuditedChange[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
@@ -87,6 +92,7 @@ export async function apply(
   for await (const finding of walk) {
     if (finding.cause === 'skipped') {
       logs.push(...linesOf(finding, mode))
+      entryDone()
       continue
     }
     if (finding.cause === 'refused') {
@@ -117,7 +123,7 @@ export async function apply(
       const entry = finding.step.id ?? rowName(finding)
       generated[entry] = { ...generated[entry], ...finding.generated }
     }
-    onProgress({ done: findings.length, total: plan.steps.length })
+    if (finding.cause === 'entry') entryDone()
   }
   writes.flush()
   refuseIfAny(objections.length > 0 ? [...objections, ...(review?.changed ?? [])] : [])
@@ -182,7 +188,8 @@ class Review {
   }
 
   compare(finding: Finding): void {
-    if (finding.cause === 'taken') return
+    // A row that an entry takes as it is: the entry's own digest names it.
+    if (finding.cause === 'taken' && finding.change.action !== 'update') return
     const digest = digestOfEntry(finding, this.#engine.keyring)
     const expected = this.#reviewed?.[this.digests.length]
     if (this.#reviewed !== undefined && digest !== expected) this.changed.push({ is: 'changed', effect: finding })

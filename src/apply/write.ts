@@ -148,12 +148,12 @@ async function judgePrecondition(
   { steps }: Plan,
   precondition: NonNullable<Removal['precondition']>,
 ): Promise<Objection[]> {
-  await withEngine(tx, (engineTx) => lockRows(engineTx, steps))
+  await withEngine(tx, (engineTx) => lockNamed(engineTx, steps))
   const text = await precondition(tx)
   return text === null ? [] : [{ is: 'stated', reason: 'precondition_failed', text }]
 }
 
-async function lockRows(tx: EngineTx, steps: Plan['steps']): Promise<void> {
+async function lockNamed(tx: EngineTx, steps: Plan['steps']): Promise<void> {
   await lock(tx, steps)
   for (const { model, identifiers } of steps) {
     const where = [...identifiers.keys()].map((name, index) => `${quoted(columnOf(model, name))} = $${index + 1}`)
