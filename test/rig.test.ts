@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { gapsIn, testFiles } from './faults/gaps.ts'
+import { gapsIn, promisedRows, rowGaps, testFiles } from './faults/gaps.ts'
 
 /** The rig of `npm run faults`: what did not run is no success. */
 
@@ -36,4 +36,13 @@ test.each([
 
 test('an error outside of any test is one', () => {
   expect(gapsIn(fine, testFiles(), ['unhandled'])).toEqual(['unhandled'])
+})
+
+test('a row that is promised and not tried is one, and one that is tried and not written down', () => {
+  const promised = promisedRows()
+  expect(promised.length).toBeGreaterThan(50)
+  expect(rowGaps(promised, promised)).toEqual([])
+  const [first = '', ...others] = promised
+  expect(rowGaps(others, promised)).toEqual([`docs/reliability.md has a row that no test tries: ${first}`])
+  expect(rowGaps([...promised, 'a new one'], promised)).toEqual(['docs/reliability.md has no row for: a new one'])
 })

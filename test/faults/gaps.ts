@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** What one file of tests did. */
 type Ran = { readonly file: string; readonly errors: readonly string[]; readonly states: readonly string[] }
@@ -27,5 +27,26 @@ export function gapsIn(ran: readonly Ran[], files: readonly string[], others: re
       ]
     }),
     ...others,
+  ]
+}
+
+/** Of a test, as the table calls it. */
+export const rowName = (fullName: string): string => fullName.replaceAll('|', '/')
+
+/** The rows that docs/reliability.md promises: the first column of its table of faults. */
+export function promisedRows(): string[] {
+  const text = readFileSync(new URL('../../docs/reliability.md', import.meta.url), 'utf8')
+  const [, table = ''] = /^\| Fault \|[^\n]*\n\| --- [^\n]*\n((?:\|[^\n]*\n)+)/m.exec(text) ?? []
+  return [...table.matchAll(/^\| (.+?) \|/gm)].map(([, name = '']) => name)
+}
+
+/** A promise that no test tries, and a test whose promise is not written down. @param ran names of rows */
+export function rowGaps(ran: readonly string[], promised: readonly string[]): string[] {
+  const [tried, written] = [new Set(ran), new Set(promised)]
+  return [
+    ...promised
+      .filter((name) => !tried.has(name))
+      .map((name) => `docs/reliability.md has a row that no test tries: ${name}`),
+    ...ran.filter((name) => !written.has(name)).map((name) => `docs/reliability.md has no row for: ${name}`),
   ]
 }

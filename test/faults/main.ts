@@ -1,12 +1,13 @@
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startVitest, type TestCase } from 'vitest/node'
-import { gapsIn, testFiles } from './gaps.ts'
+import { gapsIn, promisedRows, rowGaps, rowName, testFiles } from './gaps.ts'
 import type { Fault } from './record.ts'
 
 /**
  * `npm run faults [-- --rounds N]`: the tests of faults, several times, and one table of what they found. Exits with 1
- * when a promise was broken, and when a file or a test did not run.
+ * when a promise was broken, when a file or a test did not
+ * run, and when the rows are not those of docs/reliability.md.
  */
 
 type Row = {
@@ -47,6 +48,7 @@ for (let round = 1; round <= rounds; round += 1) {
   await vitest.close()
 }
 print()
+gaps.push(...rowGaps([...rows.keys()].map(rowName), promisedRows()))
 for (const gap of gaps) console.error(gap)
 process.exit(gaps.length > 0 || [...rows.values()].some(({ failed }) => failed > 0) ? 1 : 0)
 
@@ -75,7 +77,7 @@ function addFault(row: Row, { requests, answers, lost, doubled, half, others }: 
 function print(): void {
   const columns = ['Fault', 'Rounds', 'Failed', 'PUTs', '200', '202', '503', 'Lost', 'Doubled', 'Half', 'Recovery, ms']
   const lines = [...rows.values()].map(({ name, answers, ...row }) => [
-    ...[name.replaceAll('|', '/'), row.rounds, row.failed, row.requests || ''],
+    ...[rowName(name), row.rounds, row.failed, row.requests || ''],
     ...['200', '202', '503'].map((status) => answers.get(status) ?? (row.requests > 0 ? 0 : '')),
     ...(row.requests > 0 ? [row.lost, row.doubled, row.half] : ['', '', '']),
     row.recoveryMs ?? '',
