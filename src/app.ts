@@ -4,6 +4,7 @@ import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Redis } from 'ioredis'
 import { applicationRoutes } from './api/applications.ts'
+import { auditRoutes } from './api/audit.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
 import { certificateKeyPairRoutes } from './api/certificate-key-pairs.ts'
 import { consentRoutes } from './api/consents.ts'
@@ -121,6 +122,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)
       historyRoutes(api, db, engine.registry)
+      auditRoutes(api, db)
       providerRoutes(api, db, engine.registry)
       flowRoutes(api, db, engine.registry)
       propertyMappingRoutes(api, db, engine.registry)

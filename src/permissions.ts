@@ -15,6 +15,7 @@ export const specialPermissions = [
   'impersonate',
   'manage_queue',
   'rename_user',
+  'view_audit',
   'view_queue',
   'view_run',
   'view_token_key',

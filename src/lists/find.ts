@@ -33,6 +33,7 @@ const tables = {
   PropertyMapping: { name: 'property_mappings', unique: ['pk'] },
   CertificateKeyPair: { name: 'certificate_key_pairs', unique: ['pk', 'name'] },
   Role: { name: 'roles', unique: ['pk', 'name'] },
+  AuditRow: { name: 'audit_rows', unique: ['pk'] },
 } satisfies { [Model in Prisma.ModelName]?: Table<Model> }
 
 export type ListedModel = keyof typeof tables
@@ -73,6 +74,9 @@ export const mappingText: Search = {
 }
 export const keyPairName: Search = { sql: 'lower(certificate_key_pairs.name) LIKE {pattern}' }
 export const roleName: Search = { sql: 'lower(roles.name) LIKE {pattern}' }
+export const auditedUser: Search = {
+  sql: `lower(audit_rows.actor_name || ' ' || coalesce(audit_rows.real_name, '')) LIKE {pattern}`,
+}
 export const runTitle: Search = { sql: 'lower(runs.title) LIKE {pattern}' }
 
 /**

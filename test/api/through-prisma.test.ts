@@ -81,6 +81,7 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['a property mapping', 'GET', '/propertymappings/all/SCIM%20user/', 200, 3],
   ['key pairs', 'GET', '/crypto/certificatekeypairs/', 200, 3],
   ['a key pair', 'GET', '/crypto/certificatekeypairs/Gatewright%20self-signed/', 200, 3],
+  ['the audit', 'GET', '/core/audit/', 200, 4],
   ['roles', 'GET', '/rbac/roles/', 200, 3],
   ['a role', 'GET', '/rbac/roles/Application%20deployer/', 200, 3],
 ])('%s: %s %s', async (_operation, method, path, status, most, body) => {

@@ -188,6 +188,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
   'src/lists/run-rows.ts': 'an outcome is an expression, and of a log only the first line is read',
   'src/lists/run-figures.ts': 'quantiles, and counts by outcome, which is an expression',
+  'src/views/audit.ts': 'a part of what JSON holds',
   'src/views/history.ts': 'a union over objects and their names, and a part of what JSON holds',
   'src/lists/changed-object.ts': 'a condition on a relation that has no key, for find.ts',
   'src/runs/skeletons.ts': 'columns are named by the models; many rows with a value each, SKIP LOCKED',

@@ -216,6 +216,13 @@ async function providers(slug: string): Promise<void> {
   const history = await must(
     client.GET('/api/v3/core/applications/{slug}/history/', { params: { path: { slug }, query: { page_size: 1 } } }),
   )
+  const audit = await must(
+    client.GET('/api/v3/core/audit/', { params: { query: { run: history.results[0]?.run ?? '' } } }),
+  )
+  hold(
+    'the audit has the run that created it',
+    audit.results[0]?.changes.some(({ action }) => action === 'create') === true,
+  )
   hold('its history has its creation', history.results.length === 1 && history.results[0]?.run !== undefined)
   const oauth2: Schemas['ReadOauth2Provider'] = await must(
     client.GET('/api/v3/providers/oauth2/{name}/', { params: { path: { name: slug } } }),

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import { inOrder, type View } from './view.ts'
+
+/** Who did what: a row for each apply, write, act on the queue, and read while impersonating. */
+
+/** An apply writes up to 10 000 objects, and a page has up to 1 000 rows. */
+const mostChanges = 100
+
+const person = z.object({ pk: z.int().nullable(), username: z.string() })
+
+const audited = z
+  .object({
+    model: z.string().meta({ examples: ['service_core.group'] }),
+    key: z.union([z.string(), z.int()]).meta({ description: 'The primary key.' }),
+    action: z.string().meta({ description: 'Such as `create`, `update`, `delete`, `view_key` or `read`.' }),
+    fields: z.array(z.string()).meta({ description: 'Names of the fields that were written or read.' }),
+    value: z.union([z.boolean(), z.number()]).optional().meta({ description: 'Of an act on the queue: what was set.' }),
+    reason: z.string().optional().meta({ description: 'Of an act on the queue: why.' }),
+  })
+  .meta({ id: 'AuditedChange' })
+
+export const auditEntry = z
+  .object({
+    id: z.string().meta({ description: 'Of the row. Later rows have greater ids, about.', examples: ['4711'] }),
+    at: z.iso.datetime(),
+    action: z.string().meta({
+      description:
+        'The whole: `apply`, `create`, `update`, `delete`, `view_key`, `read`, `pause_queue`, `resume_queue`, ...',
+      examples: ['apply'],
+    }),
+    user: person.meta({ description: 'The effective user, as it was called then. `pk` is null for the service.' }),
+    real_user: person.nullable().meta({ description: 'Who impersonated the user.', examples: [null] }),
+    changes: z.array(audited).meta({
+      description: `What was done to which objects: the first ${mostChanges}. Never a value of an object.`,
+    }),
+    change_count: z.int().meta({ description: 'All of them. The run has what is left out.', examples: [1] }),
+    request_id: z.string().nullable(),
+    run: z.guid().nullable().meta({ description: 'The run that did it; null for a request for one object.' }),
+  })
+  .meta({ id: 'AuditEntry' })
+
+const row = z.object({
+  ...{ pk: z.string(), at: z.date(), action: z.string(), requestId: z.string().nullable(), run: z.guid().nullable() },
+  ...{ actorPk: z.int().nullable(), actorName: z.string() },
+  ...{ realPk: z.int().nullable(), realName: z.string().nullable() },
+  ...{ changes: z.array(audited), count: z.int() },
+})
+
+/** Of the changes, only those that are shown leave the database. */
+const rowsText = `SELECT pk::text, at, action, request_id AS "requestId", run_id AS run,
+    actor_pk AS "actorPk", actor_name AS "actorName", real_pk AS "realPk", real_name AS "realName",
+    jsonb_path_query_array(changes, '$[0 to ${mostChanges - 1}]') AS changes, jsonb_array_length(changes) AS count
+  FROM audit_rows WHERE pk = ANY ($1::bigint[])`
+
+const toEntry = ({ pk, at, action, changes, count, requestId, run, ...each }: z.output<typeof row>) =>
+  ({
+    id: pk,
+    at: at.toISOString(),
+    action,
+    user: { pk: each.actorPk, username: each.actorName },
+    real_user: each.realName === null ? null : { pk: each.realPk, username: each.realName },
+    changes,
+    change_count: count,
+    request_id: requestId,
+    run,
+  }) satisfies z.output<typeof auditEntry>
+
+export const auditView: View<'AuditRow'> = {
+  model: 'AuditRow',
+  schema: auditEntry,
+  async *read(tx: Tx, keys) {
+    const rows = await query(tx, row, { text: rowsText, values: [keys.map(String)] })
+    yield inOrder(keys.map(String), rows, ({ pk }) => pk).map(toEntry)
+  },
+}
