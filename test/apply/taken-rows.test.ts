@@ -17,7 +17,9 @@ beforeEach(() => {
 })
 
 const documentOf = (entries: readonly Partial<Entry>[]) => {
-  const whole = entries.map((entry) => ({ state: 'present', identifiers: {}, attrs: {}, ...entry }) as Entry)
+  const whole = entries.map(
+    (entry) => ({ model: 'service_flows.flow', state: 'present', identifiers: {}, attrs: {}, ...entry }) as Entry,
+  )
   return compile({ version: 1, metadata: { name: 'test' }, entries: whole }, there.engine.registry)
 }
 
@@ -28,7 +30,7 @@ test('progress counts each entry once: skipped ones too, and no rows that are ta
   const seen: Progress[] = []
   const plan = documentOf([
     application(name, { provider: name }),
-    { ...flow(`${name}-skipped`), model: 'service_flows.flow', conditions: [false] },
+    { ...flow(`${name}-skipped`), conditions: [false] },
     flow(name),
   ])
   await there.transaction((tx) =>
@@ -41,18 +43,17 @@ test('progress counts each entry once: skipped ones too, and no rows that are ta
 test('an apply of a reviewed plan refuses when a row that it takes became the object of another owner', async () => {
   await there.apply([oauth2(name)], undefined, { owner: 'team-b' })
   const plan = documentOf([application(name, { provider: name })])
-  const conditions = { ...taking, mode: 'plan' } as const
-  const planned = await there.transaction((tx) => apply(tx, there.engine, plan, system, conditions)).catch(String)
-  if (typeof planned === 'string') throw new Error(planned)
-  // The plan above was not rolled back: start from the state that it looked at.
-  await there.apply([{ ...application(name), state: 'absent', attrs: {} }])
+  let digests: readonly string[] = []
+  const planning = there.transaction(async (tx) => {
+    digests = (await apply(tx, there.engine, plan, system, { ...taking, mode: 'plan' })).digests
+    throw new Error('rolled back')
+  })
+  await expect(planning).rejects.toThrow('rolled back')
   await there.db.provider.update({ where: { name }, data: { owner: 'team-c' } })
-  const applying = there.transaction((tx) =>
-    apply(tx, there.engine, plan, system, taking, { reviewed: planned.digests }),
-  )
+  const applying = there.transaction((tx) => apply(tx, there.engine, plan, system, taking, { reviewed: digests }))
   await expect(applying).rejects.toBeInstanceOf(Refusal)
   await expect(applying).rejects.toMatchObject({ reason: 'precondition_failed' })
   await there.db.provider.update({ where: { name }, data: { owner: 'team-b' } })
-  await there.transaction((tx) => apply(tx, there.engine, plan, system, taking, { reviewed: planned.digests }))
+  await there.transaction((tx) => apply(tx, there.engine, plan, system, taking, { reviewed: digests }))
   expect(await there.db.provider.findUnique({ where: { name } })).toMatchObject({ owner: 'team-a' })
 })

@@ -61,7 +61,11 @@ testSyntaxes({
           '^https://a\\.b\\.com?/$',
         ],
         ...['^https://(?:[a-z]+\\.)?example\\.com/$', '^https://a\\.?b\\.example\\.com/$', '^https://x\\.\\.com/$'],
-        ...['^https://pr-\\d+\\.example\\.com/cb$', '^https://(a|b)\\.example\\.com/cb$', '^https://[a-z]+\\.github\\.io/cb$'],
+        ...[
+          '^https://pr-\\d+\\.example\\.com/cb$',
+          '^https://(a|b)\\.example\\.com/cb$',
+          '^https://[a-z]+\\.github\\.io/cb$',
+        ],
         // What follows the host could belong to it.
         ...[
           '^https://example\\.com.*$',

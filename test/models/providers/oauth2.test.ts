@@ -46,7 +46,7 @@ const redirectUris: Row = [
   'redirect_uris',
   [
     [],
-    [strict('https://app.example.com/cb'), regex('^https://pr-\\d+\\.example\\.com/cb$')],
+    [strict('https://app.example.com/cb'), regex('^https://app\\.example\\.com/pr-\\d+/cb$')],
     [strict('com.example.app:/cb')],
     'https://a.example/cb\nhttps://b.example/cb',
     '',

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { freshDatabase } from '../support/database.ts'
-import { rows, sql } from '../support/sql.ts'
-import { examine } from './auditor.ts'
-import type { Outcome, Sent } from './clients.ts'
+import { examine } from './faults/auditor.ts'
+import type { Outcome, Sent } from './faults/clients.ts'
+import { freshDatabase } from './support/database.ts'
+import { rows, sql } from './support/sql.ts'
 
 /** An auditor that never complains proves nothing. */
 
