@@ -15,6 +15,7 @@ export const specialPermissions = [
   'impersonate',
   'manage_queue',
   'rename_user',
+  'roll_back_run',
   'view_audit',
   'view_queue',
   'view_run',

@@ -28,7 +28,7 @@ export function runApplyRoutes(app: Api, submitter: Submitter): void {
   const document = {
     ...applyDocument,
     alsoNeeds: [
-      { permission: 'superuser', when: "to apply another user's run" },
+      { permission: 'roll_back_run', when: "to apply another user's run" },
       { permission: applyAccess.submission, when: 'for the run of an application, with those for its provider' },
     ],
   } as const

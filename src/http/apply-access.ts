@@ -1,6 +1,6 @@
 import { Problem } from '../errors.ts'
 import type { ProviderModel } from '../models/provider.ts'
-import type { Access, Actor } from '../permissions.ts'
+import { type Access, type Actor, allows } from '../permissions.ts'
 import { mayWrite } from '../plan/submission.ts'
 import { denied } from './access.ts'
 
@@ -18,11 +18,11 @@ export function requireKind(actor: Actor, kind: ProviderModel): void {
 }
 
 /**
- * Of a former run: its submitter and superusers. Those who may see it know that it is there.
+ * Of a former run: its submitter, and callers with `roll_back_run`. Those who may see it know that it is there.
  *
  * @throws {Problem} `permission_denied`
  */
 export function requireSubmitter(actor: Actor, submitter: number | null): void {
-  if (actor.isSuperuser || (actor.pk !== null && actor.pk === submitter)) return
-  throw new Problem('permission_denied', 'Only its submitter or a superuser may apply a run again.')
+  if (allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)) return
+  throw new Problem('permission_denied', "To apply another user's run again you need the permission roll_back_run.")
 }

@@ -180,7 +180,7 @@ describe('what was asked with the PUT is asked here', () => {
 })
 
 describe('is refused', () => {
-  test('for others than the submitter and superusers, whether they may see it or not', async () => {
+  test('for others than the submitter without roll_back_run, whether they may see it or not', async () => {
     const first = await put('First')
     const rights = ['change_application', 'change_oauth2provider'] as const
     const [blind, seeing] = [
@@ -190,8 +190,19 @@ describe('is refused', () => {
     expect(await again(runPath(first), { as: blind })).toMatchObject({ status: 404, json: { code: 'not_found' } })
     expect(await again(runPath(first), { as: seeing })).toMatchObject({
       status: 403,
-      json: { detail: 'Only its submitter or a superuser may apply a run again.' },
+      json: { detail: "To apply another user's run again you need the permission roll_back_run." },
     })
+  })
+
+  test('and not with roll_back_run, which needs what the document needs', async () => {
+    const first = await put('First')
+    await put('Second')
+    const operator = await there.make.user({ permissions: ['view_run', 'roll_back_run'] })
+    expect(await again(runPath(first), { as: operator })).toMatchObject({ status: 403 })
+    const able = ['view_run', 'roll_back_run', 'change_application', 'change_oauth2provider'] as const
+    const allowed = await there.make.user({ permissions: [...able] })
+    expect((await again(runPath(first), { as: allowed })).json).toMatchObject({ applied: true })
+    expect(await there.db.application.findUnique({ where: { slug: name } })).toMatchObject({ group: 'First' })
   })
 
   test('by the rights that its submitter has now, and of what it would do now', async () => {
