@@ -121,7 +121,7 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)
       applicationRoutes(api, db, engine)
-      historyRoutes(api, db, engine.registry)
+      historyRoutes(api, db, engine)
       auditRoutes(api, db)
       providerRoutes(api, db, engine.registry)
       flowRoutes(api, db, engine.registry)

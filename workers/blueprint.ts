@@ -74,7 +74,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const queue = await backend.openQueue(applyQueue)
   // First, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), worker)
-  const retention = startRetention(db, engine.registry, config, log)
+  const retention = startRetention(db, engine, config, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
   const announced = announceWorker(db, consumer, config.workerConcurrency)

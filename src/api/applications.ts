@@ -6,6 +6,7 @@ import type { Api } from '../http/api.ts'
 import { ownerHeaders, readOwnership } from '../http/apply-conditions.ts'
 import { isMatched, matchHeaders } from '../http/etag.ts'
 import { flag } from '../http/query.ts'
+import { changedOutside } from '../lists/changed-outside.ts'
 import * as filter from '../lists/filters.ts'
 import { queryText } from '../lists/filters.ts'
 import { applicationText } from '../lists/find.ts'
@@ -45,6 +46,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
       owner: filter.equals('owner', 'Managed under this label.'),
       created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
+      changed_outside: changedOutside(engine),
     },
   }
   list(app, db, applications)

@@ -1,12 +1,13 @@
 import { z } from 'zod'
+import { isApplicationOutside } from '../apply/outside.ts'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { once } from '../http/query.ts'
 import { queryInteger, queryText } from '../lists/filters.ts'
-import type { Registry } from '../models/registry.ts'
 import { apiPrefix } from '../paths.ts'
+import type { Engine } from '../plan/engine.ts'
 import { historyEntry, readHistory } from '../views/history.ts'
 
 /** GET /api/v3/core/applications/{slug}/history/ */
@@ -20,10 +21,15 @@ const history = z
   .object({
     next: z.string().nullable().meta({ description: 'The path of the next part; null for the last one.' }),
     results: z.array(historyEntry),
+    changed_outside: z.boolean().nullable().meta({
+      description:
+        'Whether the application or its provider is not as its last recorded change left it: changed or deleted past the service. Null when that is not known, as before the first change that version 0.3.0 or later recorded.',
+    }),
   })
   .meta({ id: 'History' })
 
-export function historyRoutes(app: Api, db: Db, registry: Registry): void {
+export function historyRoutes(app: Api, db: Db, engine: Pick<Engine, 'registry' | 'keyring'>): void {
+  const { registry } = engine
   const providers = [...registry.kinds.values()].map(({ resource, provider: { verboseName } }) => ({
     permission: `view_${resource}` as const,
     when: `for changes of its provider: ${verboseName}`,
@@ -62,7 +68,8 @@ export function historyRoutes(app: Api, db: Db, registry: Registry): void {
       if (found === undefined) throw new Problem('not_found', 'There is no such application, and none had this slug.')
       const path = `${apiPrefix}/core/applications/${encodeURIComponent(slug)}/history/`
       const next = found.next === null ? null : `${path}?before=${found.next}&page_size=${size}`
-      return { next, results: found.entries }
+      const outside = await inTime(isApplicationOutside(db, engine, slug, found.owners))
+      return { next, results: found.entries, changed_outside: outside }
     },
   )
 }

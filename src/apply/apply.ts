@@ -12,7 +12,7 @@ import { type Change, digestOfEntry } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
 import type { Finding, Given, Objection } from './finding.ts'
 import { Losses, removal } from './follow.ts'
-import { objectOf } from './history.ts'
+import { changesOfLosses, objectOf } from './history.ts'
 import { judge } from './judge.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { emptyLines, orphanLines } from './unclaimed.ts'
@@ -133,7 +133,9 @@ export async function apply(
   if (mode === 'plan' && deleted > 0)
     logs.push(`prune would delete ${deleted}: apply it with Gatewright-Allow: deletes=${deleted}`)
   logs.push(...orphanLines(await orphansOf(tx, engine.registry, findings), actor, conditions))
-  logs.push(...emptyLines(await losses.left(tx), actor, mode))
+  const left = await losses.left(tx)
+  logs.push(...emptyLines(left, actor, mode))
+  audited.push(...changesOfLosses(left))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
   const [first] = findings

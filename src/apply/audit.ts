@@ -1,4 +1,5 @@
 import type { EngineTx } from '../db/engine-tx.ts'
+import type { Keyring } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import type { Change } from './changes.ts'
 
@@ -10,9 +11,11 @@ export type ObjectChange = {
   readonly was: string | null
   /** The label under which it is managed afterwards; of a deleted object, until then. */
   readonly owner: string | null
-  /** Which of the document's changes it is. */
-  readonly change: number
+  /** Which of the document's changes it is; null for one that the document does not name. */
+  readonly change: number | null
   readonly fields: Change['fields']
+  /** The table of an object whose state is recorded, so that a change past the service is noticed. */
+  readonly table: string | null
 }
 
 /** A change of one row, or of the queue, as the audit row records it: field names, and never values of rows. */
@@ -52,7 +55,7 @@ export const auditRow = ({ actor: { pk, username, impersonator }, action, change
 })
 
 /** Records who did what to which objects, in the transaction of the engine that does it. */
-export function audit(tx: EngineTx, entry: AuditEntry): void {
+export function audit(tx: EngineTx, keyring: Keyring, entry: AuditEntry): void {
   const { actorPk, actorName, realPk, realName, action, changes, requestId, runId } = auditRow(entry)
   const insert = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
     VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8::uuid)`
@@ -60,29 +63,40 @@ export function audit(tx: EngineTx, entry: AuditEntry): void {
   if (entry.changes.every(({ object }) => object === undefined)) tx.send({ text: insert, values })
   else
     tx.send({
-      text: `WITH audited AS (${insert} RETURNING pk, at, run_id) ${insertObjects('audited', '$9')}`,
-      values: [...values, listOf(entry.changes, false)],
+      text: `WITH audited AS (${insert} RETURNING pk, at, run_id) ${insertObjects('audited', '$9', '$10')}`,
+      values: [...values, listOf(entry.changes, false), digestKey(keyring)],
     })
 }
 
 /**
- * The part of a statement that writes the history beside the audit row.
+ * The part of a statement that writes the history beside the audit row, after the objects were written.
  *
  * @param audited what the audit row is called in the statement: its `pk`, `at` and `run_id`
  * @param list the placeholder of what `listOf` returns
+ * @param key the placeholder of `digestKey`
  */
-export const insertObjects = (audited: string, list: string): string =>
-  `INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, was, owner, action, change, fields)
-    SELECT a.pk, a.at, a.run_id, o.position, o.model, o.key, o.name, o.was, o.owner, o.action, o.change, o.fields
+export const insertObjects = (audited: string, list: string, key: string): string =>
+  `INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, was, owner, action, change, fields, digest)
+    SELECT a.pk, a.at, a.run_id, o.position, o.model, o.key, o.name, o.was, o.owner, o.action, o.change, o.fields,
+      CASE o.table
+        WHEN 'applications' THEN (SELECT ${digestOf('t', key)} FROM applications t WHERE t.pk = o.key::uuid)
+        WHEN 'providers' THEN (SELECT ${digestOf('t', key)} FROM providers t WHERE t.pk = o.key::integer)
+      END
     FROM ${audited} a, jsonb_to_recordset(${list}::jsonb) AS o(position integer, model text, key text, name text, was text,
-      owner text, action text, change integer, fields jsonb)`
+      owner text, action text, change integer, fields jsonb, "table" text)`
 
-/** @param isRun the run has the fields: the history says which of its changes it is */
+/** What a row of applications or providers is like, in SQL (docs/adr/0065-changed-outside-is-a-digest.md). */
+export const digestOf = (row: string, key: string): string => `object_digest(${key}::bytea, object_state(${row}))`
+
+export const digestKey = (keyring: Keyring): Buffer => keyring.derive('digest of objects')
+
+/** @param isRun the run has the fields of its changes: the history says which of them it is */
 export const listOf = (changes: readonly AuditedChange[], isRun: boolean): string =>
   JSON.stringify(
     changes.flatMap(({ model, key, action, object }, position) => {
       if (object === undefined) return []
       const { change, fields, ...named } = object
-      return [{ position, model, key: String(key), action, ...named, ...(isRun ? { change } : { fields }) }]
+      const what = isRun && change !== null ? { change } : { fields }
+      return [{ position, model, key: String(key), action, ...named, ...what }]
     }),
   )

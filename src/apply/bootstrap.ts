@@ -34,7 +34,8 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       const done = await tx.installation.count({ where: { bootstrappedAt: { not: null } } })
       if (done > 0) {
         const changes = await giveNewKinds(tx, engine.registry)
-        const record = async (engineTx: EngineTx) => audit(engineTx, { actor: system, action: 'bootstrap', changes })
+        const record = async (engineTx: EngineTx) =>
+          audit(engineTx, engine.keyring, { actor: system, action: 'bootstrap', changes })
         if (changes.length > 0) await withEngine(tx, record)
         return false
       }
@@ -44,7 +45,7 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
       await withEngine(tx, async (engineTx) => {
         const conditions = { ...unconditional, createOnly: true }
         const { audited } = await apply(engineTx, engine, plan, system, conditions)
-        audit(engineTx, { actor: system, action: 'bootstrap', changes: audited })
+        audit(engineTx, engine.keyring, { actor: system, action: 'bootstrap', changes: audited })
       })
       await giveNewKinds(tx, engine.registry)
       await storeToken(tx, firstToken())

@@ -37,6 +37,6 @@ export async function giveNewKinds(tx: Tx, { kinds }: Registry): Promise<readonl
   })
   return changed.map(({ name, from, to }) => ({
     ...{ model: 'service_rbac.role', key: deployerRole, action: 'update', fields: ['permissions'] },
-    object: { name, was: null, owner: null, change: 0, fields: { permissions: { from, to } } },
+    object: { name, was: null, owner: null, change: 0, fields: { permissions: { from, to } }, table: null },
   }))
 }

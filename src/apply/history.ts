@@ -1,4 +1,5 @@
-import type { ObjectChange } from './audit.ts'
+import type { LeftEmpty } from '../plan/claims.ts'
+import type { AuditedChange, ObjectChange } from './audit.ts'
 import type { Finding } from './finding.ts'
 
 /** The history of objects (docs/adr/0062-history-is-of-objects.md). */
@@ -13,7 +14,28 @@ export function objectOf(finding: Finding, change: number, label: string | null)
   const named = action === 'create' || action === 'update' ? values[naming] : undefined
   const name = named === undefined || named === null ? finding.label : String(named)
   const was = row !== undefined && finding.label !== name ? finding.label : null
-  return { name, was, owner: ownerOf(step.model, row, ownership, label), change, fields: finding.change.fields }
+  const owner = ownerOf(step.model, row, ownership, label)
+  const table = step.model.isLabelled && action !== 'delete' ? step.model.table : null
+  return { name, was, owner, change, fields: finding.change.fields, table }
+}
+
+/** The changes of rows that lost what they claimed, because it is deleted: the document does not name them. */
+export function changesOfLosses(left: readonly (LeftEmpty & { readonly name: string | undefined })[]): AuditedChange[] {
+  const byRow = Map.groupBy(left, ({ of, pk }) => `${of.name} ${pk}`)
+  return [...byRow.values()].flatMap((losses) => {
+    const [first] = losses
+    if (first === undefined) return []
+    const { of, pk: key, label: name, owner } = first
+    const byField = Map.groupBy(losses, ({ field }) => field)
+    const fields = Object.fromEntries(
+      [...byField].map(([field, all]) => {
+        const gone = all.map(({ claimed }) => claimed)
+        return [field, all[0]?.isLink === true ? { from: gone, to: [] } : { from: gone[0], to: null }]
+      }),
+    )
+    const object = { name, was: null, owner, change: null, fields, table: of.isLabelled ? of.table : null }
+    return [{ model: of.name, key, action: 'update', fields: [...byField.keys()], object }] as const
+  })
 }
 
 function ownerOf(

@@ -126,7 +126,12 @@ async function applyOne<Answer>(
           const result = await applying.catch((error: unknown) => explainGone(engineTx, caller, error))
           const [first] = result.audited
           if (first !== undefined)
-            audit(engineTx, { actor: result.actor, action: first.action, changes: result.audited, requestId })
+            audit(engineTx, engine.keyring, {
+              actor: result.actor,
+              action: first.action,
+              changes: result.audited,
+              requestId,
+            })
           return result.key
         })
         if (key === undefined) throw new Error('a write left no row')

@@ -174,7 +174,7 @@ export const usualPageSize = 100
 /** With more matches than this, reading the order's index finds a page quickly. */
 const maxSorted = 25_000
 
-const keysSchema = z.array(z.union([z.number(), z.string()]))
+const keysSchema = z.array(z.union([z.number(), z.string(), z.bigint().transform(String)]))
 const foundRow = z.object({
   count: z.int(),
   /** The keys of the page, in order; null when they are not known yet. */

@@ -1,10 +1,12 @@
 import { z } from 'zod'
+import { findOutside } from '../apply/outside.ts'
 import { keyViewHours } from '../apply/token-key.ts'
 import type { Db } from '../db/client.ts'
 import { execute, query } from '../db/raw.ts'
 import type { Logger } from '../log.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Engine } from '../plan/engine.ts'
 import { fillHistory } from './history-fill.ts'
 import { keyHours } from './idempotency.ts'
 import { notifyEnded } from './ledger.ts'
@@ -142,23 +144,30 @@ const staleRow = z.object({ id: z.guid(), kind: z.string(), mode: z.enum(['apply
 
 export const staleLog = 'not applied: it was queued for more than an hour'
 
+/** One worker does it, once a day. @returns how many objects were changed past the service; 0 when it was not the turn */
+async function lookOutside(db: Db, { registry, keyring }: Pick<Engine, 'registry' | 'keyring'>): Promise<number> {
+  const due = await execute(db, {
+    text: `UPDATE installation SET outside_checked_at = now()
+      WHERE outside_checked_at IS NULL OR outside_checked_at < now() - interval '1 day'`,
+    values: [],
+  })
+  return due === 0 ? 0 : findOutside(db, registry, keyring)
+}
+
 /** Deletes what is too old, at once and then every minute, until it is stopped. */
-export const startRetention = (
-  db: Db,
-  registry: Registry,
-  retention: Retention,
-  log: Logger,
-): { stop(): Promise<void> } =>
+export const startRetention = (db: Db, engine: Engine, retention: Retention, log: Logger): { stop(): Promise<void> } =>
   repeat(async () => {
     try {
-      const overlaps = await deleteOverlaps(db, registry)
+      const overlaps = await deleteOverlaps(db, engine.registry)
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
-      const { filled, isDone } = await fillSkeletons(db, registry, portionsAtOnce)
+      const { filled, isDone } = await fillSkeletons(db, engine.registry, portionsAtOnce)
       if (filled > 0) log.info({ filled }, 'names were compared with those that look like them from now on')
-      const history = await fillHistory(db, registry, portionsAtOnce)
+      const history = await fillHistory(db, engine.registry, portionsAtOnce)
       if (history.filled > 0)
         log.info({ objects: history.filled }, 'audit rows were carried over to the history of objects')
       if (!isDone || !history.isDone) return soonMs
+      const outside = await lookOutside(db, engine)
+      if (outside > 0) log.warn({ objects: outside }, 'applications or providers were changed past the service')
       const deleted = await deleteOld(db, retention)
       if (deleted.runs + deleted.audit > 0) log.info(deleted, 'old runs and audit rows were deleted')
     } catch (error) {

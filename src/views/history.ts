@@ -36,7 +36,15 @@ export const historyEntry = z
 type HistoryEntry = z.output<typeof historyEntry>
 
 /** Which part of a history is read, the newest first. @property before only what is older than this; null: all */
-type Part = { readonly before: string | null; readonly size: number }
+type Asked = { readonly before: string | null; readonly size: number }
+
+type Part = {
+  readonly entries: HistoryEntry[]
+  /** Where the next part begins. */
+  readonly next: string | null
+  /** Under which the caller sees applications; null: all. */
+  readonly owners: readonly string[] | null
+}
 
 const row = z.object({
   ...{ cursor: z.string(), at: z.date(), action: historyEntry.shape.action, model: z.string(), key: z.string() },
@@ -57,25 +65,26 @@ const application = 'service_core.application'
 /**
  * Reads a part of the history of all applications that have, or had, this slug.
  *
- * @returns the entries, and where the next part begins; undefined when this caller sees no such application
+ * @returns undefined when this caller sees no such application
  */
 export async function readHistory(
   db: Db,
   registry: Registry,
   slug: string,
   actor: Actor,
-  { before, size }: Part,
-): Promise<{ entries: HistoryEntry[]; next: string | null } | undefined> {
+  { before, size }: Asked,
+): Promise<Part | undefined> {
   const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
   const [audited = null, position = null] = before?.split('.') ?? []
   const seen = seenBy(registry, actor)
+  const owners = seen.find(({ model }) => model === application)?.owners ?? null
   const rows = await query(db, row, {
     text: historyText,
     values: [
       ...[application, slug, JSON.stringify(kinds), JSON.stringify(seen)],
       ...[audited, position === null ? null : Number(position), size + 1],
       // A slug that an application has or had under another owner finds nothing.
-      seen.find(({ model }) => model === application)?.owners ?? null,
+      owners,
     ],
   })
   if (rows.length === 0 && before === null) return undefined
@@ -83,6 +92,7 @@ export async function readHistory(
   return {
     entries: entries.map((each) => toEntry(each, actor, seen)),
     next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
+    owners,
   }
 }
 

@@ -27,7 +27,7 @@ describe('state present', () => {
         action: 'create',
         fields: ['name', 'slug', 'title', 'designation'],
         object: {
-          ...{ name, was: null, owner: null, change: 0 },
+          ...{ name, was: null, owner: null, change: 0, table: null },
           fields: {
             name: { from: null, to: `Flow ${name}` },
             slug: { from: null, to: name },
@@ -163,7 +163,7 @@ describe('state absent', () => {
     const pk = (await stored(name))?.pk
     const { logs, audited } = await there.apply([absent(flow(name))])
     expect(logs).toEqual([`flow "${name}" deleted (pk ${pk})`])
-    const object = { name, was: null, owner: null, change: 0, fields: {} }
+    const object = { name, was: null, owner: null, change: 0, fields: {}, table: null }
     expect(audited).toEqual([{ model: 'service_flows.flow', key: pk, action: 'delete', fields: [], object }])
     expect(await stored(name)).toBeNull()
   })

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import type { Keyring } from '../db/seal.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Engine } from '../plan/engine.ts'
+import { quoted } from '../plan/statements.ts'
+import { digestKey, digestOf } from './audit.ts'
+import { objectsNamed } from './history.ts'
+
+/**
+ * Applications and providers that are not as their last recorded change left them: changed or deleted past the service
+ * (docs/adr/0065-changed-outside-is-a-digest.md).
+ */
+
+/**
+ * Whether a row was changed past the service, in SQL: null when that is not known, because no change of it was recorded
+ * under this SECRET_KEY with these columns.
+ *
+ * @param row the alias of a row of applications or providers
+ * @param models the placeholder of the models that it may have
+ * @param key the placeholder of `digestKey`
+ */
+export const isOutside = (row: string, models: string, key: string): string =>
+  `(SELECT CASE WHEN left(o.digest, 8) = left(present.digest, 8) THEN o.digest <> present.digest END
+    FROM (SELECT ${digestOf(row, key)} AS digest) present, LATERAL (${lastOf(models, `${row}.pk::text`)}) o)`
+
+/** The last recorded change of an object. */
+const lastOf = (models: string, key: string): string =>
+  `SELECT r.digest, r.name, r.model, r.key, r.action FROM run_objects r WHERE r.model = ANY (${models}::text[]) AND r.key = ${key}
+    ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1`
+
+type Recorded = { readonly table: string; readonly key: 'uuid' | 'integer'; readonly models: readonly string[] }
+
+/** The tables whose rows have a recorded state. */
+export function recordedTables({ models }: Pick<Registry, 'models'>): Recorded[] {
+  const labelled = models.filter(({ isLabelled }) => isLabelled === true)
+  return [...Map.groupBy(labelled, ({ table }) => table)].flatMap(([table, all]) => {
+    const [first] = all
+    return first === undefined ? [] : [{ table, key: first.key, models: all.map(({ name }) => name) }]
+  })
+}
+
+const answer = z.object({ isOutside: z.boolean().nullable() })
+
+/**
+ * @param owners under which the caller sees applications; null: all
+ * @returns whether an application that has, or had, this slug was changed or deleted past the service, or its provider was;
+ *   null when that is not known
+ */
+export async function isApplicationOutside(
+  db: Db,
+  { registry, keyring }: Pick<Engine, 'registry' | 'keyring'>,
+  slug: string,
+  owners: readonly string[] | null,
+): Promise<boolean | null> {
+  const tables = new Map(recordedTables(registry).map(({ table, models }) => [table, models]))
+  const [row] = await query(db, answer, {
+    text: `SELECT bool_or(CASE WHEN a.pk IS NULL THEN o.action <> 'delete' AND o.digest IS NOT NULL
+          ELSE ${isOutside('a', '$1', '$3')} OR (a.provider_pk IS NOT NULL
+            AND (SELECT ${isOutside('p', '$2', '$3')} FROM providers p WHERE p.pk = a.provider_pk))
+        END) AS "isOutside"
+      FROM (${objectsNamed('$1', '$4', '$5')}) named, LATERAL (${lastOf('$1', 'named.key')}) o
+        LEFT JOIN applications a ON a.pk = o.key::uuid`,
+    values: [tables.get('applications'), tables.get('providers'), digestKey(keyring), slug, owners],
+  })
+  return row?.isOutside ?? null
+}
+
+/** Rows of one statement. */
+const portion = 2_000
+/** More are counted, and not written down. */
+const mostKept = 10_000
+
+const found = z.object({ model: z.string(), key: z.string(), name: z.string(), isDeleted: z.boolean() })
+type Found = z.output<typeof found>
+
+/** @property last where the next portion begins; null after the last one */
+const part = z.object({ rows: z.array(found), last: z.string().nullable() })
+
+/**
+ * Looks at every application and provider, in portions, and writes down which of them were changed or deleted past the
+ * service. It writes nothing else.
+ *
+ * @returns how many there are
+ */
+export async function findOutside(db: Db, registry: Registry, keyring: Keyring): Promise<number> {
+  const all: Found[] = []
+  for (const { table, key, models } of recordedTables(registry)) {
+    const changed = changedPart(table, key)
+    for await (const rows of partsOf(db, changed, [models, portion, digestKey(keyring)])) all.push(...rows)
+    const deleted = deletedPart(table, key)
+    for (const model of models) for await (const rows of partsOf(db, deleted, [[model], portion])) all.push(...rows)
+  }
+  await db.$transaction([
+    db.outsideChange.deleteMany(),
+    db.outsideChange.createMany({ data: all.slice(0, mostKept), skipDuplicates: true }),
+  ])
+  return all.length
+}
+
+async function* partsOf(db: Db, text: string, values: readonly unknown[]): AsyncGenerator<readonly Found[]> {
+  for (let after: string | null = ''; after !== null; ) {
+    const [read]: z.output<typeof part>[] = await query(db, part, { text, values: [after, ...values] })
+    yield read?.rows ?? []
+    after = read?.last ?? null
+  }
+}
+
+const listed = (isDeleted: boolean): string =>
+  `coalesce(jsonb_agg(jsonb_build_object('model', o.model, 'key', o.key, 'name', o.name, 'isDeleted', ${isDeleted})), '[]')`
+
+/** Rows that are there. Parameters: the key before, the models, how many rows, and `digestKey`. */
+const changedPart = (table: string, key: string): string =>
+  `WITH part AS MATERIALIZED (
+      SELECT t FROM ${quoted(table)} t WHERE $1 = '' OR t.pk > nullif($1, '')::${key} ORDER BY t.pk LIMIT $3
+    )
+    SELECT (SELECT ${listed(false)} FROM part p, LATERAL (${lastOf('$2', '(p.t).pk::text')}) o
+        WHERE ${isOutside('(p.t)', '$2', '$4')}) AS rows,
+      CASE WHEN count(*) = $3 THEN (array_agg((t).pk ORDER BY (t).pk DESC))[1]::text END AS last
+    FROM part`
+
+/** Objects whose last recorded change is no deletion, and whose row is gone. Parameters: as above, without `digestKey`. */
+const deletedPart = (table: string, key: string): string =>
+  `WITH part AS MATERIALIZED (
+      SELECT DISTINCT r.key FROM run_objects r WHERE r.model = ANY ($2::text[]) AND r.key > $1 ORDER BY r.key LIMIT $3
+    )
+    SELECT (SELECT ${listed(true)} FROM part p, LATERAL (${lastOf('$2', 'p.key')}) o
+        WHERE o.digest IS NOT NULL AND o.action <> 'delete'
+          AND NOT EXISTS (SELECT FROM ${quoted(table)} t WHERE t.pk = p.key::${key})) AS rows,
+      CASE WHEN count(*) = $3 THEN max(key) END AS last
+    FROM part`
