@@ -128,13 +128,13 @@ export default {
       tests: ['test/api/transactional-access.test.ts'],
     },
     {
-      from: 'if (actor.isSuperuser || (actor.pk !== null && actor.pk === submitter)) return',
-      to: 'if (actor.isSuperuser || actor.pk !== null) return',
+      from: "if (allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)) return",
+      to: "if (allows(actor, 'roll_back_run') || actor.pk !== null) return",
       why: 'a former run is applied again by any caller',
       tests: ['test/api/run-apply.test.ts'],
     },
     {
-      from: 'if (actor.isSuperuser || (actor.pk !== null && actor.pk === submitter)) return',
+      from: "if (allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)) return",
       to: 'if (actor.pk !== null && actor.pk === submitter) return',
       why: 'a superuser cannot apply the run of another',
       tests: ['test/api/authorization/run-applies.test.ts'],

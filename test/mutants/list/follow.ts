@@ -247,7 +247,7 @@ export default {
       tests: ['test/api/tokens-write.test.ts'],
     },
     {
-      from: 'audit(engineTx, { actor, action, changes, requestId })',
+      from: 'audit(engineTx, keyring, { actor, action, changes, requestId })',
       to: 'void [audit, engineTx, changes, requestId]',
       why: 'the view of a key is not audited',
       tests: ['test/api/tokens-write.test.ts', 'test/api/logs.test.ts'],

@@ -1,6 +1,7 @@
 import type { MutantsOf } from '../mutant.ts'
 
 const causes = 'test/api/causes.test.ts'
+const outside = 'test/api/changed-outside.test.ts'
 const history = 'test/api/history.test.ts'
 
 /** What an object's history has, and who sees it. */
@@ -33,10 +34,30 @@ export default {
       tests: [history],
     },
     {
-      from: '...(isRun ? { change } : { fields })',
-      to: '...(isRun ? { change } : {})',
+      from: 'isRun && change !== null ? { change } : { fields }',
+      to: 'isRun && change !== null ? { change } : {}',
       why: 'the history of a write of one object has no fields',
       tests: [history],
+    },
+  ],
+  'src/apply/outside.ts': [
+    {
+      from: 'THEN o.digest <> present.digest END',
+      to: 'THEN o.digest > present.digest END',
+      why: 'some changes past the service are not noticed',
+      tests: [outside],
+    },
+    {
+      from: 'WHEN left(o.digest, 8) = left(present.digest, 8) THEN',
+      to: 'WHEN true THEN',
+      why: 'after a change of SECRET_KEY, every object counts as changed past the service',
+      tests: [outside],
+    },
+    {
+      from: "WHERE o.digest IS NOT NULL AND o.action <> 'delete'",
+      to: 'WHERE o.digest IS NULL',
+      why: 'a row that was deleted past the service is not noticed',
+      tests: [outside],
     },
   ],
   'src/runs/ledger.ts': [

@@ -172,6 +172,18 @@ export default {
   ],
   'src/apply/apply.ts': [
     {
+      from: "if (finding.cause === 'entry') entryDone()",
+      to: 'entryDone()',
+      why: 'progress counts rows that an entry takes',
+      tests: ['test/apply/taken-rows.test.ts'],
+    },
+    {
+      from: 'audited.push(...changesOfLosses(left))',
+      to: '',
+      why: 'an application whose provider is deleted counts as changed past the service',
+      tests: ['test/api/changed-outside.test.ts'],
+    },
+    {
       from: "if (plan.errors.any) objections.push({ is: 'invalid', errors: plan.errors })",
       to: '',
       why: 'a document with errors is applied without the values that have them',
