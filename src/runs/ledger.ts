@@ -11,7 +11,7 @@ import type { Conditions } from '../plan/engine.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { comesBackAfterMs, live, type RunState, staleAfterS } from './life.ts'
-import { submitterOf } from './options.ts'
+import { storedOptions, submitterOf } from './options.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -76,7 +76,9 @@ const placeholders = (options: string) =>
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
-  const options = JSON.stringify({ ...conditions, impersonator: real, ceiling: ceiling && [...ceiling].sort() })
+  const options = JSON.stringify(
+    storedOptions(conditions, { impersonator: real, ceiling: ceiling && [...ceiling].sort() }),
+  )
   return [
     id,
     title,

@@ -22,6 +22,27 @@ const submitterSchema = z.object({
   ceiling: z.array(z.string()).optional(),
 })
 
+/** What a run has unless its row says otherwise. Version 0.2.0 reads the others without a default. */
+const unsaid = conditionsSchema.omit({ createOnly: true, expectedKeys: true }).parse({})
+
+/**
+ * The options as the row holds them, without what is as usual, because most runs are, and there are many.
+ *
+ * @param submitter the real user while impersonating, and the ceiling: what `submitterOf` reads
+ */
+export function storedOptions(
+  { allow, ...conditions }: Conditions,
+  submitter: Readonly<Record<string, unknown>>,
+): object {
+  const others = Object.entries(allow).filter(([word, value]) => value !== nothingAllowed[word as keyof typeof allow])
+  const isSaid = ([name, value]: [string, unknown]) => !Object.hasOwn(unsaid, name) || value !== Object(unsaid)[name]
+  return {
+    ...Object.fromEntries(Object.entries(conditions).filter(isSaid)),
+    ...(others.length > 0 && { allow: Object.fromEntries(others) }),
+    ...submitter,
+  }
+}
+
 export const conditionsOf = ({ options }: { readonly options: unknown }): Conditions => conditionsSchema.parse(options)
 
 /** Under which owner it was submitted, and what the submitter acknowledged. */
