@@ -171,6 +171,9 @@ export function readClientConfig(env: Environment = process.env) {
 /** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */
 export const readVariable = (name: string, env: Environment = process.env): string | undefined => env[name] || undefined
 
+/** Whether the operator has chosen how much is logged. */
+export const choosesLogLevel = (env: Environment = process.env): boolean => Boolean(env.LOG_LEVEL?.trim())
+
 /** Whether a program should write plain lines even on a terminal (https://no-color.org). */
 export const wantsPlainOutput = (env: Environment = process.env): boolean =>
   Boolean(env.NO_COLOR) || Boolean(env.CI) || env.TERM === 'dumb'

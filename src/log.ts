@@ -1,4 +1,4 @@
-import { pino } from 'pino'
+import { type LoggerOptions, pino } from 'pino'
 import type { LogLevel } from './config.ts'
 
 export type Logger = pino.Logger
@@ -7,16 +7,19 @@ export type Logger = pino.Logger
  * Structured lines on stdout, with values that could be secrets hidden.
  *
  * @param name of the process: `api`, `worker`
+ * @param write takes each line, instead of stdout
  */
-export const logger = (name: string, level: LogLevel): Logger =>
-  pino({
+export function logger(name: string, level: LogLevel, write?: (line: string) => void): Logger {
+  const options: LoggerOptions = {
     name,
     level,
     redact: {
       paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.token', '*.secret'],
       censor: '[hidden]',
     },
-  })
+  }
+  return write === undefined ? pino(options) : pino(options, { write })
+}
 
 /** The fields of every line about a submission, in API and worker. A search for any of them finds the other lines. */
 export type SubmissionFields = {

@@ -40,11 +40,12 @@ const apiLockMs = 500
 /**
  * Migrates, bootstraps and serves the API.
  *
+ * @param write takes each line of its log, instead of stdout
  * @throws {MigrationError} for a database of a newer version; {Problem} when the queue cannot be used
  */
-export async function startServer(config: ServiceConfig): Promise<Server> {
+export async function startServer(config: ServiceConfig, write?: (line: string) => void): Promise<Server> {
   const { databaseUrl, redisUrl, secretKey } = config
-  const log = logger('api', config.logLevel)
+  const log = logger('api', config.logLevel, write)
   await migrate(databaseUrl)
   const backend = await openBackend({ redisUrl, databaseUrl })
   for (const warning of await backend.check()) log.warn(warning)

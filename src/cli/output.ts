@@ -10,7 +10,7 @@ const colours = { red: 31, green: 32, yellow: 33, dim: 2, bold: 1 } as const
 export type Colour = keyof typeof colours
 
 /** What a file says is no command for the terminal: control characters are shown, not sent. */
-const printable = (text: string): string =>
+export const printable = (text: string): string =>
   text.replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, (each) =>
     each === '\n' || each === '\t' ? each : `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )

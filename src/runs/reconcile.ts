@@ -93,7 +93,7 @@ async function save(ledger: ReconcilerLedger, runs: readonly Decided[], { log, t
   for (const run of saved.filter(({ next }) => next.state === 'failed')) {
     ledger.notifyEnded(run.id)
     tally.ended({ kind: run.kind, mode: run.mode, outcome: 'failed', reason: 'unavailable' })
-    const outcome = { code: 'unavailable', state: 'failed', applied: false, attempts: run.attempts }
+    const outcome = { code: 'unavailable', state: 'failed', outcome: 'failed', applied: false, attempts: run.attempts }
     log.error({ ...fieldsOf(run), ...outcome }, 'run ended: no worker finished it')
   }
   const toEnqueue = saved.filter(({ attempts, next }) => next.attempts > attempts)

@@ -59,8 +59,8 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
   const task: Task = { id, since: performance.now(), onProgress, fields, locked: undefined, isUnchanged: false }
   const { log, pause } = worker
   const canRetry = (error: unknown) => error instanceof CommitUnknown || isTransient(error)
-  const onRetry = (error: unknown, attempt: number) =>
-    log.warn({ ...task.fields, code: 'unavailable', attempt, cause: causeOf(error) }, 'trying the run again')
+  const onRetry = (error: unknown, count: number) =>
+    log.warn({ ...task.fields, code: 'unavailable', try: count, cause: causeOf(error) }, 'trying the run again')
   try {
     return await retrying(() => attemptOnce(worker, task), { ...tries, canRetry, onRetry, pause })
   } catch (error) {
@@ -173,8 +173,9 @@ function reportEnd({ log, tally }: Worker, task: Task, ended: Ended, bug?: unkno
   }
   const { attempts, queueMs, kind, mode } = task.locked
   const workMs = Math.round(performance.now() - task.since)
-  tally.ended({ kind, mode, outcome: outcomeOf(ended, task.isUnchanged), reason, queueMs, workMs })
-  const times = { attempts, queue_ms: queueMs, work_ms: workMs }
+  const outcome = outcomeOf(ended, task.isUnchanged)
+  tally.ended({ kind, mode, outcome, reason, queueMs, workMs })
+  const times = { outcome, attempts, queue_ms: queueMs, work_ms: workMs }
   if (bug === undefined) log.info({ ...facts, ...times }, 'run ended')
   else log.error({ ...facts, ...times, err: bug }, 'run ended: it failed unexpectedly')
 }

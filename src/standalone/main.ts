@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, environmentFor, minLengths, readConfig } from '../config.ts'
+import { type Config, choosesLogLevel, environmentFor, minLengths, readConfig } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
 import { type Logins, prepareLogins } from '../db/roles.ts'
 import { checkPort, portError } from '../http/port.ts'
@@ -12,6 +12,7 @@ import { limitTime } from '../time-limit.ts'
 import { banner, report } from './banner.ts'
 import { openDataDir } from './data-dir.ts'
 import { hasEmbedded, startEmbedded } from './embedded.ts'
+import { readable } from './lines.ts'
 import { lock } from './lock.ts'
 import { leaveRoot } from './ordinary-user.ts'
 import { superviseWorker } from './worker.ts'
@@ -24,6 +25,9 @@ const stopMs = { api: 3_500, worker: 2_000 }
 const generateAnother = 'remove it, and the next start makes another'
 const putBack =
   'what is secret in the database beside it is sealed under the key it held: put that back, or set SECRET_KEY'
+
+/** On a terminal, unless the operator asks for a log of some level: those lines are JSON. */
+const isReadable = process.stdout.isTTY === true && !choosesLogLevel()
 
 /** Stops what was started, in reverse order. */
 const cleanup = new AsyncDisposableStack()
@@ -38,7 +42,8 @@ async function main(): Promise<void> {
   })
   let exitCode = 0
   try {
-    await Promise.race([start(readConfig(undefined, { logLevel: 'warn' })), stopRequested, failed])
+    const config = readConfig(undefined, { logLevel: isReadable ? 'info' : 'warn' })
+    await Promise.race([start(config), stopRequested, failed])
     await Promise.race([stopRequested, failed])
     process.stdout.write('\n  Stopping ... ')
   } catch (error) {
@@ -68,9 +73,12 @@ async function start(config: Config): Promise<void> {
 
   const server = await report('Starting the API and the worker', async () => {
     const { startServer } = await loading
-    const worker = superviseWorker(environmentFor({ ...settings, bootstrapToken: null }))
+    const worker = superviseWorker(
+      environmentFor({ ...settings, bootstrapToken: null }),
+      isReadable ? readable : undefined,
+    )
     cleanup.defer(() => worker.stop(stopMs.worker))
-    const starting = startServer(settings)
+    const starting = startServer(settings, isReadable ? writeReadable : undefined)
     const close = async () => (await starting.catch(() => null))?.close()
     cleanup.defer(() => limitTime(close(), stopMs.api, () => {}))
     await Promise.all([starting, worker.ready])
@@ -90,6 +98,11 @@ async function start(config: Config): Promise<void> {
       whyRoot,
     }),
   )
+}
+
+function writeReadable(line: string): void {
+  const text = readable(line)
+  if (text !== null) process.stdout.write(`${text.trimEnd()}\n`)
 }
 
 type Database = { readonly databaseUrl: string; readonly secretKey: string; readonly location: string }

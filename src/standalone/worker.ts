@@ -22,8 +22,16 @@ export type Worker = {
   stop(withinMs: number): Promise<void>
 }
 
-/** Runs the worker as a child process, and starts it again whenever it ends. @param env its environment */
-export function superviseWorker(env: Record<string, string | undefined>): Worker {
+/**
+ * Runs the worker as a child process, and starts it again whenever it ends.
+ *
+ * @param env its environment
+ * @param shown what is printed of a line that it logged; null: nothing
+ */
+export function superviseWorker(
+  env: Record<string, string | undefined>,
+  shown: (line: string) => string | null = (line) => line,
+): Worker {
   const { promise: ready, resolve, reject } = Promise.withResolvers<void>()
   const stopping = new AbortController()
   const lastLines: string[] = []
@@ -45,7 +53,8 @@ export function superviseWorker(env: Record<string, string | undefined>): Worker
         createInterface({ input }).on('line', (line) => {
           lastLines.push(line)
           lastLines.splice(0, lastLines.length - keptLines)
-          print(line)
+          const text = shown(line)
+          if (text !== null) print(text)
         })
     worker.on('message', (message) => {
       if (message === 'taken') hasTaken = true

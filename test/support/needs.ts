@@ -5,7 +5,7 @@ import { findProgram } from './environment.ts'
 import { releaseInHistory } from './release.ts'
 
 /** What tests need and a developer's machine may lack; CI has it all. */
-export type Needed = 'redis-server' | 'chromium' | 'curl' | 'promtool' | 'root' | 'history' | Toolchain
+export type Needed = 'redis-server' | 'chromium' | 'curl' | 'promtool' | 'script' | 'root' | 'history' | Toolchain
 /** Only for `npm run clients`, which leaves out the languages that a machine cannot compile. */
 type Toolchain = (typeof toolchains)[number]
 const toolchains = ['python3', 'java', 'javac', 'mvn', 'go'] as const
@@ -17,7 +17,14 @@ const toolchains = ['python3', 'java', 'javac', 'mvn', 'go'] as const
 export function needs(...programs: Needed[]): boolean {
   const { redisUrl, chromium, curl, promtool, skipped } = inject('servers')
   const root = process.getuid?.() === 0 ? 'root' : null
-  const found: Partial<Record<Needed, string | null>> = { 'redis-server': redisUrl, chromium, curl, promtool, root }
+  const found: Partial<Record<Needed, string | null>> = {
+    'redis-server': redisUrl,
+    chromium,
+    curl,
+    promtool,
+    root,
+    script: findProgram('script'),
+  }
   for (const name of toolchains) found[name] = findProgram(name)
   // A shallow clone has no commit of the last release: `git fetch --unshallow` brings it.
   if (programs.includes('history')) found.history = releaseInHistory()
