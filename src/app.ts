@@ -19,6 +19,7 @@ import { propertyMappingRoutes } from './api/property-mappings.ts'
 import { providerRoutes } from './api/providers.ts'
 import { roleRoutes } from './api/roles.ts'
 import { runApplyRoutes } from './api/run-apply.ts'
+import { runEventRoutes } from './api/run-events.ts'
 import { runRoutes } from './api/runs.ts'
 import { tokenRoutes } from './api/tokens.ts'
 import { totpRoutes } from './api/totp.ts'
@@ -26,6 +27,7 @@ import { transactionalRoutes } from './api/transactional.ts'
 import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { poolUse } from './db/client.ts'
+import { openStreams, type StreamLimits, streamLimits } from './events/streams.ts'
 import { guardRoutes, validTokensOf } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
@@ -57,11 +59,13 @@ export type Deps = {
   readonly limits: RateLimits
   /** null: each process counts for itself. */
   readonly rateStore: Redis | null
+  /** Of the streams of events; else those of `events/streams.ts`. */
+  readonly streams?: Partial<StreamLimits>
 }
 
 /** Builds the API: limits, hooks, then the routes. */
-export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
-  const { db, engine, applyWaitMs } = submitter
+export function buildApp({ submitter, queue, limits, rateStore, streams: ownStreams }: Deps): Api {
+  const { db, engine, runs, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
     loggerInstance: log,
@@ -107,12 +111,14 @@ export function buildApp({ submitter, queue, limits, rateStore }: Deps): Api {
   const describe = describeRoutes(app, apiPrefix)
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
+  const streams = openStreams(app, { db, runs, queue, log: submitter.log }, { ...streamLimits, ...ownStreams })
 
   app.register(
     async (api: Api) => {
       transactionalRoutes(api, submitter)
       blueprintRoutes(api, submitter)
       runRoutes(api, db, engine, queue)
+      runEventRoutes(api, db, engine.registry, streams)
       runApplyRoutes(api, submitter)
       userRoutes(api, db)
       meRoutes(api, db, engine.registry)

@@ -92,6 +92,30 @@ const namedBy = (config: RouteOptions['config']): string[] =>
 export const denied = (needed: readonly Permission[]): Problem =>
   new Problem('permission_denied', `You lack the permission ${needed.join(' or ')}.`)
 
+/**
+ * The actor of a request with the rights of this moment, for an answer that lasts.
+ *
+ * @returns null when its token does not authenticate any more, or it may not use the route
+ * @throws {Problem} `unavailable` when the database does not answer
+ */
+export async function actorAgain(
+  db: Db,
+  request: Pick<FastifyRequest, 'headers' | 'routeOptions' | 'tokenKey'>,
+): Promise<Actor | null> {
+  const { permission } = request.routeOptions.config
+  const secret = readToken(request)
+  if (secret === null || permission === undefined) return null
+  try {
+    const found = await inTime(actorByToken(reader(db), secret))
+    const actor = found && (await impersonate(db, found, request.headers['impersonate-user']))
+    if (actor !== null) requireAccess(actor, permission)
+    return actor
+  } catch (error) {
+    if (error instanceof Problem && error.code !== 'unavailable') return null
+    throw error
+  }
+}
+
 /** For the limiter, which judges many tokens at once. */
 export const validTokensOf =
   (db: Db): ValidOf =>
@@ -116,7 +140,7 @@ function actorsByToken(db: Db): ActorOf {
 }
 
 /** The bearer token of a request, of which `tokenKey` is made; null when none could be valid. */
-function readToken(request: FastifyRequest): string | null {
+function readToken(request: Pick<FastifyRequest, 'headers' | 'tokenKey'>): string | null {
   const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '') ?? []
   if (secret === undefined || secret.length > maxTokenLength) return null
   request.tokenKey = sha256(secret).toString('base64url')

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { auditRow } from '../apply/audit.ts'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
@@ -11,10 +11,17 @@ const pathOf = (url: string): string => url.split('?', 1).join('').slice(0, 500)
  * eyes leaves a trace. Writes have their own audit rows.
  */
 export function auditImpersonatedReads(app: FastifyInstance, db: Db): void {
-  app.addHook('onSend', async ({ method, url, actor, id }, { statusCode }) => {
-    if (actor?.impersonator === undefined || statusCode >= 400 || (method !== 'GET' && method !== 'HEAD')) return
-    const changes = [{ model: 'path', key: pathOf(url), action: 'read', fields: [] }] as const
-    const data = auditRow({ actor, action: 'read', changes, requestId: id })
-    await inTime(db.auditRow.create({ data, select: { pk: true } }))
+  app.addHook('onSend', async (request, { statusCode }) => {
+    const { method } = request
+    if (statusCode >= 400 || (method !== 'GET' && method !== 'HEAD')) return
+    await auditRead(db, request)
   })
+}
+
+/** For an answer that Fastify does not send itself. */
+export async function auditRead(db: Db, { url, actor, id }: FastifyRequest): Promise<void> {
+  if (actor?.impersonator === undefined) return
+  const changes = [{ model: 'path', key: pathOf(url), action: 'read', fields: [] }] as const
+  const data = auditRow({ actor, action: 'read', changes, requestId: id })
+  await inTime(db.auditRow.create({ data, select: { pk: true } }))
 }

@@ -310,7 +310,7 @@ function sortsOf(
 export function conditionsOf(
   { view: { model }, search, own, always, visible, owned }: Omit<Listed, 'count' | 'order'>,
   asked: Pick<ListQuery, 'filters' | 'terms' | 'own' | 'values' | 'bound' | 'owners' | 'caller'>,
-  { bind }: Values,
+  { bind }: Pick<Values, 'bind'>,
 ): string[] {
   return [
     ...(always === undefined ? [] : [qualified(model, always)]),

@@ -10,8 +10,17 @@ import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading, View } from '../views/view.ts'
 import { checkList } from './check.ts'
-import type { Filter } from './filters.ts'
-import { type Found, find, type Listed, type ListedModel, type ListQuery, type Owned, type Visible } from './find.ts'
+import type { Bind, Filter } from './filters.ts'
+import {
+  conditionsOf,
+  type Found,
+  find,
+  type Listed,
+  type ListedModel,
+  type ListQuery,
+  type Owned,
+  type Visible,
+} from './find.ts'
 import { envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import { isStreamed, maxSendingMs, type PageWriter, pageText } from './stream.ts'
 
@@ -100,10 +109,10 @@ export const alsoNeedsOf = ({ own, include, alsoNeeds = [] }: ListSpec): Need[] 
 ]
 
 function parametersOf(spec: ListSpec) {
-  const { filters, include } = spec
+  const { include } = spec
   return z.strictObject({
     ...pageParameters(spec),
-    ...Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()])),
+    ...filterParameters(spec),
     ...(include !== undefined && {
       [include.parameter]: queryBoolean.default(true).meta({
         description: `False: \`${include.field}\` is null, and the answer is faster.`,
@@ -112,7 +121,31 @@ function parametersOf(spec: ListSpec) {
   })
 }
 
+const filterParameters = ({ filters }: ListSpec) =>
+  Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()]))
+
+/** What narrows a list, without its pages and orders. */
+export const narrowingParametersOf = (spec: ListSpec) =>
+  z.strictObject({ search: pageParameters(spec).search, ...filterParameters(spec) })
+
 type Query = Readonly<Record<string, unknown>> & z.output<ReturnType<typeof parametersOf>>
+
+/**
+ * Whether the list would show a row to this caller, as SQL over the table: the one rule of who sees which row, for those
+ * who ask of rows that they know already.
+ *
+ * @param query by `narrowingParametersOf`
+ * @returns SQL, with the placeholders that `bind` gives
+ * @throws {Problem} when the caller may not filter so
+ */
+export function shows(
+  spec: ListSpec,
+  query: z.output<ReturnType<typeof narrowingParametersOf>>,
+  actor: Actor,
+): (bind: Bind) => string {
+  const asked = listQueryOf(spec, { ...query, page: 1, page_size: 1, ordering: undefined }, actor)
+  return (bind) => conditionsOf(spec, asked, { bind }).join(' AND ') || 'true'
+}
 
 function isIncluded({ include }: ListSpec, query: Query, actor: Actor): boolean {
   if (include === undefined) return true

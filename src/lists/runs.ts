@@ -6,7 +6,7 @@ import * as filter from './filters.ts'
 import { conditionsOf, runTitle, type Values } from './find.ts'
 import { type ListSpec, scopeOf } from './list.ts'
 
-/** Runs as they are listed: by the API, and on the pages of operators. */
+/** Runs as they are listed: by the API, and on the pages of operators. Streams of events ask it, too. */
 export const runList = (registry: Registry): ListSpec<'Run'> => ({
   path: '/blueprints/runs/',
   summary: 'List runs',

@@ -60,7 +60,10 @@ export function describeRoute({ options, mediaTypes }: Route, prefix: string): D
     applies: config.takes === 'run' && body !== undefined,
     schema: {
       ...schema,
-      operationId: [...names.filter((name) => !name.startsWith(':')), isPaged ? 'list' : verbs[method]]
+      operationId: [
+        ...names.filter((name) => !name.startsWith(':')),
+        document.verb ?? (isPaged ? 'list' : verbs[method]),
+      ]
         .join('_')
         .replace(/[^\w]/g, '_'),
       description: [schema.description, sentencesOf(permission, alsoNeeds)]
@@ -116,12 +119,14 @@ function schemaIn(holder: unknown): JsonObject {
 function answerOf(
   status: string,
   found: JsonObject,
-  { answerHeaders = [] }: Documented,
+  { answerHeaders = [], eventStream }: Documented,
   components: Components,
 ): JsonObject {
   const answer = { description: STATUS_CODES[status], headers: headersNamed(...answerHeaders) }
   // They have no body.
   if (status === '204' || status === '304') return answer
+  if (eventStream !== undefined)
+    return { ...answer, content: { 'text/event-stream': { schema: { type: 'string' }, example: eventStream() } } }
   const isPaged = isObject(found.properties) && 'pagination' in found.properties
   const schema = isPaged ? nameList(found, components) : found
   return { ...answer, content: { 'application/json': { schema, example: exampleOf(schema, components) } } }

@@ -22,6 +22,12 @@ export type Runs = {
    * @returns ends the subscription
    */
   subscribe(id: string, onRun: (run: Current) => void, options?: { readonly isQueued?: boolean }): () => void
+  /**
+   * `onEnd` is called when any run has ended, in any process. A notification may get lost.
+   *
+   * @returns ends the calls
+   */
+  onEnd(onEnd: () => void): () => void
   close(): Promise<void>
 }
 
@@ -39,7 +45,9 @@ type Followed = {
 export function followRuns(db: Db, url: string, log: Logger): Runs {
   const followed = new Map<string, Followed>()
   const woken = new Set<string>()
+  const onEnds = new Set<() => void>()
   const listener = listen(url, log, (payload) => {
+    for (const onEnd of onEnds) onEnd()
     const run = notifiedRun(payload)
     if (typeof run === 'object') report(run.id, run)
     else if (run !== undefined) wake(run)
@@ -112,6 +120,12 @@ export function followRuns(db: Db, url: string, log: Logger): Runs {
         there.subscribers.delete(onRun)
         if (there.subscribers.size === 0 && followed.get(id) === there) followed.delete(id)
       }
+    },
+    onEnd: (onEnd) => {
+      // One of its own, so that the same function may be given twice.
+      const call = () => onEnd()
+      onEnds.add(call)
+      return () => void onEnds.delete(call)
     },
     close: async () => {
       clearInterval(ticker)

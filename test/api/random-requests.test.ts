@@ -4,6 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import type { Known } from '../support/arbitrary.ts'
 import { applyPath } from '../support/asker.ts'
 import { onCi } from '../support/environment.ts'
+import { isOfEvents, untilCaughtUp } from '../support/events.ts'
 import { type Body, example, type Installation, installation, kinds } from '../support/installation.ts'
 import { type Description, type Operation, readDescription } from '../support/openapi.ts'
 import { randomRequests, type Tokens } from '../support/random-request.ts'
@@ -18,7 +19,7 @@ let known: Known
 let tokens: Tokens
 
 beforeAll(async () => {
-  service = await installation()
+  service = await installation({ streams: { commentMs: 20 } })
   api = await readDescription(service.app)
   const examples = await Promise.all(kinds.map((kind) => example(kind)))
   const [group, role] = [await service.make.group(), await service.make.role(['view_user'])]
@@ -88,7 +89,8 @@ test('any request to any operation gets an answer as described, and no server er
 
   /** @returns the errors of the answer */
   async function ask(operation: Operation, request: InjectOptions): Promise<unknown[]> {
-    const { statusCode: status, headers, body } = await service.app.inject(request)
+    const answer = isOfEvents(request) ? untilCaughtUp(service.app, request) : service.app.inject(request)
+    const { statusCode: status, headers, body } = await answer
     const counts = tally.get(operation.operationId) ?? new Map<number, number>()
     tally.set(operation.operationId, counts.set(status, (counts.get(status) ?? 0) + 1))
     const errors = api.validate(operation, { status, headers, text: body })

@@ -6,6 +6,7 @@ import { buildApp } from '../../src/app.ts'
 import type { Db } from '../../src/db/client.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import { openSums } from '../../src/db/sums.ts'
+import type { StreamLimits } from '../../src/events/streams.ts'
 import type { Api } from '../../src/http/api.ts'
 import type { RateLimits } from '../../src/http/rate-limit.ts'
 import type { Engine } from '../../src/plan/engine.ts'
@@ -63,6 +64,8 @@ type Options = {
   limits?: Partial<RateLimits>
   /** Rates are counted in this Redis, else in this process. */
   rateStore?: Redis | null
+  /** How many streams of events there may be, and how often they are looked after. */
+  streams?: Partial<StreamLimits>
 }
 
 /** Call it in `beforeAll` or in a test; all of it is closed at the end of the file. */
@@ -73,6 +76,7 @@ export async function installation({
   runSecretsHours = 24,
   limits = {},
   rateStore = null,
+  streams = {},
 }: Options = {}): Promise<Installation> {
   const { url, db: testDb, service } = await freshDatabase({ isInstalled: true })
   const { db } = service
@@ -100,7 +104,7 @@ export async function installation({
     enqueue,
     whyPaused: () => whyPaused(queue, db),
   }
-  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, rateStore })
+  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, rateStore, streams })
   atEnd(() => app.close())
   await app.ready()
 

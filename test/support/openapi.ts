@@ -107,7 +107,12 @@ export function describe(document: Document): Description {
       if (answered.content === undefined) return text === '' ? errors : [...errors, `${status} has a body`]
       const content = answered.content[type]
       if (content === undefined) return [...errors, `${status} is not described as ${type}`]
-      return [...errors, ...errorsOf(content.schema, JSON.parse(text)).map((error) => `${status}: ${error}`)]
+      return [
+        ...errors,
+        ...errorsOf(content.schema, type === 'application/json' ? JSON.parse(text) : text).map(
+          (error) => `${status}: ${error}`,
+        ),
+      ]
     },
   }
 }

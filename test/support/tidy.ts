@@ -37,7 +37,9 @@ const layers = [
   [
     /^src\/(config|error-codes|errors|hidden|ids|json-object|log|messages|names|paths|permissions|process|process-metrics|secret-file|series|start-error|time-limit|token-secret|turns)\.ts$/,
   ],
-  ...['db', 'models', 'document', 'plan', 'rights', 'apply', 'runs', 'queue', 'views', 'http', 'lists'].map(room),
+  ...['db', 'models', 'document', 'plan', 'rights', 'apply', 'runs', 'queue', 'views', 'http', 'lists', 'events'].map(
+    room,
+  ),
   [/^src\/openapi\//],
   [/^src\/dashboard\//],
   [/^src\/api\//],
@@ -180,6 +182,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/ledger-size.ts': 'the catalogue of PostgreSQL has no model',
   'src/runs/idempotency.ts': 'a key is free by the state of its run and the clock of the database',
   'src/runs/plans.ts': "a savepoint in the engine's transaction",
+  'src/runs/changes.ts': 'what is visible in one snapshot and not in another, JSON of many rows, SKIP LOCKED',
   'src/runs/ledger.ts': 'commits that do not wait for the disk, row locks, updates that depend on the state',
   'src/runs/reseal.ts': 'columns are named by the models; values are compared and replaced in one statement',
   'src/runs/seal-open.ts': 'conditions on JSON that no model has; values are compared and replaced in one statement',

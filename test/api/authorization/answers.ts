@@ -45,6 +45,8 @@ export function outcomeOf(answer: Answer, row: Row, { method, shows }: Ask): str
 
 function errorOf({ status, headers, text, json: body }: Answer, { member }: Row, method: string): string | undefined {
   if (status === 204) return text === '' && headers['content-type'] === undefined ? undefined : 'it has a body'
+  if (headers['content-type'] === 'text/event-stream' && status === 200)
+    return method === 'HEAD' || text.startsWith('retry: ') ? undefined : 'it is no stream'
   if (headers['content-type'] !== json) return 'it is not JSON'
   if (headers['x-request-id'] === undefined) return 'it has no request id'
   if ((status === 401) !== (headers['www-authenticate'] === 'Bearer')) return 'WWW-Authenticate goes with 401'

@@ -17,7 +17,7 @@ let atTheDoor: Stage
 let other: Made
 let run: string
 beforeAll(async () => {
-  there = await installation()
+  there = await installation({ streams: { commentMs: 50 } })
   on = stage(there)
   // A 503 of readiness is an answer too.
   atTheDoor = stage(there, ({ status, text }) => (status < 300 || status === 503 ? 'in' : `${status} ${text}`))
@@ -82,9 +82,12 @@ describe.each(methods)('%s of lists and of oneself', async (method) => {
     const says = Object.values(row.cells).some((cell) => cell.includes(' '))
     await on.try(without(row, method), async (_row, actor) => {
       await owns(actor.self)
-      const query = pathOf(row).endsWith('/me/') ? '' : '?page_size=1000'
+      const path = pathOf(row)
+      const query = /\/(me|events)\/$/.test(path) ? '' : '?page_size=1000'
+      // What a reader has missed that was away for a while.
+      const headers = path.endsWith('/events/') ? { 'last-event-id': `3-${Math.floor(Date.now() / 1_000)}` } : undefined
       const looks = row.member === 'users_obj' ? showsMembers : shows(actor)
-      return { method, url: `${pathOf(row)}${query}`, ...(says && { shows: looks }) }
+      return { method, url: `${path}${query}`, ...(headers && { headers }), ...(says && { shows: looks }) }
     })
   })
 })

@@ -1,0 +1,24 @@
+import type { ApplyQueue } from './backend.ts'
+import { jobId, type Progress, progress, runJob } from './define.ts'
+import { answered } from './enqueue.ts'
+
+/** A run whose job a worker has. Whether it works on the run by now, the lock of its row says. */
+export type ActiveRun = { readonly run: string; readonly attempt: number; readonly progress: Progress | null }
+
+/** More are never at work at the same time on an installation that this is made for. */
+const most = 500
+
+/**
+ * The runs whose jobs workers have.
+ *
+ * @throws {Problem} `unavailable` when the queue is away
+ */
+export async function activeRuns(queue: ApplyQueue): Promise<ActiveRun[]> {
+  const jobs = await answered(queue.getActive(0, most - 1))
+  return jobs.flatMap((job) => {
+    const { data } = runJob.safeParse(job?.data)
+    if (data === undefined) return []
+    const attempt = Number(job.id?.slice(jobId(data.run, 0).length - 1))
+    return [{ run: data.run, attempt, progress: progress.safeParse(job.progress).data ?? null }]
+  })
+}
