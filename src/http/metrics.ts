@@ -158,6 +158,12 @@ function ledgerGauges(registry: Registry) {
       help: 'When the oldest run of the ledger was recorded; absent when there is none.',
       registers,
     }),
+    changedOutside: new Gauge({
+      name: 'gatewright_changed_outside',
+      help: 'Applications and providers that are not as their last recorded change left them, as the daily look found them.',
+      labelNames: ['object', 'how'],
+      registers,
+    }),
     nextExpiry: new Gauge({
       name: 'gatewright_next_expiry_timestamp_seconds',
       help: 'When the next token that authenticates expires, and the first certificate that a provider uses; absent when there is none.',

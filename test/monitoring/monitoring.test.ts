@@ -121,7 +121,7 @@ describe('the alerts', () => {
       ([, one, other]) => one ?? other,
     )
     const paths = [...own.matchAll(/`GET (\/[^`]+)`/g)].map(([, path = '']) => path)
-    expect([statements.length, paths.length]).toEqual([3, 1])
+    expect([statements.length, paths.length]).toEqual([4, 2])
     const there = await installation({ workers: 'none' })
     for (const text of statements) await rows(there.db, sql`${raw(text ?? '')}`)
     for (const path of paths) expect(await there.admin.get(path)).toMatchObject({ status: 200 })
