@@ -40,6 +40,7 @@ import { countRequests, openMetrics } from './http/metrics.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openLimiter, type RateLimits } from './http/rate-limit.ts'
 import { openInspector } from './http/readiness.ts'
+import { keepRefusals } from './http/refusals.ts'
 import { shareOut } from './http/shares.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import { requestIdForm } from './ids.ts'
@@ -94,6 +95,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   forbidCaching(app)
   const metrics = openMetrics(() => poolUse(db))
   countRequests(app, metrics)
+  keepRefusals(app, db)
   // First, so that refusals carry the id too: it finds the request in the log.
   app.addHook('onRequest', async ({ id }, reply) => {
     reply.header('X-Request-Id', id)

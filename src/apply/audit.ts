@@ -26,6 +26,8 @@ export type AuditedChange = {
   readonly fields: readonly string[]
   /** Of an act on the queue, which has no secrets. */
   readonly value?: boolean | number
+  /** Of such an act: why, as the operator said it. */
+  readonly reason?: string
   /** For the history of the object, when it was written. */
   readonly object?: ObjectChange
 }

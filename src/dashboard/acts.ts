@@ -56,7 +56,8 @@ async function clear(db: Db, queue: ApplyQueue, operator: Operator): Promise<voi
 
 type QueueChange = { readonly action: string; readonly field: string; readonly value: boolean | number }
 
-function record(db: Db, { actor, requestId }: Operator, { action, field, value }: QueueChange) {
-  const changes = [{ model: 'queue', key: applyQueue.name, action: 'update', fields: [field], value }] as const
+function record(db: Db, { actor, requestId, reason }: Operator, { action, field, value }: QueueChange) {
+  const why = reason !== null && { reason }
+  const changes = [{ model: 'queue', key: applyQueue.name, action: 'update', fields: [field], value, ...why }] as const
   return db.auditRow.create({ data: auditRow({ actor, requestId, action, changes }) })
 }

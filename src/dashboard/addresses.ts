@@ -10,6 +10,8 @@ export const logoutPath = `${nowPath}logout/`
 export const workersPath = `${nowPath}workers/`
 export const runsPath = `${nowPath}runs/`
 export const runPagePath = (id: string): string => `${runsPath}${id}/`
+export const refusalsPath = `${nowPath}refusals/`
+export const auditPath = `${nowPath}audit/`
 /** Of an act: the page that asks, and what its form is sent to. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
 export const assetsPath = `${nowPath}assets/`

@@ -2,7 +2,7 @@ import { policy, self } from '../http/headers.ts'
 import { type Html, html } from '../http/html.ts'
 import { drawnIcon } from '../http/page.ts'
 import type { Actor } from '../permissions.ts'
-import { boardPath, iconPath, logoutPath, nowPath, workersPath } from './addresses.ts'
+import { auditPath, boardPath, iconPath, logoutPath, nowPath, refusalsPath, workersPath } from './addresses.ts'
 import { assets } from './assets.ts'
 
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
@@ -39,7 +39,9 @@ type Page = {
 
 const navigation = [
   { href: nowPath, text: 'Now' },
+  { href: refusalsPath, text: 'Refusals' },
   { href: workersPath, text: 'Workers' },
+  { href: auditPath, text: 'Audit' },
   { href: `${boardPath}/`, text: 'Queue board' },
 ] as const
 

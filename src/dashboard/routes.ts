@@ -18,6 +18,7 @@ import { messagePage, pagePolicy } from './frame.ts'
 import { loginRoutes } from './login.ts'
 import { isReading, isSameOrigin } from './origin.ts'
 import { pageRoutes } from './page-routes.ts'
+import { recordRoutes } from './records/routes.ts'
 import { requireSession } from './session-hook.ts'
 
 /**
@@ -53,6 +54,7 @@ export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect 
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
       await boardRoutes(scope, db, queue)
+      recordRoutes(scope, db, engine.registry)
       await pageRoutes(scope, { db, queue, inspect, runs: runList(engine.registry) })
     })
   })

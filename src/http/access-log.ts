@@ -2,12 +2,20 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Problem } from '../errors.ts'
 import { causeOf, type SubmissionFields } from '../log.ts'
 
+type Failure = {
+  readonly code: string
+  readonly detail?: string
+  readonly cause?: string
+  /** For operators, and not for the log: it may name what a caller sent. */
+  readonly sentence: string
+}
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** On the routes that apply something, for the log. */
     submission: Pick<SubmissionFields, 'run' | 'title'> | null
     /** Why nothing was done, for the log. `detail` and `cause`: of an outage. */
-    failure: { readonly code: string; readonly detail?: string; readonly cause?: string } | null
+    failure: Failure | null
   }
 }
 
@@ -24,7 +32,7 @@ export function logAccess(app: FastifyInstance): void {
       status,
       ms: Math.round(elapsedTime),
       ...fieldsOf(request),
-      ...failure,
+      ...(failure && { ...failure, sentence: undefined }),
     }
     request.log[levelOf(routeOptions.url, status)](facts, 'answered')
   })
@@ -46,7 +54,19 @@ export const fieldsOf = ({ actor, submission, failure }: FastifyRequest): Omit<S
 })
 
 /** Notes why nothing was done, for the one line about the answer. An outage is expected, so the line has no stack. */
-export function noteFailure(request: FastifyRequest, { code, message, cause }: Problem, status: number): void {
-  request.failure =
-    status < 500 ? { code } : { code, detail: message, ...(cause !== undefined && { cause: causeOf(cause) }) }
+export function noteFailure(request: FastifyRequest, problem: Problem, status: number): void {
+  const { code, message, cause } = problem
+  const outage = status >= 500 && { detail: message, ...(cause !== undefined && { cause: causeOf(cause) }) }
+  request.failure = { code, ...outage, sentence: sentenceOf(problem) }
+}
+
+const mostErrors = 3
+
+/** The first errors of fields, each with its place, or else the message. */
+function sentenceOf({ message, errors = [] }: Problem): string {
+  if (errors.length === 0) return message
+  const shown = errors
+    .slice(0, mostErrors)
+    .map((error) => `${error.path.join('.')}: ${error.message}`.replace(/^: /, ''))
+  return `${shown.join(' ')}${errors.length > mostErrors ? ` ${errors.length - mostErrors} more.` : ''}`
 }

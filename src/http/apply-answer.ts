@@ -147,7 +147,7 @@ function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.i
   reply.header('Content-Location', runPath(id))
   throwIfNotOk(run)
   if (run.planTag !== null) reply.header('ETag', `"${run.planTag}"`)
-  if (run.reason !== null) reply.request.failure = { code: run.reason }
+  if (run.reason !== null) reply.request.failure = { code: run.reason, sentence: '' }
   return { applied: run.applied === true, logs: [...run.logs] }
 }
 

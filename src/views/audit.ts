@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Tx } from '../db/client.ts'
+import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
-import { inOrder, type View } from './view.ts'
+import { inOrder, type Key, type View } from './view.ts'
 
 /** Who did what: a row for each apply, write, act on the queue, and read while impersonating. */
 
@@ -65,13 +65,20 @@ const toEntry = ({ pk, at, action, changes, count, requestId, run, ...each }: z.
     change_count: count,
     request_id: requestId,
     run,
-  }) satisfies z.output<typeof auditEntry>
+  }) satisfies AuditEntry
+
+export type AuditEntry = z.output<typeof auditEntry>
+
+/** Reads rows by their keys, in this order. */
+export async function readAuditEntries(db: Db | Tx, keys: readonly Key[]): Promise<AuditEntry[]> {
+  const rows = await query(db, row, { text: rowsText, values: [keys.map(String)] })
+  return inOrder(keys.map(String), rows, ({ pk }) => pk).map(toEntry)
+}
 
 export const auditView: View<'AuditRow'> = {
   model: 'AuditRow',
   schema: auditEntry,
   async *read(tx: Tx, keys) {
-    const rows = await query(tx, row, { text: rowsText, values: [keys.map(String)] })
-    yield inOrder(keys.map(String), rows, ({ pk }) => pk).map(toEntry)
+    yield await readAuditEntries(tx, keys)
   },
 }

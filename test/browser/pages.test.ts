@@ -25,7 +25,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
     browser = await openBrowser()
     operator = await service.make.user({
-      permissions: ['view_queue', 'manage_queue', 'view_run', 'view_token', 'view_user'],
+      permissions: ['view_queue', 'manage_queue', 'view_run', 'view_token', 'view_user', 'view_audit'],
     })
     const { admin, make } = service
     await admin.put(applyPath, await example('oauth2'))
@@ -61,6 +61,8 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/',
       '/admin/?period=week',
       '/admin/workers/',
+      '/admin/refusals/',
+      '/admin/audit/',
       `/admin/runs/${failedRun}/`,
       '/admin/pause/',
       '/admin/resume/',

@@ -1,0 +1,135 @@
+import { type Html, html } from '../../http/html.ts'
+import { type AuditQuestion, type AuditSpan, auditSpans } from '../../lists/audit-search.ts'
+import type { Registry } from '../../models/registry.ts'
+import type { Actor } from '../../permissions.ts'
+import type { AuditEntry } from '../../views/audit.ts'
+import { auditPath, runPagePath } from '../addresses.ts'
+import { page } from '../frame.ts'
+import { table } from '../table.ts'
+import { notKnown, shortTime, time } from '../words.ts'
+
+/** /admin/audit/: who did what. */
+
+type Found = { readonly rows: readonly AuditEntry[]; readonly next: string | null }
+
+type Shown = {
+  readonly question: AuditQuestion
+  /** Null: it could not be read in time. */
+  readonly found: Found | null
+  readonly registry: Pick<Registry, 'byName'>
+}
+
+export const auditPage = ({ question, found, registry }: Shown, actor: Actor): string =>
+  page({
+    title: 'Audit',
+    actor,
+    within: auditPath,
+    isLive: question.before === null,
+    content: html`<div class="head"><h1>Audit</h1><p class="quiet">As of ${time(new Date())}. All times are in UTC.</p></div>
+<p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
+${form(question)}
+<section><h2>${spanWords[question.span]}</h2>
+${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : found.rows.length === 0 ? html`<p>There is nothing of this kind.</p>` : rows(found.rows, registry)}
+<p class="choice">${question.before !== null && html`<a class="button" href="${addressOf(question, null)}">The newest</a>`}
+${found !== null && found.next !== null && html`<a class="button" href="${addressOf(question, found.next)}">Older</a>`}</p></section>`,
+  })
+
+const spanWords: Readonly<Record<AuditSpan, string>> = {
+  day: 'The last day',
+  week: 'The last 7 days',
+  month: 'The last 30 days',
+  all: 'All time',
+}
+
+/** What the product records. A search may name another action, of a version before. */
+const actions = [
+  ...['apply', 'create', 'update', 'delete', 'view_key', 'read'],
+  ...['pause_queue', 'resume_queue', 'clear_failed_jobs', 'bootstrap'],
+] as const
+
+const form = ({
+  span,
+  action,
+  who,
+  id,
+}: AuditQuestion): Html => html`<form class="filters" method="get" action="${auditPath}">
+${select(
+  'period',
+  'Period',
+  span,
+  Object.keys(auditSpans).map((each) => [each, spanWords[each as AuditSpan]]),
+)}
+${select('action', 'Action', action ?? '', [['', 'any'], ...actions.map((each) => [each, wordsOf(each)] as const)])}
+${input('who', 'Who', who)}
+${input('id', 'Run or request', id)}
+<div class="choice"><button type="submit">Show</button><a class="button" href="${auditPath}">Clear</a></div>
+</form>`
+
+const input = (name: string, label: string, value: string | null): Html =>
+  html`<div><label for="f-${name}">${label}</label><input id="f-${name}" name="${name}" value="${value}" maxlength="200" autocomplete="off"></div>`
+
+const select = (
+  name: string,
+  label: string,
+  chosen: string,
+  options: readonly (readonly [string, string] | string[])[],
+): Html =>
+  html`<div><label for="f-${name}">${label}</label><select id="f-${name}" name="${name}">${options.map(
+    ([value = '', text = '']) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
+  )}</select></div>`
+
+function addressOf({ span, action, who, id }: AuditQuestion, before: string | null): string {
+  const all = Object.entries({ period: span === 'day' ? null : span, action, who, id, before })
+  const sent = all.flatMap(([name, value]) => (value === null ? [] : [[name, value]]))
+  return sent.length === 0 ? auditPath : `${auditPath}?${new URLSearchParams(sent)}`
+}
+
+/** `pause_queue` -> `pause queue` */
+const wordsOf = (action: string): string => action.replaceAll('_', ' ')
+
+const rows = (all: readonly AuditEntry[], registry: Shown['registry']): Html => {
+  const now = new Date()
+  return table(
+    'The audit, the newest first',
+    [
+      { head: 'When' },
+      { head: 'Who' },
+      { head: 'Action' },
+      { head: 'What', of: 'text' },
+      { head: 'Run' },
+      { head: 'Request', of: 'text' },
+    ],
+    all.map((each) => ({
+      id: `audit-${each.id}`,
+      cells: [
+        shortTime(new Date(each.at), now),
+        each.real_user === null
+          ? each.user.username
+          : html`${each.real_user.username} <span class="quiet">as</span> ${each.user.username}`,
+        wordsOf(each.action),
+        whatOf(each, registry),
+        each.run !== null && html`<a href="${runPagePath(each.run)}">${each.run.slice(0, 8)}</a>`,
+        each.request_id !== null && html`<code>${each.request_id}</code>`,
+      ],
+    })),
+  )
+}
+
+const mostObjects = 3
+
+/** The first objects, with what was done to each: `group 01a2...: created name, roles`. */
+function whatOf({ changes, change_count: all }: AuditEntry, registry: Shown['registry']): Html {
+  if (all === 0) return html`nothing was to be changed`
+  const left = all - Math.min(mostObjects, changes.length)
+  return html`${changes.slice(0, mostObjects).map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, registry)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
+}
+
+function objectOf(
+  { model, key, action, fields, value, reason }: AuditEntry['changes'][number],
+  registry: Shown['registry'],
+): Html {
+  if (model === 'queue')
+    return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${reason}`}`
+  const name = registry.byName(model)?.displayName ?? model
+  return html`${name} <code>${String(key)}</code> ${action}${fields.length > 0 && `: ${fields.join(', ')}`}`
+}

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import type { Db } from '../../db/client.ts'
+import { inTime } from '../../db/in-time.ts'
+import { denied } from '../../http/access.ts'
+import type { Api } from '../../http/api.ts'
+import { type AuditSpan, auditSpans, searchAudit } from '../../lists/audit-search.ts'
+import { queryText } from '../../lists/filters.ts'
+import type { Registry } from '../../models/registry.ts'
+import { allows } from '../../permissions.ts'
+import { readRefusals } from '../../views/refusal.ts'
+import { auditPath, refusalsPath } from '../addresses.ts'
+import { pagePolicy } from '../frame.ts'
+import { auditPage } from './audit-page.ts'
+import { refusalsPage } from './refusals-page.ts'
+
+/** The pages of what is recorded beside runs. */
+
+const html = 'text/html; charset=utf-8'
+
+/** helmet writes into `config`. */
+const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
+
+/** Forms send all their fields: an empty one is as if it were left out. */
+const text = queryText(200)
+  .transform((sent) => sent.trim() || null)
+  .default(null)
+
+const auditQuery = z.strictObject({
+  period: z.enum(Object.keys(auditSpans) as [AuditSpan]).default('day'),
+  action: text,
+  who: text,
+  id: text,
+  before: z
+    .string()
+    .regex(/^[1-9]\d{0,17}$/)
+    .nullable()
+    .default(null),
+})
+
+const rowsOfPage = 50
+
+export function recordRoutes(app: Api, db: Db, registry: Registry): void {
+  app.get(refusalsPath, options(), async ({ actor }, reply) =>
+    reply.type(html).send(refusalsPage(await inTime(readRefusals(db, actor)).catch(() => null), actor)),
+  )
+
+  app.get(auditPath, { ...options(), schema: { querystring: auditQuery } }, async ({ actor, query }, reply) => {
+    if (!allows(actor, 'view_audit')) throw denied(['view_audit'])
+    const { period: span, ...asked } = query
+    const question = { span, ...asked }
+    const found = await inTime(searchAudit(db, question, rowsOfPage)).catch(() => null)
+    return reply.type(html).send(auditPage({ question, found, registry }, actor))
+  })
+}

@@ -1,0 +1,68 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Db } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { inTime } from '../db/in-time.ts'
+import { storable } from '../models/syntax.ts'
+import { refusalsKept } from '../views/refusal.ts'
+
+/**
+ * Keeps the last submissions that were refused before they were recorded as runs: without a body, and written once a second,
+ * so that refusing costs nothing while it happens often.
+ */
+
+const everyMs = 1_000
+/** Of one round of one process: a flood is a sample. */
+const mostAtOnce = 100
+
+/** Adds the hooks. A process that is killed loses the refusals of its last second. */
+export function keepRefusals(app: FastifyInstance, db: Db): void {
+  let waiting: Prisma.RefusalCreateManyInput[] = []
+  let writing: Promise<void> | undefined
+
+  async function write(): Promise<void> {
+    const data = waiting
+    waiting = []
+    if (data.length === 0) return
+    await db.refusal.createMany({ data })
+    const { _max: newest } = await db.refusal.aggregate({ _max: { pk: true } })
+    if (newest.pk !== null) await db.refusal.deleteMany({ where: { pk: { lte: newest.pk - BigInt(refusalsKept) } } })
+  }
+  const round = () => {
+    writing ??= inTime(write())
+      .catch(() => {})
+      .finally(() => {
+        writing = undefined
+      })
+    return writing
+  }
+  const timer = setInterval(() => void round(), everyMs).unref()
+
+  app.addHook('onResponse', async (request, reply) => {
+    const { routeOptions, failure, submission } = request
+    const isRefused =
+      routeOptions.config.takes === 'run' && reply.statusCode >= 400 && (submission?.run ?? null) === null
+    if (isRefused && failure !== null && waiting.length < mostAtOnce) waiting.push(rowOf(request, reply.statusCode))
+  })
+  app.addHook('onClose', async () => {
+    clearInterval(timer)
+    await writing
+    await round()
+  })
+}
+
+function rowOf({ id, actor, routeOptions, failure, submission }: FastifyRequest, status: number) {
+  const real = actor?.impersonator ?? actor
+  return {
+    ...{ at: new Date(), route: routeOptions.url ?? '', code: failure?.code ?? '', status },
+    ...{ userPk: real?.pk ?? null, username: real?.username ?? null, requestId: id, title: submission?.title ?? null },
+    sentence: sentenceOf(failure?.sentence ?? ''),
+  }
+}
+
+const longest = 300
+
+/** PostgreSQL takes no NUL characters, and an error may repeat what was sent. */
+function sentenceOf(text: string): string {
+  const cut = text.slice(0, longest).toWellFormed()
+  return storable(cut) === undefined ? cut : cut.replaceAll('\u0000', '')
+}

@@ -1,0 +1,141 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
+import { example, type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { until } from '../support/until.ts'
+
+/** /admin/audit/ and /admin/refusals/ */
+
+let there: Installation
+let dashboard: Dashboard
+let operator: Made
+let cookie: string
+beforeAll(async () => {
+  there = await installation()
+  dashboard = dashboardOf(there)
+  operator = await there.make.user({ permissions: ['view_queue', 'manage_queue', 'view_run', 'view_audit'] })
+  cookie = await dashboard.session(operator.token)
+})
+
+async function show(url: string, as = cookie): Promise<string> {
+  const answer = await dashboard.send({ method: 'GET', url, headers: { cookie: as, accept: 'text/html' } })
+  expect([url, answer.statusCode]).toEqual([url, 200])
+  return answer.body
+}
+const rowsOf = (page: string): string[] => page.match(/<tr id="[\s\S]*?<\/tr>/g) ?? []
+
+describe('the audit', () => {
+  test('says who paused the queue and why, and what an apply changed, without values', async () => {
+    const act = (name: string, payload = '') =>
+      dashboard.send({
+        ...{ method: 'POST', url: `/admin/${name}/`, payload },
+        headers: { cookie, origin, 'content-type': form },
+      })
+    await act('pause', new URLSearchParams({ reason: 'upgrade <b>tonight</b>' }).toString())
+    await act('resume')
+    const body = await named('oauth2', 'audited', { app: { meta_description: 'a value of its own' } })
+    expect(await there.admin.put(applyPath, body)).toMatchObject({ status: 200 })
+    const page = await show('/admin/audit/')
+    const [applied = '', resumed = '', paused = ''] = rowsOf(page)
+    expect(paused).toContain(operator.username)
+    expect(paused).toContain('pause queue')
+    expect(paused).toContain('upgrade &lt;b&gt;tonight&lt;/b&gt;')
+    expect(resumed).toContain('resume queue')
+    expect(applied).toMatch(/application <code>[^<]+<\/code> create: /)
+    expect(page).not.toContain('a value of its own')
+  })
+
+  test('is narrowed by action, by who, and by request, and goes on by key', async () => {
+    const only = rowsOf(await show('/admin/audit/?action=pause_queue&who=&id='))
+    expect(only).toHaveLength(1)
+    expect(rowsOf(await show(`/admin/audit/?who=${operator.username.toUpperCase()}`))).toHaveLength(2)
+    for (let made = 0; made < 51; made += 1)
+      await there.db.auditRow.create({
+        data: {
+          actorName: 'made',
+          action: 'apply',
+          changes: [],
+          requestId: `made-${made}`,
+          at: new Date('2026-01-01'),
+        },
+      })
+    const first = await show('/admin/audit/?period=all&who=made')
+    expect(rowsOf(first)).toHaveLength(50)
+    const [, next = ''] = /href="([^"]*before=\d+)">Older/.exec(first) ?? []
+    expect(rowsOf(await show(next.replaceAll('&amp;', '&')))).toHaveLength(1)
+    expect(rowsOf(await show('/admin/audit/?period=week&who=made'))).toHaveLength(0)
+    expect(rowsOf(await show('/admin/audit/?period=all&id=made-7'))).toHaveLength(1)
+  })
+
+  test('needs view_audit, and an address that is right', async () => {
+    const other = await there.make.user({ permissions: ['view_queue', 'manage_queue', 'view_run'] })
+    const as = await dashboard.session(other.token)
+    const get = (url: string, cookie: string) => dashboard.send({ method: 'GET', url, headers: { cookie } })
+    expect((await get('/admin/audit/', as)).statusCode).toBe(403)
+    for (const query of ['period=year', 'before=0', 'before=1;drop', 'who=%00', 'nonsense=1', `who=${'a'.repeat(201)}`])
+      expect([query, (await get(`/admin/audit/?${query}`, cookie)).statusCode]).toEqual([query, 400])
+  })
+})
+
+describe('a submission that was refused before it was recorded', () => {
+  const kept = (sentence: string) =>
+    until(async () => there.db.refusal.findFirst({ where: { sentence: { contains: sentence } } }), {
+      what: `the refusal "${sentence}"`,
+    })
+
+  test('is kept with its code, its user and why, and without what was sent', async () => {
+    const body = await named('oauth2', 'refused', {
+      app: { meta_launch_url: 'not <a> URL', meta_description: 'a description that was sent' },
+    })
+    const sent = await operator.put(applyPath, body)
+    expect(sent.status).toBe(403)
+    expect((await there.admin.put(applyPath, body)).status).toBe(400)
+    expect((await there.as('gw_a_wrong').put(applyPath, body)).status).toBe(401)
+    await kept('meta_launch_url')
+    await kept('access token')
+    const page = await show('/admin/refusals/')
+    const rows = rowsOf(page)
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/>400<[\s\S]*>invalid<[\s\S]*>admin<[\s\S]*app\.meta_launch_url: /),
+        expect.stringMatching(new RegExp(`>403<[\\s\\S]*>permission_denied<[\\s\\S]*>${operator.username}<`)),
+        expect.stringMatching(/>401<[\s\S]*>not_authenticated<[\s\S]*>not authenticated</),
+      ]),
+    )
+    expect(page).not.toContain('a description that was sent')
+  })
+
+  test('is shown to others only with view_run', async () => {
+    const other = await there.make.user({ permissions: ['view_queue'] })
+    const page = await show('/admin/refusals/', await dashboard.session(other.token))
+    expect(rowsOf(page)).toEqual([])
+    expect(page).toContain('you lack the permission view_run')
+    await other.put(applyPath, await example('ldap'))
+    await until(async () => (await there.db.refusal.count({ where: { userPk: other.pk } })) > 0, {
+      what: 'its own refusal',
+    })
+    const own = await show('/admin/refusals/', await dashboard.session(other.token))
+    expect(rowsOf(own)).toHaveLength(1)
+  })
+
+  test('is no run that a worker refused, and no other request', async () => {
+    const before = await there.db.refusal.count()
+    expect((await there.admin.get('/api/v3/core/users/?page=0')).status).toBe(400)
+    const racing = await named('oauth2', 'raced')
+    expect((await there.admin.put(applyPath, racing)).status).toBe(200)
+    await there.as('gw_a_wrong').put(applyPath, { marker: true })
+    await until(async () => (await there.db.refusal.count()) > before, { what: 'the next refusal' })
+    expect(await there.db.refusal.count()).toBe(before + 1)
+  })
+
+  test('goes when a thousand are newer', async () => {
+    const row = { at: new Date(), route: '/x', code: 'invalid', status: 400, requestId: 'x', sentence: 'flood' }
+    await there.db.refusal.createMany({ data: Array.from({ length: 1_100 }, () => row) })
+    await there.as('gw_a_wrong').put(applyPath, {})
+    await until(async () => (await there.db.refusal.count()) <= 1_000, { what: 'the oldest to go' })
+    const page = await show('/admin/refusals/')
+    expect(rowsOf(page)).toHaveLength(100)
+    expect(page.length).toBeLessThan(100_000)
+  })
+})
