@@ -42,7 +42,7 @@ describe('the audit', () => {
     expect(paused).toContain('pause queue')
     expect(paused).toContain('upgrade &lt;b&gt;tonight&lt;/b&gt;')
     expect(resumed).toContain('resume queue')
-    expect(applied).toMatch(/application <code>[^<]+<\/code> create: /)
+    expect(applied).toMatch(/application <code>[^<]+<\/code> created</)
     expect(page).not.toContain('a value of its own')
   })
 

@@ -117,12 +117,16 @@ const rows = (all: readonly AuditEntry[], registry: Shown['registry']): Html => 
 
 const mostObjects = 3
 
-/** The first objects, with what was done to each: `group 01a2...: created name, roles`. */
+/** The first objects, with what was done to each: `group 01a2... changed: name, roles`. */
 function whatOf({ changes, change_count: all }: AuditEntry, registry: Shown['registry']): Html {
   if (all === 0) return html`nothing was to be changed`
   const left = all - Math.min(mostObjects, changes.length)
   return html`${changes.slice(0, mostObjects).map((change, index) => html`${index > 0 && html`<br>`}${objectOf(change, registry)}`)}${left > 0 && html`<br>and ${String(left)} more`}`
 }
+
+const mostFields = 8
+
+const doneWords: Readonly<Record<string, string>> = { create: 'created', update: 'changed', delete: 'deleted' }
 
 function objectOf(
   { model, key, action, fields, value, reason }: AuditEntry['changes'][number],
@@ -131,5 +135,11 @@ function objectOf(
   if (model === 'queue')
     return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${reason}`}`
   const name = registry.byName(model)?.displayName ?? model
-  return html`${name} <code>${String(key)}</code> ${action}${fields.length > 0 && `: ${fields.join(', ')}`}`
+  const left = fields.length - mostFields
+  // A new object has all of them.
+  const listed =
+    action === 'create' || fields.length === 0
+      ? ''
+      : `: ${fields.slice(0, mostFields).join(', ')}${left > 0 ? ` and ${left} more` : ''}`
+  return html`${name} <code>${String(key)}</code> ${doneWords[action] ?? wordsOf(action)}${listed}`
 }
