@@ -3,6 +3,7 @@ import type { Registry } from '../models/registry.ts'
 import { type Metric, observed, seriesOf } from '../series.ts'
 import { type CauseClass, causeClasses } from './cause.ts'
 import type { RunState } from './life.ts'
+import type { Outcome } from './outcome.ts'
 
 /** What is counted of runs, by the process that ends them. */
 
@@ -11,7 +12,7 @@ export type EndedRun = {
   readonly mode: Mode
   /** The provider's kind, or `blueprint`. */
   readonly kind: string
-  readonly outcome: Outcome
+  readonly outcome: Ending
   /** A code of the closed catalogue; null when there is none. */
   readonly reason: string | null
   /** Milliseconds from its record to the start of the transaction that ended it. Left out when no worker worked on it. */
@@ -23,8 +24,8 @@ export type EndedRun = {
 type Mode = 'apply' | 'plan'
 const modes: readonly Mode[] = ['apply', 'plan']
 
-/** `unchanged`: applied, and nothing was to be changed. */
-export type Outcome = 'applied' | 'unchanged' | 'planned' | 'refused' | 'failed' | 'cancelled'
+/** Of a run that has ended, plans among them. */
+type Ending = Exclude<Outcome, 'unknown'> | 'planned'
 
 export type Tally = {
   ended(run: EndedRun): void
@@ -37,7 +38,7 @@ export type Tally = {
 export function outcomeOf(
   { state, applied, reason }: { readonly state: RunState; readonly applied: boolean; readonly reason: string | null },
   isUnchanged: boolean,
-): Outcome {
+): Ending {
   if (state === 'failed' || state === 'cancelled') return state
   if (applied) return isUnchanged ? 'unchanged' : 'applied'
   return reason === null ? 'planned' : 'refused'
@@ -46,7 +47,7 @@ export function outcomeOf(
 const none = 'none'
 
 /** Every combination that a run can end with, for all modes and kinds. */
-const ends: readonly (readonly [Mode, Outcome, string])[] = [
+const ends: readonly (readonly [Mode, Ending, string])[] = [
   ['apply', 'applied', none],
   ['apply', 'unchanged', none],
   ['plan', 'planned', none],
