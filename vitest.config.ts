@@ -1,6 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
 const faults = 'test/faults/**/*.test.ts'
+/** Of those, the ones that mostly wait for a limit of the product and send few requests: they may run at the same time. */
+const waiting = ['test/faults/{changed-meanwhile,clocks,connections-silent,database-stuck,record-late,retries}.test.ts']
 const timing = 'test/timing/**/*.test.ts'
 const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
@@ -112,7 +114,18 @@ export default defineConfig({
       {
         // They bound how long clients wait while parts die: nothing else may run beside them.
         extends: true,
-        test: { name: 'faults', include: [faults], fileParallelism: false, maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: {
+          name: 'faults',
+          include: [faults],
+          exclude: waiting,
+          fileParallelism: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'faults-waiting', include: waiting, maxWorkers: 3, sequence: { groupOrder: 2 } },
       },
     ],
   },

@@ -72,7 +72,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
       db,
       engine,
       runs,
-      backlog: openBacklog(db, { needsWorkers: true }),
+      backlog: openBacklog(db, { needsWorkers: true, whyPaused: () => whyPaused(queue, db) }),
       log,
       tally: openTally(sums, engine.registry),
       applyWaitMs: config.applyWaitMs,

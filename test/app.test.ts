@@ -26,7 +26,7 @@ function appThatWaits(applyWaitMs: string) {
     submitter: {
       ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyPaused: async () => null },
       tally: uncounted,
-      backlog: openBacklog(db, { needsWorkers: false }),
+      backlog: openBacklog(db, { needsWorkers: false, whyPaused: async () => null }),
     },
   })
 }

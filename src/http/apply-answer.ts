@@ -117,7 +117,7 @@ async function submitSent(
   const joined =
     keyed && (await joinRun(submitter, keyed.submission, actor, reply.elapsedTime, deliveryOf(sent, keyed.plan)))
   if (joined !== undefined) return joined
-  return inTurn(submitter, reply.elapsedTime, async (turn) => {
+  return inTurn(submitter, { elapsedMs: reply.elapsedTime, waits: !sent.isAsync }, async (turn) => {
     const { plan, submission } = keyed ?? (await read())
     const { title, conditions } = submission
     const id = uuid7()

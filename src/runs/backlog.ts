@@ -35,10 +35,11 @@ export type Backlog = {
   /**
    * Admits a submission.
    *
+   * @property waits it waits for the end of its run: while the queue is paused, that would be in vain
    * @throws {Problem} at once: `unavailable` when too many are inside already or the database does not answer,
    *   `cancelled` when no worker takes jobs. Nothing was recorded
    */
-  enter(): Promise<Admission>
+  enter(submission: { readonly waits: boolean }): Promise<Admission>
 }
 
 export type Admission = {
@@ -83,8 +84,16 @@ export function adaptiveLimit(): { readonly limit: number; ended(ms: number, ins
   }
 }
 
-/** `silentS`, `olderS`: since a worker that knows the format of new runs took a job, and one that does not. */
-const sampleRow = z.object({ nowMs: z.number(), silentS: z.number().nullable(), olderS: z.number().nullable() })
+/**
+ * `silentS`, `olderS`: since a worker that knows the format of new runs took a job, and one that does not. `isPaused`: an
+ * operator has paused the queue.
+ */
+const sampleRow = z.object({
+  nowMs: z.number(),
+  silentS: z.number().nullable(),
+  olderS: z.number().nullable(),
+  isPaused: z.boolean(),
+})
 
 /** Between two samples, while there are submissions. */
 const sampleEveryMs = 1_000
@@ -94,8 +103,14 @@ const outdatedMs = 5_000
 const silentMostS = 10
 const silentEveryMs = 250
 
-/** @param needsWorkers false: submissions wait whether workers take jobs or not */
-export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean }): Backlog {
+type Workers = {
+  /** False: submissions wait whether workers take jobs or not. */
+  readonly needsWorkers: boolean
+  /** Asks the queue. @returns who paused it, as a sentence; null when it is not paused, and when it does not answer */
+  readonly whyPaused: () => Promise<string | null>
+}
+
+export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backlog {
   const adaptive = adaptiveLimit()
   let inside = 0
   let arriving = 0
@@ -107,7 +122,8 @@ export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean })
       query(db, sampleRow, {
         text: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs",
           extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format >= $1))::float8 AS "silentS",
-          extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS"
+          extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS",
+          EXISTS (SELECT FROM queue_pauses) AS "isPaused"
           FROM worker_formats`,
         values: [runFormat],
       }),
@@ -157,7 +173,7 @@ export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean })
         isCounted = false
       }
     },
-    enter: async () => {
+    enter: async ({ waits }) => {
       refuseIfFull(inside)
       const from = performance.now()
       inside += 1
@@ -169,7 +185,9 @@ export function openBacklog(db: Db, { needsWorkers }: { needsWorkers: boolean })
       }
       try {
         await refreshed()
-        const why = whySilent()
+        // A row that a crash left behind must refuse nothing: the queue itself knows.
+        const paused = sample?.isPaused === true ? await whyPaused() : null
+        const why = paused === null ? whySilent() : waits ? paused : null
         if (why !== null)
           throw new Problem('cancelled', `Not applied: ${why}. Nothing was changed; try again shortly.`, {
             retryAfterS,

@@ -59,17 +59,18 @@ export type Turn = {
 /**
  * Admits a submission, and limits the time of all that it does before the answer.
  *
- * @param elapsedMs since the request arrived
+ * @property elapsedMs since the request arrived
+ * @property waits for the end of its run
  * @param work checks the document, and submits it
  * @throws {Problem} `unavailable` or `cancelled` at once when it would not be applied in time
  */
 export async function inTurn<Result>(
   { backlog, applyWaitMs }: Submitter,
-  elapsedMs: number,
+  { elapsedMs, waits }: { readonly elapsedMs: number; readonly waits: boolean },
   work: (turn: Turn) => Promise<Result>,
 ): Promise<Result> {
   const endsAt = performance.now() - elapsedMs + applyWaitMs
-  const admission = await backlog.enter()
+  const admission = await backlog.enter({ waits })
   let isKnown = false
   try {
     const result = await work({ admission, leftMs: () => Math.max(0, endsAt - performance.now()) })

@@ -10,7 +10,7 @@ import { type Description, type Operation, readDescription } from '../support/op
 import { randomRequests, type Tokens } from '../support/random-request.ts'
 
 /** The least requests of each operation, and how many at a time. */
-const requests = onCi ? 2_000 : 300
+const requests = onCi ? 1_000 : 300
 const atOnce = 12
 
 let service: Installation

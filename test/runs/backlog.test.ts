@@ -9,6 +9,8 @@ import { until } from '../support/until.ts'
 
 const example = JSON.parse(await readFile(new URL('../../examples/radius.json', import.meta.url), 'utf8'))
 
+const unneeded = { needsWorkers: false, whyPaused: async () => null }
+
 test('without a worker for ten seconds, a submission is refused at once, and nothing is recorded', async () => {
   const { url, db } = await freshDatabase()
   const stack = await startStack({ databaseUrl: url, redisUrl: null })
@@ -39,22 +41,22 @@ test('without a worker for ten seconds, a submission is refused at once, and not
 
 test('more submissions than the limit are refused, until one has ended', async () => {
   const { db } = await freshDatabase()
-  const backlog = openBacklog(db, { needsWorkers: false })
-  const inside = await Promise.all(Array.from({ length: 128 }, () => backlog.enter()))
-  await expect(backlog.enter()).rejects.toMatchObject({
+  const backlog = openBacklog(db, unneeded)
+  const inside = await Promise.all(Array.from({ length: 128 }, () => backlog.enter({ waits: true })))
+  await expect(backlog.enter({ waits: true })).rejects.toMatchObject({
     code: 'unavailable',
     message: expect.stringContaining('128 submissions are waiting'),
     retryAfterS: 2,
   })
   inside[0]?.leave(true)
-  await expect(backlog.enter()).resolves.toBeDefined()
+  await expect(backlog.enter({ waits: true })).resolves.toBeDefined()
 })
 
 test('submissions that have arrived count too, until each is authenticated', async () => {
   const { db } = await freshDatabase()
-  const backlog = openBacklog(db, { needsWorkers: false })
+  const backlog = openBacklog(db, unneeded)
   const arrived = Array.from({ length: 127 }, () => backlog.arrive({ mayJoin: false }))
-  const { leave } = await backlog.enter()
+  const { leave } = await backlog.enter({ waits: true })
   expect(() => backlog.arrive({ mayJoin: false })).toThrow(/128 submissions are waiting/)
   arrived[0]?.()
   arrived[0]?.()
@@ -95,7 +97,7 @@ test('requests that are refused, slow or cut off before their submission is admi
 
 test('the clock of the database is never ahead of the clock of the database', async () => {
   const { db } = await freshDatabase()
-  const { databaseNow } = await openBacklog(db, { needsWorkers: false }).enter()
+  const { databaseNow } = await openBacklog(db, unneeded).enter({ waits: true })
   const estimated = databaseNow()
   const [row] = await rows<{ now: number }>(
     db,

@@ -97,7 +97,7 @@ export async function installation({
     db,
     engine,
     runs,
-    backlog: openBacklog(db, { needsWorkers: false }),
+    backlog: openBacklog(db, { needsWorkers: false, whyPaused: () => whyPaused(queue, db) }),
     log: logger,
     tally,
     applyWaitMs,
