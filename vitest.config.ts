@@ -12,7 +12,7 @@ const e2e = [
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
   'test/cli/restart.test.ts',
-  'test/browser/{dashboard,docs,pages}.test.ts',
+  'test/browser/{dashboard,docs,live,pages}.test.ts',
 ]
 /** Minutes of random calls. */
 const onlyRandom = [

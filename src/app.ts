@@ -36,7 +36,7 @@ import { auditImpersonatedReads } from './http/audited-reads.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
-import { countRequests, openMetrics } from './http/metrics.ts'
+import { countRequests, gaugeStreams, openMetrics } from './http/metrics.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openLimiter, type RateLimits } from './http/rate-limit.ts'
 import { openInspector } from './http/readiness.ts'
@@ -114,6 +114,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
   const streams = openStreams(app, { db, runs, queue, log: submitter.log }, { ...streamLimits, ...ownStreams })
+  gaugeStreams(metrics, streams.open)
 
   app.register(
     async (api: Api) => {
@@ -144,7 +145,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   healthRoutes(app, inspect)
   metricsRoutes(app, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, describe)
-  dashboardRoutes(app, { db, engine, queue, limiter, inspect })
+  dashboardRoutes(app, { db, engine, queue, limiter, inspect, streams })
   return app
 }
 

@@ -14,6 +14,8 @@ export const refusalsPath = `${nowPath}refusals/`
 export const auditPath = `${nowPath}audit/`
 /** Of an act: the page that asks, and what its form is sent to. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
+/** The stream of events, which the pages' script follows. */
+export const eventsPath = `${nowPath}events/`
 export const assetsPath = `${nowPath}assets/`
 export const iconPath = `${nowPath}icon.svg`
 /** Bull Board has no slash at the end of its address. */

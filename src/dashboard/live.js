@@ -3,7 +3,9 @@
  * without it, by reloading.
  */
 {
+  /* Without a stream of events; with one, what no event says, such as the age of things. */
   const everyMs = 3_000
+  const restMs = 30_000
   const leastMs = 1_000
   const withinMs = 10_000
   const main = document.querySelector('main[data-live]')
@@ -42,6 +44,29 @@
     say('Updates by itself. ')
   }
 
+  /*
+   * The stream of events says when to ask. There is none while the page is hidden or stopped, nor when the session has too
+   * many: then the page asks by itself, as it does while the stream is away.
+   */
+  const events = ['queued', 'running', 'progress', 'attempt', 'ended', 'queue', 'worker', 'reset']
+  const [isOpen, isClosed] = [1, 2]
+  let stream
+  let listenedAt = 0
+  /* Something has changed since the page was last asked for. */
+  let isWanted = false
+
+  function listen() {
+    if (isIdle() || stream !== undefined) return
+    listenedAt = performance.now()
+    stream = new EventSource('/admin/events/')
+    for (const name of [...events, 'error']) stream.addEventListener(name, soon)
+  }
+
+  function unlisten() {
+    stream?.close()
+    stream = undefined
+  }
+
   const isIdle = () => isStopped || document.hidden
 
   function next(inMs) {
@@ -52,6 +77,7 @@
   async function run() {
     if (isIdle() || isAsking) return
     isAsking = true
+    isWanted = false
     try {
       await refresh()
       failingSince = undefined
@@ -60,12 +86,23 @@
       say(`Not up to date since ${failingSince}: the service does not answer. `)
     }
     isAsking = false
-    next(everyMs)
+    if (stream?.readyState === isClosed) unlisten()
+    if (performance.now() - listenedAt > restMs) listen()
+    if (isWanted) soon()
+    else next(stream?.readyState === isOpen ? restMs : everyMs)
     document.dispatchEvent(new Event('gatewright:asked'))
   }
 
   /* An event asks for the page at once, and at most once a second. */
-  const soon = () => next(Math.max(0, askedAt + leastMs - performance.now()))
+  function soon() {
+    isWanted = true
+    next(Math.max(0, askedAt + leastMs - performance.now()))
+  }
+
+  const follow = () => {
+    listen()
+    soon()
+  }
 
   if (main !== null && status !== null) {
     const button = document.createElement('button')
@@ -77,13 +114,19 @@
       isStopped = !isStopped
       show()
       say(isStopped ? `Stopped at ${clock()}. ` : 'Updates by itself. ')
-      if (!isStopped) soon()
+      if (isStopped) unlisten()
+      else follow()
     })
     status.append('Updates by itself. ', button)
     show()
     status.hidden = false
-    document.addEventListener('visibilitychange', () => (document.hidden ? clearTimeout(timer) : soon()))
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) return follow()
+      clearTimeout(timer)
+      unlisten()
+    })
     document.addEventListener('gatewright:changed', soon)
+    listen()
     next(everyMs)
   }
 }

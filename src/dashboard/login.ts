@@ -15,7 +15,10 @@ import { loginPage, logoutPage } from './login-pages.ts'
 import { closeSession, openSession, tokenOfSession } from './session.ts'
 
 /** @returns the user of the session; null unless its token authenticates, and its owner may view the queue */
-export async function operator(db: Db, request: FastifyRequest): Promise<Actor | null> {
+export async function operator(
+  db: Db,
+  request: Pick<FastifyRequest, 'cookies' | 'unsignCookie'>,
+): Promise<Actor | null> {
   const pk = await tokenOfSession(db, request)
   const session = pk === undefined ? null : await actorOfSession(reader(db), { pk })
   return session !== null && allows(session.actor, 'view_queue') ? session.actor : null

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { catalogue, Problem } from '../errors.ts'
+import type { Streams } from '../events/streams.ts'
 import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { prefersHtml } from '../http/not-found.ts'
@@ -15,6 +16,7 @@ import { assetsPath, boardPath, iconPath, loginPath, logoutPath, nowPath, runPag
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
 import { messagePage, pagePolicy } from './frame.ts'
+import { liveEvents } from './live-events.ts'
 import { loginRoutes } from './login.ts'
 import { isReading, isSameOrigin } from './origin.ts'
 import { pageRoutes } from './page-routes.ts'
@@ -32,12 +34,13 @@ type Parts = {
   readonly queue: ApplyQueue
   readonly limiter: Limiter
   readonly inspect: Inspect
+  readonly streams: Streams
 }
 
 /** The hooks below ask for a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
-export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect }: Parts): void {
+export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect, streams }: Parts): void {
   app.register(async (scope: Api) => {
     await scope.register(cookie, { secret: engine.keyring.derive('dashboard session') })
     scope.addHook('onRequest', async ({ method, headers }) => {
@@ -55,7 +58,9 @@ export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect 
       scope.addHook('onRequest', requireSession(db))
       await boardRoutes(scope, db, queue)
       recordRoutes(scope, db, engine.registry)
-      await pageRoutes(scope, { db, queue, inspect, runs: runList(engine.registry) })
+      const sources = { db, queue, inspect, runs: runList(engine.registry) }
+      liveEvents(scope, sources, streams)
+      await pageRoutes(scope, sources)
     })
   })
 }

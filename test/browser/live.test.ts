@@ -1,0 +1,71 @@
+import type { Browser, Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { openBrowser, visit } from '../support/browser.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { needs } from '../support/needs.ts'
+import { until } from '../support/until.ts'
+
+/** The pages follow the stream of events. Their clock stands still: so nothing is asked for but because of an event. */
+
+describe.runIf(needs('chromium'))("the operators' pages with a stream of events", () => {
+  let service: Installation
+  let browser: Browser
+  let origin: string
+  let operator: Made
+
+  beforeAll(async () => {
+    service = await installation()
+    origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    browser = await openBrowser()
+    operator = await service.make.user({ permissions: ['view_queue', 'view_run'] })
+  })
+
+  const ended = () =>
+    service.log.filter((line) => line.includes('a stream of events ended')).map((line) => JSON.parse(line))
+
+  async function open(): Promise<Page> {
+    const { page } = await visit(browser, origin)
+    await page.goto('/admin/')
+    await page.getByLabel('Access token').fill(operator.token)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await page.getByRole('heading', { name: 'Now' }).waitFor()
+    await page.clock.install()
+    await page.goto('/admin/')
+    await page.getByText('Updates by itself.').waitFor()
+    return page
+  }
+
+  test('a run that ends is on the page, long before the page would ask by itself', async () => {
+    const page = await open()
+    await service.admin.put(applyPath, await named('radius', 'is-told'))
+    const link = page.getByRole('link', { name: 'apply radius is-told' })
+    const isThere = async () => {
+      // A second for the least time between two questions; the page asks by itself after three at the earliest.
+      await page.clock.runFor(100)
+      return (await link.count()) > 0
+    }
+    const from = await page.evaluate<number>('performance.now()')
+    await until(isThere, { what: 'the run to be on the page' })
+    expect((await page.evaluate<number>('performance.now()')) - from).toBeGreaterThan(0)
+    expect(await link.count()).toBe(1)
+    await page.close()
+  })
+
+  test('a hidden page has no stream, and has one again when it is shown', async () => {
+    const page = await open()
+    const hide = (isHidden: boolean) =>
+      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'))`)
+    const opened = () => page.waitForRequest('**/admin/events/')
+    const known = ended().length
+    await hide(true)
+    await until(() => ended().length > known, { what: 'the stream to end' })
+    const again = opened()
+    await hide(false)
+    expect((await again).method()).toBe('GET')
+    expect(ended().at(-1)).toMatchObject({ kind: 'pages', why: 'client', user: operator.username })
+    await page.close()
+  })
+})
