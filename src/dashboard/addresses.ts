@@ -12,6 +12,7 @@ export const runsPath = `${nowPath}runs/`
 export const runPagePath = (id: string): string => `${runsPath}${id}/`
 export const refusalsPath = `${nowPath}refusals/`
 export const auditPath = `${nowPath}audit/`
+export const documentPath = (id: string): string => `${runPagePath(id)}document/`
 /** Of an act: the page that asks, and what its form is sent to. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
 /** The stream of events, which the pages' script follows. */

@@ -2,7 +2,16 @@ import { policy, self } from '../http/headers.ts'
 import { type Html, html } from '../http/html.ts'
 import { drawnIcon } from '../http/page.ts'
 import type { Actor } from '../permissions.ts'
-import { auditPath, boardPath, iconPath, logoutPath, nowPath, refusalsPath, workersPath } from './addresses.ts'
+import {
+  auditPath,
+  boardPath,
+  iconPath,
+  logoutPath,
+  nowPath,
+  refusalsPath,
+  runsPath,
+  workersPath,
+} from './addresses.ts'
 import { assets } from './assets.ts'
 
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
@@ -39,6 +48,7 @@ type Page = {
 
 const navigation = [
   { href: nowPath, text: 'Now' },
+  { href: runsPath, text: 'Runs' },
   { href: refusalsPath, text: 'Refusals' },
   { href: workersPath, text: 'Workers' },
   { href: auditPath, text: 'Audit' },

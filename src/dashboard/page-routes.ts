@@ -1,7 +1,6 @@
 import formbody from '@fastify/formbody'
 import { z } from 'zod'
 import { inTime } from '../db/in-time.ts'
-import { Problem } from '../errors.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { periods } from '../lists/run-figures.ts'
@@ -10,16 +9,12 @@ import { allows } from '../permissions.ts'
 import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
 import { readWorkers } from '../queue/workers.ts'
-import { repairs } from '../runs/ledger.ts'
-import { mayReadRun } from '../runs/options.ts'
-import { runSummarySelect, runView, toRunSummary } from '../views/run.ts'
 import { actPage } from './act-pages.ts'
 import { type Act, acts, longestReason } from './acts.ts'
-import { actPath, nowPath, runPagePath, workersPath } from './addresses.ts'
+import { actPath, nowPath, workersPath } from './addresses.ts'
 import { pagePolicy } from './frame.ts'
 import { nowPage } from './now/page.ts'
 import { openNow, type Sources } from './now/read.ts'
-import { runPage } from './run-page.ts'
 import { workersPage } from './workers.ts'
 
 /** The operators' own pages. The hook of the scope asks for the session, and for `manage_queue` before an act. */
@@ -69,22 +64,6 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
       return reply.redirect(nowPath, 303)
     })
   }
-
-  app.get(
-    runPagePath(':id'),
-    { ...options(), schema: { params: z.object({ id: z.guid() }) } },
-    async ({ actor, params: { id } }, reply) => {
-      const row = await inTime(db.run.findUnique({ where: { id }, select: { ...runSummarySelect, options: true } }))
-      if (row === null || !mayReadRun(row, actor))
-        throw new Problem(
-          'not_found',
-          'There is no such run, or it is the run of another user and you lack the permission view_run.',
-        )
-      const summary = toRunSummary(row, actor, (await inTime(repairs(db, [row]))).get(id) ?? null)
-      const [run = summary] = await inTime(runView.complete(db, [summary]))
-      return reply.type(html).send(runPage(run, actor))
-    },
-  )
 }
 
 /** It stands in sentences of one line. */

@@ -21,6 +21,7 @@ import { loginRoutes } from './login.ts'
 import { isReading, isSameOrigin } from './origin.ts'
 import { pageRoutes } from './page-routes.ts'
 import { recordRoutes } from './records/routes.ts'
+import { runPages } from './runs/routes.ts'
 import { requireSession } from './session-hook.ts'
 
 /**
@@ -58,9 +59,11 @@ export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect,
       scope.addHook('onRequest', requireSession(db))
       await boardRoutes(scope, db, queue)
       recordRoutes(scope, db, engine.registry)
-      const sources = { db, queue, inspect, runs: runList(engine.registry) }
+      const runs = runList(engine.registry)
+      const sources = { db, queue, inspect, runs }
       liveEvents(scope, sources, streams)
       await pageRoutes(scope, sources)
+      runPages(scope, { db, engine, queue, runs })
     })
   })
 }

@@ -1,7 +1,7 @@
 import { type Html, type HtmlValue, html } from '../http/html.ts'
 
 /** @property of `number`: aligned to the right, digits of one width */
-type Column = { readonly head: string; readonly of?: 'number' | 'text' }
+type Column = { readonly head: string; readonly of?: 'number' | 'text' | 'name' }
 
 export type Row = {
   /** Stays the same from one answer to the next: the script keeps what a person does in it. */

@@ -35,7 +35,7 @@ export type Look = 'good' | 'same' | 'warn' | 'bad' | 'off' | 'open'
 
 export const mark = (look: Look, word: string): Html => html`<span class="mark ${look}">${word}</span>`
 
-const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting', Look>> = {
+export const looks: Readonly<Record<RunRow['outcome'] | 'running' | 'waiting', Look>> = {
   applied: 'good',
   unchanged: 'same',
   planned: 'same',

@@ -74,34 +74,6 @@ function quantilesOf(found: readonly (number | null)[] | null) {
   return p50 === null || p99 === null ? null : { p50, p99 }
 }
 
-const failureRow = z.object({
-  id: z.guid(),
-  cause: z.string().nullable(),
-  reason: z.string().nullable(),
-  title: z.string(),
-  submitter: z.string().nullable(),
-  owner: z.string().nullable(),
-  createdAt: z.date(),
-})
-export type Failure = z.output<typeof failureRow>
-
-/** How far back a failure needs attention. */
-export const failuresOfDays = 7
-
-/** Runs that failed within the last days, the newest first. */
-export function readFailures(db: Db, spec: ListSpec<'Run'>, actor: Actor, most: number): Promise<Failure[]> {
-  const values = new Values()
-  return query(db, failureRow, {
-    text: `SELECT runs.id, runs.cause, runs.reason, runs.title, u.username AS submitter, runs.options->>'owner' AS owner,
-          runs.created_at AS "createdAt"
-        FROM runs LEFT JOIN users u ON u.pk = runs.submitter_pk
-        WHERE runs.state = 'failed' AND runs.created_at > now() - interval '${failuresOfDays} days'
-          AND ${seenRuns(spec, actor, values)}
-        ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(most)}`,
-    values: values.list,
-  })
-}
-
 const newestRow = z.object({ id: z.guid() })
 
 /** The ids of the newest runs. */

@@ -87,7 +87,7 @@ export async function startConsumer(
 }
 
 /** The result of a job that was made by hand, without a run. */
-const gone: JobResult = { run: '', state: 'gone', applied: false, reason: null, logs: ['the job names no run'] }
+const gone: JobResult = { run: '', state: 'gone', applied: false, reason: null }
 
 async function workOn(job: Job<ApplyJob>, token: string | undefined, run: string, work: Work): Promise<JobResult> {
   const ended = await work(run, reportProgress(job)).catch(async () => {
@@ -116,20 +116,15 @@ function reportProgress(job: Job<ApplyJob>): (progress: Progress) => void {
   }
 }
 
-const vanished: JobEnd = {
-  state: 'vanished',
-  applied: false,
-  reason: null,
-  logs: ['there is no such run, and nothing was applied'],
-}
+const vanished: JobEnd = { state: 'vanished', applied: false, reason: null }
 
 /** Shows the end of the run on its job. @throws so that a job of a run that is not done does not look successful */
 async function report(job: Job<ApplyJob>, id: string, ended: JobEnd = vanished): Promise<JobResult> {
-  const { state, reason, logs } = ended
+  const { state, applied, reason } = ended
   const run = runPath(id)
-  if (state === 'done') return { run, ...ended }
+  if (state === 'done') return { run, state, applied, reason }
   // A failed job has no result, which would name its run.
   await job.log(`see ${run}`)
   const outcome = reason === null || reason === state ? state : `${state}, ${reason}`
-  throw new UnrecoverableError(`${outcome}: ${logs.join('; ')}`)
+  throw new UnrecoverableError(outcome)
 }

@@ -15,14 +15,16 @@ export type ApplyJob = { readonly run: string }
 /** The data of a job that names a run. A job made by hand may hold anything. */
 export const runJob = z.object({ run: z.guid() })
 
-/** The result of a job: the outcome of its run, and the run's address. The dashboard shows it. */
+/**
+ * The result of a job: the outcome of its run, and the run's address. The board shows it to all who may view the queue: it has
+ * no sentence of the log, which may hold values.
+ */
 export type JobResult = {
   /** `/api/v3/blueprints/runs/<id>/` */
   readonly run: string
   readonly state: string
   readonly applied: boolean
   readonly reason: string | null
-  readonly logs: readonly string[]
 }
 
 /** How many entries of a document are done, of all that it has. A transaction that is rolled back undoes them all. */

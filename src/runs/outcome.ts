@@ -23,3 +23,14 @@ export const outcomeSql = `CASE WHEN runs.state = 'done' AND runs.applied THEN
     CASE WHEN ${changesNothing} THEN 'unchanged' ELSE 'applied' END
   WHEN runs.state = 'failed' THEN 'failed' WHEN runs.state = 'cancelled' THEN 'cancelled'
   WHEN runs.state = 'queued' THEN 'unknown' WHEN runs.mode = 'plan' THEN 'planned' ELSE 'refused' END`
+
+/** The same of a run that was read. @param isUnchanged whether it has changes, and all of them are `unchanged` */
+export function outcomeOf(
+  { state, mode, applied }: { readonly state: string; readonly mode: string; readonly applied: boolean | null },
+  isUnchanged: boolean,
+): Outcome | 'planned' {
+  if (state === 'failed' || state === 'cancelled') return state
+  if (state !== 'done') return 'unknown'
+  if (applied !== true) return mode === 'plan' ? 'planned' : 'refused'
+  return isUnchanged ? 'unchanged' : 'applied'
+}

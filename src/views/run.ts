@@ -120,6 +120,7 @@ export const run = runSummary
   .meta({ id: 'Run' })
 
 export type RunSummary = z.output<typeof runSummary>
+export type Run = z.output<typeof run>
 
 export const runSummarySelect = {
   id: true,
@@ -207,7 +208,7 @@ type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
 type Row = Stored & SealedDocument
 /** Reading the document of a large run takes longer than all else of it. */
 type Wanted = { readonly id: string; readonly withBlueprint: boolean }
-type Opening = { readonly registry: Registry; readonly keyring: Keyring }
+export type Opening = { readonly registry: Registry; readonly keyring: Keyring }
 
 /** @returns the run as this caller sees it; null when there is none, or none that the caller may see */
 export async function readRun(
@@ -222,7 +223,7 @@ export async function readRun(
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
   const repairedBy = (await repairs(db, [row])).get(id) ?? null
-  const failed = allows(actor, 'view_run') ? await readAttempts(db, id) : []
+  const failed = await readAttempts(db, id, actor)
   const [completed] = await complete(db, [
     { ...toRun({ ...row, ...document }, opening, shows, actor, repairedBy), failed_attempts: failed },
   ])
@@ -253,7 +254,9 @@ export function toRun(
   }
 }
 
-async function readAttempts(db: Db, runId: string): Promise<z.output<typeof failedAttempt>[]> {
+/** Their causes are for those who may see all runs. */
+export async function readAttempts(db: Db, runId: string, actor: Actor): Promise<Run['failed_attempts']> {
+  if (!allows(actor, 'view_run')) return []
   const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { attempt: 'asc' } })
   return rows.map(({ attempt, at, cause }) => ({ attempt, at: at.toISOString(), cause }))
 }
@@ -268,7 +271,17 @@ function otherwise<Value>(fallback: Value, read: () => Value): Value {
   }
 }
 
-function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening): string {
+/** The document of a stored run, masked; empty when it is not stored any more. */
+export async function documentText(
+  db: Db,
+  opening: Opening,
+  row: Pick<Stored, 'id' | 'blueprint' | 'document'>,
+): Promise<string> {
+  const document = await readDocument(db, row)
+  return otherwise(closed, () => blueprintOf(document, opening))
+}
+
+function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring }: Opening): string {
   if (blueprint === null) return ''
   return print(mask(openDocument(keyring, { holder, blueprint }), registry))
 }
@@ -277,7 +290,7 @@ function blueprintOf({ holder, blueprint }: Row, { registry, keyring }: Opening)
 const wordOf = (word: string, value: boolean | number | null): string[] =>
   typeof value === 'number' ? [`${word}=${value}`] : value === true ? [word] : []
 
-function conditionsShown(row: Stored) {
+export function conditionsShown(row: Pick<Stored, 'options'>) {
   const { owner, allow } = ownershipOfRun(row)
   return { owner, allowed: Object.entries(allow).flatMap(([word, value]) => wordOf(word, value)) }
 }

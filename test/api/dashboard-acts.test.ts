@@ -126,7 +126,7 @@ describe('a run', () => {
     expect(job.externalUrl).toEqual({ displayText: 'Run', href: `/admin/runs/${id}/` })
     const { statusCode, body } = await see(reader.token, job.externalUrl.href)
     expect(statusCode).toBe(200)
-    for (const shown of ['done', 'yes', 'created', requestId, `/api/v3/blueprints/runs/${id}/`])
+    for (const shown of ['applied', 'created', requestId, `/api/v3/blueprints/runs/${id}/`])
       expect(body).toContain(shown)
     for (const [token, url] of [
       [viewer.token, job.externalUrl.href],

@@ -8,6 +8,7 @@ import ledger from './list/ledger.ts'
 import metrics from './list/metrics.ts'
 import models from './list/models.ts'
 import owners from './list/owners.ts'
+import pages from './list/pages.ts'
 import plan from './list/plan.ts'
 import policies from './list/policies.ts'
 import policy from './list/policy.ts'
@@ -23,6 +24,7 @@ const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
   ledger: [ledger, history, work, workers, metrics, submit, retention],
+  pages: [pages],
 }
 
 export const roomNames: readonly string[] = Object.keys(rooms)

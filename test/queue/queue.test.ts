@@ -24,7 +24,7 @@ async function consume(backend: Backend): Promise<Taken> {
   const taken: Taken = []
   const work = async ({ name, id, data }: { name: string; id?: string | undefined; data: unknown }) => {
     taken.push({ name, id, data })
-    return { run: '', state: 'done', applied: true, reason: null, logs: [] }
+    return { run: '', state: 'done', applied: true, reason: null }
   }
   const worker = await backend.openWorker(applyQueue, work, { concurrency: 2 })
   atEnd(() => worker.close())
@@ -64,7 +64,7 @@ function claims(redis: () => Promise<string | null>): void {
       },
       { what: 'the job to end' },
     )
-    expect(job).toMatchObject({ name: run.title, returnvalue: { applied: true, logs: [] } })
+    expect(job).toMatchObject({ name: run.title, returnvalue: { applied: true } })
   })
 
   test('PostgreSQL records no events of jobs, which nothing reads', async () => {

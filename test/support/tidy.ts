@@ -190,6 +190,8 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/history.ts': 'what an object was called, for statements of others',
   'src/runs/history-fill.ts': 'JSON lists as rows, and the tables of the models; many rows in one statement',
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
+  'src/views/run-parts.ts': 'a part of what JSON and a list hold',
+  'src/lists/run-search.ts': 'pages from a place on, counts that end early, and outcomes, which are expressions',
   'src/lists/run-rows.ts': 'an outcome is an expression, and of a log only the first line is read',
   'src/lists/run-figures.ts': 'quantiles, and counts by outcome, which is an expression',
   'src/lists/changed-outside.ts': 'a digest of each row beside that of its last change',

@@ -12,6 +12,7 @@ import type {
 import type { Queue } from 'bullmq'
 import { html } from '../../http/html.ts'
 import { hashSource } from '../../http/page.ts'
+import { isObject } from '../../json-object.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { runJob } from '../../queue/define.ts'
 import { describePause, type Pause } from '../../queue/pause.ts'
@@ -55,6 +56,20 @@ export function queuesOf(queue: ApplyQueue, pause: Pause | null): BullBoardQueue
   const adapter = new BullMQAdapter(queue as unknown as Queue, { readOnlyMode: true, description, externalJobUrl })
   return new Map([[adapter.getName(), adapter]])
 }
+
+/**
+ * An answer of the board without the sentences of runs, which may hold values: jobs of version 0.2.0 have them in their result
+ * and in their failure.
+ */
+export const withoutSentences = (answer: unknown): unknown =>
+  answer === undefined
+    ? undefined
+    : JSON.parse(JSON.stringify(answer), (name, value: unknown) => {
+        if (name === 'failedReason' && typeof value === 'string') return value.split(':', 1).join()
+        if (name !== 'returnValue' || !isObject(value)) return value
+        const { logs: _logs, ...result } = value
+        return result
+      })
 
 /** The calls of the board that have a purpose here. All of them read. */
 const served: ReadonlySet<string> = new Set([

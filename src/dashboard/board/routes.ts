@@ -8,7 +8,16 @@ import type { ApplyQueue } from '../../queue/backend.ts'
 import { readPause } from '../../queue/pause.ts'
 import { boardPath } from '../addresses.ts'
 import { pagePolicy } from '../frame.ts'
-import { boardFiles, boardPage, boardPolicy, isServed, openBoard, queuesOf, uiConfig } from './board.ts'
+import {
+  boardFiles,
+  boardPage,
+  boardPolicy,
+  isServed,
+  openBoard,
+  queuesOf,
+  uiConfig,
+  withoutSentences,
+} from './board.ts'
 import { listFiles } from './files.ts'
 
 /** /admin/queues/: Bull Board, without its acts. The hook of the scope asks for the session. */
@@ -68,7 +77,7 @@ export async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<
           const reason = error instanceof Error ? error.message : error
           throw new Problem('unavailable', `The queue is away, or refused: ${reason}`, { cause: error })
         })
-        return reply.code(answer.status ?? 200).send(answer.body)
+        return reply.code(answer.status ?? 200).send(withoutSentences(answer.body))
       })
   // Everything else that the board can do has no purpose here.
   app.route({

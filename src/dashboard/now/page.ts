@@ -1,17 +1,16 @@
 import { type Html, html } from '../../http/html.ts'
-import { failuresOfDays } from '../../lists/run-figures.ts'
-import type { RunRow } from '../../lists/run-rows.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { isSilent } from '../../queue/workers.ts'
 import type { Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
-import { actPath, boardPath, nowPath, runPagePath } from '../addresses.ts'
+import { actPath, nowPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
+import { groupTable, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
-import { count, duration, mark, notKnown, number, outcomeMark, shortTime, time } from '../words.ts'
+import { count, duration, mark, notKnown, number, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
-import type { FailureGroup, Now } from './read.ts'
+import type { Now } from './read.ts'
 
 /** /admin/: what is going on now, the most urgent first. */
 export const nowPage = (now: Now, actor: Actor): string =>
@@ -103,50 +102,20 @@ function blockerText({ pid, run, program, state, openS, statement }: Blocker): H
 }
 
 function attention({ failures, tokens, certificates }: Now): Html {
-  return html`<h3>Failed in the last ${String(failuresOfDays)} days, by cause</h3>
-${failures === null ? notKnown() : failures.groups.length === 0 ? html`<p>${mark('good', 'None.')}</p>` : failureTable(failures.groups)}
+  return html`<h3>Failed in the last 7 days, by cause</h3>
+${
+  failures === null
+    ? notKnown()
+    : failures.groups.length === 0
+      ? html`<p>${mark('good', 'None.')}</p>`
+      : html`${groupTable('Failures by cause', failures.groups.slice(0, mostGroups))}
+<p><a href="${runsPath}?period=week&outcome=failed">All failed runs of the week</a></p>`
+}
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
 <h3>Expires within ${String(expiresWithinDays)} days</h3>
 ${expiring('Access tokens', tokens)}
 ${certificates !== undefined && expiring('Certificates', certificates)}`
 }
-
-const mostNames = 3
-
-const names = (all: readonly string[]): string =>
-  all.length === 0
-    ? ''
-    : all.length <= mostNames
-      ? all.join(', ')
-      : `${all.slice(0, mostNames).join(', ')} and ${all.length - mostNames} more`
-
-const failureTable = (groups: readonly FailureGroup[]): Html =>
-  html`${table(
-    'Failures by cause',
-    [
-      { head: 'Cause', of: 'text' },
-      { head: 'State' },
-      { head: 'Runs', of: 'number' },
-      { head: 'Who' },
-      { head: 'Owner' },
-      { head: 'Last' },
-    ],
-    groups.slice(0, mostGroups).map(({ cause, runs, open, last, submitters, owners }) => ({
-      look: open === 0 ? 'quiet' : undefined,
-      cells: [
-        cause,
-        open === null
-          ? mark('bad', 'failed')
-          : open === 0
-            ? mark('good', 'repaired')
-            : mark('bad', `${number(open)} still failing`),
-        number(runs),
-        names(submitters),
-        names(owners),
-        html`<a href="${runPagePath(last.id)}">${shortTime(last.createdAt)}</a>`,
-      ],
-    })),
-  )}${groups.length > mostGroups && html`<p class="quiet">And ${count(groups.length - mostGroups, 'other cause')}.</p>`}`
 
 const mostGroups = 20
 
@@ -168,42 +137,9 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
   )
 }
 
-const runLink = ({ id, title }: RunRow): Html => html`<a href="${runPagePath(id)}">${title}</a>`
-
-const person = ({ submitter_name }: RunRow): string => submitter_name ?? 'the service'
-
 const newest = ({ newest: rows, at }: Now): Html =>
   rows === null
     ? notKnown()
     : rows.length === 0
       ? html`<p>There is no run yet.</p>`
-      : html`${runTable('The last ten runs', rows, at)}<p><a href="${boardPath}/">All jobs on the queue board</a></p>`
-
-/** Runs, one in each row. */
-export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
-  table(
-    caption,
-    [
-      { head: 'Recorded' },
-      { head: 'Outcome' },
-      { head: 'Run', of: 'text' },
-      { head: 'Who' },
-      { head: 'Owner' },
-      { head: 'Queue', of: 'number' },
-      { head: 'Work', of: 'number' },
-      { head: 'Why', of: 'text' },
-    ],
-    rows.map((row) => ({
-      id: `run-${row.id}`,
-      cells: [
-        shortTime(new Date(row.created_at), at),
-        outcomeMark(row),
-        runLink(row),
-        person(row),
-        row.owner ?? '',
-        row.queue_ms === null ? '' : duration(row.queue_ms),
-        row.work_ms === null ? '' : duration(row.work_ms),
-        row.cause ?? row.sentence ?? '',
-      ],
-    })),
-  )
+      : html`${runTable('The last ten runs', rows, at)}<p><a href="${runsPath}">All runs</a></p>`

@@ -3,15 +3,10 @@ import { inTime } from '../../db/in-time.ts'
 import { seldom } from '../../http/probe.ts'
 import type { Checks, Inspect } from '../../http/readiness.ts'
 import { type ListSpec, scopeOf } from '../../lists/list.ts'
-import {
-  type Failure,
-  type Figures,
-  newestRuns,
-  type Period,
-  readFailures,
-  readFigures,
-} from '../../lists/run-figures.ts'
+import { type Figures, newestRuns, type Period, readFigures } from '../../lists/run-figures.ts'
+import { groupByCause, type RunGroup } from '../../lists/run-groups.ts'
 import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
+import { type RunQuestion, readFacts } from '../../lists/run-search.ts'
 import { tokenOwners } from '../../lists/tokens.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
@@ -20,7 +15,6 @@ import { type Pause, readPause } from '../../queue/pause.ts'
 import { type KnownWorker, readWorkers } from '../../queue/workers.ts'
 import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/backlog.ts'
-import { repairs } from '../../runs/ledger.ts'
 import { type Expiring, expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 
 /** What the first page shows. Each part is read by itself: null is one that could not be read. */
@@ -42,17 +36,8 @@ export type Now = {
   readonly newest: readonly RunRow[] | null
 }
 
-/** Failures of one cause. @property open how many of them no later run has repaired; null when the caller may not know */
-export type FailureGroup = {
-  readonly cause: string
-  readonly runs: number
-  readonly open: number | null
-  readonly last: Failure
-  readonly submitters: readonly string[]
-  readonly owners: readonly string[]
-}
-/** @property isAll false: there are more, of which these are the newest */
-export type Failures = { readonly groups: readonly FailureGroup[]; readonly isAll: boolean }
+/** Failures by cause. @property isAll false: there are more, of which these are the newest */
+export type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
 
 const mostFailures = 500
 const mostNewest = 10
@@ -153,26 +138,9 @@ async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
   })
 }
 
+const failed: RunQuestion = { span: 'week', outcome: 'failed', who: null, owner: null, filters: [], terms: [] }
+
 async function failuresOf(db: Db, runs: ListSpec<'Run'>, actor: Actor): Promise<Failures> {
-  const found = await readFailures(db, runs, actor, mostFailures + 1)
-  const failures = found.slice(0, mostFailures)
-  const maySeeCauses = allows(actor, 'view_run')
-  const repaired = maySeeCauses
-    ? await repairs(
-        db,
-        failures.map(({ id }) => ({ id, state: 'failed' })),
-      )
-    : null
-  const byCause = Map.groupBy(failures, ({ cause, reason }) => (maySeeCauses ? cause : null) ?? reason ?? 'not known')
-  const groups = [...byCause].flatMap(([cause, all]): FailureGroup[] => {
-    const [last] = all
-    if (last === undefined) return []
-    const open = repaired && all.filter(({ id }) => !repaired.has(id)).length
-    const distinct = (of: (each: Failure) => string | null) => [...new Set(all.flatMap((each) => of(each) ?? []))]
-    const submitters = distinct(({ submitter }) => submitter)
-    return [{ cause, runs: all.length, open, last, submitters, owners: distinct(({ owner }) => owner) }]
-  })
-  // What still fails comes first; then the latest.
-  const byNeed = groups.toSorted((one, other) => Number(other.open !== 0) - Number(one.open !== 0))
-  return { groups: byNeed, isAll: found.length <= mostFailures }
+  const found = await readFacts(db, runs, actor, failed, mostFailures + 1)
+  return { groups: await groupByCause(db, actor, found.slice(0, mostFailures)), isAll: found.length <= mostFailures }
 }

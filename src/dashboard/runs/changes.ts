@@ -1,0 +1,109 @@
+import type { Change } from '../../apply/changes.ts'
+import { type Html, html } from '../../http/html.ts'
+import { changeOrder, type RunPart } from '../../views/run-parts.ts'
+import { count, number } from '../words.ts'
+
+/** What a run changed, from -> to: what is done first, what stays as it was last and folded. */
+
+const words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' } as const
+
+/** How many entries have each action: `2 created, 1 changed`. */
+export const changeCounts = (counts: RunPart['counts']): string =>
+  changeOrder
+    .flatMap((action) =>
+      counts[action] === undefined ? [] : [`${number(counts[action])} ${words[action].toLowerCase()}`],
+    )
+    .join(', ')
+
+export const countOf = (counts: RunPart['counts']): number => Object.values(counts).reduce((sum, each) => sum + each, 0)
+
+/** Entries of a page, and about how long their HTML may be: entries differ much in what they hold. */
+export const mostEntries = 100
+const mostLength = 60_000
+const mostFields = 30
+const mostText = 160
+
+type Names = (model: string) => string
+
+/**
+ * The first of some changes, as many as a page may have.
+ *
+ * @param changes in `changeOrder`
+ * @returns how many are shown
+ */
+export function changeTables(
+  changes: readonly Change[],
+  nameOf: Names,
+): { readonly shown: Html; readonly size: number } {
+  const blocks = new Map<Change['action'], Html[]>()
+  let length = 0
+  let size = 0
+  for (const change of changes) {
+    if (size === mostEntries || length > mostLength) break
+    const { action } = change
+    const block = action === 'unchanged' ? html`<li>${objectName(change, nameOf)}</li>` : rowsOf(change, nameOf)
+    length += String(block).length
+    size += 1
+    const all = blocks.get(action)
+    if (all === undefined) blocks.set(action, [block])
+    else all.push(block)
+  }
+  return {
+    shown: html`${[...blocks].map(([action, all]) => (action === 'unchanged' ? unchanged(all) : tableOf(action, all)))}`,
+    size,
+  }
+}
+
+/** What was created was nothing before. */
+const columnsOf = (action: Change['action']) =>
+  action === 'create' ? ['Object', 'Field', 'To'] : ['Object', 'Field', 'From', 'To']
+
+const tableOf = (action: Change['action'], rows: readonly Html[]): Html => html`<h3>${words[action]}</h3>
+<div class="scroll" role="region" aria-label="${words[action]}" tabindex="0"><table class="changes">
+<thead><tr>${columnsOf(action).map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<tbody>
+${rows}</tbody></table></div>`
+
+const unchanged = (names: readonly Html[]): Html =>
+  html`<details id="unchanged"><summary>Unchanged: ${count(names.length, 'object')} of this page</summary><ul class="names">${names}</ul></details>`
+
+function rowsOf(change: Change, nameOf: Names): Html {
+  const fields = Object.entries(change.fields)
+  const isNew = change.action === 'create'
+  const width = isNew ? 2 : 3
+  const some = fields.slice(0, mostFields)
+  const left = fields.length - some.length
+  const lines = [
+    ...some.map(([name, field]) => html`<td>${name}</td>${fieldCells(field, isNew)}`),
+    ...(left > 0 ? [html`<td colspan="${width}">and ${count(left, 'field')} more, in the API</td>`] : []),
+  ]
+  const [first = html`<td colspan="${width}"></td>`, ...others] = lines
+  const height = Math.max(1, lines.length)
+  return html`<tr><th scope="row" class="text"${height > 1 && html` rowspan="${height}"`}>${objectName(change, nameOf)}</th>${first}</tr>
+${others.map(
+  (line) => html`<tr>${line}</tr>
+`,
+)}`
+}
+
+const objectName = ({ model, key }: Change, nameOf: Names): string => {
+  const names = Object.values(key).map((value) => textOf(value))
+  return cut(`${nameOf(model)} ${names.join(', ')}`)
+}
+
+function fieldCells(field: Change['fields'][string], isNew: boolean): Html {
+  if (typeof field === 'string')
+    return html`<td${!isNew && html` colspan="2"`}>${field === 'changed' ? 'a secret: changed' : 'a secret: unchanged'}</td>`
+  return html`${!isNew && html`<td class="old text">${cut(textOf(field.from))}</td>`}<td class="text">${cut(textOf(field.to))}</td>`
+}
+
+/** Markers stand for values that are not in a run (src/apply/changes.ts). */
+export function textOf(value: unknown): string {
+  if (value === null || value === undefined || value === '') return 'nothing'
+  if (typeof value === 'string') return value
+  if (typeof value === 'object' && 'set_by_server' in value) return 'set by the service'
+  if (typeof value === 'object' && 'not_shown' in value) return 'not shown'
+  return JSON.stringify(value)
+}
+
+const cut = (text: string): string => (text.length <= mostText ? text : `${text.slice(0, mostText)}…`)

@@ -1,0 +1,102 @@
+import { type Html, html } from '../../http/html.ts'
+import type { RunGroup } from '../../lists/run-groups.ts'
+import type { RunRow } from '../../lists/run-rows.ts'
+import { mostCounted, type Place, placeText, type Span } from '../../lists/run-search.ts'
+import { type Actor, allows } from '../../permissions.ts'
+import { outcomes } from '../../runs/outcome.ts'
+import { runsPath } from '../addresses.ts'
+import { page } from '../frame.ts'
+import { count, notKnown, number, time } from '../words.ts'
+import { type Asked, addressOf, type Field } from './question.ts'
+import { groupTable, runTable } from './tables.ts'
+
+/** /admin/runs/: the runs of a period, one by one or by cause. */
+
+export type Runs =
+  | { readonly rows: readonly RunRow[]; readonly count: number; readonly next: Place | null }
+  /** @property isAll false: there are more, of which these are the newest */
+  | { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
+
+/** @param found null: they could not be read in time */
+export function runsPage(asked: Asked, found: Runs | null, actor: Actor): string {
+  const { sent, before, isGrouped, wrong } = asked
+  const isWrong = Object.keys(wrong).length > 0
+  return page({
+    title: 'Runs',
+    actor,
+    within: runsPath,
+    isLive: !isWrong && before === null,
+    content: html`<div class="head"><h1>Runs</h1><p class="quiet">As of ${time(new Date())}. All times are in UTC.</p></div>
+${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
+${form(asked)}
+${
+  isWrong
+    ? html`<p class="alert" role="alert">Nothing is shown: ${Object.entries(wrong).map(([name, why]) => `${labels[name as Field] ?? name}: ${why} `)}</p>`
+    : html`<nav class="tabs" aria-label="Show"><ul>
+<li><a href="${addressOf(sent, { group: undefined, before: undefined })}"${!isGrouped && html` aria-current="true"`}>One by one</a></li>
+<li><a href="${addressOf(sent, { group: 'cause', before: undefined })}"${isGrouped && html` aria-current="true"`}>By cause</a></li>
+</ul></nav>
+<section>${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : results(asked, found)}</section>`
+}`,
+  })
+}
+
+const periodWords: Readonly<Record<Span, string>> = {
+  hour: 'the last hour',
+  day: 'the last day',
+  week: 'the last 7 days',
+  month: 'the last 30 days',
+  all: 'all time',
+}
+
+function results({ sent, question, before }: Asked, found: Runs): Html {
+  const of = `of ${periodWords[question.span]}`
+  if ('groups' in found) {
+    const { groups, isAll } = found
+    return html`<h2>${count(groups.length, 'group')} ${of}</h2>
+${groups.length > 0 && groupTable('Runs by cause', groups)}
+${!isAll && html`<p class="quiet">Of the newest ${number(mostCounted)} runs: there are more.</p>`}`
+  }
+  const { rows, count: matching, next } = found
+  const all = matching > mostCounted ? `${number(mostCounted)}+ runs` : count(matching, 'run')
+  return html`<h2>${all} ${of}</h2>
+${rows.length > 0 && runTable('Runs', rows, new Date())}
+<p class="choice">${before !== null && html`<a class="button" href="${addressOf(sent, { before: undefined })}">The newest</a>`}
+${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">Older</a>`}</p>`
+}
+
+const labels: Readonly<Record<Field, string>> = {
+  period: 'Period',
+  outcome: 'Outcome',
+  object: 'Object',
+  who: 'Who',
+  owner: 'Owner',
+  kind: 'Kind',
+  request: 'Request',
+  text: 'Words of the title',
+  group: 'Group',
+}
+
+const form = ({
+  sent,
+  question,
+  isGrouped,
+  wrong,
+}: Asked): Html => html`<form class="filters" method="get" action="${runsPath}">
+${select('period', question.span, Object.entries(periodWords))}
+${select('outcome', question.outcome ?? '', [['', 'any'], ...[...outcomes, 'planned' as const].map((each) => [each, each === 'unknown' ? 'unknown yet' : each] as const)])}
+${(['object', 'who', 'owner', 'kind', 'request', 'text'] as const).map(
+  (
+    name,
+  ) => html`<div><label for="f-${name}">${labels[name]}</label><input id="f-${name}" name="${name}" value="${sent[name]}" maxlength="400" autocomplete="off"${hints[name] !== undefined && html` placeholder="${hints[name]}"`}${wrong[name] !== undefined && html` aria-invalid="true"`}></div>
+`,
+)}${isGrouped && html`<input type="hidden" name="group" value="cause">`}
+<div class="choice"><button type="submit">Show</button><a class="button" href="${runsPath}">Clear</a></div>
+</form>`
+
+const hints: Readonly<Partial<Record<Field, string>>> = { object: 'application:shop' }
+
+const select = (name: Field, chosen: string, options: readonly (readonly [string, string])[]): Html =>
+  html`<div><label for="f-${name}">${labels[name]}</label><select id="f-${name}" name="${name}">${options.map(
+    ([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
+  )}</select></div>`

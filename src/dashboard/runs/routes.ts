@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import type { Db } from '../../db/client.ts'
+import { inTime } from '../../db/in-time.ts'
+import { Problem } from '../../errors.ts'
+import type { Api } from '../../http/api.ts'
+import { queryInteger } from '../../lists/filters.ts'
+import type { ListSpec } from '../../lists/list.ts'
+import { groupByCause } from '../../lists/run-groups.ts'
+import { readRunRows } from '../../lists/run-rows.ts'
+import { laterRuns, mostCounted, readFacts, searchRuns } from '../../lists/run-search.ts'
+import type { Actor } from '../../permissions.ts'
+import type { Engine } from '../../plan/engine.ts'
+import type { ApplyQueue } from '../../queue/backend.ts'
+import { progressOf } from '../../queue/enqueue.ts'
+import { type RunPart, readRunDocument, readRunPart } from '../../views/run-parts.ts'
+import { documentPath, runPagePath, runsPath } from '../addresses.ts'
+import { pagePolicy } from '../frame.ts'
+import { mostEntries } from './changes.ts'
+import { documentPage } from './document-page.ts'
+import { type Runs, runsPage } from './list-page.ts'
+import { type Asked, fields, readQuestion } from './question.ts'
+import { runPage } from './run-page.ts'
+
+/** The pages of runs. What a caller sees of runs says the declaration of the API's list, and `mayReadRun` of one run. */
+
+const html = 'text/html; charset=utf-8'
+
+/** helmet writes into `config`. */
+const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
+
+const params = z.object({ id: z.guid() })
+const rowsOfPage = 50
+const mostLater = 10
+const mostObjects = 10
+const mostLines = 40
+/** That of many entries is long to open and to print. */
+const documentWithinMs = 5_000
+
+/** A failed run of these is compared with later ones: more would take too long. */
+const mostGrouped = mostCounted
+
+type Sources = { readonly db: Db; readonly engine: Engine; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }
+
+export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
+  const { registry } = engine
+  const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
+
+  app.get(
+    runsPath,
+    {
+      ...options(),
+      schema: {
+        querystring: z.strictObject(
+          Object.fromEntries([...fields, 'before'].map((name) => [name, z.unknown().optional()])),
+        ),
+      },
+    },
+    async ({ actor, query }, reply) => {
+      const asked = readQuestion(runs, query)
+      const isWrong = Object.keys(asked.wrong).length > 0
+      const found = isWrong ? null : await inTime(find(asked, actor)).catch(nullWhenLate)
+      return reply
+        .code(isWrong ? 400 : 200)
+        .type(html)
+        .send(runsPage(asked, found, actor))
+    },
+  )
+
+  async function find({ question, before, isGrouped }: Asked, actor: Actor): Promise<Runs> {
+    if (isGrouped) {
+      const facts = await readFacts(db, runs, actor, question, mostGrouped + 1)
+      return { groups: await groupByCause(db, actor, facts.slice(0, mostGrouped)), isAll: facts.length <= mostGrouped }
+    }
+    const { ids, count, next } = await searchRuns(db, runs, actor, question, { before, size: rowsOfPage })
+    return { rows: await readRunRows(db, runs, actor, ids), count, next }
+  }
+
+  app.get(
+    runPagePath(':id'),
+    { ...options(), schema: { params, querystring: z.strictObject({ from: queryInteger(0, 1_000_000).default(0) }) } },
+    async ({ actor, params: { id }, query: { from } }, reply) => {
+      const part = { from, most: mostEntries, lines: mostLines }
+      const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
+      const run = await inTime(readRunPart(db, id, actor, part, progress))
+      if (run === null) throw noSuchRun()
+      const later = from > 0 ? [] : await inTime(readLater(run, actor)).catch(nullWhenLate)
+      return reply.type(html).send(runPage(run, { later, from, nameOf }, actor))
+    },
+  )
+
+  async function readLater({ slug, created_at, changes }: RunPart, actor: Actor) {
+    const objects = changes
+      .filter(({ action }) => action !== 'unchanged')
+      .slice(0, mostObjects)
+      .flatMap(({ model, key }) => {
+        const [name] = Object.values(key)
+        const resource = registry.byName(model)?.resource
+        return resource === undefined || typeof name !== 'string' ? [] : [`${resource}:${name}`]
+      })
+    if (slug !== null) objects.push(`application:${slug}`)
+    const of = { slug, createdAt: new Date(created_at), objects: [...new Set(objects)] }
+    return readRunRows(db, runs, actor, await laterRuns(db, runs, actor, of, mostLater))
+  }
+
+  app.get(
+    documentPath(':id'),
+    { ...options(), schema: { params, querystring: z.strictObject({ page: queryInteger(1, 1_000_000).default(1) }) } },
+    async ({ actor, params: { id }, query }, reply) => {
+      const document = await inTime(readRunDocument(db, engine, id, actor), documentWithinMs)
+      if (document === null) throw noSuchRun()
+      const shown = documentPage(document, query.page, actor)
+      if (shown === null) throw new Problem('not_found', 'The document has no such page.')
+      return reply.type(html).send(shown)
+    },
+  )
+}
+
+const noSuchRun = () =>
+  new Problem(
+    'not_found',
+    'There is no such run, or it is the run of another user and you lack the permission view_run.',
+  )
+
+/** What else goes wrong is no matter of time. */
+function nullWhenLate(error: unknown): null {
+  if (error instanceof Problem && error.code === 'unavailable') return null
+  throw error
+}

@@ -1,0 +1,129 @@
+import { type Html, type HtmlValue, html } from '../../http/html.ts'
+import type { RunRow } from '../../lists/run-rows.ts'
+import { runPath } from '../../paths.ts'
+import type { Actor } from '../../permissions.ts'
+import { outcomeOf } from '../../runs/outcome.ts'
+import type { RunPart as Run } from '../../views/run-parts.ts'
+import { documentPath, runPagePath, runsPath } from '../addresses.ts'
+import { page } from '../frame.ts'
+import { table } from '../table.ts'
+import { count, duration, number, outcomeMark, time } from '../words.ts'
+import { changeCounts, changeTables, countOf } from './changes.ts'
+import { runTable } from './tables.ts'
+
+/** /admin/runs/{id}/: what became of a submission. */
+
+type Shown = {
+  /** Runs of the same objects that came later, the next one first; null: they could not be read. */
+  readonly later: readonly RunRow[] | null
+  /** The place of the first change that is shown. */
+  readonly from: number
+  /** What a model is called. */
+  readonly nameOf: (model: string) => string
+}
+
+export function runPage(run: Run, { later, from, nameOf }: Shown, actor: Actor): string {
+  const isOver = run.finished_at !== null
+  return page({
+    title: run.title,
+    actor,
+    within: runsPath,
+    isLive: !isOver,
+    content: html`<h1>${run.title}</h1>
+${summary(run)}
+${
+  from === 0 &&
+  html`<div class="columns"><section><h2>Facts</h2>${facts(run)}</section>
+<div>${said(run)}${attempts(run)}${laterRuns(later)}</div></div>`
+}
+${changed(run, from, nameOf)}`,
+  })
+}
+
+function summary(run: Run): Html {
+  const { cause, repaired_by, progress, counts } = run
+  const total = countOf(counts)
+  const outcome = outcomeOf(run, total > 0 && counts.unchanged === total)
+  const text =
+    outcome === 'unknown'
+      ? progress === null
+        ? 'It has not ended.'
+        : `${number(progress.done)} of ${number(progress.total)} entries are done.`
+      : outcome === 'applied' || outcome === 'planned' || outcome === 'unchanged'
+        ? `${changeCounts(counts)}.`
+        : 'Nothing was changed.'
+  const look = outcome === 'failed' || outcome === 'refused' || outcome === 'cancelled' ? 'bad' : 'good'
+  return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${text === '.' ? '' : text}</span></p>
+${cause !== null && html`<p>Cause: ${cause}</p>`}
+${repaired_by !== null && html`<p>Repaired by <a href="${runPagePath(repaired_by)}">a later run</a>.</p>`}</div>`
+}
+
+function facts(run: Run): Html {
+  const rows: readonly (readonly [string, HtmlValue])[] = [
+    ['Who', run.submitter_name],
+    ['Owner', run.owner],
+    ['Kind', run.kind],
+    ['Application', run.slug],
+    ['Mode', run.mode === 'plan' ? 'a plan, which was rolled back' : null],
+    ['Reason', run.reason],
+    ['Allowed', run.allowed.join(', ') || null],
+    [
+      'Request',
+      html`<a href="${runsPath}?period=all&amp;request=${encodeURIComponent(run.request_id)}">${run.request_id}</a>`,
+    ],
+    ['Recorded', time(new Date(run.created_at))],
+    ['Began', run.started_at !== null && time(new Date(run.started_at))],
+    ['Ended', run.finished_at !== null && time(new Date(run.finished_at))],
+    ['In the queue', run.queue_ms !== null && duration(run.queue_ms)],
+    ['At work', run.work_ms !== null && duration(run.work_ms)],
+    ['Enqueued', run.attempts === 1 ? null : `${number(run.attempts)} times`],
+    ['Document', html`<a href="${documentPath(run.id)}">as it was sent, secrets masked</a>`],
+    ['In the API', html`<code>${runPath(run.id)}</code>`],
+  ]
+  return html`<dl class="facts">${rows.map(
+    ([name, value]) =>
+      value !== null &&
+      value !== false &&
+      html`<dt>${name}</dt><dd>${value}</dd>
+`,
+  )}</dl>`
+}
+
+/** Of an applied run, the changes say the same. */
+function said({ logs, lines, applied, counts }: Run): Html | false {
+  if (logs.length === 0 || (applied === true && countOf(counts) > 0)) return false
+  return html`<section><h2>What it says</h2><ul>${logs.map((line) => html`<li>${line}</li>`)}</ul>
+${lines > logs.length && html`<p class="quiet">And ${count(lines - logs.length, 'line')} more, in the API.</p>`}</section>`
+}
+
+const mostAttempts = 20
+
+function attempts({ failed_attempts }: Run): Html | false {
+  if (failed_attempts.length === 0) return false
+  const rows = failed_attempts.slice(-mostAttempts)
+  return html`<section><h2>Attempts without a result</h2>${table(
+    'Attempts without a result',
+    [{ head: 'Attempt', of: 'number' }, { head: 'At' }, { head: 'Cause', of: 'text' }],
+    rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), cause] })),
+  )}</section>`
+}
+
+function laterRuns(later: readonly RunRow[] | null): Html | false {
+  if (later === null)
+    return html`<section><h2>Later runs of the same objects</h2><p class="quiet">They could not be read in time.</p></section>`
+  return (
+    later.length > 0 &&
+    html`<section><h2>Later runs of the same objects</h2>${runTable('Later runs of the same objects', later, new Date())}</section>`
+  )
+}
+
+function changed({ id, changes, counts }: Run, from: number, nameOf: Shown['nameOf']): Html | false {
+  const total = countOf(counts)
+  if (total === 0) return false
+  const { shown, size } = changeTables(changes, nameOf)
+  const next = from + size
+  return html`<section><h2>Changes: ${changeCounts(counts)}</h2>
+${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${runPagePath(id)}">Back to the first page of the run</a></p>`}
+${shown}
+${size > 0 && next < total && html`<p class="choice"><a class="button" href="${runPagePath(id)}?from=${next}">The next ones, of ${number(total)}</a></p>`}</section>`
+}

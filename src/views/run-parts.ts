@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { type Change, change } from '../apply/changes.ts'
+import type { Db } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import type { Actor } from '../permissions.ts'
+import { repairs } from '../runs/ledger.ts'
+import { mayReadRun } from '../runs/options.ts'
+import {
+  conditionsShown,
+  documentText,
+  type Opening,
+  type Run,
+  type RunSummary,
+  readAttempts,
+  runSummarySelect,
+  runView,
+  toRunSummary,
+} from './run.ts'
+
+/** A run in parts: a run of many entries is too long to be read whole for a page of it. */
+
+/** How changes stand on pages: what is done first, and what stays as it was last. */
+export const changeOrder = ['delete', 'update', 'create', 'unchanged'] as const satisfies readonly Change['action'][]
+
+const partRow = z.object({
+  lines: z.int(),
+  logs: z.array(z.string()),
+  counts: z.record(z.string(), z.int()),
+  changes: z.array(z.unknown()),
+})
+
+/**
+ * @property logs the first lines, cut @property lines how many there are
+ * @property changes some of them, in `changeOrder` @property counts how many there are of each action
+ */
+export type RunPart = RunSummary &
+  Pick<Run, 'owner' | 'allowed' | 'failed_attempts' | 'progress' | 'changes'> & {
+    readonly lines: number
+    readonly counts: Readonly<Partial<Record<Change['action'], number>>>
+  }
+
+/** @property from the place of the first change @property most changes @property lines of the log, at most */
+type Part = { readonly from: number; readonly most: number; readonly lines: number }
+
+const longestLine = 400
+const { logs: _logs, ...select } = runSummarySelect
+
+/** @returns null when there is no such run, or none that the caller may see */
+export async function readRunPart(
+  db: Db,
+  id: string,
+  actor: Actor,
+  { from, most, lines }: Part,
+  progressOf: (run: { readonly id: string }, attempt: number) => Promise<Run['progress']>,
+): Promise<RunPart | null> {
+  const row = await db.run.findUnique({ where: { id }, select: { ...select, options: true } })
+  if (row === null || !mayReadRun(row, actor)) return null
+  const [part] = await query(db, partRow, {
+    text: `WITH c AS MATERIALIZED (
+        SELECT e.value, e.value->>'action' AS action, e.ordinality AS place
+        FROM runs, jsonb_array_elements(runs.changes) WITH ORDINALITY e WHERE runs.id = $1::uuid AND runs.changes IS NOT NULL
+      ), page AS (
+        SELECT value, array_position($2::text[], action) AS rank, place FROM c ORDER BY rank, place OFFSET $3 LIMIT $4
+      )
+      SELECT cardinality(logs) AS lines, ARRAY(SELECT left(l, ${longestLine}) FROM unnest(logs[1:$5]) l) AS logs,
+        coalesce((SELECT jsonb_object_agg(action, number) FROM (SELECT action, count(*) AS number FROM c GROUP BY action) g), '{}')
+          AS counts,
+        coalesce((SELECT jsonb_agg(value ORDER BY rank, place) FROM page), '[]') AS changes
+      FROM runs WHERE id = $1::uuid`,
+    values: [id, [...changeOrder], from, most, lines],
+  })
+  const { logs, changes, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [] }
+  const summary = toRunSummary({ ...row, logs }, actor, (await repairs(db, [row])).get(id) ?? null)
+  const [completed = summary] = await runView.complete(db, [summary])
+  return {
+    ...completed,
+    ...conditionsShown(row),
+    ...counted,
+    changes: z.array(change).parse(changes),
+    failed_attempts: await readAttempts(db, id, actor),
+    progress: completed.state === 'running' ? await progressOf(completed, completed.attempts) : null,
+  }
+}
+
+/** The document of a run, masked, with the run's title. @returns null as above */
+export async function readRunDocument(
+  db: Db,
+  opening: Opening,
+  id: string,
+  actor: Actor,
+): Promise<{ readonly id: string; readonly title: string; readonly blueprint: string } | null> {
+  const of = { id: true, title: true, submitterPk: true, options: true, blueprint: true, document: true } as const
+  const row = await db.run.findUnique({ where: { id }, select: of })
+  if (row === null || !mayReadRun(row, actor)) return null
+  return { id, title: row.title, blueprint: await documentText(db, opening, row) }
+}

@@ -1,0 +1,91 @@
+import type { MutantsOf } from '../mutant.ts'
+
+const runs = 'test/dashboard/runs.test.ts'
+const next = 'test/dashboard/next.test.ts'
+const acts = 'test/api/dashboard-acts.test.ts'
+
+/** What the pages of operators show, and to whom. */
+export default {
+  'src/lists/run-groups.ts': [
+    {
+      from: '(maySeeCauses ? cause : null) ?? reason',
+      to: 'cause ?? reason',
+      why: 'the cause of a failure is shown to callers without view_run',
+      tests: [runs],
+    },
+    {
+      from: 'all.filter(({ id }) => !repaired.has(id)).length',
+      to: 'all.length',
+      why: 'a failure that a later run repaired is shown as failing',
+      tests: [runs],
+    },
+  ],
+  'src/lists/run-search.ts': [
+    {
+      from: 'seenRuns(spec, actor, values, { filters: seen, terms })',
+      to: 'seenRuns(spec, { ...actor, isSuperuser: true }, values, { filters: seen, terms })',
+      why: 'the list of runs counts and groups those of others for callers without view_run',
+      tests: [runs],
+    },
+    {
+      from: 'value: filter.seen?.(value, actor) ?? value }',
+      to: 'value }',
+      why: 'runs are found by objects that the caller may not view',
+      tests: [runs],
+    },
+  ],
+  'src/lists/run-rows.ts': [
+    {
+      from: 'AND ${seenRuns(spec, actor, values)}`',
+      to: '`',
+      why: 'the first page shows a run at work to callers who may not see it',
+      tests: [runs],
+    },
+  ],
+  'src/runs/at-work.ts': [
+    {
+      from: 'words.slice(0, values < 0 ? undefined : values)',
+      to: 'words',
+      why: 'the values of a statement that blocks a run are shown',
+      tests: [runs],
+    },
+  ],
+  'src/queue/pause.ts': [
+    {
+      from: 'by ${by.name} since',
+      to: 'by an operator since',
+      why: 'a pause is shown without the name of the operator',
+      tests: [acts],
+    },
+  ],
+  'src/dashboard/addresses.ts': [
+    {
+      from: "&& !pathname.includes('//')",
+      to: '',
+      why: 'a login leads to an address with two slashes',
+      tests: [next],
+    },
+    {
+      from: '&& !isOfSession(pathname)',
+      to: '',
+      why: 'a login leads to the logout',
+      tests: [next],
+    },
+  ],
+  'src/dashboard/acts.ts': [
+    {
+      from: 'pausedBy: actor.username, reason }',
+      to: 'pausedBy: actor.username }',
+      why: 'the reason of a pause is forgotten',
+      tests: [acts],
+    },
+  ],
+  'src/http/html.ts': [
+    {
+      from: '/[&<>"\']/g',
+      to: '/[&<>]/g',
+      why: 'a value ends the attribute that it stands in',
+      tests: ['test/http/html.test.ts'],
+    },
+  ],
+} satisfies MutantsOf
