@@ -145,7 +145,7 @@ describe.runIf(needs('script'))('npm start', () => {
     expect(await server.stop()).toEqual({ code: 0, signal: null })
   })
 
-  test('with LOG_LEVEL, or without a terminal, prints JSON', async () => {
+  test('with LOG_LEVEL, or without a terminal, prints JSON, and its worker serves metrics where it is told to', async () => {
     const [dataDir, port] = [join(freshFolder(), 'data'), await freePort()]
     const settings = { DATA_DIR: dataDir, PORT: String(port) }
     const inTerminal = run('test/standalone/in-terminal.ts', { env: { ...settings, TERM: 'xterm', LOG_LEVEL: 'info' } })
@@ -153,8 +153,12 @@ describe.runIf(needs('script'))('npm start', () => {
     expect((await put(port, dataDir, await example('oauth2'))).status).toBe(200)
     await inTerminal.line(/^\{"level":30,.*"msg":"run ended"\}\s*$/)
     expect(await inTerminal.stop()).toEqual({ code: 0, signal: null })
-    const piped = run('src/standalone/main.ts', { env: settings })
+    const metricsPort = await freePort()
+    const env = { ...settings, WORKER_METRICS_PORT: String(metricsPort) }
+    const piped = run('src/standalone/main.ts', { env })
     await piped.line(/Ctrl-C stops everything/, { withinMs: 60_000 })
+    const scraped = await fetch(`http://127.0.0.1:${metricsPort}/-/metrics/`)
+    expect(await scraped.text()).toContain('gatewright_build_info{program="worker"')
     expect((await put(port, dataDir, await example('oauth2'))).status).toBe(200)
     expect(await piped.stop()).toEqual({ code: 0, signal: null })
     // Of the level `warn`, nothing has happened.
