@@ -73,8 +73,10 @@ beforeAll(async () => {
     async () => {
       const { text } = await stack.get('/-/metrics/')
       const names = namesIn(text)
-      const isWhole = names.has('gatewright_last_consumption_timestamp_seconds') && names.has('gatewright_running_runs')
-      return isWhole ? text : null
+      const isWhole = ['last_consumption', 'oldest_run', 'next_expiry'].every((name) =>
+        names.has(`gatewright_${name}_timestamp_seconds`),
+      )
+      return isWhole && names.has('gatewright_running_runs') && names.has('gatewright_changed_outside') ? text : null
     },
     { what: 'all gauges' },
   )
