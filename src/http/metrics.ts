@@ -182,7 +182,6 @@ const refusals = (Object.keys(catalogue) as ProblemCode[]).filter((code) => {
   return status >= 400 && ![404, 405, 408, 410, 431].includes(status)
 })
 
-/** Counts each answer, and each submission that was refused. */
 /** @param open how many streams of events there are, by kind */
 export function gaugeStreams(
   { registry }: Pick<Metrics, 'registry'>,
@@ -199,6 +198,7 @@ export function gaugeStreams(
   })
 }
 
+/** Counts each answer, and each submission that was refused. */
 export function countRequests(app: FastifyInstance, { requests, requestSeconds, refused }: Metrics): void {
   app.addHook('onRoute', ({ method, url, config }) => {
     for (const each of [method].flat().filter((name) => name !== 'HEAD')) {
