@@ -48,7 +48,7 @@ export async function objects(db: Db): Promise<unknown> {
     db,
     sql`
     SELECT sequencename::text AS name, last_value::text AS value FROM pg_sequences
-    WHERE schemaname = 'public' ORDER BY 1`,
+    WHERE schemaname = 'public' AND sequencename <> 'refusals_pk_seq' ORDER BY 1`,
   )
   return [
     sequences,
