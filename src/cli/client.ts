@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
@@ -21,6 +22,13 @@ export type Client = {
    * @throws {Lost} when there is no answer
    */
   send(method: 'GET' | 'POST' | 'PUT', path: string, request?: Request): Promise<Answer>
+  /**
+   * Asks for a stream of events, once.
+   *
+   * @param endsAt by `performance.now()`: it is cut off then
+   * @throws {Lost} when there is no answer
+   */
+  stream(path: string, headers: Readonly<Record<string, string>>, endsAt: number): Promise<Streamed>
 }
 
 export type Request = {
@@ -37,6 +45,9 @@ export type Answer = {
   readonly body: unknown
   readonly headers: Headers
 }
+
+/** `stream`: null for an answer of another kind, which is a whole one. */
+export type Streamed = Answer & { readonly stream: ReadableStream<Uint8Array> | null }
 
 /** No answer came. */
 export class Lost extends Error {
@@ -66,21 +77,18 @@ export async function openClient(): Promise<Client> {
   const config = readClientConfig()
   const { url, owner, requestId } = config
   const authorization = `Bearer ${await readToken(config)}`
+  const whole = (path: string) => new URL(path.startsWith(apiPrefix) ? path : `${apiPrefix}${path}`, url)
+  const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
   return {
     url,
     owner,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
-      const whole = new URL(path.startsWith(apiPrefix) ? path : `${apiPrefix}${path}`, url)
       try {
-        const response = await fetch(whole, {
+        const type = isYaml ? 'application/yaml' : 'application/json'
+        const response = await fetch(whole(path), {
           method,
-          headers: {
-            ...headers,
-            authorization,
-            ...(requestId !== null && { 'x-request-id': requestId }),
-            ...(body !== undefined && { 'content-type': isYaml ? 'application/yaml' : 'application/json' }),
-          },
+          headers: { ...headers, ...common, ...(body !== undefined && { 'content-type': type }) },
           ...(body !== undefined && { body }),
           redirect: 'error',
           signal,
@@ -90,8 +98,24 @@ export async function openClient(): Promise<Client> {
         throw toLost(url, error)
       }
     },
+    async stream(path, headers, endsAt) {
+      const signal = AbortSignal.timeout(Math.max(1, Math.min(Math.ceil(endsAt - performance.now()), longestStreamMs)))
+      try {
+        const response = await fetch(whole(path), { headers: { ...headers, ...common }, redirect: 'error', signal })
+        const { status, body } = response
+        const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
+        if (isStream)
+          return { status, headers: response.headers, body: null, stream: body as ReadableStream<Uint8Array> }
+        return { status, headers: response.headers, body: await readJson(response), stream: null }
+      } catch (error) {
+        throw toLost(url, error)
+      }
+    },
   }
 }
+
+/** A stream is cut off then, and followed again. */
+const longestStreamMs = 3_600_000
 
 async function readJson(response: Response): Promise<unknown> {
   const tooLong = () => new Error(`an answer longer than ${maxAnswerBytes} bytes`)

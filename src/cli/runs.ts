@@ -45,7 +45,7 @@ export type Run = z.output<typeof run>
 export const whereItIs = ({ id, state, progress }: Run): string =>
   `run ${id} is ${state}${progress == null ? '' : `: ${progress.done} of ${progress.total} entries`}`
 
-export const isOver = ({ state }: RunSummary): boolean => ['done', 'failed', 'cancelled'].includes(state)
+export const isOver = ({ state }: Pick<RunSummary, 'state'>): boolean => ['done', 'failed', 'cancelled'].includes(state)
 
 /** The document is not shown, and takes longest to read. */
 export const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`

@@ -32,7 +32,9 @@ describe.runIf(needs('chromium'))("the operators' pages with a stream of events"
     await page.getByRole('button', { name: 'Log in' }).click()
     await page.getByRole('heading', { name: 'Now' }).waitFor()
     await page.clock.install()
+    const stream = page.waitForResponse('**/admin/events/')
     await page.goto('/admin/')
+    await stream
     await page.getByText('Updates by itself.').waitFor()
     return page
   }

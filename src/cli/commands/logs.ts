@@ -2,24 +2,29 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { readArguments, readTimeoutMs } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
-import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
-import { openOutput, shown } from '../output.ts'
+import { type ExitCode, exitCodes, Unreachable, UsageError } from '../exit.ts'
+import { follow } from '../follow.ts'
+import { type Output, openOutput, shown } from '../output.ts'
 import { isOver, type Run, readRun, runSummary, whereItIs } from '../runs.ts'
 
 /** `gatewright logs`: what became of one run. */
 
 export const usage = `gatewright logs [-f] [ID] [OPTIONS]
+gatewright logs -f --all [OPTIONS]
 
 Prints the logs of a run; without ID, of the newest that you may see. The exit code is that of the run: 0 applied or
-planned, 1 refused, failed or cancelled, 3 not over yet.
+planned, 1 refused, failed or cancelled, 3 not over yet. With --all, it prints one line for each run that ends, of those
+that you may see, and its exit code says nothing of them.
 
   -f, --follow         waits for its end, also while the service is away
-  --timeout SECONDS    how long (default 600)
+  --all                every run, from now on
+  --timeout SECONDS    how long (default 600; with --all until it is interrupted)
   --json               the run as one JSON document on standard output
 `
 
 const options = {
   follow: { type: 'boolean', short: 'f' },
+  all: { type: 'boolean' },
   timeout: { type: 'string' },
   json: { type: 'boolean' },
 } as const
@@ -31,6 +36,14 @@ export async function run(args: readonly string[]): Promise<number> {
   if (id !== undefined && !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id))
     throw new UsageError(`${JSON.stringify(id.slice(0, 100))} is no id of a run: gatewright runs lists them.`)
   const output = openOutput()
+  if (values.all === true) {
+    if (values.follow !== true || id !== undefined) throw new UsageError('--all is for logs -f, without a run.')
+    return followAll(
+      output,
+      values.timeout === undefined ? undefined : readTimeoutMs(values.timeout, 600),
+      values.json === true,
+    )
+  }
   const endsAt = performance.now() + readTimeoutMs(values.timeout, 600)
   const leftMs = () => Math.max(1, endsAt - performance.now())
   const client = await openClient()
@@ -44,7 +57,7 @@ export async function run(args: readonly string[]): Promise<number> {
     waitMs = Math.min(2 * waitMs, 2_000)
   ) {
     output.waiting(whereItIs(found), found.progress)
-    await delay(Math.min(waitMs, leftMs()))
+    await changed(client, found, { endsAt, onWait: output.waiting }, Math.min(waitMs, leftMs()))
     found = await readOnce()
   }
   if (values.json === true) output.json(JSON.stringify(found, null, 2))
@@ -55,6 +68,65 @@ export async function run(args: readonly string[]): Promise<number> {
   return codeOf(found)
 }
 
+/** Waits until a run has ended, or so long where no stream says so. */
+async function changed(
+  client: Client,
+  { id }: Run,
+  { endsAt, onWait }: { endsAt: number; onWait: Output['waiting'] },
+  elseMs: number,
+): Promise<void> {
+  try {
+    for await (const { event, data } of follow(client, `/blueprints/runs/${id}/events/`, { endsAt, awayMs, onWait })) {
+      if (event === 'ended') return
+      const { data: progress } = progressing.safeParse(data)
+      if (progress !== undefined)
+        onWait(`run ${id} is running: ${progress.done} of ${progress.total} entries`, progress)
+    }
+  } catch (error) {
+    // A service of an earlier version has no such stream, and one that is away is asked again by the read.
+    if (!(error instanceof UsageError || error instanceof Unreachable)) throw error
+    await delay(elseMs)
+  }
+}
+
+const awayMs = 600_000
+const longestMs = 10 * 365 * 86_400_000
+const progressing = z.object({ done: z.int(), total: z.int() })
+
+/** One line for each run that ends. */
+async function followAll(output: Output, timeoutMs = longestMs, isJson: boolean): Promise<ExitCode> {
+  const client = await openClient()
+  const endsAt = performance.now() + timeoutMs
+  const printed = new Set<string>()
+  for await (const { event, data } of follow(client, '/blueprints/runs/events/', {
+    endsAt,
+    awayMs,
+    onWait: output.waiting,
+  })) {
+    if (event === 'reset') output.note('Some runs were missed: gatewright runs lists them.')
+    if (event !== 'ended') continue
+    const { data: ended } = endedRun.safeParse(data)
+    if (ended === undefined || printed.has(ended.id)) continue
+    // An event may come twice, soon after the first time.
+    printed.add(ended.id)
+    if (printed.size > mostRemembered) for (const oldest of printed.values().take(1)) printed.delete(oldest)
+    if (isJson) output.json(JSON.stringify(data))
+    else output.line(`${ended.id}  ${ended.finished_at ?? ''}  ${shown(ended.title)}: ${wordFor(ended)}`)
+  }
+  return exitCodes.done
+}
+
+const mostRemembered = 10_000
+const endedRun = runSummary.pick({
+  id: true,
+  title: true,
+  state: true,
+  mode: true,
+  applied: true,
+  reason: true,
+  finished_at: true,
+})
+
 const latest = z.object({ results: z.array(runSummary) })
 
 async function newest(client: Client, withinMs: number): Promise<string> {
@@ -64,10 +136,12 @@ async function newest(client: Client, withinMs: number): Promise<string> {
   return first.id
 }
 
-const isFine = ({ state, mode, applied, reason }: Run): boolean =>
+type Outcome = Pick<Run, 'state' | 'mode' | 'applied' | 'reason'>
+
+const isFine = ({ state, mode, applied, reason }: Outcome): boolean =>
   state === 'done' && (mode === 'plan' ? reason === null : applied === true)
 
-function wordFor(run: Run): string {
+function wordFor(run: Outcome): string {
   if (!isOver(run)) return `${run.state}, its outcome is not known yet`
   if (isFine(run)) return run.mode === 'plan' ? 'planned' : 'applied'
   return run.state === 'done' ? 'refused, nothing was changed' : `${run.state}, nothing was changed`
