@@ -8,7 +8,7 @@ const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
 /** Starts of whole programs, with servers of their own. */
 const e2e = [
-  'test/e2e/{checklists,generated-client,seed,standalone,starts}.test.ts',
+  'test/e2e/{checklists,generated-client,seed,standalone,starts,streams}.test.ts',
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
   'test/cli/restart.test.ts',
@@ -17,6 +17,7 @@ const e2e = [
 /** Minutes of random calls. */
 const onlyRandom = [
   'test/api/random-requests.test.ts',
+  'test/events/processes.test.ts',
   'test/cli/round-trip/random.test.ts',
   'test/rights/random.test.ts',
 ]
@@ -27,6 +28,7 @@ const random = [
   'test/api/{groups-write,plans,transactional-random,writes-random}.test.ts',
   'test/apply/{sets,write}.test.ts',
   'test/document/yaml.test.ts',
+  'test/events/order.test.ts',
   'test/rights/{gains,last-superuser}.test.ts',
 ]
 
