@@ -35,7 +35,7 @@ describe('The queue is paused', () => {
     [
       "`GET /-/health/ready/` is 503 and says so at once, with the operator's name, the time of the pause, and the reason that the operator gave.",
       'So do the dashboard and the 503 of each apply.',
-      'While the queue is paused, no worker takes a job, and PUTs get 503 `cancelled` within `APPLY_WAIT_MS`.',
+      'While the queue is paused, no worker takes a job, and PUTs get 503 `cancelled` at once; one with `Prefer: respond-async` is recorded.',
       'Resume it on the dashboard, at `/admin/resume/`.',
       'Runs that still wait are applied then.',
       'Runs that were cancelled meanwhile are not applied.',

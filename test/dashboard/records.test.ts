@@ -106,6 +106,12 @@ describe('a submission that was refused before it was recorded', () => {
     expect(page).not.toContain('a description that was sent')
   })
 
+  test('stands on the first page, by reason and who', async () => {
+    const page = await show('/admin/')
+    expect(page).toMatch(/<li>\d+ permission_denied: [^<]*user-/)
+    expect(page).toContain('not_authenticated: not authenticated')
+  })
+
   test('is shown to others only with view_run', async () => {
     const other = await there.make.user({ permissions: ['view_queue'] })
     const page = await show('/admin/refusals/', await dashboard.session(other.token))
@@ -138,4 +144,16 @@ describe('a submission that was refused before it was recorded', () => {
     expect(rowsOf(page)).toHaveLength(100)
     expect(page.length).toBeLessThan(100_000)
   })
+})
+
+test('the first page names what was changed past the service, for callers who may view applications', async () => {
+  await there.db.outsideChange.create({
+    data: { model: 'service_core.application', key: 'x', name: 'changed-by-sql', isDeleted: false },
+  })
+  await there.db.installation.updateMany({ data: { outsideCheckedAt: new Date() } })
+  expect(await show('/admin/')).not.toContain('Changed past the service')
+  const viewer = await there.make.user({ permissions: ['view_queue', 'view_application'] })
+  const page = await show('/admin/', await dashboard.session(viewer.token))
+  expect(page).toContain('1 application or provider')
+  expect(page).toContain('changed-by-sql')
 })

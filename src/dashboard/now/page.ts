@@ -3,14 +3,14 @@ import { type Actor, allows } from '../../permissions.ts'
 import { isSilent } from '../../queue/workers.ts'
 import type { Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
-import { actPath, nowPath, runPagePath, runsPath } from '../addresses.ts'
+import { actPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { groupTable, person, runLink, runTable } from '../runs/tables.ts'
+import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
 import { count, duration, mark, notKnown, number, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
-import type { Now } from './read.ts'
+import type { Now, Outside } from './read.ts'
 
 /** /admin/: what is going on now, the most urgent first. */
 export const nowPage = (now: Now, actor: Actor): string =>
@@ -101,7 +101,7 @@ function blockerText({ pid, run, program, state, openS, statement }: Blocker): H
   return html`${mark('warn', 'blocked')} by ${who}, ${state}${openS !== null && `, its transaction is open for ${duration(openS * 1_000)}`}${statement !== null && html`; last statement: <code>${statement}</code>`}`
 }
 
-function attention({ failures, tokens, certificates }: Now): Html {
+function attention({ failures, tokens, certificates, refused, outside }: Now): Html {
   return html`<h3>Failed in the last 7 days, by cause</h3>
 ${
   failures === null
@@ -112,12 +112,37 @@ ${
 <p><a href="${runsPath}?period=week&outcome=failed">All failed runs of the week</a></p>`
 }
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
+<h3>Refused before they were recorded, in the last hour</h3>
+${refusals(refused)}
+${outside !== undefined && html`<h3>Changed past the service</h3>${changedOutside(outside)}`}
 <h3>Expires within ${String(expiresWithinDays)} days</h3>
 ${expiring('Access tokens', tokens)}
 ${certificates !== undefined && expiring('Certificates', certificates)}`
 }
 
 const mostGroups = 20
+
+function refusals(found: Now['refused']): Html {
+  if (found === null) return notKnown()
+  if (found.length === 0) return html`<p>${mark('good', 'None.')}</p>`
+  const byCode = [...Map.groupBy(found, ({ code }) => code)].toSorted(([, one], [, other]) => other.length - one.length)
+  const whoOf = (all: typeof found) => [...new Set(all.map(({ username }) => username ?? 'not authenticated'))]
+  return html`<ul>${byCode
+    .slice(0, mostGroups)
+    .map(([code, all]) => html`<li>${number(all.length)} ${code}: ${names(whoOf(all))}</li>`)}</ul>
+<p><a href="${refusalsPath}">All refusals</a></p>`
+}
+
+/** A worker looks once a day. */
+function changedOutside(found: Outside | null): Html {
+  if (found === null) return notKnown()
+  if (found.at === null) return html`<p>No worker has looked yet: one looks once a day.</p>`
+  const asOf = html`<span class="quiet">As of ${time(found.at)}.</span>`
+  if (found.count === 0) return html`<p>${mark('good', 'None.')} ${asOf}</p>`
+  const left = found.count - found.names.length
+  const what = found.count === 1 ? '1 application or provider' : `${number(found.count)} applications or providers`
+  return html`<p>${mark('warn', what)}: ${found.names.join(', ')}${left > 0 && ` and ${number(left)} more`}. ${asOf}</p>`
+}
 
 function expiring(what: string, found: readonly Expiring[] | null): Html {
   if (found === null) return html`<p>${what}: not known just now.</p>`

@@ -16,6 +16,7 @@ import { type KnownWorker, readWorkers } from '../../queue/workers.ts'
 import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/backlog.ts'
 import { type Expiring, expiringCertificates, expiringTokens } from '../../views/expiries.ts'
+import { type Refused, readRefusals } from '../../views/refusal.ts'
 
 /** What the first page shows. Each part is read by itself: null is one that could not be read. */
 export type Now = {
@@ -34,7 +35,14 @@ export type Now = {
   /** Undefined for callers who may not view certificates. */
   readonly certificates: readonly Expiring[] | null | undefined
   readonly newest: readonly RunRow[] | null
+  /** Of the last hour. */
+  readonly refused: readonly Refused[] | null
+  /** Undefined for callers who may not view applications. */
+  readonly outside: Outside | null | undefined
 }
+
+/** What a worker found changed past the service. @property at when it looked; null: not yet */
+export type Outside = { readonly at: Date | null; readonly names: readonly string[]; readonly count: number }
 
 /** Failures by cause. @property isAll false: there are more, of which these are the newest */
 export type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
@@ -56,25 +64,56 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
   const certificates = seldom(() => expiringCertificates(db), 60_000)
   const figuresOf = shared(keptMs, (_key, actor: Actor, period: Period) => readFigures(db, runs, actor, period))
   return async (actor, period) => {
-    const [checks, pause, failedJobs, workers, backlog, atWork, figures, failures, tokens, expiring, newest] =
-      await Promise.all([
-        inspect(),
-        known(readPause(queue, db).then((found): Now['pause'] => found ?? 'none')),
-        known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
-        known(inTime(readWorkers(db))),
-        known(inTime(readBacklog(db))),
-        known(inTime(readWork(db, runs, actor))),
-        known(inTime(figuresOf(`${period} ${scopeKey(runs, actor)}`, actor, period))),
-        known(inTime(failuresOf(db, runs, actor))),
-        known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
-        allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
-        known(inTime(newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids)))),
-      ])
+    const [
+      checks,
+      pause,
+      failedJobs,
+      workers,
+      backlog,
+      atWork,
+      figures,
+      failures,
+      tokens,
+      expiring,
+      newest,
+      refused,
+      outside,
+    ] = await Promise.all([
+      inspect(),
+      known(readPause(queue, db).then((found): Now['pause'] => found ?? 'none')),
+      known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
+      known(inTime(readWorkers(db))),
+      known(inTime(readBacklog(db))),
+      known(inTime(readWork(db, runs, actor))),
+      known(inTime(figuresOf(`${period} ${scopeKey(runs, actor)}`, actor, period))),
+      known(inTime(failuresOf(db, runs, actor))),
+      known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
+      allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
+      known(inTime(newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids)))),
+      known(inTime(refusedWithinAnHour(db, actor))),
+      allows(actor, 'view_application') ? known(inTime(readOutside(db))) : undefined,
+    ])
     return {
       ...{ at: new Date(), checks, pause, failedJobs, workers, backlog, atWork, period, figures, failures, tokens },
-      ...{ certificates: expiring, newest },
+      ...{ certificates: expiring, newest, refused, outside },
     }
   }
+}
+
+const refusedWithinAnHour = async (db: Db, actor: Actor): Promise<Refused[]> => {
+  const since = Date.now() - 3_600_000
+  return (await readRefusals(db, actor)).filter(({ at }) => at.getTime() > since)
+}
+
+const mostOutside = 5
+
+async function readOutside(db: Db): Promise<Outside> {
+  const [installed, count, first] = await Promise.all([
+    db.installation.findFirst({ select: { outsideCheckedAt: true } }),
+    db.outsideChange.count(),
+    db.outsideChange.findMany({ orderBy: { name: 'asc' }, take: mostOutside, select: { name: true } }),
+  ])
+  return { at: installed?.outsideCheckedAt ?? null, count, names: first.map(({ name }) => name) }
 }
 
 const known = <Found>(asked: Promise<Found>): Promise<Found | null> => asked.catch(() => null)

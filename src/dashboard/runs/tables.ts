@@ -44,7 +44,7 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Ht
 
 const mostNames = 3
 
-const names = (all: readonly string[]): string =>
+export const names = (all: readonly string[]): string =>
   all.length <= mostNames ? all.join(', ') : `${all.slice(0, mostNames).join(', ')} and ${all.length - mostNames} more`
 
 /** Runs of one outcome and cause, one group in each row. */
