@@ -43,23 +43,31 @@ describe('The queue is paused', () => {
     ],
     async () => {
       const { username, act, get } = await operatorOf(there)
+      // One that waits already when the queue is paused.
+      await there.queue.pause()
+      const before = put(there, 'paused-before')
+      await there.queued(1)
+      expect(await before).toMatchObject({ status: 503, json: { code: 'cancelled' } })
+      await there.queue.resume()
       await act('pause', 'new disks')
       const { body: page } = await get('/admin/')
       const { pausedAt } = await there.db.queuePause.findFirstOrThrow()
       const said = `by ${username} since ${pausedAt.toISOString()} ("new disks")`
       expect(page).toContain(said.replaceAll('"', '&quot;'))
       expect((await ready()).checks.worker).toMatchObject({ ok: false, detail: expect.stringContaining(said) })
-      const answering = put(there, 'paused-too-long')
-      await there.queued(1)
-      const answer = await answering
+      // What an API knows of the pause is a second old at most.
+      await until(async () => (await put(there, 'paused')).headers['retry-after'] === '2', { what: 'a PUT at once' })
+      const runs = await there.db.run.count()
+      const answer = await put(there, 'paused-too-long')
       expect(answer).toMatchObject({ status: 503, json: { code: 'cancelled', detail: expect.stringContaining(said) } })
-      const waiting = put(there, 'paused-a-moment')
-      await there.queued(1)
+      expect(await there.db.run.count()).toBe(runs)
+      const waiting = await put(there, 'paused-a-moment', { prefer: 'respond-async' })
+      expect(waiting.status).toBe(202)
       await act('resume')
-      expect(await waiting).toMatchObject({ status: 200 })
+      await until(() => isThere(there, 'paused-a-moment'), { what: 'the run that was recorded to be applied' })
       expect([await isThere(there, 'paused-too-long'), await isThere(there, 'paused-a-moment')]).toEqual([false, true])
-      expect(await endedJob(there, (await runOf(there, 'paused-too-long')).id)).toMatchObject({ state: 'failed' })
-      expect(await isThere(there, 'paused-too-long')).toBe(false)
+      expect(await endedJob(there, (await runOf(there, 'paused-before')).id)).toMatchObject({ state: 'failed' })
+      expect(await isThere(there, 'paused-before')).toBe(false)
     },
   )
 

@@ -12,8 +12,8 @@ import { until } from './until.ts'
 
 export const lockRunOf = (tx: Tx, slug: string) => rows(tx, sql`SELECT 1 FROM runs WHERE slug = ${slug} FOR UPDATE`)
 
-export const put = async (service: Installation, name: string): Promise<Answer> =>
-  service.admin.put(applyPath, await named('radius', name))
+export const put = async (service: Installation, name: string, headers: Record<string, string> = {}): Promise<Answer> =>
+  service.admin.put(applyPath, await named('radius', name), { headers })
 
 export const runOf = ({ db }: Installation, slug: string) => db.run.findFirstOrThrow({ where: { slug } })
 
