@@ -6,15 +6,11 @@ import type { Api } from '../http/api.ts'
 import { ownerHeaders, readOwnership } from '../http/apply-conditions.ts'
 import { isMatched, matchHeaders } from '../http/etag.ts'
 import { flag } from '../http/query.ts'
-import { changedOutside } from '../lists/changed-outside.ts'
-import * as filter from '../lists/filters.ts'
+import { applicationList } from '../lists/applications.ts'
 import { queryText } from '../lists/filters.ts'
-import { applicationText } from '../lists/find.ts'
-import { type ListSpec, list } from '../lists/list.ts'
+import { list } from '../lists/list.ts'
 import { one, tagOf } from '../lists/one.ts'
 import { type Engine, unconditional } from '../plan/engine.ts'
-import { applicationView } from '../views/application.ts'
-import { toSeeMakers } from '../views/stored.ts'
 import { readUidOf } from '../views/uid.ts'
 
 /** GET /api/v3/core/applications/, GET and DELETE /api/v3/core/applications/{slug}/ */
@@ -28,27 +24,7 @@ What another owner manages, and what another user made for a request with an own
 application that a provider refers to.`
 export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
   const { kinds } = engine.registry
-  const applications: ListSpec<'Application'> = {
-    path: '/core/applications/',
-    summary: 'List applications',
-    permission: 'view_application',
-    alsoNeeds: toSeeMakers,
-    view: applicationView(kinds),
-    owned: { unless: 'view_application', sql: 'applications.owner' },
-    count: 'rows',
-    search: applicationText,
-    order: { name: 'name', slug: 'slug', pk: 'pk' },
-    defaultOrder: 'name',
-    filters: {
-      name: filter.equals('name'),
-      slug: filter.equals('slug'),
-      group: filter.equals('group', 'In this group of applications exactly.'),
-      provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
-      owner: filter.equals('owner', 'Managed under this label.'),
-      created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
-      changed_outside: changedOutside(engine),
-    },
-  }
+  const applications = applicationList(engine)
   list(app, db, applications)
   one(app, db, applications, { by: 'slug', summary: 'Read an application', displayName: 'application' })
 

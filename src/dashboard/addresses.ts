@@ -12,6 +12,10 @@ export const runsPath = `${nowPath}runs/`
 export const runPagePath = (id: string): string => `${runsPath}${id}/`
 export const refusalsPath = `${nowPath}refusals/`
 export const auditPath = `${nowPath}audit/`
+export const applicationsPath = `${nowPath}applications/`
+/** @param slug as it is; `:slug` for the route */
+export const applicationPath = (slug: string): string =>
+  `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
 /** Of an act: the page that asks, and what its form is sent to. */
 export const actPath = (name: string): string => `${nowPath}${name}/`

@@ -3,6 +3,7 @@ import { type Html, html } from '../http/html.ts'
 import { drawnIcon } from '../http/page.ts'
 import type { Actor } from '../permissions.ts'
 import {
+  applicationsPath,
   auditPath,
   boardPath,
   iconPath,
@@ -50,6 +51,7 @@ const navigation = [
   { href: nowPath, text: 'Now' },
   { href: runsPath, text: 'Runs' },
   { href: refusalsPath, text: 'Refusals' },
+  { href: applicationsPath, text: 'Applications' },
   { href: workersPath, text: 'Workers' },
   { href: auditPath, text: 'Audit' },
   { href: `${boardPath}/`, text: 'Queue board' },

@@ -13,6 +13,7 @@ import { runList } from '../lists/runs.ts'
 import type { Engine } from '../plan/engine.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { assetsPath, boardPath, iconPath, loginPath, logoutPath, nowPath, runPagePath } from './addresses.ts'
+import { applicationPages } from './applications/routes.ts'
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
 import { messagePage, pagePolicy } from './frame.ts'
@@ -64,6 +65,7 @@ export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect,
       liveEvents(scope, sources, streams)
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, queue, runs })
+      applicationPages(scope, { db, engine })
     })
   })
 }

@@ -33,7 +33,7 @@ export const historyEntry = z
   })
   .meta({ id: 'HistoryEntry' })
 
-type HistoryEntry = z.output<typeof historyEntry>
+export type HistoryEntry = z.output<typeof historyEntry>
 
 /** Which part of a history is read, the newest first. @property before only what is older than this; null: all */
 type Asked = { readonly before: string | null; readonly size: number }

@@ -25,7 +25,15 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
     browser = await openBrowser()
     operator = await service.make.user({
-      permissions: ['view_queue', 'manage_queue', 'view_run', 'view_token', 'view_user', 'view_audit'],
+      permissions: [
+        'view_queue',
+        'manage_queue',
+        'view_run',
+        'view_token',
+        'view_user',
+        'view_application',
+        'view_audit',
+      ],
     })
     const { admin, make } = service
     await admin.put(applyPath, await example('oauth2'))
@@ -68,6 +76,8 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/runs/',
       '/admin/runs/?period=day&group=cause',
       '/admin/resume/',
+      '/admin/applications/',
+      '/admin/applications/grafana/',
     ],
     ...['/admin/clear/', '/admin/logout/', `/admin/runs/${uuid7()}/`, '/admin/?nonsense=1'],
   ]

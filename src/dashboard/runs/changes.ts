@@ -97,6 +97,28 @@ function fieldCells(field: Change['fields'][string], isNew: boolean): Html {
   return html`${!isNew && html`<td class="old text">${cut(textOf(field.from))}</td>`}<td class="text">${cut(textOf(field.to))}</td>`
 }
 
+/**
+ * Fields as lines: `name: from -> to`.
+ *
+ * @param most about how long their HTML may be
+ */
+export function fieldList(fields: Change['fields'], isNew: boolean, most: number): Html {
+  const lines: Html[] = []
+  let length = 0
+  const all = Object.entries(fields)
+  for (const [name, field] of all) {
+    if (length > most) break
+    const line =
+      typeof field === 'string'
+        ? html`<li>${name}: a secret, ${field}</li>`
+        : html`<li>${name}: ${!isNew && html`<span class="quiet">${cut(textOf(field.from))}</span> -> `}${cut(textOf(field.to))}</li>`
+    lines.push(line)
+    length += String(line).length
+  }
+  const left = all.length - lines.length
+  return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${count(left, 'field')} more</li>`}</ul>`
+}
+
 /** Markers stand for values that are not in a run (src/apply/changes.ts). */
 export function textOf(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'nothing'

@@ -1,10 +1,10 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPath } from '../../paths.ts'
-import type { Actor } from '../../permissions.ts'
+import { type Actor, allowsSome } from '../../permissions.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import type { RunPart as Run } from '../../views/run-parts.ts'
-import { documentPath, runPagePath, runsPath } from '../addresses.ts'
+import { applicationPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { table } from '../table.ts'
 import { count, duration, number, outcomeMark, time } from '../words.ts'
@@ -33,7 +33,7 @@ export function runPage(run: Run, { later, from, nameOf }: Shown, actor: Actor):
 ${summary(run)}
 ${
   from === 0 &&
-  html`<div class="columns"><section><h2>Facts</h2>${facts(run)}</section>
+  html`<div class="columns"><section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section>
 <div>${said(run)}${attempts(run)}${laterRuns(later)}</div></div>`
 }
 ${changed(run, from, nameOf)}`,
@@ -58,12 +58,15 @@ ${cause !== null && html`<p>Cause: ${cause}</p>`}
 ${repaired_by !== null && html`<p>Repaired by <a href="${runPagePath(repaired_by)}">a later run</a>.</p>`}</div>`
 }
 
-function facts(run: Run): Html {
+function facts(run: Run, seesApplications: boolean): Html {
   const rows: readonly (readonly [string, HtmlValue])[] = [
     ['Who', run.submitter_name],
     ['Owner', run.owner],
     ['Kind', run.kind],
-    ['Application', run.slug],
+    [
+      'Application',
+      run.slug !== null && seesApplications ? html`<a href="${applicationPath(run.slug)}">${run.slug}</a>` : run.slug,
+    ],
     ['Mode', run.mode === 'plan' ? 'a plan, which was rolled back' : null],
     ['Reason', run.reason],
     ['Allowed', run.allowed.join(', ') || null],

@@ -1,0 +1,174 @@
+import { type Html, type HtmlValue, html } from '../../http/html.ts'
+import type { ApplicationRow } from '../../lists/applications.ts'
+import { type Actor, allows } from '../../permissions.ts'
+import type { HistoryEntry } from '../../views/history.ts'
+import { applicationPath, applicationsPath, runPagePath, runsPath } from '../addresses.ts'
+import { page } from '../frame.ts'
+import { fieldList } from '../runs/changes.ts'
+import { table } from '../table.ts'
+import { count, type Look, mark, notKnown, number, time } from '../words.ts'
+
+/** /admin/applications/: what there is, whose it is; and of each, what was done to it, when and by whom. */
+
+/** @property outside only those that were changed past the service */
+export type Question = {
+  readonly text: string
+  readonly owner: string
+  readonly outside: boolean
+  readonly page: number
+}
+
+export const rowsOfPage = 50
+
+type Found = { readonly count: number; readonly rows: readonly ApplicationRow[] }
+
+/** @param found null: they could not be read in time */
+export function applicationsPage(asked: Question, found: Found | null, actor: Actor): string {
+  const { text, owner, outside, page: at } = asked
+  return page({
+    title: 'Applications',
+    actor,
+    within: applicationsPath,
+    content: html`<h1>Applications</h1>
+${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
+<form class="filters" method="get" action="${applicationsPath}">
+<div><label for="f-text">Words of name, slug or group</label><input id="f-text" name="text" value="${text}" maxlength="200" autocomplete="off"></div>
+<div><label for="f-owner">Owner</label><input id="f-owner" name="owner" value="${owner}" maxlength="200" autocomplete="off"></div>
+<div><label for="f-outside">Changed outside</label><select id="f-outside" name="outside"><option value="">any</option><option value="yes"${outside && html` selected`}>changed past the service</option></select></div>
+<div class="choice"><button type="submit">Show</button><a class="button" href="${applicationsPath}">Clear</a></div>
+</form>
+<section>${
+      found === null
+        ? notKnown('This takes too long: say more of what you look for.')
+        : html`<h2>${count(found.count, 'application')}</h2>
+${found.rows.length > 0 && list(found.rows)}
+<p class="choice">${at > 1 && html`<a class="button" href="${addressOf({ ...asked, page: at - 1 })}">Before</a>`}
+${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ...asked, page: at + 1 })}">Next</a>`}</p>`
+    }</section>`,
+  })
+}
+
+function addressOf({ text, owner, outside, page: at }: Question): string {
+  const all = { text, owner, outside: outside ? 'yes' : '', page: at === 1 ? '' : String(at) }
+  const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== '')).toString()
+  return query === '' ? applicationsPath : `${applicationsPath}?${query}`
+}
+
+const list = (rows: readonly ApplicationRow[]): Html =>
+  table(
+    'Applications',
+    [
+      { head: 'Name', of: 'text' },
+      { head: 'Slug', of: 'name' },
+      { head: 'Provider', of: 'name' },
+      { head: 'Kind' },
+      { head: 'Owner', of: 'name' },
+      { head: 'Made by', of: 'name' },
+    ],
+    rows.map((row) => ({
+      cells: [
+        html`<a href="${applicationPath(row.slug)}">${row.name}</a>`,
+        row.slug,
+        ...providerCells(row),
+        row.owner ?? '',
+        row.created_by_name ?? '',
+      ],
+    })),
+  )
+
+/** A provider of an owner that the caller may not see is shown by its key. */
+const providerCells = ({ provider, provider_obj }: ApplicationRow): readonly [HtmlValue, HtmlValue] =>
+  provider === null
+    ? ['none', '']
+    : [provider_obj?.name ?? `key ${provider}`, provider_obj?.verbose_name ?? 'not shown']
+
+type Shown = {
+  readonly slug: string
+  /** Undefined: there is none of this slug now. */
+  readonly row: ApplicationRow | undefined
+  /** Whether it was changed past the service; null when that is not known. */
+  readonly isOutside: boolean | null
+  readonly entries: readonly HistoryEntry[]
+  readonly next: string | null
+  readonly isFirst: boolean
+  readonly nameOf: (model: string) => string
+}
+
+export function applicationPage({ slug, row, isOutside, entries, next, isFirst, nameOf }: Shown, actor: Actor): string {
+  const [last] = entries
+  return page({
+    title: row?.name ?? slug,
+    actor,
+    within: applicationsPath,
+    isLive: isFirst,
+    content: html`<h1>${row?.name ?? slug}</h1>
+${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
+${isOutside === true && html`<div class="summary bad"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its last recorded change left it.</span></p></div>`}
+${isFirst && row !== undefined && html`<section><h2>What it is</h2>${facts(row, last)}</section>`}
+<section><h2>What was done to it and to its providers</h2>
+${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(entries, nameOf)}
+<p class="choice">${!isFirst && html`<a class="button" href="${applicationPath(slug)}">The newest</a>`}
+${next !== null && html`<a class="button" href="${applicationPath(slug)}?before=${next}">Older</a>`}</p></section>`,
+  })
+}
+
+function facts(row: ApplicationRow, last: HistoryEntry | undefined): Html {
+  const [provider, kind] = providerCells(row)
+  const rows: readonly (readonly [string, HtmlValue])[] = [
+    ['Slug', html`<code>${row.slug}</code>`],
+    ['Provider', html`${provider}${kind !== '' && html`, ${kind}`}`],
+    ['Backchannel', row.backchannel_providers.length > 0 && `${number(row.backchannel_providers.length)} providers`],
+    ['Owner', row.owner ?? 'none'],
+    ['Made by', row.created_by_name],
+    ['Group', row.group !== '' && row.group],
+    [
+      'Last change',
+      last !== undefined && html`${time(new Date(last.at))}${last.user !== null && html`, by ${last.user.username}`}`,
+    ],
+    [
+      'Runs',
+      html`<a href="${runsPath}?period=month&amp;object=application%3A${encodeURIComponent(row.slug)}">that changed it, in the last 30 days</a>`,
+    ],
+  ]
+  return html`<dl class="facts">${rows.map(
+    ([name, value]) =>
+      value !== null &&
+      value !== false &&
+      html`<dt>${name}</dt><dd>${value}</dd>
+`,
+  )}</dl>`
+}
+
+const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {
+  create: ['good', 'created'],
+  update: ['same', 'changed'],
+  delete: ['bad', 'deleted'],
+}
+
+/** About how long the HTML of the fields of one entry may be. */
+const mostOfEntry = 3_000
+
+const timeline = (entries: readonly HistoryEntry[], nameOf: Shown['nameOf']): Html =>
+  table(
+    'What was done',
+    [
+      { head: 'At' },
+      { head: 'What' },
+      { head: 'Object', of: 'name' },
+      { head: 'Who', of: 'name' },
+      { head: 'Run' },
+      { head: 'Fields, from -> to', of: 'text' },
+    ],
+    entries.map(({ at, action, model, name, was, owner, fields, user, real_user, run }) => ({
+      cells: [
+        time(new Date(at)),
+        mark(...actions[action]),
+        html`${nameOf(model)} ${name}${was !== null && `, was ${was}`}${owner !== null && html`<br><span class="quiet">owner ${owner}</span>`}`,
+        html`${user?.username ?? 'not shown'}${real_user !== null && `, in truth ${real_user.username}`}`,
+        run === null ? '' : html`<a href="${runPagePath(run)}">${run.slice(0, 8)}</a>`,
+        fields === null
+          ? html`<span class="quiet">not kept</span>`
+          : fieldList(fields, action === 'create', mostOfEntry),
+      ],
+    })),
+  )

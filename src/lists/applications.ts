@@ -1,0 +1,81 @@
+import { type Db, transaction } from '../db/client.ts'
+import type { Actor } from '../permissions.ts'
+import type { Engine } from '../plan/engine.ts'
+import { applicationView } from '../views/application.ts'
+import { toSeeMakers } from '../views/stored.ts'
+import { readUidOf } from '../views/uid.ts'
+import { changedOutside } from './changed-outside.ts'
+import * as filter from './filters.ts'
+import { applicationText, find, type ListQuery } from './find.ts'
+import { type ListSpec, scopeOf } from './list.ts'
+import { toSorted } from './page.ts'
+
+/** Applications as they are listed: by the API, and on the pages of operators. */
+export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): ListSpec<'Application'> => ({
+  path: '/core/applications/',
+  summary: 'List applications',
+  permission: 'view_application',
+  alsoNeeds: toSeeMakers,
+  view: applicationView(engine.registry.kinds),
+  owned: { unless: 'view_application', sql: 'applications.owner' },
+  count: 'rows',
+  search: applicationText,
+  order: { name: 'name', slug: 'slug', pk: 'pk' },
+  defaultOrder: 'name',
+  filters: {
+    name: filter.equals('name'),
+    slug: filter.equals('slug'),
+    group: filter.equals('group', 'In this group of applications exactly.'),
+    provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
+    owner: filter.equals('owner', 'Managed under this label.'),
+    created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
+    changed_outside: changedOutside(engine),
+  },
+})
+
+export type ApplicationRow = Awaited<ReturnType<typeof readApplications>>['rows'][number]
+
+/**
+ * Reads one page of the applications that the caller sees.
+ *
+ * @param sent filters by their names, as values that their schemas gave
+ * @param page from 1
+ */
+export async function readApplications(
+  db: Db,
+  engine: Pick<Engine, 'registry' | 'keyring'>,
+  actor: Actor,
+  {
+    sent,
+    terms,
+    page,
+    size,
+  }: {
+    readonly sent: Readonly<Record<string, unknown>>
+    readonly terms: readonly string[]
+    readonly page: number
+    readonly size: number
+  },
+) {
+  const spec = applicationList(engine)
+  const filters = Object.entries(sent).flatMap(([name, value]) => {
+    const found = spec.filters[name]
+    return found === undefined || value === undefined ? [] : [{ name, filter: found, value }]
+  })
+  const asked: ListQuery = {
+    ...{ filters, terms, ...scopeOf(spec, actor), ordering: toSorted(spec.defaultOrder) },
+    ...{ isPlain: false, page, page_size: size },
+  }
+  const view = applicationView(engine.registry.kinds)
+  const reading = { uidOf: await readUidOf(db), related: true, actor }
+  return transaction(
+    db,
+    async (tx) => {
+      const { count, readKeys } = await find(tx, spec, asked)
+      const keys = (page - 1) * size < count ? await readKeys() : []
+      const rows = keys.length === 0 ? [] : (await Array.fromAsync(view.read(tx, keys.map(String), reading))).flat()
+      return { count, rows }
+    },
+    { isolationLevel: 'RepeatableRead', plans: 'auto' },
+  )
+}

@@ -1,0 +1,100 @@
+import { beforeAll, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+/** The pages of applications: what there is, whose it is, and what was done to it. */
+
+let service: Installation
+let dashboard: Dashboard
+let operator: Made
+const permissions = ['view_queue', 'view_application', 'view_radiusprovider', 'view_run', 'view_user']
+beforeAll(async () => {
+  service = await installation()
+  dashboard = dashboardOf(service)
+  operator = await service.make.user({ permissions })
+})
+
+async function get(as: Made, url: string) {
+  const cookie = await dashboard.session(as.token)
+  return dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html' } })
+}
+const put = async (slug: string, app: Record<string, unknown> = {}, owner?: string) => {
+  const headers = owner === undefined ? {} : { 'Gatewright-Owner': owner }
+  const answer = await service.admin.put(applyPath, await named('radius', slug, { app }), { headers })
+  expect(answer.status, answer.text).toBe(200)
+}
+const list = '/admin/applications/'
+const page = (slug: string) => `${list}${slug}/`
+const slugsOf = (body: string) =>
+  [...body.matchAll(/href="\/admin\/applications\/([\w-]+)\/"/g)].map(([, slug]) => slug)
+
+test('the list is searched by words and owner, page by page', async () => {
+  for (let each = 10; each < 65; each += 1) await put(`paged-${each}`, {}, 'team-pages')
+  const first = (await get(operator, `${list}?owner=team-pages`)).body
+  expect(first).toContain('55 applications')
+  expect(slugsOf(first)).toHaveLength(50)
+  const [, next = ''] = /href="([^"]+)">Next</.exec(first) ?? []
+  const second = (await get(operator, next.replaceAll('&amp;', '&'))).body
+  expect(new Set([...slugsOf(first), ...slugsOf(second)]).size).toBe(55)
+  expect(slugsOf((await get(operator, `${list}?text=paged-11`)).body)).toEqual(['paged-11'])
+  expect((await get(operator, `${list}?text=there-is-none`)).body).toContain('0 applications')
+  expect(Buffer.byteLength(first)).toBeLessThan(100_000)
+})
+
+test('callers see what they see in the API: those of their owners, or none', async () => {
+  await put('sight-a', {}, 'team-a')
+  await put('sight-b', {}, 'team-b')
+  const bound = await service.make.user({ permissions, owners: ['team-a'] })
+  expect(slugsOf((await get(bound, `${list}?text=sight`)).body)).toEqual(['sight-a'])
+  expect((await get(bound, page('sight-a'))).statusCode).toBe(200)
+  expect((await get(bound, page('sight-b'))).statusCode).toBe(404)
+  const plain = await service.make.user({ permissions: ['view_queue', 'view_run'] })
+  for (const url of [list, page('sight-a')]) {
+    const { statusCode, body } = await get(plain, url)
+    expect([url, statusCode, body.includes('sight-a')]).toEqual([url, 403, false])
+  }
+})
+
+test('one has a timeline with from -> to, who and the run, also when it is renamed and deleted', async () => {
+  await put('timed', { name: '<b>First</b>' })
+  await put('timed', { name: 'Second' })
+  const { id } = await service.db.run.findFirstOrThrow({ where: { slug: 'timed' }, orderBy: { createdAt: 'desc' } })
+  const { body } = await get(operator, page('timed'))
+  expect(body).toContain('name: <span class="quiet">&lt;b&gt;First&lt;/b&gt;</span> -> Second')
+  expect(body).toContain(`href="/admin/runs/${id}/"`)
+  expect(body).toMatch(/Last change<\/dt><dd><time[^>]+>[^<]+<\/time>, by admin/)
+  expect((await get(operator, `/admin/runs/${id}/`)).body).toContain('href="/admin/applications/timed/"')
+
+  const secretive = await service.make.user({ permissions: ['view_queue', 'view_application'] })
+  const hidden = (await get(secretive, page('timed'))).body
+  expect([hidden.includes('by admin'), hidden.includes(id), hidden.includes('not shown')]).toEqual([false, false, true])
+
+  expect((await service.admin.send({ method: 'DELETE', url: '/api/v3/core/applications/timed/' })).status).toBe(204)
+  const gone = (await get(operator, page('timed'))).body
+  expect(gone).toContain('There is no application of this slug now')
+  expect(gone).toMatch(/class="mark bad">deleted</)
+  expect((await get(operator, page('never-was'))).statusCode).toBe(404)
+})
+
+test('one that was changed past the service says so, and is found', async () => {
+  await put('outside')
+  expect((await get(operator, page('outside'))).body).not.toContain('changed outside</span>')
+  await service.db.application.updateMany({ where: { slug: 'outside' }, data: { metaDescription: 'by SQL' } })
+  expect((await get(operator, page('outside'))).body).toContain('changed outside</span>')
+  expect(slugsOf((await get(operator, `${list}?outside=yes`)).body)).toEqual(['outside'])
+})
+
+test('a long history is read part by part, and each is at most 100 KB long', async () => {
+  for (let each = 0; each < 25; each += 1) await put('long', { meta_description: '<'.repeat(400) + each })
+  const first = (await get(operator, page('long'))).body
+  const [, older = ''] = /href="([^"]+)">Older</.exec(first) ?? []
+  const second = (await get(operator, older)).body
+  for (const body of [first, second]) expect(Buffer.byteLength(body)).toBeLessThan(100_000)
+  const actions = [first, second].flatMap((body) =>
+    [...body.matchAll(/class="mark \w+">(created|changed)</g)].map(([, what]) => what),
+  )
+  expect(actions.filter((what) => what === 'changed')).toHaveLength(24)
+  expect(second).toContain('The newest')
+})
