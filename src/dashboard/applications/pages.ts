@@ -3,6 +3,7 @@ import type { ApplicationRow } from '../../lists/applications.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { HistoryEntry } from '../../views/history.ts'
 import { applicationPath, applicationsPath, runPagePath, runsPath } from '../addresses.ts'
+import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { fieldList } from '../runs/changes.ts'
 import { table } from '../table.ts'
@@ -32,9 +33,12 @@ export function applicationsPage(asked: Question, found: Found | null, actor: Ac
     content: html`<h1>Applications</h1>
 ${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
 <form class="filters" method="get" action="${applicationsPath}">
-<div><label for="f-text">Words of name, slug or group</label><input id="f-text" name="text" value="${text}" maxlength="200" autocomplete="off"></div>
-<div><label for="f-owner">Owner</label><input id="f-owner" name="owner" value="${owner}" maxlength="200" autocomplete="off"></div>
-<div><label for="f-outside">Changed outside</label><select id="f-outside" name="outside"><option value="">any</option><option value="yes"${outside && html` selected`}>changed past the service</option></select></div>
+${textField('text', 'Words of name, slug or group', { value: text })}
+${textField('owner', 'Owner', { value: owner })}
+${choiceField('outside', 'Changed outside', outside ? 'yes' : '', [
+  ['', 'any'],
+  ['yes', 'changed past the service'],
+])}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${applicationsPath}">Clear</a></div>
 </form>
 <section>${

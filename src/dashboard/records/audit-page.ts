@@ -1,9 +1,10 @@
 import { type Html, html } from '../../http/html.ts'
-import { type AuditQuestion, type AuditSpan, auditSpans } from '../../lists/audit-search.ts'
+import type { AuditQuestion, AuditSpan } from '../../lists/audit-search.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import type { AuditEntry } from '../../views/audit.ts'
 import { auditPath, runPagePath } from '../addresses.ts'
+import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { table } from '../table.ts'
 import { notKnown, shortTime, time } from '../words.ts'
@@ -53,30 +54,12 @@ const form = ({
   who,
   id,
 }: AuditQuestion): Html => html`<form class="filters" method="get" action="${auditPath}">
-${select(
-  'period',
-  'Period',
-  span,
-  Object.keys(auditSpans).map((each) => [each, spanWords[each as AuditSpan]]),
-)}
-${select('action', 'Action', action ?? '', [['', 'any'], ...actions.map((each) => [each, wordsOf(each)] as const)])}
-${input('who', 'Who', who)}
-${input('id', 'Run or request', id)}
+${choiceField('period', 'Period', span, Object.entries(spanWords))}
+${choiceField('action', 'Action', action ?? '', [['', 'any'], ...actions.map((each) => [each, wordsOf(each)] as const)])}
+${textField('who', 'Who', { value: who })}
+${textField('id', 'Run or request', { value: id })}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${auditPath}">Clear</a></div>
 </form>`
-
-const input = (name: string, label: string, value: string | null): Html =>
-  html`<div><label for="f-${name}">${label}</label><input id="f-${name}" name="${name}" value="${value}" maxlength="200" autocomplete="off"></div>`
-
-const select = (
-  name: string,
-  label: string,
-  chosen: string,
-  options: readonly (readonly [string, string] | string[])[],
-): Html =>
-  html`<div><label for="f-${name}">${label}</label><select id="f-${name}" name="${name}">${options.map(
-    ([value = '', text = '']) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
-  )}</select></div>`
 
 function addressOf({ span, action, who, id }: AuditQuestion, before: string | null): string {
   const all = Object.entries({ period: span === 'day' ? null : span, action, who, id, before })

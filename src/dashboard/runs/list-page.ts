@@ -5,6 +5,7 @@ import { mostCounted, type Place, placeText, type Span } from '../../lists/run-s
 import { type Actor, allows } from '../../permissions.ts'
 import { outcomes } from '../../runs/outcome.ts'
 import { runsPath } from '../addresses.ts'
+import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { count, notKnown, number, time } from '../words.ts'
 import { type Asked, addressOf, type Field } from './question.ts'
@@ -83,20 +84,17 @@ const form = ({
   isGrouped,
   wrong,
 }: Asked): Html => html`<form class="filters" method="get" action="${runsPath}">
-${select('period', question.span, Object.entries(periodWords))}
-${select('outcome', question.outcome ?? '', [['', 'any'], ...[...outcomes, 'planned' as const].map((each) => [each, each === 'unknown' ? 'unknown yet' : each] as const)])}
-${(['object', 'who', 'owner', 'kind', 'request', 'text'] as const).map(
-  (
-    name,
-  ) => html`<div><label for="f-${name}">${labels[name]}</label><input id="f-${name}" name="${name}" value="${sent[name]}" maxlength="400" autocomplete="off"${hints[name] !== undefined && html` placeholder="${hints[name]}"`}${wrong[name] !== undefined && html` aria-invalid="true"`}></div>
-`,
+${choiceField('period', labels.period, question.span, Object.entries(periodWords))}
+${choiceField('outcome', labels.outcome, question.outcome ?? '', [['', 'any'], ...[...outcomes, 'planned' as const].map((each) => [each, each === 'unknown' ? 'unknown yet' : each] as const)])}
+${(['object', 'who', 'owner', 'kind', 'request', 'text'] as const).map((name) =>
+  textField(name, labels[name], {
+    value: sent[name],
+    hint: hints[name],
+    isWrong: wrong[name] !== undefined,
+    mostLetters: 400,
+  }),
 )}${isGrouped && html`<input type="hidden" name="group" value="cause">`}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${runsPath}">Clear</a></div>
 </form>`
 
 const hints: Readonly<Partial<Record<Field, string>>> = { object: 'application:shop' }
-
-const select = (name: Field, chosen: string, options: readonly (readonly [string, string])[]): Html =>
-  html`<div><label for="f-${name}">${labels[name]}</label><select id="f-${name}" name="${name}">${options.map(
-    ([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
-  )}</select></div>`
