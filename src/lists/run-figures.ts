@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
-import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { Values } from './find.ts'
 import type { ListSpec } from './list.ts'
-import { seenRuns } from './runs.ts'
+import { askRuns, seenRuns } from './runs.ts'
 
 /** Figures of the runs that a caller sees, for the page of operators. */
 
@@ -43,7 +42,7 @@ export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, p
   const values = new Values()
   const step = `interval '${stepS} s'`
   const from = `date_bin(${step}, now(), 'epoch'::timestamptz) - interval '${(steps - 1) * stepS} s'`
-  const [row] = await query(db, figuresRow, {
+  const [row] = await askRuns(db, figuresRow, {
     text: `WITH seen AS MATERIALIZED (
         SELECT date_bin(${step}, runs.created_at, 'epoch'::timestamptz) AS at, ${outcomeSql} AS outcome,
           extract(epoch FROM runs.started_at - runs.created_at)::float8 * 1000 AS queue_ms,
@@ -79,7 +78,7 @@ const newestRow = z.object({ id: z.guid() })
 /** The ids of the newest runs. */
 export async function newestRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, most: number): Promise<string[]> {
   const values = new Values()
-  const rows = await query(db, newestRow, {
+  const rows = await askRuns(db, newestRow, {
     text: `SELECT runs.id FROM runs WHERE ${seenRuns(spec, actor, values)}
         ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(most)}`,
     values: values.list,

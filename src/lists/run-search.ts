@@ -1,11 +1,10 @@
 import { z } from 'zod'
-import { type Db, transaction } from '../db/client.ts'
-import { query, unprepared } from '../db/raw.ts'
+import type { Db } from '../db/client.ts'
 import type { Actor } from '../permissions.ts'
 import { hasOutcome, type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
 import { type ListQuery, Values } from './find.ts'
 import type { ListSpec } from './list.ts'
-import { seenRuns } from './runs.ts'
+import { askRuns, seenRuns } from './runs.ts'
 
 /** Runs as operators search them: by time first, the newest first, and from a place on. Nothing is counted further than is read. */
 
@@ -54,13 +53,13 @@ export async function searchRuns(
   { before, size }: { readonly before: Place | null; readonly size: number },
 ): Promise<Found> {
   const values = new Values()
-  const matching = conditionsOf(spec, actor, question, values)
+  const matching = conditionsOf(spec, actor, question, await submitterOf(db, question), values)
   const counted = `SELECT count(*)::integer FROM (SELECT FROM runs WHERE ${matching} LIMIT ${mostCounted + 1}) counted`
   const older =
     before === null
       ? 'true'
       : `(runs.created_at, runs.id) < (to_timestamp(${values.bind(before.at)}::float8 / 1000), ${values.bind(before.id)}::uuid)`
-  const [row] = await asked(db, searchRow, {
+  const [row] = await askRuns(db, searchRow, {
     text: `SELECT (${counted}) AS count, coalesce((SELECT jsonb_agg(page) FROM (
         SELECT round(extract(epoch FROM runs.created_at) * 1000)::float8 AS at, runs.id FROM runs WHERE ${matching} AND ${older}
         ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(size + 1)}) page), '[]') AS runs`,
@@ -85,7 +84,7 @@ const factRow = z.object({
 export type RunFact = z.output<typeof factRow>
 
 /** The facts of the newest runs that match. */
-export function readFacts(
+export async function readFacts(
   db: Db,
   spec: ListSpec<'Run'>,
   actor: Actor,
@@ -93,10 +92,11 @@ export function readFacts(
   most: number,
 ): Promise<RunFact[]> {
   const values = new Values()
-  return asked(db, factRow, {
+  const matching = conditionsOf(spec, actor, question, await submitterOf(db, question), values)
+  return askRuns(db, factRow, {
     text: `SELECT runs.id, ${outcomeSql} AS outcome, runs.cause, runs.reason, u.username AS submitter,
         runs.options->>'owner' AS owner, runs.created_at AS "createdAt"
-      FROM runs LEFT JOIN users u ON u.pk = runs.submitter_pk WHERE ${conditionsOf(spec, actor, question, values)}
+      FROM runs LEFT JOIN users u ON u.pk = runs.submitter_pk WHERE ${matching}
       ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(most)}`,
     values: values.list,
   })
@@ -131,7 +131,7 @@ export async function laterRuns(
     same.push(`(SELECT r.id FROM runs r WHERE r.slug = ${values.bind(of.slug)} AND r.created_at > ${after}::timestamptz
       ORDER BY r.created_at LIMIT ${mostCounted})`)
   if (same.length === 0) return []
-  const rows = await asked(db, laterRow, {
+  const rows = await askRuns(db, laterRow, {
     text: `SELECT runs.id FROM runs WHERE runs.id IN (${same.join(' UNION ALL ')})
         AND runs.created_at > ${after}::timestamptz AND runs.mode = 'apply' AND ${seenRuns(spec, actor, values)}
       ORDER BY runs.created_at, runs.id LIMIT ${values.bind(most)}`,
@@ -140,19 +140,26 @@ export async function laterRuns(
   return rows.map(({ id }) => id)
 }
 
-/** Planned for its values: how many rows a period or a name matches is not alike. */
-const asked = <Row>(db: Db, row: z.ZodType<Row>, statement: { text: string; values: readonly unknown[] }) =>
-  transaction(db, (tx) => query(tx, row, unprepared(statement)), { plans: 'auto' })
+/** @returns the key of a submitter, whose runs PostgreSQL then knows to be few or many; 0 for a name that no user has */
+async function submitterOf(db: Db, { who }: RunQuestion): Promise<number | null> {
+  if (who === null) return null
+  return (await db.user.findUnique({ where: { username: who }, select: { pk: true } }))?.pk ?? 0
+}
 
-function conditionsOf(spec: ListSpec<'Run'>, actor: Actor, question: RunQuestion, values: Values): string {
-  const { span, outcome, who, owner, filters, terms } = question
+function conditionsOf(
+  spec: ListSpec<'Run'>,
+  actor: Actor,
+  { span, outcome, owner, filters, terms }: RunQuestion,
+  submitter: number | null,
+  values: Values,
+): string {
   const period = spans[span]
   const seen = filters.map(({ name, filter, value }) => ({ name, filter, value: filter.seen?.(value, actor) ?? value }))
   return [
     seenRuns(spec, actor, values, { filters: seen, terms }),
     ...(period === null ? [] : [`runs.created_at >= now() - interval '${period}'`]),
     ...(outcome === null ? [] : [outcome === 'planned' ? isPlanned : hasOutcome[outcome]]),
-    ...(who === null ? [] : [`runs.submitter_pk = (SELECT u.pk FROM users u WHERE u.username = ${values.bind(who)})`]),
+    ...(submitter === null ? [] : [`runs.submitter_pk = ${values.bind(submitter)}::integer`]),
     ...(owner === null ? [] : [`runs.options->>'owner' = ${values.bind(owner)}`]),
   ].join(' AND ')
 }

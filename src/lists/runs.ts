@@ -1,3 +1,6 @@
+import type { z } from 'zod'
+import { type Db, transaction } from '../db/client.ts'
+import { query, type Statement, unprepared } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { runView } from '../views/run.ts'
@@ -50,3 +53,9 @@ export const seenRuns = (
   asked: Partial<Pick<Parameters<typeof conditionsOf>[1], 'filters' | 'terms'>> = {},
 ): string =>
   ['true', ...conditionsOf(spec, { filters: [], terms: [], ...asked, ...scopeOf(spec, actor) }, values)].join(' AND ')
+
+/**
+ * Asks about runs. Planned for its values: one submitter may have most of them, and another none.
+ */
+export const askRuns = <Row>(db: Db, row: z.ZodType<Row>, statement: Statement): Promise<Row[]> =>
+  transaction(db, (tx) => query(tx, row, unprepared(statement)), { plans: 'auto' })

@@ -193,6 +193,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/views/run-parts.ts': 'a part of what JSON and a list hold',
   'src/lists/run-search.ts': 'pages from a place on, counts that end early, and outcomes, which are expressions',
   'src/lists/run-rows.ts': 'an outcome is an expression, and of a log only the first line is read',
+  'src/lists/runs.ts': 'sends what the files about runs make',
   'src/lists/run-figures.ts': 'quantiles, and counts by outcome, which is an expression',
   'src/lists/changed-outside.ts': 'a digest of each row beside that of its last change',
   'src/lists/audit-search.ts': 'by key from the newest on, with a period that PostgreSQL estimates',
