@@ -107,8 +107,11 @@ test('a comment comes at intervals, with the id of the place', async () => {
   reader.close()
 })
 
-test('a reader that does not read is closed', async () => {
-  const { there, url, follow } = await listening({ streams: { commentMs: 300 } })
+test.each([
+  ['at the second comment after it has stopped', 300, 1],
+  ['when too much waits for it', 60_000, 3],
+])('a reader that does not read is closed: %s', async (_, commentMs, rounds) => {
+  const { there, url, follow } = await listening({ streams: { commentMs } })
   const { port } = new URL(url)
   const socket = connect(Number(port), '127.0.0.1')
   await new Promise<void>((resolve) => socket.once('connect', resolve))
@@ -117,7 +120,7 @@ test('a reader that does not read is closed', async () => {
   const witness = await follow(await there.make.token(1))
   // More than sockets keep, and more than waits for a reader.
   const title = 'x'.repeat(30_000)
-  for (let round = 1; round <= 3; round += 1) {
+  for (let round = 1; round <= rounds; round += 1) {
     const rows = Array.from({ length: 300 }, () => ({ title, requestId: 'x', state: 'cancelled' as const }))
     await there.db.run.createMany({ data: rows.map((row) => ({ ...row, id: uuid7(), finishedAt: new Date() })) })
     await witness.got('ended', { count: 300 * round })

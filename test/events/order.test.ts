@@ -103,6 +103,23 @@ async function start(): Promise<Snapshot> {
   return position
 }
 
+test('a reader that comes back with the id of an end has what began before it and was committed behind it', async () => {
+  const [early, late] = [writers[0]?.client, writers[1]?.client]
+  const [first, second] = [uuid7(), uuid7()]
+  const record = "INSERT INTO runs (id, title, request_id) VALUES ($1, 'x', 'x')"
+  const reader = new Reader(await start())
+  await early?.query('BEGIN')
+  await early?.query(record, [first])
+  await late?.query(record, [second])
+  await late?.query("UPDATE runs SET state = 'cancelled', finished_at = clock_timestamp() WHERE id = $1", [second])
+  await reader.read(400)
+  expect(reader.seen.at(-1)).toMatchObject({ event: 'ended', run: second })
+  reader.comeBack()
+  await early?.query('COMMIT')
+  await reader.read(400)
+  expect(reader.seen.map(({ event, run }) => `${event} ${run}`)).toContain(`queued ${first}`)
+})
+
 test('whatever the order of begins and commits, a reader that is cut off anywhere has each event', async () => {
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.record({ is: fc.constant('record' as const), writer: fc.nat(3) }) },

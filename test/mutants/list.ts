@@ -1,6 +1,7 @@
 import access from './list/access.ts'
 import actor from './list/actor.ts'
 import document from './list/document.ts'
+import events from './list/events.ts'
 import follow from './list/follow.ts'
 import history from './list/history.ts'
 import judge from './list/judge.ts'
@@ -24,7 +25,7 @@ const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
   ledger: [ledger, history, work, workers, metrics, submit, retention],
-  pages: [pages],
+  pages: [pages, events],
 }
 
 export const roomNames: readonly string[] = Object.keys(rooms)
