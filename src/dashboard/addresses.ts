@@ -45,8 +45,8 @@ export function nextOf(asked: unknown): string {
   return isBelow && !isOfSession(pathname) ? `${pathname}${search}` : nowPath
 }
 
-/** A login that leads to the login would ask again. */
-const isOfSession = (path: string) => [loginPath, logoutPath].some((each) => `${path}/`.startsWith(each))
+/** A login that leads to the login would ask again, and a stream is no page. */
+const isOfSession = (path: string) => [loginPath, logoutPath, eventsPath].some((each) => `${path}/`.startsWith(each))
 
 /** The login that leads back to an address. */
 export const loginFor = (address: string): string => {

@@ -41,6 +41,9 @@ export class Present {
   }
 
   async tell(readers: readonly Reader[]): Promise<void> {
+    // A reader may have left while something was read for it.
+    const here = new Set(readers)
+    for (const reader of this.#told.keys()) if (!here.has(reader)) this.#told.delete(reader)
     const now = performance.now()
     if (now - this.#runsAt >= runsEveryMs) {
       this.#runsAt = now

@@ -32,7 +32,14 @@ test.each([
   ...['https://evil.example/admin/', 'javascript:alert(1)', 'http:/admin/', '/admin/../', '/admin/..//evil.example'],
   ...['/admin/%2e%2e/%2e%2e/', '/admin/.%2e/api/', '/admin/\\..\\..\\', '/admin//evil.example/', '/admin/a//b'],
   ...['/admin/\t/evil', '/admin/\n', ' /admin/', '\u0000/admin/', '/admin/\u2028', '/admin/ä'],
-  ...['/admin/login/', '/admin/login', '/admin/login/?next=/admin/', '/admin/logout/', `/admin/${'a'.repeat(2_000)}`],
+  ...[
+    '/admin/login/',
+    '/admin/login',
+    '/admin/login/?next=/admin/',
+    '/admin/logout/',
+    '/admin/events/',
+    `/admin/${'a'.repeat(2_000)}`,
+  ],
 ])('does not follow %j', (path) => {
   expect(nextOf(path)).toBe('/admin/')
 })
