@@ -99,8 +99,10 @@ async function step(made: World, before: Seen, pick: Pick, count: Count, held: H
   }
   const kind = pick(drawn)
   const { outcome, what, told = '' } = await call(kind, { there, actor, seen: before, pick })
+  // An application and its provider may have one name.
+  const known = new Set([...before.objects.values()].filter((each) => mayKnow(each, caller)).map(({ name }) => name))
   for (const object of before.objects.values())
-    if (!mayKnow(object, caller))
+    if (!mayKnow(object, caller) && !known.has(object.name))
       expect(told, `${kind} by ${hands.pk}: ${JSON.stringify(what)}`).not.toContain(object.name)
   count.calls += 1
   if (outcome === 'refused') return before
@@ -205,9 +207,10 @@ describe('what is planted is found', () => {
       onTestFinished(() => {
         Object.assign(policies, { [model]: whole })
       })
-      expect(await failure(play(60, { seed }))).toMatch(what)
+      // Most are found within twenty worlds; which calls are drawn depends on keys, too.
+      expect(await failure(play(300, { seed }))).toMatch(what)
     },
-    120_000,
+    600_000,
   )
 
   test('where a ceiling is lifted', async () => {
