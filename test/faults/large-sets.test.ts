@@ -68,7 +68,7 @@ async function follow(stand: Stand, id: string, isOver: () => boolean): Promise<
   return seen
 }
 
-/** An attempt begins at the first entry. */
+/** An attempt begins at the first entry, and begins again once when its transaction was lost: one part is killed. */
 function goesBack(seen: readonly Seen[]): string[] {
   const byAttempt = Map.groupBy(seen, ({ attempts }) => attempts)
   const inOrder = seen.every(({ attempts }, index) => attempts >= (seen[index - 1]?.attempts ?? 0))
@@ -76,8 +76,8 @@ function goesBack(seen: readonly Seen[]): string[] {
     ...(inOrder ? [] : ['its number of attempts goes back']),
     ...[...byAttempt].flatMap(([attempt, each]) => {
       const done = each.flatMap(({ done }) => done ?? [])
-      const isBack = done.some((count, index) => count < (done[index - 1] ?? 0))
-      return isBack ? [`the progress of attempt ${attempt} goes back: ${done.join(', ')}`] : []
+      const backwards = done.filter((count, index) => count < (done[index - 1] ?? 0)).length
+      return backwards > 1 ? [`the progress of attempt ${attempt} goes back: ${done.join(', ')}`] : []
     }),
   ]
 }
