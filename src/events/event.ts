@@ -10,7 +10,7 @@ export const eventNames = [
 ]
 type EventName = (typeof eventNames)[number]
 
-/** `data` is JSON. Events without an id tell how things stand now: a reader that comes back is told again. */
+/** `data` is JSON. Events without an id show the present state: a reader that comes back gets it again. */
 export type StreamEvent = {
   readonly event: EventName
   readonly id?: string
@@ -100,7 +100,7 @@ export function endedEvent(run: ChangedRun): Omit<RunEvent, 'place'> {
   const { id, changed, seen } = run
   return {
     ...{ event: 'ended', run: id, seen, transaction: BigInt(changed.in ?? 0) },
-    // A run that ended before it had a position is told of with an id of its own, which nothing is read after.
+    // A run that ended before it had a position is sent with an id of its own: nothing is read from there on.
     id: idOf(changed.after ?? 0n, new Date(run.finished_at ?? run.created_at), `ended-${id}`),
     data: JSON.stringify(toData(run)),
   }

@@ -71,7 +71,7 @@ export class Feed {
   #catchingUp: CatchingUp[] = []
   #conditions = new Conditions([])
   #areConditionsOld = false
-  /** What readers were told of, once PostgreSQL would not forget it in a crash. */
+  /** What was sent last, after PostgreSQL had it on disk. */
   #told: Batch | undefined
   #read: Snapshot | undefined
   /** Where the present row of portions began. */
@@ -119,7 +119,7 @@ export class Feed {
     this.#areConditionsOld = true
   }
 
-  /** Up to where a reader was told of all; undefined while it catches up. */
+  /** Up to where a reader has all events; undefined while it catches up. */
   placeOf(reader: Reader): { readonly position: Snapshot; readonly now: Date } | undefined {
     const live = this.#live.get(reader)
     return live === undefined || live.held !== undefined ? undefined : this.#told

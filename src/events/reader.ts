@@ -5,7 +5,7 @@ import type { StreamEvent } from './event.ts'
 export type Reader = {
   /** Which runs it may see. */
   readonly condition: Condition
-  /** Whether it is told of the queue and of workers. */
+  /** Whether it gets events of the queue and of workers. */
   readonly seesQueue: boolean
   /** @returns waits until it has room for more, or is gone */
   send(events: readonly StreamEvent[]): Promise<void>
