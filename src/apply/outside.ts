@@ -13,6 +13,9 @@ import { objectsNamed } from './history.ts'
  * (docs/adr/0065-changed-outside-is-a-digest.md).
  */
 
+/** Of the last recorded change `o` and the `present` row: null when they cannot be compared. */
+const differs = 'CASE WHEN left(o.digest, 8) = left(present.digest, 8) THEN o.digest <> present.digest END'
+
 /**
  * Whether a row was changed past the service, in SQL: null when that is not known, because no change of it was recorded
  * under this SECRET_KEY with these columns.
@@ -21,9 +24,21 @@ import { objectsNamed } from './history.ts'
  * @param models the placeholder of the models that it may have
  * @param key the placeholder of `digestKey`
  */
-export const isOutside = (row: string, models: string, key: string): string =>
-  `(SELECT CASE WHEN left(o.digest, 8) = left(present.digest, 8) THEN o.digest <> present.digest END
+const isOutside = (row: string, models: string, key: string): string =>
+  `(SELECT ${differs}
     FROM (SELECT ${digestOf(row, key)} AS digest) present, LATERAL (${lastOf(models, `${row}.pk::text`)}) o)`
+
+type Placeholders = Readonly<Record<'applications' | 'providers' | 'key', string>>
+
+/**
+ * Whether an application or its provider was changed past the service, in SQL.
+ *
+ * @param row the alias of the application
+ * @param values placeholders: of the models of each table, and of `digestKey`
+ */
+export const isOutsideWithProvider = (row: string, { applications, providers, key }: Placeholders): string =>
+  `(${isOutside(row, applications, key)} OR (${row}.provider_pk IS NOT NULL
+    AND (SELECT ${isOutside('p', providers, key)} FROM providers p WHERE p.pk = ${row}.provider_pk)))`
 
 /** The last recorded change of an object. */
 const lastOf = (models: string, key: string): string =>
@@ -57,9 +72,7 @@ export async function isApplicationOutside(
   const tables = new Map(recordedTables(registry).map(({ table, models }) => [table, models]))
   const [row] = await query(db, answer, {
     text: `SELECT bool_or(CASE WHEN a.pk IS NULL THEN o.action <> 'delete' AND o.digest IS NOT NULL
-          ELSE ${isOutside('a', '$1', '$3')} OR (a.provider_pk IS NOT NULL
-            AND (SELECT ${isOutside('p', '$2', '$3')} FROM providers p WHERE p.pk = a.provider_pk))
-        END) AS "isOutside"
+          ELSE ${isOutsideWithProvider('a', { applications: '$1', providers: '$2', key: '$3' })} END) AS "isOutside"
       FROM (${objectsNamed('$1', '$4', '$5')}) named, LATERAL (${lastOf('$1', 'named.key')}) o
         LEFT JOIN applications a ON a.pk = o.key::uuid`,
     values: [tables.get('applications'), tables.get('providers'), digestKey(keyring), slug, owners],
@@ -115,8 +128,8 @@ const changedPart = (table: string, key: string): string =>
   `WITH part AS MATERIALIZED (
       SELECT t FROM ${quoted(table)} t WHERE $1 = '' OR t.pk > nullif($1, '')::${key} ORDER BY t.pk LIMIT $3
     )
-    SELECT (SELECT ${listed(false)} FROM part p, LATERAL (${lastOf('$2', '(p.t).pk::text')}) o
-        WHERE ${isOutside('(p.t)', '$2', '$4')}) AS rows,
+    SELECT (SELECT ${listed(false)} FROM part p, LATERAL (${lastOf('$2', '(p.t).pk::text')}) o,
+        LATERAL (SELECT ${digestOf('(p.t)', '$4')} AS digest) present WHERE ${differs}) AS rows,
       CASE WHEN count(*) = $3 THEN (array_agg((t).pk ORDER BY (t).pk DESC))[1]::text END AS last
     FROM part`
 

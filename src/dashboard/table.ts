@@ -26,3 +26,13 @@ ${rows.map(
 `,
 )}</tbody></table></div>`
 }
+
+/** Names and values, without those that there are none of. */
+export const factList = (rows: readonly (readonly [string, HtmlValue])[]): Html =>
+  html`<dl class="facts">${rows.map(
+    ([name, value]) =>
+      value !== null &&
+      value !== false &&
+      html`<dt>${name}</dt><dd>${value}</dd>
+`,
+  )}</dl>`

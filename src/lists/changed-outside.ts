@@ -1,5 +1,5 @@
 import { digestKey } from '../apply/audit.ts'
-import { isOutside, recordedTables } from '../apply/outside.ts'
+import { isOutsideWithProvider, recordedTables } from '../apply/outside.ts'
 import { queryBoolean } from '../http/query.ts'
 import type { Engine } from '../plan/engine.ts'
 import { narrows } from './filters.ts'
@@ -10,9 +10,8 @@ export function changedOutside({ registry, keyring }: Pick<Engine, 'registry' | 
   const description =
     'True: changed past the service, by SQL for instance, or with a provider that was, since their last recorded change. False: all others, those too of which that is not known.'
   return narrows<'pk', boolean>('pk', queryBoolean.meta({ description }), (_, value, bind) => {
-    const key = bind(digestKey(keyring))
-    const own = isOutside('applications', bind(modelsOf('applications')), key)
-    const provider = `(SELECT ${isOutside('p', bind(modelsOf('providers')), key)} FROM providers p WHERE p.pk = applications.provider_pk)`
-    return `(${own} OR ${provider}) IS ${value ? '' : 'NOT '}TRUE`
+    const [applications, providers] = [bind(modelsOf('applications')), bind(modelsOf('providers'))]
+    const found = isOutsideWithProvider('applications', { applications, providers, key: bind(digestKey(keyring)) })
+    return `${found} IS ${value ? '' : 'NOT '}TRUE`
   })
 }

@@ -195,7 +195,6 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/lists/run-rows.ts': 'an outcome is an expression, and of a log only the first line is read',
   'src/lists/runs.ts': 'sends what the files about runs make',
   'src/lists/run-figures.ts': 'quantiles, and counts by outcome, which is an expression',
-  'src/lists/changed-outside.ts': 'a digest of each row beside that of its last change',
   'src/lists/audit-search.ts': 'by key from the newest on, with a period that PostgreSQL estimates',
   'src/views/audit.ts': 'a part of what JSON holds',
   'src/views/history.ts': 'a union over objects and their names, and a part of what JSON holds',

@@ -6,7 +6,7 @@ import { applicationPath, applicationsPath, runPagePath, runsPath } from '../add
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { fieldList } from '../runs/changes.ts'
-import { table } from '../table.ts'
+import { factList, table } from '../table.ts'
 import { count, type Look, mark, notKnown, number, time } from '../words.ts'
 
 /** /admin/applications/: what there is, whose it is; and of each, what was done to it, when and by whom. */
@@ -134,13 +134,7 @@ function facts(row: ApplicationRow, last: HistoryEntry | undefined): Html {
       html`<a href="${runsPath}?period=month&amp;object=application%3A${encodeURIComponent(row.slug)}">that changed it, in the last 30 days</a>`,
     ],
   ]
-  return html`<dl class="facts">${rows.map(
-    ([name, value]) =>
-      value !== null &&
-      value !== false &&
-      html`<dt>${name}</dt><dd>${value}</dd>
-`,
-  )}</dl>`
+  return factList(rows)
 }
 
 const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {

@@ -6,7 +6,7 @@ import { outcomeOf } from '../../runs/outcome.ts'
 import type { RunPart as Run } from '../../views/run-parts.ts'
 import { applicationPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { table } from '../table.ts'
+import { factList, table } from '../table.ts'
 import { count, duration, number, outcomeMark, time } from '../words.ts'
 import { changeCounts, changeTables, countOf } from './changes.ts'
 import { runTable } from './tables.ts'
@@ -83,13 +83,7 @@ function facts(run: Run, seesApplications: boolean): Html {
     ['Document', html`<a href="${documentPath(run.id)}">as it was sent, secrets masked</a>`],
     ['In the API', html`<code>${runPath(run.id)}</code>`],
   ]
-  return html`<dl class="facts">${rows.map(
-    ([name, value]) =>
-      value !== null &&
-      value !== false &&
-      html`<dt>${name}</dt><dd>${value}</dd>
-`,
-  )}</dl>`
+  return factList(rows)
 }
 
 /** Of an applied run, the changes say the same. */
