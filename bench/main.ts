@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   sets: () => import('./sets.ts'),
   caller: () => import('./caller.ts'),
   cli: () => import('./cli.ts'),
+  tabs: () => import('./tabs.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

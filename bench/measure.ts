@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises'
+
 /** The result of clients that repeat one operation; times in milliseconds. */
 export type Measured = {
   readonly clients: number
@@ -19,15 +21,17 @@ export type Load = {
   readonly seconds: number
   /** Ends after this many operations, if it is earlier. */
   readonly count?: number
+  /** Starts so many a second, if the clients can. Without it, as many as they can. */
+  readonly perSecond?: number
 }
 
 /**
- * A closed loop: each client starts the next operation when its last is done. Failures are counted, not timed.
+ * Each client starts the next operation when its last is done, and when it is due. Failures are counted, not timed.
  *
  * @param once one operation, with a unique number
  */
 export async function measure(
-  { clients, seconds, count = Number.POSITIVE_INFINITY }: Load,
+  { clients, seconds, count = Number.POSITIVE_INFINITY, perSecond = Number.POSITIVE_INFINITY }: Load,
   once: (number: number) => Promise<void>,
 ): Promise<Measured> {
   const times: number[] = []
@@ -39,10 +43,13 @@ export async function measure(
   const end = start + seconds * 1_000
   const client = async () => {
     while (performance.now() < end && number < count) {
-      const began = performance.now()
+      const waitMs = start + (number * 1_000) / perSecond - performance.now()
       number += 1
+      const own = number
+      if (waitMs > 0) await setTimeout(waitMs)
+      const began = performance.now()
       try {
-        await once(number)
+        await once(own)
         times.push(performance.now() - began)
       } catch (error) {
         failures += 1

@@ -6,6 +6,8 @@
   /* Without a stream of events; with one, what no event says, such as the age of things. */
   const everyMs = 3_000
   const restMs = 30_000
+  /* After an event: some parts of a page are read once a second. */
+  const afterMs = 2_000
   const leastMs = 1_000
   const withinMs = 10_000
   const main = document.querySelector('main[data-live]')
@@ -77,6 +79,7 @@
   async function run() {
     if (isIdle() || isAsking) return
     isAsking = true
+    const wasWanted = isWanted
     isWanted = false
     try {
       await refresh()
@@ -89,7 +92,8 @@
     if (stream?.readyState === isClosed) unlisten()
     if (performance.now() - listenedAt > restMs) listen()
     if (isWanted) soon()
-    else next(stream?.readyState === isOpen ? restMs : everyMs)
+    else if (stream?.readyState !== isOpen) next(everyMs)
+    else next(wasWanted ? afterMs : restMs)
     document.dispatchEvent(new Event('gatewright:asked'))
   }
 

@@ -28,7 +28,9 @@ export function duration(ms: number): string {
   return `${Math.floor(h / 24)} d`
 }
 
-export const number = (of: number): string => of.toLocaleString('en-US').replaceAll(',', '\u202f')
+const grouped = new Intl.NumberFormat('en-US')
+
+export const number = (of: number): string => grouped.format(of).replaceAll(',', '\u202f')
 
 /** How a state looks: a shape, and a colour. The word stands beside it. */
 export type Look = 'good' | 'same' | 'warn' | 'bad' | 'off' | 'open'

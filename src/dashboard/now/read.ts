@@ -17,6 +17,7 @@ import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/backlog.ts'
 import { type Expiring, expiringCertificates, expiringTokens } from '../../views/expiries.ts'
 import { type Refused, readRefusals } from '../../views/refusal.ts'
+import { kept, together } from './shared.ts'
 
 /** What the first page shows. Each part is read by itself: null is one that could not be read. */
 export type Now = {
@@ -59,46 +60,66 @@ export type Sources = {
 
 export type ReadNow = (actor: Actor, period: Period) => Promise<Now>
 
+/** Every page asks for itself, and what is the same for many is read once for all of them. */
 export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
   // Reading them takes longer than all else, and they are the same for all who may see them.
   const certificates = seldom(() => expiringCertificates(db), 60_000)
-  const figuresOf = shared(keptMs, (_key, actor: Actor, period: Period) => readFigures(db, runs, actor, period))
-  return async (actor, period) => {
-    const [
-      checks,
-      pause,
-      failedJobs,
-      workers,
-      backlog,
-      atWork,
-      figures,
-      failures,
-      tokens,
-      expiring,
-      newest,
-      refused,
-      outside,
-    ] = await Promise.all([
-      inspect(),
+  const forAll = together(() =>
+    Promise.all([
       known(readPause(queue, db).then((found): Now['pause'] => found ?? 'none')),
       known(answered(queue.getJobCounts('failed')).then(({ failed = 0 }) => failed)),
-      known(inTime(readWorkers(db))),
       known(inTime(readBacklog(db))),
+    ]),
+  )
+  const seldomNew = kept(
+    () => 1_000,
+    () => Promise.all([inspect(), known(inTime(readWorkers(db))), known(inTime(readOutside(db)))]),
+  )
+  const figuresOf = kept(keptMs, (actor: Actor, period: Period) => readFigures(db, runs, actor, period))
+  const failuresSeen = together((actor: Actor) => failuresOf(db, runs, actor))
+  const runsSeen = together((actor: Actor) =>
+    Promise.all([
       known(inTime(readWork(db, runs, actor))),
-      known(inTime(figuresOf(`${period} ${scopeKey(runs, actor)}`, actor, period))),
-      known(inTime(failuresOf(db, runs, actor))),
-      known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
-      allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
       known(inTime(newestRuns(db, runs, actor, mostNewest).then((ids) => readRunRows(db, runs, actor, ids)))),
-      known(inTime(refusedWithinAnHour(db, actor))),
-      allows(actor, 'view_application') ? known(inTime(readOutside(db))) : undefined,
+    ]),
+  )
+  const seldomSeen = kept(
+    () => 1_000,
+    (actor: Actor) =>
+      Promise.all([
+        known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
+        known(inTime(refusedWithinAnHour(db, actor))),
+      ]),
+  )
+  return async (actor, period) => {
+    const [scope, rights] = [scopeKey(runs, actor), rightsKey(actor)]
+    const [
+      [pause, failedJobs, backlog],
+      [checks, workers, outside],
+      figures,
+      failures,
+      [atWork, newest],
+      [tokens, refused],
+      expiring,
+    ] = await Promise.all([
+      forAll(''),
+      seldomNew(''),
+      known(inTime(figuresOf(`${period} ${scope}`, actor, period))),
+      known(inTime(failuresSeen(rights, actor))),
+      runsSeen(rights, actor),
+      seldomSeen(rights, actor),
+      allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
     ])
     return {
       ...{ at: new Date(), checks, pause, failedJobs, workers, backlog, atWork, period, figures, failures, tokens },
-      ...{ certificates: expiring, newest, refused, outside },
+      ...{ certificates: expiring, newest, refused, outside: allows(actor, 'view_application') ? outside : undefined },
     }
   }
 }
+
+/** Callers with the same key see the same, of everything. */
+const rightsKey = ({ pk, isSuperuser, permissions }: Actor): string =>
+  JSON.stringify([pk, isSuperuser, [...permissions].sort()])
 
 const refusedWithinAnHour = async (db: Db, actor: Actor): Promise<Refused[]> => {
   const since = Date.now() - 3_600_000
@@ -128,34 +149,6 @@ function scopeKey(runs: ListSpec<'Run'>, actor: Actor): string {
 const keptMs = (key: string): number => {
   const [period = 'hour'] = key.split(' ', 1)
   return period === 'hour' ? 900 : period === 'day' ? 15_000 : 60_000
-}
-
-const mostShared = 200
-
-/** Simultaneous callers get one answer, and so do those who come soon after. */
-function shared<Args extends unknown[], Found>(
-  keepMs: (key: string) => number,
-  ask: (key: string, ...args: Args) => Promise<Found>,
-): (key: string, ...args: Args) => Promise<Found> {
-  const kept = new Map<string, { readonly answer: Promise<Found>; until: number }>()
-  return (key, ...args) => {
-    const there = kept.get(key)
-    if (there !== undefined && performance.now() < there.until) return there.answer
-    if (kept.size >= mostShared) kept.clear()
-    const answer = ask(key, ...args)
-    // While it is asked, no other is: then from its answer on.
-    const entry = { answer, until: Number.POSITIVE_INFINITY }
-    kept.set(key, entry)
-    answer.then(
-      () => {
-        entry.until = performance.now() + keepMs(key)
-      },
-      () => {
-        entry.until = 0
-      },
-    )
-    return answer
-  }
 }
 
 async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {

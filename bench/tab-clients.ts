@@ -1,0 +1,78 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** Open pages, as a process: each listens to events and asks for its page as src/dashboard/live.js does. */
+
+export type TabsTask = { readonly url: string; readonly token: string; readonly tabs: number; readonly seconds: number }
+
+/** One answer: when it was there (ms since 1970), how long it took, and the runs on the page. */
+export type Seen = { readonly at: number; readonly ms: number; readonly runs: readonly string[] }
+
+/** Streams of one session. */
+const mostStreams = 8
+const leastMs = 1_000
+
+const { url, token, tabs, seconds }: TabsTask = JSON.parse(process.argv[2] ?? '')
+const end = AbortSignal.timeout(seconds * 1_000)
+
+async function logIn(): Promise<string> {
+  const answer = await fetch(`${url}/admin/login/`, {
+    method: 'POST',
+    headers: { origin: url },
+    body: new URLSearchParams({ access_token: token }),
+    redirect: 'manual',
+  })
+  const [cookie = ''] = (answer.headers.get('set-cookie') ?? '').split(';', 1)
+  if (cookie === '') throw new Error(`the login is answered with ${answer.status}`)
+  return cookie
+}
+
+async function openTab(cookie: string): Promise<Seen[]> {
+  const seen: Seen[] = []
+  let isWanted = true
+  let wake = () => {}
+  const listening = listen(cookie, () => {
+    isWanted = true
+    wake()
+  })
+  let askedAt = Number.NEGATIVE_INFINITY
+  while (!end.aborted) {
+    const waitMs = askedAt + leastMs - performance.now()
+    if (waitMs > 0) await delay(waitMs)
+    if (!isWanted) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      wake = resolve
+      await Promise.race([promise, delay(leastMs)])
+      continue
+    }
+    isWanted = false
+    askedAt = performance.now()
+    const answer = await fetch(`${url}/admin/`, { headers: { accept: 'text/html', cookie } })
+    const text = await answer.text()
+    if (answer.status !== 200) throw new Error(`${answer.status} ${text.slice(0, 300)}`)
+    const newest = text.slice(text.indexOf('The last ten runs'))
+    const runs = [...newest.matchAll(/\/admin\/runs\/([0-9a-f-]{36})\//g)].map(([, id = '']) => id)
+    seen.push({ at: Date.now(), ms: performance.now() - askedAt, runs: [...new Set(runs)] })
+  }
+  await listening
+  return seen
+}
+
+/** @param changed is called for each event */
+async function listen(cookie: string, changed: () => void): Promise<void> {
+  const answer = await fetch(`${url}/admin/events/`, {
+    headers: { accept: 'text/event-stream', cookie },
+    signal: end,
+  })
+  if (answer.status !== 200 || answer.body === null) throw new Error(`events: ${answer.status}`)
+  try {
+    for await (const chunk of answer.body) if (Buffer.from(chunk).includes('event:')) changed()
+  } catch (error) {
+    if (!end.aborted) throw error
+  }
+}
+
+const cookies = await Promise.all(Array.from({ length: Math.ceil(tabs / mostStreams) }, logIn))
+const all = await Promise.all(
+  Array.from({ length: tabs }, (_, index) => openTab(cookies[Math.floor(index / mostStreams)] ?? '')),
+)
+process.stdout.write(JSON.stringify(all))
