@@ -11,6 +11,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   caller: () => import('./caller.ts'),
   cli: () => import('./cli.ts'),
   tabs: () => import('./tabs.ts'),
+  pages: () => import('./pages.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -122,7 +122,7 @@ async function createDatabase(server: string): Promise<{ url: string; drop(): Pr
   }
 }
 
-async function answers(url: string, process: Running): Promise<void> {
+export async function answers(url: string, process: Running): Promise<void> {
   const deadline = performance.now() + 30_000
   let ended = false
   void process.exited.then(() => {

@@ -1,43 +1,53 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import type { Actor } from '../permissions.ts'
+import { queueMsSql, type StepS, workMsSql } from '../runs/fold.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { Values } from './find.ts'
-import type { ListSpec } from './list.ts'
+import { type ListSpec, scopeOf } from './list.ts'
+import { type Figures, readSums, type Times } from './run-sums.ts'
 import { askRuns, seenRuns } from './runs.ts'
 
 /** Figures of the runs that a caller sees, for the page of operators. */
+
+export type { Figures } from './run-sums.ts'
 
 /** The periods that a plot shows: `steps` bars of `stepS` seconds each. */
 export const periods = {
   hour: { steps: 60, stepS: 60 },
   day: { steps: 48, stepS: 1_800 },
   week: { steps: 56, stepS: 10_800 },
+  month: { steps: 60, stepS: 43_200 },
+  year: { steps: 73, stepS: 432_000 },
 } as const
 export type Period = keyof typeof periods
 
 const bar = z.object({ at: z.date(), outcome: z.enum(outcomes), runs: z.int() })
-
-/** Submissions that were recorded in one step, by outcome. Plans are none. */
-export type Bar = z.output<typeof bar>
 
 const times = z.object({
   queueMs: z.array(z.number().nullable()).nullable(),
   workMs: z.array(z.number().nullable()).nullable(),
 })
 
-/** Milliseconds that half of the runs, and all but one of a hundred, took at most. */
-export type Times = Readonly<Record<'queueMs' | 'workMs', { readonly p50: number; readonly p99: number } | null>>
-
-export type Figures = { readonly bars: readonly Bar[]; readonly from: Date; readonly times: Times }
-
 const figuresRow = z.object({ from: z.date(), bars: z.array(z.unknown()), ...times.shape })
 
+/** Reads what became of the submissions of a period, the current step included. */
+export function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
+  const { own, owners } = scopeOf(spec, actor)
+  const seesAll = own === undefined && owners === undefined
+  return seesAll && period !== 'hour'
+    ? readSums(db, periods[period], sumsOf[period])
+    : readRuns(db, spec, actor, period)
+}
+
+/** From which sums a plot is made. */
+const sumsOf = { day: 60, week: 3_600, month: 3_600, year: 86_400 } as const satisfies Partial<Record<Period, StepS>>
+
 /**
- * Reads what became of the submissions of a period, the current step included. The period stands in the text: PostgreSQL
+ * Of callers who do not see all runs, and of the last hour, the runs themselves are read. The period stands in the text: PostgreSQL
  * estimates what lies between it and now, and takes the index of a short one.
  */
-export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
+async function readRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
   const { steps, stepS } = periods[period]
   const values = new Values()
   const step = `interval '${stepS} s'`
@@ -45,8 +55,7 @@ export async function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, p
   const [row] = await askRuns(db, figuresRow, {
     text: `WITH seen AS MATERIALIZED (
         SELECT date_bin(${step}, runs.created_at, 'epoch'::timestamptz) AS at, ${outcomeSql} AS outcome,
-          extract(epoch FROM runs.started_at - runs.created_at)::float8 * 1000 AS queue_ms,
-          extract(epoch FROM runs.finished_at - runs.started_at)::float8 * 1000 AS work_ms
+          (${queueMsSql})::float8 AS queue_ms, (${workMsSql})::float8 AS work_ms
         FROM runs WHERE runs.created_at >= ${from} AND runs.mode = 'apply' AND ${seenRuns(spec, actor, values)}),
       bars AS (SELECT at, outcome, count(*)::integer AS runs FROM seen GROUP BY at, outcome)
       SELECT ${from} AS from,

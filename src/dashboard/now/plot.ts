@@ -18,7 +18,13 @@ const stacked: readonly Outcome[] = ['applied', 'unchanged', 'unknown', 'cancell
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, each) => sum + each, 0)
 
-const periodWords: Readonly<Record<Period, string>> = { hour: 'Last hour', day: 'Last day', week: 'Last week' }
+const periodWords: Readonly<Record<Period, string>> = {
+  hour: 'Last hour',
+  day: 'Last day',
+  week: 'Last week',
+  month: 'Last month',
+  year: 'Last year',
+}
 
 export function plot({ bars, from, times }: Figures, period: Period): Html {
   const { steps, stepS } = periods[period]

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import pg from 'pg'
+import { freePort } from '../test/support/free-port.ts'
+import { wideEnv } from '../test/support/limits.ts'
+import { type Running, run } from '../test/support/processes.ts'
+import { within } from '../test/support/template.ts'
+import { quantile } from './measure.ts'
+import { seedLedger } from './pages-seed.ts'
+import { questions } from './pages-urls.ts'
+import { answers, openDatabase } from './stand.ts'
+
+/**
+ * The operators' pages and the lists behind them, on an installation with a large ledger: one reader, one request after the
+ * other, the questions in turns, so that no answer is the one before. The floor is a page that reads a table of few rows.
+ */
+
+export const usage = `npm run bench -- pages [options]
+  --runs <n>          in the ledger (1000000)
+  --applications <n>  (100000)
+  --times <n>         requests of each page (40)
+  --only <text>       the pages whose name contains it
+  --database <url>    a PostgreSQL server on which the filled database stays, and is used again, instead of one of its own`
+
+type Line = { readonly what: string; readonly times: number[]; bytes: number; failure: string | null }
+
+export async function bench(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      runs: { type: 'string', default: '1000000' },
+      applications: { type: 'string', default: '100000' },
+      times: { type: 'string', default: '40' },
+      only: { type: 'string', default: '' },
+      database: { type: 'string' },
+    },
+  })
+  const server = await openDatabase(values.database)
+  const name = `gatewright_pages_${values.runs}_${values.applications}`
+  const say = (text: string) => console.log(text)
+  try {
+    const url = await openNamed(server.url, name)
+    // The same for each use of the same database.
+    const secretKey = createHash('sha256').update(name).digest('base64url')
+    const token = createHash('sha256').update(`${name} token`).digest('base64url')
+    const port = await freePort()
+    const env = {
+      ...{ ...wideEnv, DATABASE_URL: url, SECRET_KEY: secretKey, BOOTSTRAP_TOKEN: token, LOG_LEVEL: 'warn' },
+      ...{ PORT: String(port), RUN_DAYS: '3650', AUDIT_DAYS: '3650' },
+    }
+    const started = await start(env, port)
+    await seedLedger({
+      ...{ url, secretKey, say },
+      runs: Number(values.runs),
+      applications: Number(values.applications),
+    })
+    await folded(url)
+    const at = `http://127.0.0.1:${port}`
+    const cookie = await logIn(at, token)
+    const lines = await measureAll(at, { cookie, token }, await questions(url), Number(values.times), values.only)
+    for (const process of started) await process.stop()
+    print(lines)
+    console.log(`\n${server.version}; ${values.runs} runs, ${values.applications} applications; times in ms`)
+  } finally {
+    await server.close()
+  }
+}
+
+async function start(env: Record<string, string>, port: number): Promise<readonly Running[]> {
+  const api = run('src/server.ts', { env: { ...env, NODE_OPTIONS: '--max-semi-space-size=4' } })
+  await answers(`http://127.0.0.1:${port}/-/health/live/`, api)
+  const worker = run('workers/blueprint.ts', { env })
+  await answers(`http://127.0.0.1:${port}/-/health/ready/`, worker)
+  return [api, worker]
+}
+
+/** Makes the database unless it is there. */
+async function openNamed(server: string, name: string): Promise<string> {
+  await within(server, async (client) => {
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name])
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`)
+  })
+  const url = new URL(server)
+  url.pathname = name
+  return url.href
+}
+
+async function folded(_url: string): Promise<void> {}
+
+async function logIn(at: string, token: string): Promise<string> {
+  const answer = await fetch(`${at}/admin/login/`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { origin: at, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ access_token: token }),
+  })
+  const cookie = answer.headers.get('set-cookie')?.split(';', 1)[0]
+  if (cookie === undefined) throw new Error(`the login answered ${answer.status}: ${await answer.text()}`)
+  return cookie
+}
+
+type Login = { readonly cookie: string; readonly token: string }
+
+async function measureAll(
+  at: string,
+  { cookie, token }: Login,
+  asked: readonly (readonly [string, string])[],
+  times: number,
+  only: string,
+): Promise<Line[]> {
+  const lines = asked
+    .filter(([what]) => what.includes(only) || what.startsWith('floor'))
+    .map(([what, path]) => ({ path, line: { what, times: [], bytes: 0, failure: null } as Line }))
+  // The first round is not counted: it fills the caches of PostgreSQL.
+  for (let round = -1; round < times; round += 1) {
+    for (const { path, line } of lines) {
+      const headers: Record<string, string> = path.startsWith('/admin')
+        ? { cookie }
+        : { authorization: `Bearer ${token}` }
+      const began = performance.now()
+      const answer = await fetch(`${at}${path}`, { headers, redirect: 'manual' })
+      const text = await answer.text()
+      const took = performance.now() - began
+      if (round >= 0) line.times.push(took)
+      line.bytes = Math.max(line.bytes, Buffer.byteLength(text))
+      if (answer.status !== 200) line.failure = `${answer.status} ${text.slice(0, 200)}`
+      else if (/too long|could not be (counted|read)|not known just now/i.test(text))
+        line.failure = 'a part was not read in time'
+    }
+  }
+  for (const path of ['/admin/assets/live.js', '/admin/assets/style.css']) {
+    const answer = await fetch(`${at}${path}`, { headers: { cookie } })
+    const body = Buffer.from(await answer.arrayBuffer())
+    console.log(`${path}: ${answer.status}, ${gzipSync(body).length} bytes gzipped`)
+  }
+  return lines.map(({ line }) => line)
+}
+
+function print(lines: readonly Line[]): void {
+  const head = ['', 'p50', 'p95', 'max', 'KB', '']
+  const rows = lines.map(({ what, times, bytes, failure }) => {
+    const sorted = times.toSorted((one, other) => one - other)
+    const [p50, p95, max] = [quantile(sorted, 0.5), quantile(sorted, 0.95), sorted.at(-1) ?? 0]
+    const isSlow = p95 > 50 || (what.startsWith('page') && bytes > 100_000)
+    return [what, ...[p50, p95, max, bytes / 1_000].map((value) => value.toFixed(1)), failure ?? (isSlow ? 'SLOW' : '')]
+  })
+  const table = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...table.map((line) => line[column]?.length ?? 0)))
+  for (const line of table)
+    console.log(
+      line
+        .map((cell, column) =>
+          column === 0 || column === 5 ? cell.padEnd(widths[column] ?? 0) : cell.padStart((widths[column] ?? 0) + 1),
+        )
+        .join(' ')
+        .trimEnd(),
+    )
+}
