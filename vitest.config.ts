@@ -6,13 +6,14 @@ const waiting = ['test/faults/{changed-meanwhile,clocks,connections-silent,datab
 const timing = 'test/timing/**/*.test.ts'
 const packed = 'test/packed/**/*.test.ts'
 const clients = 'test/clients/**/*.test.ts'
-/** Starts of whole programs, with servers of their own. */
+/** Starts of whole programs: servers, the CLI, Chromium. */
 const e2e = [
-  'test/e2e/{checklists,generated-client,seed,standalone,starts,streams}.test.ts',
+  'test/e2e/**/*.test.ts',
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
-  'test/cli/restart.test.ts',
-  'test/browser/{dashboard,docs,live,pages}.test.ts',
+  'test/cli/{database,export,gatewright,migration,owners,restart,runs,seed}.test.ts',
+  'test/cli/round-trip/round-trip.test.ts',
+  'test/browser/{dashboard,docs,home,live,pages}.test.ts',
 ]
 /** Minutes of random calls. */
 const onlyRandom = [
@@ -21,7 +22,7 @@ const onlyRandom = [
   'test/cli/round-trip/random.test.ts',
   'test/rights/random.test.ts',
 ]
-/** Random and concurrent calls, of which `npm test` plays a few rounds and `npm run random` forty times as many. */
+/** Random and concurrent calls, of which `npm test` plays a few rounds and `npm run random` twenty times as many. */
 const random = [
   ...onlyRandom,
   'test/api/authorization/applies.test.ts',
@@ -77,7 +78,13 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'e2e', include: e2e, maxWorkers: 2, sequence: { groupOrder: 0 } },
+        test: {
+          name: 'e2e',
+          include: e2e,
+          setupFiles: [patient, sameDraws],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
         extends: true,
@@ -85,7 +92,7 @@ export default defineConfig({
           name: 'random',
           include: random,
           setupFiles: [patient],
-          provide: { rounds: 10 },
+          provide: { rounds: 5 },
           testTimeout: 600_000,
           maxWorkers: 2,
           sequence: { groupOrder: 0 },

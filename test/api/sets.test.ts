@@ -136,7 +136,7 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     events.on('progress', ({ data }) => seen.push(data))
     await events.waitUntilReady()
     try {
-      const total = 9_000
+      const total = 6_000
       const sent = await on.admin.put(path, document(flows(total)), { headers: { prefer: 'respond-async' } })
       expect(sent.status).toBe(202)
       const { run } = sent.json as { run: string }
@@ -144,14 +144,14 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
       for (;;) {
         const found = (await on.admin.get(run)).json as { state: string; progress: unknown }
         if (found.state === 'running' && found.progress !== null) shown.push(found.progress)
-        if (found.state === 'done') break
+        if (!['queued', 'running'].includes(found.state)) break
         await delay(50)
       }
       expect(seen).toContainEqual({ done: expect.any(Number), total, progress: expect.any(Number) })
       expect(shown).toContainEqual({ done: expect.any(Number), total })
       expect((await on.admin.get(run)).json).toMatchObject({
         ...{ applied: true, progress: null },
-        blueprint: expect.stringContaining('many-8999'),
+        blueprint: expect.stringContaining('many-5999'),
       })
       expect((await on.admin.get(`${run}?include_blueprint=false`)).json).toMatchObject({
         applied: true,
@@ -160,5 +160,5 @@ describe.runIf(needs('redis-server'))('on Redis', () => {
     } finally {
       await events.close()
     }
-  }, 60_000)
+  })
 })
