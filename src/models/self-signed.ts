@@ -45,10 +45,9 @@ const extensions = der(
   ),
 )
 
-/** @returns a new private key and its certificate in PEM form, valid for ten years from now */
-export async function selfSigned(name: string): Promise<{ certificate: string; key: string }> {
+/** @returns a new private key and its certificate in PEM form, valid for ten years */
+export async function selfSigned(name: string, notBefore = new Date()): Promise<{ certificate: string; key: string }> {
   const { privateKey, publicKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2_048 })
-  const notBefore = new Date()
   const notAfter = new Date(notBefore)
   notAfter.setUTCFullYear(notBefore.getUTCFullYear() + 10)
   const version3 = der(0xa0, der(0x02, hex('02')))

@@ -1,31 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Asker, applyPath } from '../support/asker.ts'
+import { type Breakable, breakable } from '../support/breakable.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
-import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
 /** Why a run failed, who sees it, and whether it fails still. */
 
 let there: Installation
+let breaks: Breakable['breaks']
+let heals: Breakable['heals']
 beforeAll(async () => {
   there = await installation()
-  // A database that refuses what the engine takes: a broken index, an extension, a lock that is never free.
-  await rows(there.db, sql`CREATE TABLE broken (name text PRIMARY KEY, code text NOT NULL, text text NOT NULL)`)
-  await rows(
-    there.db,
-    sql`CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-      DECLARE b broken;
-      BEGIN
-        SELECT * INTO b FROM broken WHERE broken.name = NEW.name;
-        IF FOUND THEN RAISE EXCEPTION '%', b.text USING ERRCODE = b.code; END IF;
-        RETURN NEW;
-      END $$`,
-  )
-  await rows(
-    there.db,
-    sql`CREATE TRIGGER break BEFORE INSERT OR UPDATE ON providers FOR EACH ROW EXECUTE FUNCTION break()`,
-  )
+  ;({ breaks, heals } = await breakable(there.db))
 })
 
 type Run = {
@@ -38,9 +25,6 @@ type Run = {
 }
 
 const name = () => `c-${randomUUID().slice(0, 8)}`
-const breaks = (of: string, code: string, text: string) =>
-  rows(there.db, sql`INSERT INTO broken VALUES (${of}, ${code}, ${text})`)
-const heals = (of: string) => rows(there.db, sql`DELETE FROM broken WHERE name = ${of}`)
 const put = async (of: string, who: Asker = there.admin, body: object = {}) =>
   who.put(applyPath, await named('ldap', of, body))
 const runOf = async (of: string) => {

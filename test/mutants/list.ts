@@ -13,6 +13,7 @@ import pages from './list/pages.ts'
 import plan from './list/plan.ts'
 import policies from './list/policies.ts'
 import policy from './list/policy.ts'
+import questions from './list/questions.ts'
 import resolver from './list/resolver.ts'
 import retention from './list/retention.ts'
 import rows from './list/rows.ts'
@@ -25,7 +26,7 @@ const rooms: Readonly<Record<string, readonly MutantsOf[]>> = {
   rights: [access, actor, policies, policy, models, owners],
   judge: [judge, follow, plan, document, rows, resolver],
   ledger: [ledger, history, work, workers, metrics, submit, retention],
-  pages: [pages, events],
+  pages: [pages, questions, events],
 }
 
 export const roomNames: readonly string[] = Object.keys(rooms)

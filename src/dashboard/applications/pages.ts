@@ -45,12 +45,17 @@ ${choiceField('outside', 'Changed outside', outside ? 'yes' : '', [
       found === null
         ? notKnown('This takes too long: say more of what you look for.')
         : html`<h2>${count(found.count, 'application')}</h2>
-${found.rows.length > 0 && list(found.rows)}
+${found.rows.length > 0 ? list(found.rows) : formerly(text)}
 <p class="choice">${at > 1 && html`<a class="button" href="${addressOf({ ...asked, page: at - 1 })}">Before</a>`}
 ${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ...asked, page: at + 1 })}">Next</a>`}</p>`
     }</section>`,
   })
 }
+
+/** One that was deleted or renamed is in no list, and has a history. */
+const formerly = (text: string): Html | false =>
+  /^[\w-]+$/.test(text) &&
+  html`<p>None has it now. <a href="${applicationPath(text)}">What was done to one with the slug ${text}</a></p>`
 
 function addressOf({ text, owner, outside, page: at }: Question): string {
   const all = { text, owner, outside: outside ? 'yes' : '', page: at === 1 ? '' : String(at) }

@@ -1,9 +1,18 @@
 import { type Html, html } from '../../http/html.ts'
+import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { isSilent } from '../../queue/workers.ts'
 import type { Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
-import { actPath, nowPath, refusalsPath, runPagePath, runsPath } from '../addresses.ts'
+import {
+  actPath,
+  applicationPath,
+  applicationsPath,
+  nowPath,
+  refusalsPath,
+  runPagePath,
+  runsPath,
+} from '../addresses.ts'
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
@@ -139,10 +148,16 @@ function changedOutside(found: Outside | null): Html {
   if (found.at === null) return html`<p>No worker has looked yet: one looks once a day.</p>`
   const asOf = html`<span class="quiet">As of ${time(found.at)}.</span>`
   if (found.count === 0) return html`<p>${mark('good', 'None.')} ${asOf}</p>`
-  const left = found.count - found.names.length
+  const left = found.count - found.first.length
   const what = found.count === 1 ? '1 application or provider' : `${number(found.count)} applications or providers`
-  return html`<p>${mark('warn', what)}: ${found.names.join(', ')}${left > 0 && ` and ${number(left)} more`}. ${asOf}</p>`
+  const names = found.first.map((each, index) => html`${index > 0 && ', '}${outsideName(each)}`)
+  return html`<p>${mark('warn', what)}: ${names}${left > 0 && ` and ${number(left)} more`}. ${asOf}</p>
+<p><a href="${applicationsPath}?outside=yes">All applications that were changed outside</a></p>`
 }
+
+/** A provider has no page of its own: that of its application is in the list. */
+const outsideName = ({ model, name }: Outside['first'][number]): Html =>
+  model === application.name ? html`<a href="${applicationPath(name)}">${name}</a>` : html`${name}`
 
 function expiring(what: string, found: readonly Expiring[] | null): Html {
   if (found === null) return html`<p>${what}: not known just now.</p>`

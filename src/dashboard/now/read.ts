@@ -43,7 +43,11 @@ export type Now = {
 }
 
 /** What a worker found changed past the service. @property at when it looked; null: not yet */
-export type Outside = { readonly at: Date | null; readonly names: readonly string[]; readonly count: number }
+export type Outside = {
+  readonly at: Date | null
+  readonly first: readonly { readonly model: string; readonly name: string }[]
+  readonly count: number
+}
 
 /** Failures by cause. @property isAll false: there are more, of which these are the newest */
 export type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
@@ -132,9 +136,9 @@ async function readOutside(db: Db): Promise<Outside> {
   const [installed, count, first] = await Promise.all([
     db.installation.findFirst({ select: { outsideCheckedAt: true } }),
     db.outsideChange.count(),
-    db.outsideChange.findMany({ orderBy: { name: 'asc' }, take: mostOutside, select: { name: true } }),
+    db.outsideChange.findMany({ orderBy: { name: 'asc' }, take: mostOutside, select: { model: true, name: true } }),
   ])
-  return { at: installed?.outsideCheckedAt ?? null, count, names: first.map(({ name }) => name) }
+  return { at: installed?.outsideCheckedAt ?? null, count, first }
 }
 
 const known = <Found>(asked: Promise<Found>): Promise<Found | null> => asked.catch(() => null)

@@ -1,0 +1,215 @@
+import type { Browser } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { openBrowser, visit } from '../support/browser.ts'
+import type { QueueKind } from '../support/installation.ts'
+import { needs } from '../support/needs.ts'
+import { until } from '../support/until.ts'
+import { OnCall, type Row } from './on-call.ts'
+import { openScenario, type Scenario } from './scenario.ts'
+
+/** Ten questions of an operator on call, each answered by the pages within three navigations. */
+
+const ways = {
+  'with its script': { javaScriptEnabled: true, width: 1_280 },
+  'without a script': { javaScriptEnabled: false, width: 1_280 },
+  'at 360 pixels': { javaScriptEnabled: true, width: 360 },
+} as const
+
+function claims(queue: QueueKind): void {
+  let scenario: Scenario
+  let origin: string
+  let browser: Browser
+  beforeAll(async () => {
+    scenario = await openScenario(queue)
+    origin = await scenario.service.app.listen({ host: '127.0.0.1', port: 0 })
+    browser = await openBrowser()
+  })
+
+  describe.each(Object.entries(ways))('%s', (_way, { javaScriptEnabled, width }) => {
+    let one: OnCall
+    beforeAll(async () => {
+      const { page } = await visit(browser, origin, { javaScriptEnabled })
+      await page.setViewportSize({ width, height: 800 })
+      one = new OnCall(page)
+      await one.logIn(scenario.operator.token)
+    })
+
+    const column = (rows: readonly Row[], head: string) => rows.map((row) => row[head])
+    const failedRuns = async () => {
+      await one.follow('Runs')
+      await one.page.getByLabel('Outcome').selectOption('failed')
+      await one.show()
+      return one.table('Runs')
+    }
+
+    test('what failed in the last hour?', async () => {
+      const { failures, outcomes, refused } = scenario.facts
+      await one.ask(async () => {
+        const counted = await one.table('Submissions of the last hour')
+        for (const [outcome, runs] of Object.entries(outcomes))
+          expect(counted).toContainEqual({ Outcome: outcome, Runs: String(runs) })
+        expect(column(await failedRuns(), 'Run')).toEqual(failures.map(({ slug }) => `apply radius ${slug}`))
+      })
+      await one.ask(async () => {
+        await one.follow('Refusals')
+        const found = await one.table('Refusals, the newest first')
+        expect(found.map(({ Status, Reason, Who }) => ({ status: Number(Status), code: Reason, who: Who }))).toEqual(
+          refused.toReversed(),
+        )
+      })
+    })
+
+    test('whose is it?', async () => {
+      const found = await one.ask(failedRuns)
+      expect(found.map(({ Who: who, Owner: owner }) => ({ who, owner }))).toEqual(
+        scenario.facts.failures.map(({ who, owner }) => ({ who, owner })),
+      )
+    })
+
+    test('why did it fail?', async () => {
+      const { failures, cause } = scenario.facts
+      await one.ask(async () => {
+        expect(column(await one.table('Failures by cause'), 'Cause')).toEqual([expect.stringContaining(cause)])
+        expect(column(await failedRuns(), 'Why')).toEqual(failures.map(() => expect.stringContaining(cause)))
+        await one.follow(`apply radius ${failures[0]?.slug}`)
+        await one.page.getByText(`Cause: ${cause}`).waitFor()
+      })
+    })
+
+    test('is it still failing?', async () => {
+      const { failures } = scenario.facts
+      const open = failures.filter(({ isRepaired }) => !isRepaired)
+      await one.ask(async () => {
+        const [group] = await one.table('Failures by cause')
+        expect(group).toMatchObject({ State: `${open.length} still failing`, Runs: String(failures.length) })
+      })
+      for (const { slug, isRepaired } of failures)
+        await one.ask(async () => {
+          await one.follow('All failed runs of the week')
+          await one.follow(`apply radius ${slug}`)
+          await one.heading(`apply radius ${slug}`)
+          expect(await one.page.getByText('Repaired by a later run').count()).toBe(isRepaired ? 1 : 0)
+        })
+    })
+
+    test('what changed in an application since yesterday?', async () => {
+      const { changed, deleted } = scenario.facts
+      const yesterday = Date.now() - 86_400_000
+      const done = async () => {
+        const all = await one.table('What was done')
+        return all.filter(({ At = '' }) => Date.parse(At.replace(' UTC', 'Z').replace(' ', 'T')) >= yesterday)
+      }
+      await one.ask(async () => {
+        await one.follow('Applications')
+        await one.page.getByLabel('Words of name, slug or group').fill(changed.slug)
+        await one.show()
+        await one.follow(/./, one.page.getByRole('row').filter({ hasText: changed.slug }))
+        const found = await done()
+        expect(found.map(({ Object: what, Who, 'Fields, from -> to': fields }) => [what, Who, fields])).toEqual(
+          changed.changes.map(({ what, who, fields }) => [
+            expect.stringContaining(what),
+            who,
+            expect.stringContaining(fields.join('\n')),
+          ]),
+        )
+      })
+      await one.ask(async () => {
+        await one.follow('Applications')
+        await one.page.getByLabel('Words of name, slug or group').fill(deleted.slug)
+        await one.show()
+        await one.follow(`What was done to one with the slug ${deleted.slug}`)
+        expect(await done()).toMatchObject([{ What: 'deleted', Who: deleted.who }])
+      })
+    })
+
+    test('who paused the queue?', async () => {
+      const { who, reason } = scenario.facts.pause
+      await scenario.pause()
+      try {
+        await one.ask(async () => {
+          const paused = (await one.table('Parts')).find(({ Part }) => Part === 'Pause')
+          expect(paused?.Details).toMatch(`The queue is paused, by ${who} since `)
+          expect(paused?.Details).toMatch(reason)
+        })
+      } finally {
+        await scenario.resume()
+      }
+      await one.ask(async () => {
+        await one.follow('Audit')
+        await one.page.getByLabel('Action').selectOption('pause queue')
+        await one.show()
+        const [last] = await one.table('The audit, the newest first')
+        expect(last).toMatchObject({ Who: who, Action: 'pause queue', What: expect.stringContaining(reason) })
+      })
+    })
+
+    test('is anything stuck, and behind what?', async () => {
+      const held = await scenario.holdUp()
+      try {
+        await until(
+          () =>
+            one.ask(async () => {
+              // It is shown when it is at work for a second, and asked again by hand: there may be no script.
+              if ((await one.region('Running').count()) === 0) return false
+              const [found] = await one.table('Running')
+              expect(found).toMatchObject({ Run: held.title })
+              expect(found?.['Waits for a lock of']).toContain(
+                `process ${held.pid} (${held.program}), idle in transaction`,
+              )
+              return true
+            }),
+          { what: 'the run to be shown with what it waits for' },
+        )
+      } finally {
+        await held.release()
+      }
+    })
+
+    test('which worker version runs, and which is silent?', async () => {
+      const { working, silent, silentHost } = scenario.facts.workers
+      const found = await one.ask(async () => {
+        await one.follow('Workers')
+        return one.table('Workers')
+      })
+      const isSilent = ({ State = '' }: Row) => State.startsWith('silent for')
+      expect(found.filter((row) => !isSilent(row)).map(({ Version, State }) => [Version, State])).toEqual([
+        [working, 'heard'],
+      ])
+      expect(found.filter(isSilent).map(({ Version, Host }) => [Version, Host])).toEqual([[silent, silentHost]])
+    })
+
+    test('which pipelines will stop this week?', async () => {
+      const { tokens, certificates } = scenario.facts
+      await one.ask(async () => {
+        for (const [what, expected] of Object.entries({ 'Access tokens': tokens, Certificates: certificates })) {
+          const found = (await one.table(what)).map(({ In = '', ...row }) => ({
+            name: row[what],
+            days: Number.parseInt(In, 10),
+          }))
+          const thisWeek = (all: readonly { readonly days: number }[]) => all.filter(({ days }) => days <= 7)
+          expect(thisWeek(found)).toEqual(thisWeek(expected))
+          expect(thisWeek(found)).toHaveLength(1)
+        }
+      })
+    })
+
+    test('what was changed outside?', async () => {
+      const { outside } = scenario.facts
+      await one.ask(async () => {
+        await one.follow('All applications that were changed outside')
+        expect(column(await one.table('Applications'), 'Slug').toSorted()).toEqual(outside)
+      })
+      for (const slug of outside)
+        await one.ask(async () => {
+          await one.follow('All applications that were changed outside')
+          await one.follow(/./, one.page.getByRole('row').filter({ hasText: slug }))
+          await one.page.getByText('changed outside').waitFor()
+        })
+    })
+  })
+}
+
+describe.runIf(needs('chromium'))('ten questions', () => {
+  describe("with PostgreSQL's queue", () => claims('postgres'))
+  describe.runIf(needs('redis-server'))('with Redis', () => claims('redis'))
+})
