@@ -145,7 +145,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   healthRoutes(app, inspect)
   metricsRoutes(app, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, describe)
-  dashboardRoutes(app, { db, engine, queue, limiter, inspect, streams })
+  dashboardRoutes(app, { submitter, queue, limiter, inspect, streams })
   return app
 }
 

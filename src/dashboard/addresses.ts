@@ -17,6 +17,7 @@ export const applicationsPath = `${nowPath}applications/`
 export const applicationPath = (slug: string): string =>
   `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
+export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`
 /** Of an act: the page that asks, and what its form is sent to. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
 /** The stream of events, which the pages' script follows. */

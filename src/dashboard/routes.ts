@@ -1,7 +1,6 @@
 import cookie from '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
 import { catalogue, Problem } from '../errors.ts'
 import type { Streams } from '../events/streams.ts'
 import { noteFailure } from '../http/access-log.ts'
@@ -10,8 +9,8 @@ import { prefersHtml } from '../http/not-found.ts'
 import type { Limiter } from '../http/rate-limit.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { runList } from '../lists/runs.ts'
-import type { Engine } from '../plan/engine.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
+import type { Submitter } from '../runs/submit.ts'
 import { assetsPath, boardPath, iconPath, loginPath, logoutPath, nowPath, runPagePath } from './addresses.ts'
 import { applicationPages } from './applications/routes.ts'
 import { assets, iconFile } from './assets.ts'
@@ -22,17 +21,18 @@ import { loginRoutes } from './login.ts'
 import { isReading, isSameOrigin } from './origin.ts'
 import { pageRoutes } from './page-routes.ts'
 import { recordRoutes } from './records/routes.ts'
+import { rollBackPages } from './runs/roll-back.ts'
 import { runPages } from './runs/routes.ts'
 import { requireSession } from './session-hook.ts'
 
 /**
  * /admin/: the operators' pages, and Bull Board at /admin/queues/, behind one login. `view_queue` permits viewing,
- * `manage_queue` permits the acts of `acts.ts`. No act changes a run: a job only names it, and its row decides.
+ * `manage_queue` permits the acts of `acts.ts`. No act changes a run: a job only names it, and its row decides. A roll back is a
+ * submission like any other.
  */
 
 type Parts = {
-  readonly db: Db
-  readonly engine: Engine
+  readonly submitter: Submitter
   readonly queue: ApplyQueue
   readonly limiter: Limiter
   readonly inspect: Inspect
@@ -42,7 +42,8 @@ type Parts = {
 /** The hooks below ask for a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
-export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect, streams }: Parts): void {
+export function dashboardRoutes(app: Api, { submitter, queue, limiter, inspect, streams }: Parts): void {
+  const { db, engine } = submitter
   app.register(async (scope: Api) => {
     await scope.register(cookie, { secret: engine.keyring.derive('dashboard session') })
     scope.addHook('onRequest', async ({ method, headers }) => {
@@ -65,6 +66,7 @@ export function dashboardRoutes(app: Api, { db, engine, queue, limiter, inspect,
       liveEvents(scope, sources, streams)
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, queue, runs })
+      rollBackPages(scope, { submitter, queue, runs })
       applicationPages(scope, { db, engine })
     })
   })

@@ -17,12 +17,16 @@ export function requireKind(actor: Actor, kind: ProviderModel): void {
   if (!mayWrite(actor, kind)) throw denied([`add_${kind.resource}`, `change_${kind.resource}`])
 }
 
+/** Who may apply a former run again, of those who may see it: its submitter, and callers with `roll_back_run`. */
+export const mayRollBack = (actor: Actor, submitter: number | null): boolean =>
+  allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)
+
 /**
- * Of a former run: its submitter, and callers with `roll_back_run`. Those who may see it know that it is there.
+ * Of a former run. Those who may see it know that it is there.
  *
  * @throws {Problem} `permission_denied`
  */
 export function requireSubmitter(actor: Actor, submitter: number | null): void {
-  if (allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)) return
+  if (mayRollBack(actor, submitter)) return
   throw new Problem('permission_denied', "To apply another user's run again you need the permission roll_back_run.")
 }

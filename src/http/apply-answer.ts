@@ -20,6 +20,7 @@ import { conditionHeaders, type SentConditions } from './apply-conditions.ts'
 import { deliveryHeaders, readDelivery } from './apply-delivery.ts'
 import { checkInTime, maxChecked } from './checking.ts'
 import type { Documented } from './documented.ts'
+import type { Headers } from './headers.ts'
 import { flag } from './query.ts'
 
 /** What the two routes that apply something share. */
@@ -80,37 +81,37 @@ export const applyDocument = {
   answerHeaders: ['Content-Location', 'PlanTag'],
 } satisfies Documented
 
-type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission' | 'keepShare'> & {
-  readonly query: z.infer<typeof applyQuery>
-}
+type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission' | 'keepShare'>
 
 type Read = { readonly plan: Plan; readonly submission: Omit<Submission, 'id'> }
 
-/**
- * Checks a submission, records it, waits for its run, and answers.
- *
- * @param read reads the body @throws {Problem} when it is refused
- */
+/** Submits, and answers. */
 export async function serveApply(
   submitter: Submitter,
   request: ApplyRequest,
   reply: FastifyReply,
   read: ReadBody,
 ): Promise<z.infer<typeof applyAnswer>> {
-  request.submission = { run: null, title: null }
-  const { id, run } = await submitSent(submitter, request, reply, read)
-  return answerApply(reply, id, run)
+  return answerApply(reply, await submitSent(submitter, request, reply, read))
 }
 
 type ReadBody = () => Read | Promise<Read>
 
-async function submitSent(
+/**
+ * Checks a submission, records it, and waits for its run.
+ *
+ * @param read reads the body @throws {Problem} when it is refused
+ * @param headers those of the request, where nothing else stands for them
+ */
+export async function submitSent(
   submitter: Submitter,
   request: ApplyRequest,
   reply: FastifyReply,
   read: ReadBody,
+  headers: Headers = request.headers,
 ): Promise<Submitted> {
-  const { actor, headers, id: requestId } = request
+  request.submission = { run: null, title: null }
+  const { actor, id: requestId } = request
   const sent = readDelivery(headers)
   // With a key, the body is read first: its run may be there already.
   const keyed = sent.key === null ? undefined : await read()
@@ -139,7 +140,7 @@ const isLarge = ({ steps }: Plan): boolean => steps.length > maxChecked
 const deliveryOf = (sent: Delivery, plan: Plan): Delivery => ({ ...sent, isAsync: sent.isAsync || isLarge(plan) })
 
 /** @throws {Problem} for an outcome that the document did not cause: unknown, an outage, another client was first */
-function answerApply(reply: FastifyReply, id: string, run: Run | Undecided): z.infer<typeof applyAnswer> {
+export function answerApply(reply: FastifyReply, { id, run }: Submitted): z.infer<typeof applyAnswer> {
   if (typeof run === 'string') {
     const code = run === 'accepted' ? 'accepted' : 'outcome_unknown'
     throw new Problem(code, undecided[run](runPath(id)), { run: runPath(id), retryAfterS: 1 })
@@ -159,8 +160,8 @@ const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
     `The database went away, or accepted no more changes, before the outcome was known. Once it is back, the outcome stands at ${path}; if nothing is there, nothing was applied.`,
 }
 
-/** An error that the submitter cannot fix in the document is not a 200. */
-function throwIfNotOk({ reason, logs }: Run): void {
+/** An error that the submitter cannot fix in the document is not a 200. @throws {Problem} */
+export function throwIfNotOk({ reason, logs }: Run): void {
   const detail = logs.join(' ')
   switch (reason) {
     // Another client created it after the check. The answer is the same as that of the check.

@@ -3,6 +3,7 @@ import type { ErrorList, ErrorSink } from '../errors.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
 import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
+import { deliveryHeaders } from './apply-delivery.ts'
 import { type Headers, headerText } from './headers.ts'
 
 /** The conditions of an apply, as request headers. */
@@ -45,6 +46,10 @@ export const conditionHeaders = z.object({
   ...ownerHeaders.shape,
 })
 
+const namesOf = ({ shape }: { readonly shape: object }) => Object.keys(shape).map((name) => name.toLowerCase())
+const ofWrites = namesOf(ownerHeaders)
+const ofApplies = [...namesOf(conditionHeaders), ...namesOf(deliveryHeaders)]
+
 /** What the query and the document say about an apply. */
 export type SentConditions = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune'>> & {
   /** Of the document, when it names one. */
@@ -69,7 +74,7 @@ export function readConditions(
   }: SentConditions = {},
 ): RequestConditions {
   const ofHeaders = errors.of('header')
-  const { owner: sentOwner, allow } = readOwnership(headers, errors)
+  const { owner: sentOwner, allow } = readOwnership(headers, errors, ofApplies)
   const owner = sentOwner ?? documentOwner ?? formerOwner
   if (sentOwner !== null && documentOwner !== undefined && sentOwner !== documentOwner)
     ofHeaders.add(
@@ -96,10 +101,17 @@ export function readConditions(
   }
 }
 
-/** @param errors those of the headers are added */
-export function readOwnership(headers: Headers, errors: ErrorList): Pick<RequestConditions, 'owner' | 'allow'> {
+/**
+ * @param errors those of the headers are added
+ * @param known the headers that the route takes
+ */
+export function readOwnership(
+  headers: Headers,
+  errors: ErrorList,
+  known: readonly string[] = ofWrites,
+): Pick<RequestConditions, 'owner' | 'allow'> {
   const ofHeaders = errors.of('header')
-  refuseUnknown(headers, ofHeaders)
+  refuseUnknown(headers, ofHeaders, known)
   return {
     owner: readOwner(headers['gatewright-owner'], ofHeaders),
     allow: readAllowed(headers['gatewright-allow'], ofHeaders),
@@ -107,8 +119,7 @@ export function readOwnership(headers: Headers, errors: ErrorList): Pick<Request
 }
 
 /** A mistyped header would apply without its condition. */
-function refuseUnknown(headers: Headers, errors: ErrorSink): void {
-  const known = Object.keys(conditionHeaders.shape).map((name) => name.toLowerCase())
+function refuseUnknown(headers: Headers, errors: ErrorSink, known: readonly string[]): void {
   for (const name of Object.keys(headers))
     if (name.startsWith('gatewright-') && !known.includes(name))
       errors.add([name], 'unknown_header', unknownName('header', name, known))

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
+import { longestMessage, messageOf, whyNoMessage } from '../runs/message.ts'
 import type { Delivery } from '../runs/submit.ts'
-import type { Headers } from './headers.ts'
+import { type Headers, headerText } from './headers.ts'
 
-/** How an apply is delivered, as request headers: once under its key, and whether the answer waits. */
+/** How an apply is delivered, as request headers: once under its key, whether the answer waits, and why it is sent. */
 
 export const deliveryHeaders = z.object({
   'Idempotency-Key': z
@@ -21,15 +22,30 @@ export const deliveryHeaders = z.object({
       description: '`respond-async`: 202 as soon as it is recorded. Other preferences are ignored (RFC 7240).',
       examples: ['respond-async'],
     }),
+  'Gatewright-Message': z
+    .string()
+    .optional()
+    .meta({
+      description: `Why it is done: a line of at most ${longestMessage} characters, which is kept with the run. All who may see the run can read it: write no secret.`,
+      examples: ['back to the redirect of last week, CHG-1042'],
+    }),
 })
 
 /** @throws {Problem} `invalid` */
 export function readDelivery(headers: Headers): Delivery {
   const errors = new ErrorList()
   const key = readKey(headers['idempotency-key'], errors)
+  const message = readMessage(headers['gatewright-message'], errors)
   errors.throwIfAny()
   const preferences = String(headers.prefer ?? '').split(',')
-  return { key, isAsync: preferences.some((each) => each.trim().toLowerCase() === 'respond-async') }
+  return { key, message, isAsync: preferences.some((each) => each.trim().toLowerCase() === 'respond-async') }
+}
+
+function readMessage(value: string | string[] | undefined, errors: ErrorList): string | null {
+  const text = messageOf(value === undefined ? '' : headerText(value))
+  const wrong = text === null ? null : whyNoMessage(text)
+  if (wrong !== null) errors.of('header').add(['Gatewright-Message'], 'wrong_format', wrong)
+  return text
 }
 
 /** A text in quotes, as the draft has it, or bare, as most clients send it. */

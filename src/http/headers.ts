@@ -46,6 +46,9 @@ export function headerText(value: string | string[]): string {
   return isUtf8(bytes) ? bytes.toString('utf8') : text
 }
 
+/** A text as the value of a header, for `headerText`. */
+export const headerOf = (text: string): string => Buffer.from(text).toString('latin1')
+
 export const noStore = 'no-store'
 
 /**

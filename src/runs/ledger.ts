@@ -46,6 +46,8 @@ export type NewRun = {
   /** YAML text. */
   readonly blueprint: string
   readonly conditions: Conditions
+  /** Why, as the submitter says it. */
+  readonly message?: string | null
   /** It has so many entries that runs of few go before it. */
   readonly isLarge?: boolean
   /** `Idempotency-Key`. */
@@ -74,11 +76,10 @@ const placeholders = (options: string) =>
   `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::run_mode, ${options}, ${runFormat}`
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
-  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
+  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, message, impersonator, ceiling } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
-  const options = JSON.stringify(
-    storedOptions(conditions, { impersonator: real, ceiling: ceiling && [...ceiling].sort() }),
-  )
+  const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort() }
+  const options = JSON.stringify(storedOptions(conditions, { ...submitter, ...(message && { message }) }))
   return [
     id,
     title,

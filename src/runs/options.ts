@@ -28,7 +28,7 @@ const unsaid = conditionsSchema.omit({ createOnly: true, expectedKeys: true }).p
 /**
  * The options as the row holds them, without what is as usual, because most runs are, and there are many.
  *
- * @param submitter the real user while impersonating, and the ceiling: what `submitterOf` reads
+ * @param submitter the real user while impersonating, the ceiling, and the message: what `submitterOf` and `messageOfRun` read
  */
 export function storedOptions(
   { allow, ...conditions }: Conditions,

@@ -45,6 +45,8 @@ export type Delivery = {
   readonly key: string | null
   /** `Prefer: respond-async`: the answer does not wait for the run. */
   readonly isAsync: boolean
+  /** `Gatewright-Message`: why it is done; null without one. */
+  readonly message: string | null
 }
 
 export type Submitted = { readonly id: string; readonly run: Run | Undecided }
@@ -93,10 +95,11 @@ export async function joinRun(
   submission: Omit<Submission, 'id'>,
   { pk }: Actor,
   elapsedMs: number,
-  { key, isAsync }: Delivery,
+  { key, isAsync, message }: Delivery,
 ): Promise<Submitted | undefined> {
   if (key === null || pk === null) return undefined
-  const first = await inTime(runUnderKey(db, pk, retryKeyOf(engine, submission, print(submission.blueprint), key)))
+  const retryKey = retryKeyOf(engine, submission, print(submission.blueprint), { key, message })
+  const first = await inTime(runUnderKey(db, pk, retryKey))
   if (first === undefined) return undefined
   const leftMs = isAsync ? 0 : Math.max(0, applyWaitMs - elapsedMs)
   return outcome(first, await awaitOther(db, runs, first, leftMs), {})
@@ -107,8 +110,12 @@ const retryKeyOf = (
   { keyring }: Engine,
   { conditions }: Pick<Submission, 'conditions'>,
   text: string,
-  key: string,
-): RetryKey => ({ key, request: requestDigest(keyring, text, JSON.stringify(conditions)) })
+  { key, message }: { readonly key: string; readonly message: string | null },
+): RetryKey => {
+  // Without a message, as version 0.2.0 has it.
+  const others = message === null ? conditions : { ...conditions, message }
+  return { key, request: requestDigest(keyring, text, JSON.stringify(others)) }
+}
 
 /**
  * Submits, or joins a run that another request submits under the same key at the same time.
@@ -127,14 +134,14 @@ export async function submitOnce(
   const { db, engine, applyWaitMs } = submitter
   const { pk } = actor
   const { blueprint, ...rest } = submission
-  const { key, isAsync } = delivery
+  const { key, isAsync, message } = delivery
   await check()
   if (isAsync && pk !== null) await refuseTooMany(db, pk)
   const isLarge = blueprint.entries.length > fewEntries
   const text = isLarge ? await alone(pk, () => print(blueprint)) : print(blueprint)
-  const run = { ...rest, blueprint: text, isLarge }
+  const run = { ...rest, blueprint: text, isLarge, message }
   if (key === null || pk === null) return submit(submitter, run, actor, requestId, turn, isAsync)
-  const retryKey = retryKeyOf(engine, submission, text, key)
+  const retryKey = retryKeyOf(engine, submission, text, { key, message })
   for (let tries = 1; ; tries += 1) {
     try {
       return await submit(submitter, { ...run, retryKey }, actor, requestId, turn, isAsync)
@@ -167,7 +174,10 @@ async function refuseTooMany(db: Db, submitter: number): Promise<void> {
  */
 async function submit(
   submitter: Submitter,
-  submission: Pick<NewRun, 'id' | 'title' | 'kind' | 'slug' | 'blueprint' | 'conditions' | 'isLarge' | 'retryKey'>,
+  submission: Pick<
+    NewRun,
+    'id' | 'title' | 'kind' | 'slug' | 'blueprint' | 'conditions' | 'isLarge' | 'message' | 'retryKey'
+  >,
   { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,
   { admission, leftMs }: Turn,

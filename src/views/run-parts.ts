@@ -34,7 +34,7 @@ const partRow = z.object({
  * @property changes some of them, in `changeOrder` @property counts how many there are of each action
  */
 export type RunPart = RunSummary &
-  Pick<Run, 'owner' | 'allowed' | 'failed_attempts' | 'progress' | 'changes'> & {
+  Pick<Run, 'owner' | 'allowed' | 'message' | 'failed_attempts' | 'progress' | 'changes'> & {
     readonly lines: number
     readonly counts: Readonly<Partial<Record<Change['action'], number>>>
   }

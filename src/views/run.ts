@@ -9,6 +9,7 @@ import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, covers } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, repairs, sealedColumn, showsGenerated } from '../runs/ledger.ts'
+import { messageOfRun } from '../runs/message.ts'
 import { mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
 import { userFields } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -89,6 +90,13 @@ export const run = runSummary
       .nullable()
       .meta({ description: 'The label of `Gatewright-Owner`, or of the document.', examples: ['team-a'] }),
     allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.', examples: [[]] }),
+    message: z
+      .string()
+      .nullable()
+      .meta({
+        description: 'Why, as the submitter said it: `Gatewright-Message`.',
+        examples: ['back to the redirect of last week, CHG-1042'],
+      }),
     changes: z.array(change).meta({
       description: 'What each entry changed, or would change; empty when it was refused, and while it waits.',
       examples: [
@@ -292,7 +300,8 @@ const wordOf = (word: string, value: boolean | number | null): string[] =>
 
 export function conditionsShown(row: Pick<Stored, 'options'>) {
   const { owner, allow } = ownershipOfRun(row)
-  return { owner, allowed: Object.entries(allow).flatMap(([word, value]) => wordOf(word, value)) }
+  const allowed = Object.entries(allow).flatMap(([word, value]) => wordOf(word, value))
+  return { owner, allowed, message: messageOfRun(row) }
 }
 
 /**

@@ -10,6 +10,7 @@ import type { Engine } from '../../plan/engine.ts'
 import { readHistory } from '../../views/history.ts'
 import { applicationPath, applicationsPath } from '../addresses.ts'
 import { pagePolicy } from '../frame.ts'
+import { nullWhenLate } from '../late.ts'
 import { applicationPage, applicationsPage, rowsOfPage } from './pages.ts'
 
 /** The pages of applications. What a caller sees of them says the declaration of the API's list, and `readHistory`. */
@@ -81,10 +82,4 @@ export function applicationPages(app: Api, { db, engine }: { readonly db: Db; re
         .send(applicationPage({ slug, row, isOutside, entries, next, isFirst: before === null, nameOf }, actor))
     },
   )
-}
-
-/** What else goes wrong is no matter of time. */
-function nullWhenLate(error: unknown): null {
-  if (error instanceof Problem && error.code === 'unavailable') return null
-  throw error
 }

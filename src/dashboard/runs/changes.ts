@@ -20,6 +20,8 @@ export const countOf = (counts: RunPart['counts']): number => Object.values(coun
 /** Entries of a page, and about how long their HTML may be: entries differ much in what they hold. */
 export const mostEntries = 100
 const mostLength = 60_000
+/** Lines of a run's log, and fields of an entry. */
+export const mostLines = 40
 const mostFields = 30
 const mostText = 160
 

@@ -7,16 +7,18 @@ import { queryInteger } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
 import { groupByCause } from '../../lists/run-groups.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
-import { laterRuns, mostCounted, readFacts, searchRuns } from '../../lists/run-search.ts'
+import { mostCounted, readFacts, searchRuns } from '../../lists/run-search.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { progressOf } from '../../queue/enqueue.ts'
-import { type RunPart, readRunDocument, readRunPart } from '../../views/run-parts.ts'
+import { readRunDocument, readRunPart } from '../../views/run-parts.ts'
 import { documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { pagePolicy } from '../frame.ts'
-import { mostEntries } from './changes.ts'
+import { nullWhenLate } from '../late.ts'
+import { mostEntries, mostLines } from './changes.ts'
 import { documentPage } from './document-page.ts'
+import { readLater } from './later.ts'
 import { type Runs, runsPage } from './list-page.ts'
 import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
@@ -31,8 +33,6 @@ const options = () => ({ config: { permission: 'anyone' } as const, helmet: page
 const params = z.object({ id: z.guid() })
 const rowsOfPage = 50
 const mostLater = 10
-const mostObjects = 10
-const mostLines = 40
 /** That of many entries is long to open and to print. */
 const documentWithinMs = 5_000
 
@@ -83,24 +83,11 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
       const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
       const run = await inTime(readRunPart(db, id, actor, part, progress))
       if (run === null) throw noSuchRun()
-      const later = from > 0 ? [] : await inTime(readLater(run, actor)).catch(nullWhenLate)
+      const of = { db, registry, runs }
+      const later = from > 0 ? [] : await inTime(readLater(of, run, actor, mostLater)).catch(nullWhenLate)
       return reply.type(html).send(runPage(run, { later, from, nameOf }, actor))
     },
   )
-
-  async function readLater({ slug, created_at, changes }: RunPart, actor: Actor) {
-    const objects = changes
-      .filter(({ action }) => action !== 'unchanged')
-      .slice(0, mostObjects)
-      .flatMap(({ model, key }) => {
-        const [name] = Object.values(key)
-        const resource = registry.byName(model)?.resource
-        return resource === undefined || typeof name !== 'string' ? [] : [`${resource}:${name}`]
-      })
-    if (slug !== null) objects.push(`application:${slug}`)
-    const of = { slug, createdAt: new Date(created_at), objects: [...new Set(objects)] }
-    return readRunRows(db, runs, actor, await laterRuns(db, runs, actor, of, mostLater))
-  }
 
   app.get(
     documentPath(':id'),
@@ -120,9 +107,3 @@ const noSuchRun = () =>
     'not_found',
     'There is no such run, or it is the run of another user and you lack the permission view_run.',
   )
-
-/** What else goes wrong is no matter of time. */
-function nullWhenLate(error: unknown): null {
-  if (error instanceof Problem && error.code === 'unavailable') return null
-  throw error
-}

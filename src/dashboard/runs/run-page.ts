@@ -1,10 +1,11 @@
+import { mayRollBack } from '../../http/apply-access.ts'
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allowsSome } from '../../permissions.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import type { RunPart as Run } from '../../views/run-parts.ts'
-import { applicationPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
+import { applicationPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { count, duration, number, outcomeMark, time } from '../words.ts'
@@ -31,6 +32,7 @@ export function runPage(run: Run, { later, from, nameOf }: Shown, actor: Actor):
     isLive: !isOver,
     content: html`<h1>${run.title}</h1>
 ${summary(run)}
+${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">Plan again or roll back to this</a></p>`}
 ${
   from === 0 &&
   html`<div class="columns"><section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section>
@@ -69,6 +71,7 @@ function facts(run: Run, seesApplications: boolean): Html {
     ],
     ['Mode', run.mode === 'plan' ? 'a plan, which was rolled back' : null],
     ['Reason', run.reason],
+    ['Message', run.message],
     ['Allowed', run.allowed.join(', ') || null],
     [
       'Request',

@@ -128,14 +128,14 @@ export default {
       tests: ['test/api/transactional-access.test.ts'],
     },
     {
-      from: "if (allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)) return",
-      to: "if (allows(actor, 'roll_back_run') || actor.pk !== null) return",
+      from: "allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)",
+      to: "allows(actor, 'roll_back_run') || actor.pk !== null",
       why: 'a former run is applied again by any caller',
       tests: ['test/api/run-apply.test.ts'],
     },
     {
-      from: "if (allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)) return",
-      to: 'if (actor.pk !== null && actor.pk === submitter) return',
+      from: "allows(actor, 'roll_back_run') || (actor.pk !== null && actor.pk === submitter)",
+      to: 'actor.pk !== null && actor.pk === submitter',
       why: 'a superuser cannot apply the run of another',
       tests: ['test/api/authorization/run-applies.test.ts'],
     },

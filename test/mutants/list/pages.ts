@@ -3,6 +3,7 @@ import type { MutantsOf } from '../mutant.ts'
 const runs = 'test/dashboard/runs.test.ts'
 const next = 'test/dashboard/next.test.ts'
 const acts = 'test/api/dashboard-acts.test.ts'
+const rollBack = 'test/dashboard/roll-back.test.ts'
 
 /** What the pages of operators show, and to whom. */
 export default {
@@ -86,6 +87,34 @@ export default {
       to: '/[&<>]/g',
       why: 'a value ends the attribute that it stands in',
       tests: ['test/http/html.test.ts'],
+    },
+  ],
+  'src/dashboard/runs/roll-back.ts': [
+    {
+      from: '\'if-match\': `"${tag}"`,',
+      to: '',
+      why: 'a roll back applies another plan than the one that was shown',
+      tests: [rollBack],
+    },
+    {
+      from: 'run.submitter !== actor.pk',
+      to: 'run.submitter === undefined',
+      why: 'the plan of another user is shown and applied',
+      tests: [rollBack],
+    },
+    {
+      from: "headers['sec-fetch-site'] !== 'cross-site'",
+      to: 'true',
+      why: 'a link of another site makes a plan',
+      tests: [rollBack],
+    },
+  ],
+  'src/dashboard/session-hook.ts': [
+    {
+      from: "request.routeOptions.config.takes !== 'run'",
+      to: 'true',
+      why: 'a roll back takes manage_queue',
+      tests: [rollBack],
     },
   ],
 } satisfies MutantsOf

@@ -20,7 +20,7 @@ export default {
       tests: [deliveries],
     },
     {
-      from: 'requestDigest(keyring, text, JSON.stringify(conditions))',
+      from: 'requestDigest(keyring, text, JSON.stringify(others))',
       to: 'requestDigest(keyring, text)',
       why: 'the same document under other conditions is the same request',
       tests: [deliveries],

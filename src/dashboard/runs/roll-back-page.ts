@@ -1,0 +1,135 @@
+import { detailOf, type Problem } from '../../errors.ts'
+import { type Html, html } from '../../http/html.ts'
+import type { RunRow } from '../../lists/run-rows.ts'
+import type { Actor } from '../../permissions.ts'
+import { longestMessage } from '../../runs/message.ts'
+import type { RunPart } from '../../views/run-parts.ts'
+import { rollBackPath, runPagePath, runsPath } from '../addresses.ts'
+import { page } from '../frame.ts'
+import { mark, number, time } from '../words.ts'
+import { changeCounts, changeTables, countOf } from './changes.ts'
+
+/** What the document of a former run would do today, and the form that does it. Cancel comes first. */
+
+export type Planned =
+  | { readonly is: 'none' }
+  /** It waits for a worker, or is at work. */
+  | { readonly is: 'open'; readonly run: RunPart }
+  /** @property from the place of the first change that is shown */
+  | { readonly is: 'plan'; readonly run: RunPart; readonly tag: string; readonly from: number }
+  /** A worker refused it, or it failed. */
+  | { readonly is: 'not planned'; readonly run: RunPart }
+  /** Before there was a run. */
+  | { readonly is: 'refused'; readonly problem: Problem }
+
+/** What the page says of a form that was sent. */
+export type Said = {
+  readonly message?: string | null
+  /** What is wrong with the message. */
+  readonly wrong?: string
+  /** Why nothing was applied. */
+  readonly problem?: Problem
+  /** What changed since the plan: this is another one. */
+  readonly changed?: string
+}
+
+type Shown = {
+  readonly former: RunPart
+  readonly plan: Planned
+  /** Whether there is a later run of the same objects; null: that is not known. */
+  readonly later: readonly RunRow[] | null
+  readonly said: Said
+  readonly nameOf: (model: string) => string
+}
+
+export function rollBackPage({ former, plan, later, said, nameOf }: Shown, actor: Actor): string {
+  const isNewest = later?.length === 0
+  const title = isNewest ? 'Plan again' : 'Roll back to this run'
+  return page({
+    title: `${title}: ${former.title}`,
+    actor,
+    within: runsPath,
+    isLive: plan.is === 'open',
+    content: html`<h1>${title}: ${former.title}</h1>
+<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${former.submitter_name}`}, against today. ${
+      isNewest && 'No later run has changed its objects: this is what it would put back.'
+    }</p>
+${said.changed !== undefined && html`<p class="alert" role="alert">Something changed after the plan: nothing was applied. Below is the new plan. ${said.changed}</p>`}
+${said.problem !== undefined && html`<div class="alert" role="alert"><p>Nothing was applied.</p>${sentences(said.problem)}</div>`}
+${contentOf(former.id, plan, said, nameOf)}`,
+  })
+}
+
+function contentOf(id: string, plan: Planned, said: Said, nameOf: Shown['nameOf']): Html {
+  switch (plan.is) {
+    case 'none':
+      return html`<section><h2>There is no plan yet</h2><p>A plan says what the document would change today, and changes nothing.</p>
+<form method="post" action="${rollBackPath(id)}"><div class="choice">${cancel(id)}<button type="submit">Show the plan</button></div></form></section>`
+    case 'open':
+      return html`<div class="summary good"><p>${mark('open', 'planning')} <span class="says">The plan is not there yet. Without a script, load this page again.</span></p></div>
+<p class="choice">${cancel(id)}</p>`
+    case 'refused':
+      return html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">There is no plan, and nothing was changed.</span></p></div>
+<section><h2>Why</h2>${sentences(plan.problem)}</section>${again(id)}`
+    case 'not planned':
+      return html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">The document would not be applied today. Nothing was changed.</span></p></div>
+<section><h2>Why</h2><ul>${plan.run.logs.map((line) => html`<li>${line}</li>`)}</ul>
+<p><a href="${runPagePath(plan.run.id)}">The run of this plan</a></p></section>${again(id)}`
+    case 'plan':
+      return planOf(id, plan, said, nameOf)
+    default:
+      return plan satisfies never
+  }
+}
+
+function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said, nameOf: Shown['nameOf']): Html {
+  const { run, from } = plan
+  const { counts, changes, logs, lines } = run
+  const total = countOf(counts)
+  const changesNothing = total === (counts.unchanged ?? 0)
+  const { shown, size } = changeTables(changes, nameOf)
+  const next = from + size
+  const address = `${rollBackPath(id)}?plan=${run.id}`
+  return html`<div class="summary good"><p>${mark('same', 'planned')} <span class="says">${
+    changesNothing
+      ? 'It would change nothing: all is as the document says.'
+      : `It would do this: ${changeCounts(counts)}.`
+  }</span></p><p>As of ${time(new Date(run.finished_at ?? run.created_at))}. Nothing was changed so far.</p></div>
+${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, run.id, said)}
+<section><h2>What it would do: ${changeCounts(counts)}</h2>
+${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
+${shown}
+${size > 0 && next < total && html`<p class="choice"><a class="button" href="${address}&amp;from=${next}">The next ones, of ${number(total)}</a></p>`}
+${
+  logs.length > 0 &&
+  html`<details id="says"><summary>What the plan says</summary><ul>${logs.map((line) => html`<li>${line}</li>`)}</ul>
+${lines > logs.length && html`<p class="quiet">And ${number(lines - logs.length)} more, in the API.</p>`}</details>`
+}</section>`
+}
+
+const form = (id: string, plan: string, { message, wrong }: Said): Html => html`<section><h2>Do it</h2>
+<ul><li>All of it is applied in one transaction, as you and with your rights, or nothing.</li>
+<li>What the document leaves out, and what was made since, stays as it is.</li>
+<li>If anything that the plan names changes before that, nothing is applied, and you see the new plan.</li></ul>
+<form method="post" action="${rollBackPath(id)}"><input type="hidden" name="plan" value="${plan}">
+<label for="message">Why? (optional)</label>
+${wrong !== undefined && html`<p class="alert" role="alert" id="wrong">${wrong}</p>`}
+<input id="message" name="message" maxlength="${String(longestMessage)}" value="${message}" autocomplete="off"${wrong !== undefined && html` aria-invalid="true"`} aria-describedby="${wrong !== undefined && 'wrong '}limits">
+<p class="quiet" id="limits">One line of at most ${String(longestMessage)} characters. It is kept with the run, and all who may see the run can read it: write no secret.</p>
+<div class="choice">${cancel(id)}<button type="submit">Apply this plan</button></div>
+</form></section>`
+
+const cancel = (id: string, text = 'Cancel'): Html => html`<a class="button" href="${runPagePath(id)}">${text}</a>`
+
+const again = (id: string): Html =>
+  html`<p class="choice">${cancel(id, 'Back to the run')}<a class="button" href="${rollBackPath(id)}">Plan it again</a></p>`
+
+/** Each error with its place in the document, or else the message. */
+function sentences({ message, errors = [] }: Problem): Html {
+  if (errors.length === 0) return html`<p>${message}</p>`
+  const lines = errors.map((error) => {
+    const { pointer, message } = detailOf(error)
+    return html`<li>${pointer !== undefined && pointer !== '' && html`<code>${pointer}</code>: `}${message}</li>`
+  })
+  return html`<ul>${lines}</ul>`
+}

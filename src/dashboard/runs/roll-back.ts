@@ -1,0 +1,168 @@
+import { hash } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { inTime } from '../../db/in-time.ts'
+import { catalogue, Problem } from '../../errors.ts'
+import { noteFailure } from '../../http/access-log.ts'
+import type { Api } from '../../http/api.ts'
+import { throwIfNotOk } from '../../http/apply-answer.ts'
+import { formerRunFor, submitFormer } from '../../http/apply-former.ts'
+import { headerOf } from '../../http/headers.ts'
+import { queryInteger } from '../../lists/filters.ts'
+import type { ListSpec } from '../../lists/list.ts'
+import type { ApplyQueue } from '../../queue/backend.ts'
+import { progressOf } from '../../queue/enqueue.ts'
+import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
+import type { Submitter } from '../../runs/submit.ts'
+import { readRunPart } from '../../views/run-parts.ts'
+import { rollBackPath, runPagePath } from '../addresses.ts'
+import { messagePage, pagePolicy } from '../frame.ts'
+import { nullWhenLate } from '../late.ts'
+import { mostEntries, mostLines } from './changes.ts'
+import { readLater } from './later.ts'
+import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
+
+/**
+ * /admin/runs/{id}/roll-back/: what the document of a former run would do today, and the button that does it. Both are
+ * submissions of the session's user, as `POST /blueprints/runs/{id}/apply/` makes them.
+ */
+
+const html = 'text/html; charset=utf-8'
+
+/** helmet writes into `config`. */
+const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
+
+const params = z.object({ id: z.guid() })
+const planQuery = z.strictObject({ plan: z.guid().optional(), from: queryInteger(0, 1_000_000).default(0) })
+
+/** Longer than any message, so that a page can say what is wrong with one. */
+const sentForm = z.object({
+  plan: z.guid().optional(),
+  message: z
+    .string()
+    .max(10 * longestMessage)
+    .default(''),
+})
+
+type Sources = { readonly submitter: Submitter; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }
+type Asking = FastifyRequest & { readonly params: { readonly id: string } }
+
+export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): void {
+  const { db, engine } = submitter
+  const { registry } = engine
+  const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
+
+  app.get(rollBackPath(':id'), { ...options(), schema: { params, querystring: planQuery } }, async (request, reply) => {
+    const { plan, from } = request.query
+    if (plan !== undefined) return show(request, reply, await readPlanned(request, plan, from))
+    await formerRunFor(submitter, request.params.id, request.actor)
+    if (!isAskedByPerson(request)) return show(request, reply, { is: 'none' })
+    return planned(request, reply, await submitPlan(request, reply))
+  })
+
+  app.post(
+    rollBackPath(':id'),
+    { ...options(), config: { permission: 'anyone', takes: 'run' }, schema: { params } },
+    async (request, reply) => {
+      const { id } = request.params
+      await formerRunFor(submitter, id, request.actor)
+      const form = sentForm.safeParse(request.body ?? {})
+      if (!form.success) throw new Problem('invalid', 'The form is not as this page has it.')
+      const { plan } = form.data
+      if (plan === undefined) return planned(request, reply, await submitPlan(request, reply))
+      const message = messageOf(form.data.message)
+      const wrong = message === null ? null : whyNoMessage(message)
+      const reviewed = await readPlanned(request, plan, 0)
+      if (reviewed.is !== 'plan') return show(request, reply, reviewed)
+      if (wrong !== null) return show(request, reply.code(400), reviewed, { message, wrong })
+      try {
+        const { id: run, run: end } = await submitFormer(submitter, request, reply, {
+          id,
+          query: { dry_run: false, replace_provider: false },
+          headers: headersOf(plan, reviewed.tag, message),
+        })
+        if (end === 'unknown') return reply.code(202).type(html).send(notKnownYet(run, request))
+        if (typeof end === 'object') throwIfNotOk(end)
+        return reply.redirect(runPagePath(run), 303)
+      } catch (error) {
+        const problem = refused(request, reply, error)
+        if (problem.code !== 'precondition_failed') return show(request, reply, reviewed, { message, problem })
+        const anew = await submitPlan(request, reply)
+        const now = typeof anew === 'string' ? await readPlanned(request, anew, 0) : anew
+        return show(request, reply.code(catalogue.precondition_failed), now, { message, changed: problem.message })
+      }
+    },
+  )
+
+  /** @returns the id of the plan's run, or why there is none */
+  async function submitPlan(request: Asking, reply: FastifyReply): Promise<string | Planned> {
+    const query = { dry_run: true, replace_provider: false }
+    try {
+      return (await submitFormer(submitter, request, reply, { id: request.params.id, query, headers: {} })).id
+    } catch (error) {
+      return { is: 'refused', problem: refused(request, reply, error) }
+    }
+  }
+
+  /** A reload of the page asks for the same plan: it makes no other one. */
+  const planned = (request: Asking, reply: FastifyReply, made: string | Planned) =>
+    typeof made === 'string'
+      ? reply.redirect(`${rollBackPath(request.params.id)}?plan=${made}`, 303)
+      : show(request, reply, made)
+
+  /** @throws {Problem} `not_found` when it is no plan of this caller for this document */
+  async function readPlanned({ actor, params: { id } }: Asking, plan: string, from: number): Promise<Planned> {
+    const former = await formerRunFor(submitter, id, actor)
+    const part = { from, most: mostEntries, lines: mostLines }
+    const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
+    const run = await inTime(readRunPart(db, plan, actor, part, progress))
+    const isOf = run?.mode === 'plan' && run.title === former.title.replace(/^\w+/, 'plan') && run.slug === former.slug
+    if (run === null || !isOf || run.submitter !== actor.pk)
+      throw new Problem('not_found', 'There is no such plan any more, or it is not yours: plan it again.')
+    if (run.finished_at === null) return { is: 'open', run }
+    const { planTag: tag } = await inTime(db.run.findUniqueOrThrow({ where: { id: plan }, select: { planTag: true } }))
+    return tag === null ? { is: 'not planned', run } : { is: 'plan', run, tag, from }
+  }
+
+  async function show(request: Asking, reply: FastifyReply, plan: Planned, said: Said = {}) {
+    const { actor, params } = request
+    const part = { from: 0, most: mostEntries, lines: 0 }
+    const former = await inTime(readRunPart(db, params.id, actor, part, async () => null))
+    if (former === null) throw new Problem('not_found', 'There is no such run.')
+    const later = await inTime(readLater({ db, registry, runs }, former, actor, 1)).catch(nullWhenLate)
+    return reply.type(html).send(rollBackPage({ former, plan, later, said, nameOf }, actor))
+  }
+}
+
+/**
+ * A plan is a run of its own, so only a person makes one who opens the page from a page of this host: no browser that
+ * loads ahead, and no link of another site.
+ */
+function isAskedByPerson({ method, headers }: FastifyRequest): boolean {
+  if (method !== 'GET' || headers['sec-purpose'] !== undefined || headers.purpose !== undefined) return false
+  return headers['sec-fetch-site'] !== 'cross-site'
+}
+
+/** A form that is sent twice is applied once. */
+const headersOf = (plan: string, tag: string, message: string | null) => ({
+  'if-match': `"${tag}"`,
+  'idempotency-key': `roll-back-${plan}-${hash('sha256', message ?? '', 'base64url')}`,
+  ...(message !== null && { 'gatewright-message': headerOf(message) }),
+})
+
+/** @throws what is no refusal */
+function refused(request: FastifyRequest, reply: FastifyReply, error: unknown): Problem {
+  if (!(error instanceof Problem)) throw error
+  const status = catalogue[error.code]
+  noteFailure(request, error, status)
+  reply.code(status)
+  if (error.retryAfterS !== undefined) reply.header('Retry-After', error.retryAfterS)
+  return error
+}
+
+const notKnownYet = (run: string, { actor }: FastifyRequest) =>
+  messagePage(
+    'It is not known yet',
+    `The database went away before the outcome was known. Once it is back, the outcome stands at ${runPagePath(run)}; if nothing is there, nothing was applied.`,
+    actor,
+  )

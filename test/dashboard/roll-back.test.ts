@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { longestMessage } from '../../src/runs/message.ts'
+import { applyPath } from '../support/asker.ts'
+import { objects } from '../support/contents.ts'
+import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+/** /admin/runs/{id}/roll-back/: the document of a former run is planned, and applied as it was planned. */
+
+let service: Installation
+let dashboard: Dashboard
+let operator: Made
+let slug: string
+const rights = [
+  ...['view_queue', 'view_run', 'roll_back_run', 'view_application', 'view_radiusprovider'],
+  ...['add_application', 'change_application', 'add_radiusprovider', 'change_radiusprovider', 'view_flow'],
+]
+beforeAll(async () => {
+  service = await installation({ applyWaitMs: 4_000 })
+  dashboard = dashboardOf(service)
+  operator = await service.make.user({ permissions: rights })
+})
+beforeEach(() => {
+  slug = `b-${randomUUID().slice(0, 8)}`
+})
+
+const cookies = new Map<string, Promise<string>>()
+function session({ token }: Made): Promise<string> {
+  const cookie = cookies.get(token) ?? dashboard.session(token)
+  cookies.set(token, cookie)
+  return cookie
+}
+async function get(as: Made, url: string, headers: Record<string, string> = {}) {
+  const cookie = await session(as)
+  return dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html', ...headers } })
+}
+async function post(as: Made, url: string, fields: Record<string, string>, headers: Record<string, string> = {}) {
+  const cookie = await session(as)
+  const sent = { cookie, origin, accept: 'text/html', 'content-type': form, ...headers }
+  return dashboard.send({ method: 'POST', url, headers: sent, payload: new URLSearchParams(fields).toString() })
+}
+
+/** @returns the id of the run */
+async function put(group: string, headers: Record<string, string> = {}): Promise<string> {
+  const answer = await service.admin.put(applyPath, await named('radius', slug, { app: { group } }), { headers })
+  expect(answer.status, answer.text).toBe(200)
+  return String(answer.headers['content-location']).split('/').at(-2) ?? ''
+}
+const page = (run: string) => `/admin/runs/${run}/roll-back/`
+const groupOf = async () => (await service.db.application.findUniqueOrThrow({ where: { slug } })).group
+const runsOf = (mode: 'apply' | 'plan') => service.db.run.count({ where: { slug, mode } })
+
+/** The plan that the page leads to. */
+async function planned(run: string, as = operator) {
+  const { statusCode, headers } = await get(as, page(run))
+  expect([statusCode, headers.location]).toEqual([303, expect.stringContaining(`${page(run)}?plan=`)])
+  const url = String(headers.location)
+  return { url, plan: new URL(url, origin).searchParams.get('plan') ?? '', body: (await get(as, url)).body }
+}
+/** What is read, without tags. */
+const textOf = (body: string) =>
+  body
+    .replace(/<[^>]+>/g, ' ')
+    .replaceAll('&quot;', '"')
+    .replace(/\s+/g, ' ')
+
+describe('a roll back', () => {
+  test('shows the plan first, and applies it as the operator, with its message', async () => {
+    const first = await put('First')
+    await put('Second')
+    expect((await get(operator, `/admin/runs/${first}/`)).body).toContain(`href="${page(first)}"`)
+    await session(operator)
+    const before = await objects(service.db)
+    const { url, plan, body } = await planned(first)
+    expect(await objects(service.db)).toEqual(before)
+    expect(textOf(body)).toContain('It would do this: 1 changed, 1 unchanged.')
+    expect(textOf(body)).toMatch(/Changed Object Field From To application \S+ group Second First/)
+    expect(body.indexOf('Cancel')).toBeLessThan(body.indexOf('Apply this plan'))
+    // A reload makes no other plan.
+    await get(operator, url)
+    expect(await runsOf('plan')).toBe(1)
+
+    const message = 'zurück, „CHG-1042“ <b>'
+    const done = await post(operator, page(first), { plan, message })
+    expect([done.statusCode, done.headers.location]).toEqual([
+      303,
+      expect.stringMatching(/^\/admin\/runs\/[\da-f-]{36}\/$/),
+    ])
+    expect(await groupOf()).toBe('First')
+    const { body: ended } = await get(operator, String(done.headers.location))
+    expect(ended).toContain('<dt>Message</dt><dd>zurück, „CHG-1042“ &lt;b&gt;</dd>')
+    const id = String(done.headers.location).split('/').at(-2) ?? ''
+    const { json } = await service.admin.get(`/api/v3/blueprints/runs/${id}/`)
+    expect(json).toMatchObject({ message, applied: true, submitter: operator.pk, mode: 'apply', slug })
+
+    // The same form again is the same run.
+    expect((await post(operator, page(first), { plan, message })).headers.location).toBe(done.headers.location)
+    expect(await runsOf('apply')).toBe(3)
+  })
+
+  test('applies nothing when something changed after the plan, and shows the new plan', async () => {
+    const first = await put('First')
+    await put('Second')
+    const { plan } = await planned(first)
+    await put('Third')
+    const { statusCode, body } = await post(operator, page(first), { plan, message: 'kept' })
+    expect([statusCode, await groupOf()]).toEqual([412, 'Third'])
+    expect(textOf(body)).toContain('Something changed after the plan: nothing was applied.')
+    expect(textOf(body)).toMatch(/application \S+ group Third First/)
+    expect(body).toContain('value="kept"')
+    const [, anew = ''] = /name="plan" value="([^"]+)"/.exec(body) ?? []
+    expect(anew).not.toBe(plan)
+    expect((await post(operator, page(first), { plan: anew })).statusCode).toBe(303)
+    expect(await groupOf()).toBe('First')
+  })
+
+  test('of the newest run says what it would put back, or that there is nothing', async () => {
+    const run = await put('First')
+    const same = await planned(run)
+    expect(textOf(same.body)).toContain('It would change nothing')
+    expect(same.body).not.toContain('Apply this plan')
+    await service.db.application.updateMany({ where: { slug }, data: { group: 'by SQL' } })
+    const { body } = await planned(run)
+    expect(body).toContain('Plan again')
+    expect(textOf(body)).toMatch(/this is what it would put back.*group by SQL First/)
+  })
+
+  test('of many entries shows the first, and the next on the next page', async () => {
+    const entries = Array.from({ length: 130 }, (_, each) => ({
+      model: 'service_core.group',
+      identifiers: { name: `${slug}-${String(each).padStart(3, '0')}` },
+      attrs: { attributes: { text: '<'.repeat(300) } },
+    }))
+    const sent = { version: 1, metadata: { name: slug }, entries }
+    const answer = await service.admin.put('/api/v3/blueprints/', sent)
+    const run = String(answer.headers['content-location']).split('/').at(-2) ?? ''
+    await service.db.group.deleteMany({ where: { name: { startsWith: slug } } })
+    const as = await service.make.user({ permissions: [...rights, 'add_group', 'change_group', 'view_group'] })
+    const { url, body } = await planned(run, as)
+    expect(textOf(body)).toContain('It would do this: 130 created.')
+    const found = new Set<string>()
+    for (let next: string | undefined = url; next !== undefined; ) {
+      const { body: shown }: { body: string } = await get(as, next)
+      expect(Buffer.byteLength(shown)).toBeLessThan(100_000)
+      const [, table = ''] = /<tbody>(.*)<\/tbody>/s.exec(shown) ?? []
+      for (const [name] of table.matchAll(new RegExp(`${slug}-\\d+`, 'g'))) found.add(name)
+      next = /href="([^"]+)">The next ones/.exec(shown)?.[1]?.replaceAll('&amp;', '&')
+    }
+    expect(found.size).toBe(130)
+  })
+})
+
+describe('who may', () => {
+  test('needs roll_back_run for the run of others, and every right of the document', async () => {
+    const first = await put('First')
+    await put('Second')
+    const without = await service.make.user({ permissions: rights.filter((each) => each !== 'roll_back_run') })
+    const few = await service.make.user({
+      permissions: ['view_queue', 'view_run', 'roll_back_run', 'view_application'],
+    })
+    const blind = await service.make.user({ permissions: rights.filter((each) => each !== 'view_run') })
+    expect((await get(without, `/admin/runs/${first}/`)).body).not.toContain('roll-back')
+    const found = await Promise.all([without, few, blind].map(async (as) => (await get(as, page(first))).statusCode))
+    expect(found).toEqual([403, 403, 404])
+    const { plan } = await planned(first)
+    for (const as of [without, few, blind]) await post(as, page(first), { plan })
+    // The plan of another user is not applied.
+    const other = await service.make.user({ permissions: rights })
+    expect((await post(other, page(first), { plan })).statusCode).toBe(404)
+    expect(await groupOf()).toBe('Second')
+    expect(await runsOf('apply')).toBe(2)
+  })
+
+  test('own runs, by their submitter', async () => {
+    const as = await service.make.user({
+      permissions: rights.filter((each) => !/^(view_run|roll_back_run)$/.test(each)),
+    })
+    const body = await named('radius', slug, { app: { group: 'Mine' } })
+    const run =
+      String((await as.put(applyPath, body)).headers['content-location'])
+        .split('/')
+        .at(-2) ?? ''
+    await as.put(applyPath, await named('radius', slug, { app: { group: 'Later' } }))
+    const { plan } = await planned(run, as)
+    expect((await post(as, page(run), { plan })).statusCode).toBe(303)
+    expect(await groupOf()).toBe('Mine')
+  })
+
+  test('a right of the document that is missing is said in plain words', async () => {
+    const first = await put('First')
+    await service.db.application.deleteMany({ where: { slug } })
+    const as = await service.make.user({ permissions: rights.filter((each) => each !== 'add_application') })
+    const { statusCode, body } = await get(as, page(first))
+    expect([statusCode, textOf(body)]).toEqual([403, expect.stringMatching(/not planned.*Why.*add_application/)])
+  })
+
+  test('a page of another host changes nothing', async () => {
+    const first = await put('First')
+    await put('Second')
+    const { plan } = await planned(first)
+    expect((await post(operator, page(first), { plan }, { origin: 'https://elsewhere.example' })).statusCode).toBe(403)
+    expect(await groupOf()).toBe('Second')
+    const linked = await get(operator, page(first), { 'sec-fetch-site': 'cross-site' })
+    const ahead = await get(operator, page(first), { 'sec-purpose': 'prefetch;prerender' })
+    for (const { statusCode, body } of [linked, ahead])
+      expect([statusCode, textOf(body).includes('There is no plan yet')]).toEqual([200, true])
+    expect(await runsOf('plan')).toBe(1)
+    expect((await post(operator, page(first), {})).headers.location).toContain('?plan=')
+  })
+})
+
+describe('what is not applied', () => {
+  test('a message that is too long or has a line break', async () => {
+    const first = await put('First')
+    await put('Second')
+    const { plan } = await planned(first)
+    for (const [message, why] of [
+      ['x'.repeat(longestMessage + 1), `at most ${longestMessage} characters`],
+      ['two\nlines', 'a character that cannot be shown'],
+    ] as const) {
+      const { statusCode, body } = await post(operator, page(first), { plan, message })
+      expect([statusCode, textOf(body)]).toEqual([400, expect.stringContaining(why)])
+    }
+    expect(await groupOf()).toBe('Second')
+  })
+
+  test('while the queue is paused, both pages say so', async () => {
+    const first = await put('First')
+    await put('Second')
+    const { plan } = await planned(first)
+    await service.queue.pause()
+    try {
+      const asked = await get(operator, page(first))
+      expect([asked.statusCode, textOf(asked.body)]).toEqual([
+        503,
+        expect.stringMatching(/not planned.*queue is paused/),
+      ])
+      const sent = await post(operator, page(first), { plan, message: 'kept' })
+      expect([sent.statusCode, textOf(sent.body)]).toEqual([
+        503,
+        expect.stringMatching(/Nothing was applied\. .*queue is paused.*Apply this plan/),
+      ])
+      expect(sent.body).toContain('value="kept"')
+    } finally {
+      await service.queue.resume()
+    }
+    expect(await groupOf()).toBe('Second')
+  })
+
+  test('a run whose document is no longer stored, and a plan that is none of this document', async () => {
+    const first = await put('First')
+    const { plan } = await planned(first)
+    const other = slug
+    slug = `${slug}-2`
+    const second = await put('First')
+    expect(other).not.toBe(slug)
+    expect((await get(operator, `${page(second)}?plan=${plan}`)).statusCode).toBe(404)
+    expect((await get(operator, `${page(second)}?plan=${second}`)).statusCode).toBe(404)
+    await service.db.run.update({ where: { id: second }, data: { blueprint: null, document: null } })
+    const { statusCode, body } = await get(operator, page(second))
+    expect([statusCode, textOf(body)]).toEqual([409, expect.stringContaining('no longer stored')])
+  })
+})
