@@ -4,6 +4,7 @@ import { bootstrap } from './apply/bootstrap.ts'
 import { minLengths, readServiceConfig, type ServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
+import { announce } from './db/presence.ts'
 import { keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
@@ -18,6 +19,7 @@ import { applyQueue } from './queue/define.ts'
 import { runQueue } from './queue/enqueue.ts'
 import { whyPaused } from './queue/pause.ts'
 import { openBacklog } from './runs/backlog.ts'
+import { runFormat } from './runs/format.ts'
 import { sealOpenSecrets } from './runs/seal-open.ts'
 import { followRuns } from './runs/subscribe.ts'
 import { openTally } from './runs/tally.ts'
@@ -64,6 +66,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const runs = followRuns(db, databaseUrl, log)
   const rateStore = openRateStore(redisUrl)
   const sums = openSums(db)
+  const backlog = openBacklog(db, { needsWorkers: true, whyPaused: () => whyPaused(queue, db) })
   const app = buildApp({
     queue,
     limits: config,
@@ -72,7 +75,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
       db,
       engine,
       runs,
-      backlog: openBacklog(db, { needsWorkers: true, whyPaused: () => whyPaused(queue, db) }),
+      backlog,
       log,
       tally: openTally(sums, engine.registry),
       applyWaitMs: config.applyWaitMs,
@@ -84,11 +87,13 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   await app.ready()
   const url = await app.listen({ port: config.port, host: config.host, ...listenOptions })
   await openOtherSockets()
+  const announced = announce(db, 'servers', runFormat, backlog.load)
   return {
     url,
     firstTokenFile: isFirst && config.bootstrapToken === null ? tokenFile : null,
     close: async () => {
       await app.close()
+      await announced.stop()
       rateStore?.disconnect()
       await runs.close()
       await sums.stop()

@@ -1,6 +1,7 @@
 import formbody from '@fastify/formbody'
 import { z } from 'zod'
 import { inTime } from '../db/in-time.ts'
+import { readProcesses } from '../db/presence.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { periods } from '../lists/run-figures.ts'
@@ -32,6 +33,7 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
   const { db, queue } = sources
   await app.register(formbody, { bodyLimit: 4_096 })
 
+  const processes = async () => ({ workers: await readWorkers(db), servers: await readProcesses(db, 'servers') })
   const readNow = openNow(sources)
   app.get(
     nowPath,
@@ -40,7 +42,7 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
   )
 
   app.get(workersPath, options(), async ({ actor }, reply) =>
-    reply.type(html).send(workersPage(await inTime(readWorkers(db)), actor)),
+    reply.type(html).send(workersPage(await inTime(processes()), actor)),
   )
 
   const stateOf = async () => {

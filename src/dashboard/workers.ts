@@ -1,17 +1,17 @@
+import { isSilent, type KnownProcess, silentAfterS, silentOnes } from '../db/presence.ts'
 import { html } from '../http/html.ts'
 import type { Actor } from '../permissions.ts'
-import { isSilent, type KnownWorker, silentAfterS, silentWorkers } from '../queue/workers.ts'
 import { workersPath } from './addresses.ts'
 import { page } from './frame.ts'
 import { table } from './table.ts'
 import { duration, mark, number, time } from './words.ts'
 
-/** /admin/workers/: each worker process that was heard within the last quarter of an hour. */
-export function workersPage(workers: readonly KnownWorker[], actor: Actor): string {
-  const silent = silentWorkers(workers)
-  const heard = workers.filter((each) => !isSilent(each))
-  const slots = heard.reduce((sum, each) => sum + each.slots, 0)
-  const busy = heard.reduce((sum, each) => sum + each.busy, 0)
+/** @property servers the processes of the API */
+export type Processes = { readonly workers: readonly KnownProcess[]; readonly servers: readonly KnownProcess[] }
+
+/** /admin/workers/: each process of an installation that was heard within the last quarter of an hour. */
+export function workersPage({ workers, servers }: Processes, actor: Actor): string {
+  const heard = [...workers, ...servers].filter((each) => !isSilent(each))
   const versions = new Set(heard.map(({ version }) => version)).size
   return page({
     title: 'Workers',
@@ -19,37 +19,45 @@ export function workersPage(workers: readonly KnownWorker[], actor: Actor): stri
     within: workersPath,
     isLive: true,
     content: html`<div class="head"><h1>Workers</h1><p class="quiet">As of ${time(new Date())}.</p></div>
-${
-  workers.length === 0
-    ? html`<p class="summary bad">${mark('bad', 'No worker is heard: start one.')}</p>`
-    : silent === ''
-      ? html`<p class="summary good">${mark('good', `All are heard. They have ${number(busy)} of ${number(slots)} jobs.`)}</p>`
-      : html`<p class="summary bad">${mark('bad', silent)}</p>`
-}
-${versions > 1 && html`<p class="summary bad">${mark('warn', `They are of ${versions} versions: an upgrade is not complete.`)}</p>`}
-${workers.length > 0 && list(workers)}
-<p class="quiet">A worker that was not heard for ${String(silentAfterS)} s is silent. It is forgotten after a quarter of an hour. Format: which runs it can execute; a newer worker has a higher one.</p>`,
+${summary('worker', workers, 'No worker is heard: start one.')}
+${versions > 1 && html`<p class="summary bad">${mark('warn', `The processes are of ${versions} versions: an upgrade is not complete.`)}</p>`}
+${workers.length > 0 && list('Workers', workers, { busy: 'Jobs', taken: 'Last job' })}
+<section><h2>Servers of the API</h2>
+${summary('server', servers, 'No server is heard.')}
+${servers.length > 0 && list('Servers of the API', servers, { busy: 'Submissions', taken: 'Last submission' })}</section>
+<p class="quiet">A process that was not heard for ${String(silentAfterS)} s is silent. It is forgotten after a quarter of an hour. Format: which runs a worker can execute, and a server records; a newer version has a higher one.</p>`,
   })
 }
 
-const list = (workers: readonly KnownWorker[]) =>
+function summary(what: 'worker' | 'server', all: readonly KnownProcess[], none: string) {
+  if (all.length === 0) return html`<p class="summary bad">${mark('bad', none)}</p>`
+  const silent = silentOnes(all, what)
+  if (silent !== '') return html`<p class="summary bad">${mark('bad', silent)}</p>`
+  const sum = (of: (each: KnownProcess) => number) => number(all.reduce((total, each) => total + of(each), 0))
+  const [busy, slots] = [sum((each) => each.busy), sum((each) => each.slots)]
+  const work = what === 'worker' ? `They have ${busy} of ${slots} jobs.` : `They wait for ${busy} submissions.`
+  return html`<p class="summary good">${mark('good', `All are heard. ${work}`)}</p>`
+}
+
+/** @param heads of how much it has at the moment, and of when it last took something */
+const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy: string; readonly taken: string }) =>
   table(
-    'Workers',
+    what,
     [
       { head: 'Host' },
       { head: 'Process', of: 'number' },
       { head: 'State' },
-      { head: 'Jobs', of: 'number' },
+      { head: heads.busy, of: 'number' },
       { head: 'Version' },
       { head: 'Format', of: 'number' },
-      { head: 'Last job' },
+      { head: heads.taken },
       { head: 'Started' },
       { head: 'Id' },
     ],
-    workers.map((each) => {
+    all.map((each) => {
       const { id, host, processId, version, format, slots, busy, startedAt, takenAt, seenS } = each
       return {
-        id: `worker-${id}`,
+        id: `process-${id}`,
         look: isSilent(each) ? 'bad' : undefined,
         cells: [
           host,

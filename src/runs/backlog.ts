@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
+import type { Load } from '../db/presence.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { runFormat } from './format.ts'
@@ -40,6 +41,8 @@ export type Backlog = {
    *   `cancelled` when no worker takes jobs. Nothing was recorded
    */
   enter(submission: { readonly waits: boolean }): Promise<Admission>
+  /** How many submissions are inside, and may be; whether any was admitted since this was last asked. */
+  readonly load: Load
 }
 
 export type Admission = {
@@ -114,6 +117,7 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
   const adaptive = adaptiveLimit()
   let inside = 0
   let arriving = 0
+  let hasAdmitted = false
   let sample: (z.output<typeof sampleRow> & { readonly at: number }) | undefined
   let sampling: Promise<void> | undefined
 
@@ -164,6 +168,15 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
   }
 
   return {
+    load: {
+      slots: () => adaptive.limit,
+      busy: () => inside,
+      hasTaken: () => {
+        const had = hasAdmitted
+        hasAdmitted = false
+        return had
+      },
+    },
     arrive: ({ mayJoin }) => {
       refuseIfFull(inside + arriving, adaptive.limit * (mayJoin ? 2 : 1))
       arriving += 1
@@ -196,6 +209,7 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
         inside -= 1
         throw error
       }
+      hasAdmitted = true
       return { databaseNow: () => (sample === undefined ? 0 : sample.nowMs + performance.now() - sample.at), leave }
     },
   }

@@ -3,7 +3,9 @@ import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { readConfig } from '../../src/config.ts'
+import { readProcesses } from '../../src/db/presence.ts'
 import { startStack } from '../api/stack.ts'
 import { freshDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
@@ -23,7 +25,7 @@ test('are off by default, and on the loopback when they are on', () => {
 
 describe('of a worker process', () => {
   test('show its slots, its connections and what it has counted, to this machine alone', async () => {
-    const { url } = await freshDatabase()
+    const { url, db } = await freshDatabase()
     const stack = await startStack({ databaseUrl: url, redisUrl: null })
     const port = await freePort()
     const worker = await stack.startWorker({ WORKER_METRICS_PORT: String(port), WORKER_CONCURRENCY: '3' })
@@ -40,6 +42,16 @@ describe('of a worker process', () => {
     expect(Object.values(of(samples, 'gatewright_pool_connections')).reduce((a, b) => a + b)).toBe(6)
     expect([...samples.keys()].some((key) => key.startsWith('gatewright_build_info{program="worker"'))).toBe(true)
     expect(samples.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+
+    for (const [table, slots] of [
+      ['workers', 3],
+      ['servers', expect.any(Number)],
+    ] as const) {
+      const known = await until(async () => (await readProcesses(db, table)).find(({ takenAt }) => takenAt !== null), {
+        what: `the last that one of the ${table} took`,
+      })
+      expect([table, known]).toEqual([table, expect.objectContaining({ slots, version: manifest.version })])
+    }
 
     expect((await get(port, '/')).status).toBe(404)
     const posted = await get(port, '/-/metrics/', 'POST')

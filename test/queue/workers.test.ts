@@ -1,4 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { announce, readProcesses } from '../../src/db/presence.ts'
+import { uuid7 } from '../../src/ids.ts'
 import { announceWorker, readWorkers } from '../../src/queue/workers.ts'
 import { applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
@@ -103,6 +106,26 @@ test('of two workers, the silent one is named by readiness, metrics and the page
   expect(now).toContain('Look at this: 1 worker silent.')
   await rows(there.db, sql`DROP RULE silent ON workers`)
   await Promise.all([one.stop(), silent.stop()])
+})
+
+test('a server of the API is known with its version and submissions, until it stops', async () => {
+  const load = { slots: () => 128, busy: () => 5, hasTaken: () => true }
+  const server = announce(there.db, 'servers', 9, load)
+  const known = await until(async () => (await readProcesses(there.db, 'servers'))[0], {
+    what: 'the server to be heard',
+  })
+  expect(known).toMatchObject({ processId: process.pid, version: manifest.version, format: 9, slots: 128, busy: 5 })
+  expect(await page()).toContain('All are heard. They wait for 5 submissions.')
+  await rows(there.db, sql`CREATE RULE silent AS ON UPDATE TO servers DO INSTEAD NOTHING`)
+  await rows(
+    there.db,
+    sql`INSERT INTO servers (id, host, process_id, version, format, slots, seen_at)
+    VALUES (${uuid7()}::uuid, 'api-b.example', 7, '0.1.9', 3, 8, now() - interval '1 minute')`,
+  )
+  expect(await page()).toMatch(/1 of 2 servers is silent.*api-b\.example.*silent for \d+ s/s)
+  await rows(there.db, sql`DROP RULE silent ON servers`)
+  await server.stop()
+  expect((await readProcesses(there.db, 'servers')).map(({ host }) => host)).toEqual(['api-b.example'])
 })
 
 test('with no worker at all, the page says so', async () => {

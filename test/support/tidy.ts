@@ -175,7 +175,8 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/deployers.ts': 'adds to a list and compares it in one statement',
   'src/apply/token-key.ts': 'FOR UPDATE lets one caller have the key; the engine checks rights',
   'src/apply/write.ts': 'the engine writes the row of a request',
-  'src/queue/workers.ts': "the database's clock counts, not the worker's; one statement says, and forgets the others",
+  'src/db/presence.ts':
+    "the database's clock counts, not that of the process; one statement says, and forgets the others",
   'src/queue/heartbeat.ts': "the database's clock counts, not the worker's",
   'src/queue/migrate.ts': "a function of BullMQ's schema",
   'src/runs/backlog.ts': 'the index of queued runs needs the state in the text',

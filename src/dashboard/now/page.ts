@@ -1,7 +1,7 @@
+import { isSilent } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { isSilent } from '../../queue/workers.ts'
 import type { Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import {

@@ -36,7 +36,7 @@ export default {
       tests,
     },
   ],
-  'src/queue/workers.ts': [
+  'src/db/presence.ts': [
     {
       from: 'seenS > silentAfterS',
       to: 'seenS > forgottenAfterS',

@@ -4,7 +4,7 @@ const workers = 'test/queue/workers.test.ts'
 
 /** Which workers there are, and which of them are silent. */
 export default {
-  'src/queue/workers.ts': [
+  'src/db/presence.ts': [
     {
       from: 'seenS > silentAfterS',
       to: 'false',
@@ -12,8 +12,8 @@ export default {
       tests: [workers],
     },
     {
-      from: 'ON CONFLICT (id) DO UPDATE SET seen_at = now(), busy = excluded.busy,',
-      to: 'ON CONFLICT (id) DO UPDATE SET seen_at = now(),',
+      from: 'slots = excluded.slots, busy = excluded.busy,',
+      to: 'slots = excluded.slots,',
       why: 'a worker shows the jobs that it had at its start',
       tests: [workers],
     },
@@ -28,8 +28,8 @@ export default {
   ],
   'src/dashboard/workers.ts': [
     {
-      from: "silent === ''",
-      to: "silent !== ''",
+      from: "silent !== ''",
+      to: "silent === ''",
       why: 'the page says that all workers are heard when one is silent',
       tests: [workers],
     },
