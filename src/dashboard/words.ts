@@ -33,7 +33,7 @@ const grouped = new Intl.NumberFormat('en-US')
 export const number = (of: number): string => grouped.format(of).replaceAll(',', '\u202f')
 
 /** How a state looks: a shape, and a colour. The word stands beside it. */
-export type Look = 'good' | 'same' | 'warn' | 'bad' | 'off' | 'open'
+export type Look = 'good' | 'same' | 'changed' | 'warn' | 'bad' | 'off' | 'open'
 
 export const mark = (look: Look, word: string): Html => html`<span class="mark ${look}">${word}</span>`
 

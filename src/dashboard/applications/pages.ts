@@ -144,7 +144,7 @@ function facts(row: ApplicationRow, last: HistoryEntry | undefined): Html {
 
 const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {
   create: ['good', 'created'],
-  update: ['same', 'changed'],
+  update: ['changed', 'changed'],
   delete: ['bad', 'deleted'],
 }
 
