@@ -134,7 +134,6 @@ export async function questions(database: string): Promise<[string, string][]> {
     ['API audit, run', `${audit}?page_size=50&run=${run}`],
     ['API audit, request', `${audit}?page_size=50&request_id=${request}`],
     ['API audit, search', `${audit}?page_size=50&search=${few}`],
-    ['API refusals', '/api/v3/blueprints/refusals/'],
     ['API applications', '/api/v3/core/applications/?page_size=50'],
   ]
 }

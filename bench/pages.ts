@@ -86,7 +86,18 @@ async function openNamed(server: string, name: string): Promise<string> {
   return url.href
 }
 
-async function folded(_url: string): Promise<void> {}
+/** Waits until the worker has folded the runs, as it has on an installation that was not made a minute ago. */
+async function folded(url: string): Promise<void> {
+  await within(url, async (client) => {
+    for (;;) {
+      const { rows } = await client.query<{ ready: boolean }>(
+        "SELECT until > now() - interval '10 minutes' AS ready FROM run_folds",
+      )
+      if (rows[0]?.ready === true) return
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+    }
+  })
+}
 
 async function logIn(at: string, token: string): Promise<string> {
   const answer = await fetch(`${at}/admin/login/`, {
@@ -129,10 +140,10 @@ async function measureAll(
         line.failure = 'a part was not read in time'
     }
   }
-  for (const path of ['/admin/assets/live.js', '/admin/assets/style.css']) {
-    const answer = await fetch(`${at}${path}`, { headers: { cookie } })
-    const body = Buffer.from(await answer.arrayBuffer())
-    console.log(`${path}: ${answer.status}, ${gzipSync(body).length} bytes gzipped`)
+  const page = await (await fetch(`${at}/admin/workers/`, { headers: { cookie } })).text()
+  for (const [, path = ''] of page.matchAll(/(?:src|href)="([^"]+\.(?:js|css))"/g)) {
+    const body = Buffer.from(await (await fetch(`${at}${path}`)).arrayBuffer())
+    console.log(`${path}: ${gzipSync(body).length} bytes gzipped`)
   }
   return lines.map(({ line }) => line)
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Db } from '../db/client.ts'
-import { query } from '../db/raw.ts'
+import { type Db, transaction } from '../db/client.ts'
+import { query, unprepared } from '../db/raw.ts'
 import { type AuditEntry, readAuditEntries } from '../views/audit.ts'
 import { likeLiterally } from './filters.ts'
 import { Values } from './find.ts'
@@ -27,28 +27,59 @@ export type AuditQuestion = {
   readonly before: string | null
 }
 
-const keyRow = z.object({ key: z.string() })
+/** Rows that one search looks through for what no index has: a part of a name, or an action in a period. */
+const mostLooked = 10_000
+
+const foundRow = z.object({ keys: z.array(z.string()), looked: z.string().nullable() })
+
+/** @property looked the search ended at this row: older ones may match too */
+export type FoundAudit = {
+  readonly rows: readonly AuditEntry[]
+  readonly next: string | null
+  readonly looked: string | null
+}
 
 /** @returns at most `size` rows, the newest first, and the key of the last one if there are more */
 export async function searchAudit(
   db: Db,
   { span, action, who, id, before }: AuditQuestion,
   size: number,
-): Promise<{ readonly rows: readonly AuditEntry[]; readonly next: string | null }> {
+): Promise<FoundAudit> {
   const values = new Values()
-  const pattern = () => `lower(${values.bind(`%${likeLiterally(who ?? '')}%`)})`
   const since = auditSpans[span]
-  const conditions = [
-    ...(since === null ? [] : [`a.at > now() - ${since}`]),
-    ...(action === null ? [] : [`a.action = ${values.bind(action)}`]),
-    ...(who === null ? [] : [`lower(a.actor_name || ' ' || coalesce(a.real_name, '')) LIKE ${pattern()}`]),
-    ...(id === null ? [] : [`(a.request_id = ${values.bind(id)} OR a.run_id::text = lower(${values.bind(id)}))`]),
+  const isOther = action !== null && action !== 'apply'
+  const quick = [
+    // As the partial index has it.
+    ...(isOther ? ["a.action <> 'apply'"] : []),
+    ...(id === null ? [] : [idIs(id, values)]),
     ...(before === null ? [] : [`a.pk < ${values.bind(before)}::bigint`]),
   ]
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
-  const text = `SELECT a.pk::text AS key FROM audit_rows a ${where} ORDER BY a.pk DESC LIMIT ${values.bind(size + 1)}`
-  const found = await query(db, keyRow, { text, values: values.list })
-  const keys = found.slice(0, size).map(({ key }) => key)
+  const slow = [
+    ...(action === null ? [] : [`a.action = ${values.bind(action)}`]),
+    ...(who === null ? [] : [nameHas(who, values)]),
+  ]
+  const text = `WITH newest AS MATERIALIZED (
+      SELECT a.pk, ${since === null ? 'true' : `a.at > now() - ${since}`} AS within, ${slow.join(' AND ') || 'true'} AS hit
+      FROM audit_rows a WHERE ${quick.join(' AND ') || 'true'} ORDER BY a.pk DESC LIMIT ${mostLooked}
+    ), found AS MATERIALIZED (SELECT pk FROM newest WHERE within AND hit LIMIT ${values.bind(size + 1)})
+    SELECT ARRAY(SELECT found.pk::text FROM found ORDER BY found.pk DESC) AS keys, CASE WHEN (SELECT count(*) FROM found) <= ${size}
+      THEN (SELECT CASE WHEN within THEN pk::text END FROM newest OFFSET ${mostLooked - 1} LIMIT 1) END AS looked`
+  const statement = unprepared({ text, values: values.list })
+  const [found] = await transaction(db, (tx) => query(tx, foundRow, statement), { plans: 'auto' })
+  const { keys: all, looked } = found ?? { keys: [], looked: null }
+  const keys = all.slice(0, size)
   const rows = keys.length === 0 ? [] : await readAuditEntries(db, keys)
-  return { rows, next: found.length > size ? (keys.at(-1) ?? null) : null }
+  return { rows, next: all.length > size ? (keys.at(-1) ?? null) : looked, looked }
+}
+
+function nameHas(who: string, { bind }: Values): string {
+  return `lower(a.actor_name || ' ' || coalesce(a.real_name, '')) LIKE lower(${bind(`%${likeLiterally(who)}%`)})`
+}
+
+/** A request and a run are each found by their index. */
+function idIs(id: string, { bind }: Values): string {
+  const run = z.guid().safeParse(id.toLowerCase()).data
+  const ofRun = run === undefined ? [] : [`SELECT r.pk FROM audit_rows r WHERE r.run_id = ${bind(run)}::uuid`]
+  const all = [`SELECT q.pk FROM audit_rows q WHERE q.request_id = ${bind(id)}`, ...ofRun]
+  return `a.pk IN (${all.join(' UNION ALL ')})`
 }

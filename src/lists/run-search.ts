@@ -4,9 +4,13 @@ import type { Actor } from '../permissions.ts'
 import { hasOutcome, type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
 import { type ListQuery, Values } from './find.ts'
 import type { ListSpec } from './list.ts'
-import { askRuns, seenRuns } from './runs.ts'
+import { askRuns, narrowed, seenRuns } from './runs.ts'
 
-/** Runs as operators search them: by time first, the newest first, and from a place on. Nothing is counted further than is read. */
+/**
+ * Runs as operators search them: by time first, the newest first, and from a place on. Nothing is counted further than is
+ * read. What no index has (words, a kind, whether anything was changed) is looked for in a limited number of rows, and the
+ * search says how far it looked.
+ */
 
 /** How far back a search goes, as PostgreSQL spells it. */
 export const spans = { hour: '1 hour', day: '1 day', week: '7 days', month: '30 days', all: null } as const
@@ -39,10 +43,22 @@ export function placeOf(text: string): Place | undefined {
 /** More are not counted. */
 export const mostCounted = 1_000
 
-const searchRow = z.object({ runs: z.array(place), count: z.int() })
+/** Runs that one search looks through for what no index has. */
+export const mostLooked = 10_000
 
-/** @property count of all that match, whatever the place: 1 001 stands for more @property next where the next page begins */
-export type Found = { readonly ids: readonly string[]; readonly count: number; readonly next: Place | null }
+const searchRow = z.object({ runs: z.array(place), count: z.int(), looked: place.nullable() })
+
+/**
+ * @property count of all that match, whatever the place: 1 001 stands for more; null when it is not known
+ * @property next where the next page begins
+ * @property looked the search ended at this place: older runs may match too
+ */
+export type Found = {
+  readonly ids: readonly string[]
+  readonly count: number | null
+  readonly next: Place | null
+  readonly looked: Place | null
+}
 
 /** Finds a page of runs that the caller sees. @param before only what is older than this */
 export async function searchRuns(
@@ -53,22 +69,46 @@ export async function searchRuns(
   { before, size }: { readonly before: Place | null; readonly size: number },
 ): Promise<Found> {
   const values = new Values()
-  const matching = conditionsOf(spec, actor, question, await submitterOf(db, question), values)
-  const counted = `SELECT count(*)::integer FROM (SELECT FROM runs WHERE ${matching} LIMIT ${mostCounted + 1}) counted`
+  const { quick, slow } = conditionsOf(spec, actor, question, await submitterOf(db, question), values)
   const older =
     before === null
       ? 'true'
       : `(runs.created_at, runs.id) < (to_timestamp(${values.bind(before.at)}::float8 / 1000), ${values.bind(before.id)}::uuid)`
-  const [row] = await askRuns(db, searchRow, {
-    text: `SELECT (${counted}) AS count, coalesce((SELECT jsonb_agg(page) FROM (
-        SELECT round(extract(epoch FROM runs.created_at) * 1000)::float8 AS at, runs.id FROM runs WHERE ${matching} AND ${older}
-        ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(size + 1)}) page), '[]') AS runs`,
-    values: values.list,
-  })
-  const { runs, count } = row ?? { runs: [], count: 0 }
+  const limit = values.bind(size + 1)
+  const text =
+    slow === null ? quickText(quick, older, limit) : slowText(`${quick} AND ${older}`, slow, `LIMIT ${limit}`)
+  const [row] = await askRuns(db, searchRow, { text, values: values.list })
+  const { runs, count, looked } = row ?? { runs: [], count: 0, looked: null }
   const page = runs.slice(0, size)
-  return { ids: page.map(({ id }) => id), count, next: runs.length > size ? (page.at(-1) ?? null) : null }
+  const next = runs.length > size ? (page.at(-1) ?? null) : looked
+  return { ids: page.map(({ id }) => id), count: slow !== null && before !== null ? null : count, next, looked }
 }
+
+const placeSql = (of: string) => `round(extract(epoch FROM ${of}.created_at) * 1000)::float8 AS at, ${of}.id`
+const newestFirst = (of: string) => `ORDER BY ${of}.created_at DESC, ${of}.id DESC`
+
+/** By an index. */
+const quickText = (matching: string, older: string, limit: string): string => `
+  SELECT (SELECT count(*)::integer FROM (SELECT FROM runs WHERE ${matching} LIMIT ${mostCounted + 1}) counted) AS count,
+    coalesce((SELECT jsonb_agg(page) FROM (
+      SELECT ${placeSql('runs')} FROM runs WHERE ${matching} AND ${older} ${newestFirst('runs')} LIMIT ${limit}) page), '[]') AS runs,
+    NULL::jsonb AS looked`
+
+/** Rows are looked through one by one until enough are found: PostgreSQL reads no more of `newest` than is asked for. */
+const slowText = (quick: string, slow: string, limit: string): string => `WITH ${newestSql(quick, slow)},
+  found AS MATERIALIZED (SELECT created_at, id FROM newest WHERE hit LIMIT ${mostCounted + 1}),
+  counted AS MATERIALIZED (SELECT count(*)::integer AS count FROM found)
+  SELECT count, coalesce((SELECT jsonb_agg(page) FROM (
+      SELECT ${placeSql('found')} FROM found ${newestFirst('found')} ${limit}) page), '[]') AS runs,
+    CASE WHEN count <= ${mostCounted} THEN ${lookedSql} END AS looked
+  FROM counted`
+
+const newestSql = (quick: string, slow: string): string => `newest AS MATERIALIZED (
+    SELECT runs.created_at, runs.id, (${slow}) AS hit FROM runs WHERE ${quick} ${newestFirst('runs')} LIMIT ${mostLooked})`
+
+/** Where the search ended, unless it saw all. */
+const lookedSql = `(SELECT to_jsonb(last) FROM (
+    SELECT ${placeSql('newest')} FROM newest OFFSET ${mostLooked - 1} LIMIT 1) last)`
 
 const factRow = z.object({
   id: z.guid(),
@@ -83,23 +123,31 @@ const factRow = z.object({
 /** What a run is grouped by. The cause is for those with `view_run` alone: `run-groups.ts` sees to that. */
 export type RunFact = z.output<typeof factRow>
 
-/** The facts of the newest runs that match. */
+/** The facts of the newest runs that match. @returns `looked` as of `searchRuns` */
 export async function readFacts(
   db: Db,
   spec: ListSpec<'Run'>,
   actor: Actor,
   question: RunQuestion,
   most: number,
-): Promise<RunFact[]> {
+): Promise<{ readonly facts: readonly RunFact[]; readonly looked: Place | null }> {
   const values = new Values()
-  const matching = conditionsOf(spec, actor, question, await submitterOf(db, question), values)
-  return askRuns(db, factRow, {
-    text: `SELECT runs.id, ${outcomeSql} AS outcome, runs.cause, runs.reason, u.username AS submitter,
-        runs.options->>'owner' AS owner, runs.created_at AS "createdAt"
-      FROM runs LEFT JOIN users u ON u.pk = runs.submitter_pk WHERE ${matching}
-      ORDER BY runs.created_at DESC, runs.id DESC LIMIT ${values.bind(most)}`,
+  const { quick, slow } = conditionsOf(spec, actor, question, await submitterOf(db, question), values)
+  const limit = values.bind(most)
+  const isHit =
+    slow === null
+      ? `${quick} ${newestFirst('runs')} LIMIT ${limit}`
+      : `runs.id IN (SELECT id FROM newest WHERE hit LIMIT ${limit}) ${newestFirst('runs')}`
+  const facts = `SELECT runs.id, ${outcomeSql} AS outcome, runs.cause, runs.reason, u.username AS submitter,
+      runs.options->>'owner' AS owner, runs.created_at AS "createdAt"
+    FROM runs LEFT JOIN users u ON u.pk = runs.submitter_pk WHERE ${isHit}`
+  const rows = await askRuns(db, factRow, {
+    text: slow === null ? facts : `WITH ${newestSql(quick, slow)} ${facts}`,
     values: values.list,
   })
+  if (slow === null || rows.length >= most) return { facts: rows, looked: null }
+  const { looked } = await searchRuns(db, spec, actor, question, { before: null, size: 1 })
+  return { facts: rows, looked }
 }
 
 const laterRow = z.object({ id: z.guid() })
@@ -146,22 +194,34 @@ async function submitterOf(db: Db, { who }: RunQuestion): Promise<number | null>
   return (await db.user.findUnique({ where: { username: who }, select: { pk: true } }))?.pk ?? 0
 }
 
+/** Filters of the API's list that no index has. */
+const unindexed: readonly string[] = ['kind']
+
+/** @returns conditions that an index has, and those that rows are looked through for; null: none */
 function conditionsOf(
   spec: ListSpec<'Run'>,
   actor: Actor,
   { span, outcome, owner, filters, terms }: RunQuestion,
   submitter: number | null,
   values: Values,
-): string {
+): { readonly quick: string; readonly slow: string | null } {
   const period = spans[span]
   const seen = filters.map(({ name, filter, value }) => ({ name, filter, value: filter.seen?.(value, actor) ?? value }))
-  return [
-    seenRuns(spec, actor, values, { filters: seen, terms }),
+  const [slowFilters, quickFilters] = [true, false].map((isSlow) =>
+    seen.filter(({ name }) => unindexed.includes(name) === isSlow),
+  )
+  const isOfMost = outcome === 'applied' || outcome === 'unchanged'
+  const outcomeIs = outcome === null ? [] : [outcome === 'planned' ? isPlanned : hasOutcome[outcome]]
+  const quick = [
+    seenRuns(spec, actor, values, { filters: quickFilters ?? [] }),
     ...(period === null ? [] : [`runs.created_at >= now() - interval '${period}'`]),
-    ...(outcome === null ? [] : [outcome === 'planned' ? isPlanned : hasOutcome[outcome]]),
+    ...(isOfMost ? [] : outcomeIs),
     ...(submitter === null ? [] : [`runs.submitter_pk = ${values.bind(submitter)}::integer`]),
     ...(owner === null ? [] : [`runs.options->>'owner' = ${values.bind(owner)}`]),
-  ].join(' AND ')
+  ]
+  const isSlow = (slowFilters ?? []).length > 0 || terms.length > 0 || isOfMost
+  const slow = [...narrowed(spec, values, { filters: slowFilters ?? [], terms }), ...(isOfMost ? outcomeIs : [])]
+  return { quick: quick.join(' AND '), slow: isSlow ? slow.join(' AND ') : null }
 }
 
 const isPlanned = "(runs.mode = 'plan' AND runs.state = 'done')"

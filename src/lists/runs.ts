@@ -54,6 +54,16 @@ export const seenRuns = (
 ): string =>
   ['true', ...conditionsOf(spec, { filters: [], terms: [], ...asked, ...scopeOf(spec, actor) }, values)].join(' AND ')
 
+/** What is asked of runs that a caller sees, in SQL. */
+export const narrowed = (
+  spec: ListSpec<'Run'>,
+  values: Values,
+  asked: Pick<Parameters<typeof conditionsOf>[1], 'filters' | 'terms'>,
+): string[] => {
+  const all = { own: undefined, values: undefined, bound: [], owners: undefined, caller: null }
+  return conditionsOf(spec, { ...all, ...asked }, values)
+}
+
 /**
  * Asks about runs. Planned for its values: one submitter may have most of them, and another none.
  */

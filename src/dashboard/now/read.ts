@@ -177,6 +177,6 @@ async function readWork(db: Db, runs: ListSpec<'Run'>, actor: Actor) {
 const failed: RunQuestion = { span: 'week', outcome: 'failed', who: null, owner: null, filters: [], terms: [] }
 
 async function failuresOf(db: Db, runs: ListSpec<'Run'>, actor: Actor): Promise<Failures> {
-  const found = await readFacts(db, runs, actor, failed, mostFailures + 1)
-  return { groups: await groupByCause(db, actor, found.slice(0, mostFailures)), isAll: found.length <= mostFailures }
+  const { facts } = await readFacts(db, runs, actor, failed, mostFailures + 1)
+  return { groups: await groupByCause(db, actor, facts.slice(0, mostFailures)), isAll: facts.length <= mostFailures }
 }

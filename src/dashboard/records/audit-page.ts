@@ -1,5 +1,5 @@
 import { type Html, html } from '../../http/html.ts'
-import type { AuditQuestion, AuditSpan } from '../../lists/audit-search.ts'
+import type { AuditQuestion, AuditSpan, FoundAudit } from '../../lists/audit-search.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
 import type { AuditEntry } from '../../views/audit.ts'
@@ -11,12 +11,10 @@ import { notKnown, shortTime, time } from '../words.ts'
 
 /** /admin/audit/: who did what. */
 
-type Found = { readonly rows: readonly AuditEntry[]; readonly next: string | null }
-
 type Shown = {
   readonly question: AuditQuestion
   /** Null: it could not be read in time. */
-  readonly found: Found | null
+  readonly found: FoundAudit | null
   readonly registry: Pick<Registry, 'byName'>
 }
 
@@ -30,10 +28,17 @@ export const auditPage = ({ question, found, registry }: Shown, actor: Actor): s
 <p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
 ${form(question)}
 <section><h2>${spanWords[question.span]}</h2>
-${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : found.rows.length === 0 ? html`<p>There is nothing of this kind.</p>` : rows(found.rows, registry)}
+${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : results(found, registry)}
 <p class="choice">${question.before !== null && html`<a class="button" href="${addressOf(question, null)}">The newest</a>`}
-${found !== null && found.next !== null && html`<a class="button" href="${addressOf(question, found.next)}">Older</a>`}</p></section>`,
+${found !== null && found.next !== null && html`<a class="button" href="${addressOf(question, found.next)}">${found.next === found.looked ? 'Look further back' : 'Older'}</a>`}</p></section>`,
   })
+
+function results({ rows: all, next, looked }: FoundAudit, registry: Shown['registry']): Html {
+  const isPart = next !== null && next === looked
+  if (all.length === 0 && !isPart) return html`<p>There is nothing of this kind.</p>`
+  return html`${all.length > 0 && rows(all, registry)}
+${isPart && html`<p class="quiet">Not everything was looked through: older rows may match too.</p>`}`
+}
 
 const spanWords: Readonly<Record<AuditSpan, string>> = {
   day: 'The last day',

@@ -1,7 +1,7 @@
 import { type Html, html } from '../../http/html.ts'
 import type { RunGroup } from '../../lists/run-groups.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
-import { mostCounted, type Place, placeText, type Span } from '../../lists/run-search.ts'
+import { type Found, mostCounted, mostLooked, type Place, placeText, type Span } from '../../lists/run-search.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { outcomes } from '../../runs/outcome.ts'
 import { runsPath } from '../addresses.ts'
@@ -14,9 +14,9 @@ import { groupTable, runTable } from './tables.ts'
 /** /admin/runs/: the runs of a period, one by one or by cause. */
 
 export type Runs =
-  | { readonly rows: readonly RunRow[]; readonly count: number; readonly next: Place | null }
-  /** @property isAll false: there are more, of which these are the newest */
-  | { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
+  | (Omit<Found, 'ids'> & { readonly rows: readonly RunRow[] })
+  /** @property isAll false: there are more, of which these are the newest @property looked as of `Found` */
+  | { readonly groups: readonly RunGroup[]; readonly isAll: boolean; readonly looked: Place | null }
 
 /** @param found null: they could not be read in time */
 export function runsPage(asked: Asked, found: Runs | null, actor: Actor): string {
@@ -53,18 +53,30 @@ const periodWords: Readonly<Record<Span, string>> = {
 function results({ sent, question, before }: Asked, found: Runs): Html {
   const of = `of ${periodWords[question.span]}`
   if ('groups' in found) {
-    const { groups, isAll } = found
+    const { groups, isAll, looked } = found
     return html`<h2>${count(groups.length, 'group')} ${of}</h2>
 ${groups.length > 0 && groupTable('Runs by cause', groups)}
-${!isAll && html`<p class="quiet">Of the newest ${number(mostCounted)} runs: there are more.</p>`}`
+${!isAll && html`<p class="quiet">Of the newest ${number(mostCounted)} runs: there are more.</p>`}
+${looked !== null && lookedBack(looked)}`
   }
-  const { rows, count: matching, next } = found
-  const all = matching > mostCounted ? `${number(mostCounted)}+ runs` : count(matching, 'run')
-  return html`<h2>${all} ${of}</h2>
+  const { rows, count: matching, next, looked } = found
+  return html`<h2>${matching === null ? 'Older runs' : countWords(matching, looked)} ${of}</h2>
 ${rows.length > 0 && runTable('Runs', rows, new Date())}
+${looked !== null && next === looked && lookedBack(looked)}
 <p class="choice">${before !== null && html`<a class="button" href="${addressOf(sent, { before: undefined })}">The newest</a>`}
-${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">Older</a>`}</p>`
+${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">${next === looked ? 'Look further back' : 'Older'}</a>`}</p>`
 }
+
+const countWords = (matching: number, looked: Place | null): string =>
+  matching > mostCounted
+    ? `${number(mostCounted)}+ runs`
+    : looked === null
+      ? count(matching, 'run')
+      : `${number(matching)}+ runs`
+
+/** No index has words, kinds, and what was changed: older runs are looked through on the next page. */
+const lookedBack = ({ at }: Place): Html =>
+  html`<p class="quiet">${number(mostLooked)} runs were looked through, back to ${time(new Date(at))}: older ones may match too. Runs of an object, an owner or a user are found at once.</p>`
 
 const labels: Readonly<Record<Field, string>> = {
   period: 'Period',

@@ -68,11 +68,12 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
 
   async function find({ question, before, isGrouped }: Asked, actor: Actor): Promise<Runs> {
     if (isGrouped) {
-      const facts = await readFacts(db, runs, actor, question, mostGrouped + 1)
-      return { groups: await groupByCause(db, actor, facts.slice(0, mostGrouped)), isAll: facts.length <= mostGrouped }
+      const { facts, looked } = await readFacts(db, runs, actor, question, mostGrouped + 1)
+      const groups = await groupByCause(db, actor, facts.slice(0, mostGrouped))
+      return { groups, isAll: facts.length <= mostGrouped, looked }
     }
-    const { ids, count, next } = await searchRuns(db, runs, actor, question, { before, size: rowsOfPage })
-    return { rows: await readRunRows(db, runs, actor, ids), count, next }
+    const { ids, ...found } = await searchRuns(db, runs, actor, question, { before, size: rowsOfPage })
+    return { rows: await readRunRows(db, runs, actor, ids), ...found }
   }
 
   app.get(

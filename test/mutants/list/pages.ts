@@ -1,6 +1,8 @@
 import type { MutantsOf } from '../mutant.ts'
 
 const runs = 'test/dashboard/runs.test.ts'
+const searches = 'test/dashboard/searches.test.ts'
+const plots = 'test/dashboard/plots.test.ts'
 const next = 'test/dashboard/next.test.ts'
 const acts = 'test/api/dashboard-acts.test.ts'
 const rollBack = 'test/dashboard/roll-back.test.ts'
@@ -23,8 +25,8 @@ export default {
   ],
   'src/lists/run-search.ts': [
     {
-      from: 'seenRuns(spec, actor, values, { filters: seen, terms })',
-      to: 'seenRuns(spec, { ...actor, isSuperuser: true }, values, { filters: seen, terms })',
+      from: 'seenRuns(spec, actor, values, { filters: quickFilters ?? [] })',
+      to: 'seenRuns(spec, { ...actor, isSuperuser: true }, values, { filters: quickFilters ?? [] })',
       why: 'the list of runs counts and groups those of others for callers without view_run',
       tests: [runs],
     },
@@ -33,6 +35,26 @@ export default {
       to: 'value }',
       why: 'runs are found by objects that the caller may not view',
       tests: [runs],
+    },
+    {
+      from: 'THEN ${lookedSql} END AS looked',
+      to: 'THEN NULL::jsonb END AS looked',
+      why: 'a search that looked through a part of the runs says that it found none',
+      tests: [searches],
+    },
+  ],
+  'src/runs/fold.ts': [
+    {
+      from: 'FROM run_folds WHERE until = $1::timestamptz FOR UPDATE SKIP LOCKED',
+      to: 'FROM run_folds FOR UPDATE SKIP LOCKED',
+      why: 'a run that two workers fold is counted twice',
+      tests: [plots],
+    },
+    {
+      from: "SELECT min(created_at) FROM runs WHERE state = 'queued'",
+      to: 'SELECT NULL::timestamptz',
+      why: 'a run that had not ended is in no plot of more than an hour',
+      tests: [plots],
     },
   ],
   'src/lists/run-rows.ts': [
