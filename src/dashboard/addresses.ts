@@ -18,6 +18,8 @@ export const applicationPath = (slug: string): string =>
   `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
 export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`
+/** The zone in which times are shown. */
+export const timesPath = `${nowPath}times/`
 /** Of an act: the page that asks, and what its form is sent to. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
 /** The stream of events, which the pages' script follows. */
@@ -46,8 +48,9 @@ export function nextOf(asked: unknown): string {
   return isBelow && !isOfSession(pathname) ? `${pathname}${search}` : nowPath
 }
 
-/** A login that leads to the login would ask again, and a stream is no page. */
-const isOfSession = (path: string) => [loginPath, logoutPath, eventsPath].some((each) => `${path}/`.startsWith(each))
+/** A login that leads to the login would ask again, a choice leads back to a page, and a stream is no page. */
+const isOfSession = (path: string) =>
+  [loginPath, logoutPath, eventsPath, timesPath].some((each) => `${path}/`.startsWith(each))
 
 /** The login that leads back to an address. */
 export const loginFor = (address: string): string => {

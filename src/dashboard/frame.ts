@@ -11,9 +11,11 @@ import {
   nowPath,
   refusalsPath,
   runsPath,
+  timesPath,
   workersPath,
 } from './addresses.ts'
 import { assets } from './assets.ts'
+import { utc } from './zone.ts'
 
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
 
@@ -89,7 +91,11 @@ const menu = (
 ): Html => html`<nav aria-label="Pages"><ul>
 ${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within && html` aria-current="page"`}>${text}</a></li>`)}
 </ul></nav>
-<p class="user"><span>${username}</span> <a href="${logoutPath}">Log out</a></p>`
+<p class="user">${timesLink()} <span>${username}</span> <a href="${logoutPath}">Log out</a></p>`
+
+/** Which zone the times of a page are in, and where another one is chosen. `times.ts` puts the zone of the caller in. */
+export const timesLink = (zone = utc, next: string = nowPath): Html =>
+  html`<a id="times" href="${timesPath}?next=${encodeURIComponent(next)}" data-zone="${zone}">Times in ${zone}</a>`
 
 /** A page with one sentence. */
 export const messagePage = (title: string, text: string, actor: Pick<Actor, 'username'> | null): string =>

@@ -18,7 +18,8 @@
   let askedAt = performance.now()
   let timer
 
-  const clock = () => `${new Date().toISOString().slice(11, 19)} UTC`
+  const zone = document.getElementById('times')?.dataset.zone ?? 'UTC'
+  const clock = () => `${new Date().toLocaleTimeString('en-GB', { timeZone: zone })} ${zone}`
 
   /* What a person has opened, typed or chosen stays. */
   const callbacks = {
@@ -106,6 +107,14 @@
   const follow = () => {
     listen()
     soon()
+  }
+
+  /* On the page that asks for a zone: that of the browser, which the server cannot know. */
+  const here = document.getElementById('here')
+  if (here !== null) {
+    here.value = Intl.DateTimeFormat().resolvedOptions().timeZone
+    here.textContent = `${here.value}, as this browser has it`
+    here.hidden = false
   }
 
   if (main !== null && status !== null) {

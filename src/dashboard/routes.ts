@@ -24,6 +24,7 @@ import { recordRoutes } from './records/routes.ts'
 import { rollBackPages } from './runs/roll-back.ts'
 import { runPages } from './runs/routes.ts'
 import { requireSession } from './session-hook.ts'
+import { inZoneOfCaller, timesRoutes } from './times.ts'
 
 /**
  * /admin/: the operators' pages, and Bull Board at /admin/queues/, behind one login. `view_queue` permits viewing,
@@ -54,9 +55,14 @@ export function dashboardRoutes(app: Api, { submitter, queue, limiter, inspect, 
       if (!(error instanceof Problem)) throw error
       return answerProblem(error, request, reply)
     })
+    scope.addHook('onSend', inZoneOfCaller)
     fileRoutes(scope)
     oldAddresses(scope)
     await scope.register(async (scope: Api) => loginRoutes(scope, db, limiter))
+    await scope.register(async (scope: Api) => {
+      scope.addHook('onRequest', requireSession(db, false))
+      await timesRoutes(scope)
+    })
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db))
       await boardRoutes(scope, db, queue)

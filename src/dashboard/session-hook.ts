@@ -11,19 +11,24 @@ import { isReading } from './origin.ts'
 /**
  * Asks for a session: without one, a page leads to the login, and the login back to the page. An act on the queue needs
  * `manage_queue`.
+ *
+ * @param hasActs false: what these routes change is what the caller sees
  */
-export const requireSession = (db: Db) => async (request: FastifyRequest, reply: FastifyReply) => {
-  const { method, url } = request
-  const actor = await operator(db, request)
-  if (actor === null) {
-    if (!url.startsWith(`${boardPath}/api/`)) return reply.redirect(isReading(method) ? loginFor(url) : loginPath, 303)
-    throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
+export const requireSession =
+  (db: Db, hasActs = true) =>
+  async (request: FastifyRequest, reply: FastifyReply) => {
+    const { method, url } = request
+    const actor = await operator(db, request)
+    if (actor === null) {
+      if (!url.startsWith(`${boardPath}/api/`))
+        return reply.redirect(isReading(method) ? loginFor(url) : loginPath, 303)
+      throw new Problem('not_authenticated', 'You are logged out. Reload the page to log in again.')
+    }
+    request.actor = actor
+    // Who may submit a document says the document.
+    const isAct = hasActs && !isReading(method) && request.routeOptions.config.takes !== 'run'
+    if (isAct && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
+    // No row can have such a key, and PostgreSQL refuses it.
+    if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
+      throw new Problem('not_found', 'There is nothing here.')
   }
-  request.actor = actor
-  // Who may submit a document says the document.
-  const isAct = !isReading(method) && request.routeOptions.config.takes !== 'run'
-  if (isAct && !allows(actor, 'manage_queue')) throw denied(['manage_queue'])
-  // No row can have such a key, and PostgreSQL refuses it.
-  if (Object.values(request.params ?? {}).some((each) => storable(String(each)) !== undefined))
-    throw new Problem('not_found', 'There is nothing here.')
-}

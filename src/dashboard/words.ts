@@ -1,18 +1,21 @@
 import { type Html, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
+import { utc, type Written, written } from './zone.ts'
 
 /** Times, amounts and states, as all pages show them. */
 
-/** `2026-11-23 09:15:04`, in UTC, which the page's head says. */
-const utc = (at: Date): string => at.toISOString().slice(0, 19).replace('T', ' ')
+/** `2026-11-23 09:15:04 UTC` */
+const whole = ({ day, clock, offset }: Written): string => `${day} ${clock} ${offset}`
 
-export const time = (at: Date): Html => html`<time datetime="${at.toISOString()}">${utc(at)} UTC</time>`
+/** @param zone pages leave it out: `times.ts` writes their times in the zone of the caller */
+export const time = (at: Date, zone = utc): Html =>
+  html`<time datetime="${at.toISOString()}">${whole(written(at, zone))}</time>`
 
-/** Today's clock alone, or the day with it. */
-export const shortTime = (at: Date, now = new Date()): Html => {
-  const [day = '', clock = ''] = utc(at).split(' ')
-  const isToday = utc(now).startsWith(day)
-  return html`<time datetime="${at.toISOString()}" title="${utc(at)} UTC">${isToday ? clock : `${day} ${clock.slice(0, 5)}`}</time>`
+/** Today's clock alone, or the day with it, where the page's head names the zone. */
+export const shortTime = (at: Date, now = new Date(), zone = utc): Html => {
+  const it = written(at, zone)
+  const isToday = it.day === written(now, zone).day
+  return html`<time datetime="${at.toISOString()}" title="${whole(it)}">${isToday ? it.clock : `${it.day} ${it.clock.slice(0, 5)}`}</time>`
 }
 
 /** `3 ms`, `1.2 s`, `45 s`, `12 min`, `3 h 5 min`, `4 d`. */

@@ -15,7 +15,15 @@ let viewer: Made
 let manager: Made
 /** Every call of the board and every act, with values for its parameters. */
 let calls: { method: 'get' | 'post' | 'put' | 'patch'; url: string; served: boolean }[]
-const pages = ['/admin/', '/admin/workers/', '/admin/refusals/', '/admin/pause/', '/admin/queues/', '/admin/logout/']
+const pages = [
+  '/admin/',
+  '/admin/workers/',
+  '/admin/refusals/',
+  '/admin/pause/',
+  '/admin/queues/',
+  '/admin/times/',
+  '/admin/logout/',
+]
 const act = (name: keyof typeof acts) => `/admin/${name}/`
 
 beforeAll(async () => {

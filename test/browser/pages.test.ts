@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { written } from '../../src/dashboard/zone.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { applyPath } from '../support/asker.ts'
 import { accessibilityViolations } from '../support/axe.ts'
@@ -79,7 +80,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/applications/',
       '/admin/applications/grafana/',
     ],
-    ...['/admin/clear/', '/admin/logout/', `/admin/runs/${uuid7()}/`, '/admin/?nonsense=1'],
+    ...['/admin/times/', '/admin/clear/', '/admin/logout/', `/admin/runs/${uuid7()}/`, '/admin/?nonsense=1'],
   ]
   const sizes = [360, 1_280, 3_840]
 
@@ -235,6 +236,22 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
         await pass(1_000)
       }),
     ).toBe(1)
+  })
+
+  test('shows times in the zone that was chosen, also of what appears by itself', async () => {
+    const { page, pass } = await watched()
+    await page.getByRole('link', { name: 'Times in UTC' }).click()
+    await page.getByRole('button', { name: /, as this browser has it$/ }).waitFor()
+    await page.getByLabel('Zone').selectOption('Asia/Tokyo')
+    await page.getByRole('button', { name: 'Show times in this zone' }).click()
+    await page.getByRole('link', { name: 'Times in Asia/Tokyo' }).waitFor()
+    const name = 'in-tokyo'
+    await service.admin.put(applyPath, await named('radius', name))
+    await pass(3_100)
+    const { createdAt } = await service.db.run.findFirstOrThrow({ where: { slug: name } })
+    const { day, clock, offset } = written(createdAt, 'Asia/Tokyo')
+    const row = page.getByRole('row').filter({ hasText: name })
+    expect(await row.getByTitle(`${day} ${clock} ${offset}`).textContent()).toBe(clock)
   })
 
   test('says when it is not up to date, and goes to the login when the session has ended', async () => {

@@ -28,7 +28,7 @@ export const nowPage = (now: Now, actor: Actor): string =>
     actor,
     within: nowPath,
     isLive: true,
-    content: html`<div class="head"><h1>Now</h1><p class="quiet">As of ${time(now.at)}. All times are in UTC.</p></div>
+    content: html`<div class="head"><h1>Now</h1><p class="quiet">As of ${time(now.at)}.</p></div>
 ${summary(now)}
 ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
 <div class="columns">

@@ -24,7 +24,7 @@ export const auditPage = ({ question, found, registry }: Shown, actor: Actor): s
     actor,
     within: auditPath,
     isLive: question.before === null,
-    content: html`<div class="head"><h1>Audit</h1><p class="quiet">As of ${time(new Date())}. All times are in UTC.</p></div>
+    content: html`<div class="head"><h1>Audit</h1><p class="quiet">As of ${time(new Date())}.</p></div>
 <p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
 ${form(question)}
 <section><h2>${spanWords[question.span]}</h2>

@@ -18,7 +18,7 @@ export const refusalsPage = (found: readonly Refused[] | null, actor: Actor): st
     actor,
     within: refusalsPath,
     isLive: true,
-    content: html`<div class="head"><h1>Refusals</h1><p class="quiet">As of ${time(new Date())}. All times are in UTC.</p></div>
+    content: html`<div class="head"><h1>Refusals</h1><p class="quiet">As of ${time(new Date())}.</p></div>
 <p>Submissions that were refused before they became runs: they stand in no list of runs. The last ${number(refusalsKept)} are kept, without what was sent.</p>
 ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own only: you lack the permission view_run.</p>`}
 ${found === null ? notKnown() : found.length === 0 ? html`<p>${mark('good', 'None.')}</p>` : tables(found)}`,

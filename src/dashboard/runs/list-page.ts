@@ -27,7 +27,7 @@ export function runsPage(asked: Asked, found: Runs | null, actor: Actor): string
     actor,
     within: runsPath,
     isLive: !isWrong && before === null,
-    content: html`<div class="head"><h1>Runs</h1><p class="quiet">As of ${time(new Date())}. All times are in UTC.</p></div>
+    content: html`<div class="head"><h1>Runs</h1><p class="quiet">As of ${time(new Date())}.</p></div>
 ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
 ${form(asked)}
 ${

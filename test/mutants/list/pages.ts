@@ -4,6 +4,7 @@ const runs = 'test/dashboard/runs.test.ts'
 const searches = 'test/dashboard/searches.test.ts'
 const plots = 'test/dashboard/plots.test.ts'
 const next = 'test/dashboard/next.test.ts'
+const times = 'test/dashboard/times.test.ts'
 const acts = 'test/api/dashboard-acts.test.ts'
 const rollBack = 'test/dashboard/roll-back.test.ts'
 
@@ -93,6 +94,22 @@ export default {
       to: '',
       why: 'a login leads to the logout',
       tests: [next],
+    },
+  ],
+  'src/dashboard/times.ts': [
+    {
+      from: 'title === undefined ? time(new Date(iso), zone)',
+      to: 'title === undefined ? time(new Date(iso))',
+      why: 'a page says that its times are in another zone, and they are in UTC',
+      tests: [times],
+    },
+  ],
+  'src/dashboard/zone.ts': [
+    {
+      from: "hourCycle: 'h23'",
+      to: "hourCycle: 'h12'",
+      why: 'times of the afternoon are shown as those of the morning',
+      tests: [times],
     },
   ],
   'src/dashboard/acts.ts': [

@@ -1,0 +1,84 @@
+import formbody from '@fastify/formbody'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Api } from '../http/api.ts'
+import { html } from '../http/html.ts'
+import type { Actor } from '../permissions.ts'
+import { cookiePath, nextOf, nowPath, timesPath } from './addresses.ts'
+import { choiceField } from './filter-fields.ts'
+import { page, pagePolicy, timesLink } from './frame.ts'
+import { shortTime, time } from './words.ts'
+import { utc, zoneOf, zones } from './zone.ts'
+
+/**
+ * /admin/times/: the zone in which all pages write times. It stays in a cookie of the browser: the server keeps nothing, and
+ * addresses that are sent to others do not have it.
+ */
+
+const cookieName = 'gatewright_zone'
+const keptS = 400 * 86_400
+
+const zoneFrom = ({ cookies }: Pick<FastifyRequest, 'cookies'>): string => zoneOf(cookies[cookieName] ?? utc) ?? utc
+
+/** Writes the times of a page, which are in UTC, in the zone of the caller, and names it in the frame. */
+export async function inZoneOfCaller(request: FastifyRequest, reply: FastifyReply, sent: unknown): Promise<unknown> {
+  if (typeof sent !== 'string' || !String(reply.getHeader('content-type')).startsWith('text/html')) return sent
+  const zone = zoneFrom(request)
+  const next = reply.statusCode < 400 ? nextOf(request.url) : nowPath
+  const named = sent.replace(String(timesLink()), () => String(timesLink(zone, next)))
+  return zone === utc ? named : timesIn(zone, named, new Date())
+}
+
+/** Only `words.ts` makes this element: values of others are escaped. A title has those that are written short. */
+const timeElement = /<time datetime="([\dT:.Z-]+)"( title="[^"]*")?>[^<]*<\/time>/g
+
+const timesIn = (zone: string, text: string, now: Date): string =>
+  text.replace(timeElement, (_all, iso: string, title: string | undefined) =>
+    String(title === undefined ? time(new Date(iso), zone) : shortTime(new Date(iso), now, zone)),
+  )
+
+const timesPage = (zone: string, next: string, actor: Actor, isWrong = false): string =>
+  page({
+    title: 'Times',
+    actor,
+    width: 'narrow',
+    content: html`<h1>In which zone are times shown?</h1>
+<p>It is now ${time(new Date())}. This browser keeps the choice, for all pages here.</p>
+${isWrong && html`<p class="alert" role="alert">There is no such zone.</p>`}
+<form method="post" action="${timesPath}?next=${encodeURIComponent(next)}">
+${choiceField(
+  'zone',
+  'Zone',
+  zone,
+  zones.map((each) => [each, each] as const),
+)}
+<div class="choice"><a class="button" href="${next}">Cancel</a><button type="submit">Show times in this zone</button><button type="submit" id="here" name="here" hidden></button></div>
+</form>`,
+  })
+
+/** helmet writes into `config`. */
+const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
+const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
+
+/** @property here the zone of the browser, which its script names */
+const choice = z.object({ zone: z.string().max(100).default(''), here: z.string().max(100).optional() })
+
+const show = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
+
+export async function timesRoutes(app: Api): Promise<void> {
+  await app.register(formbody, { bodyLimit: 4_096 })
+
+  app.get(timesPath, { ...options(), schema }, async (request, reply) =>
+    show(reply, timesPage(zoneFrom(request), request.query.next, request.actor)),
+  )
+
+  app.post(timesPath, { ...options(), schema }, async (request, reply) => {
+    const { next } = request.query
+    const { zone: chosen = '', here } = choice.safeParse(request.body).data ?? {}
+    const zone = zoneOf(here ?? chosen)
+    if (zone === undefined) return show(reply.code(400), timesPage(zoneFrom(request), next, request.actor, true))
+    const secure = request.headers.origin?.startsWith('https:') === true
+    void reply.setCookie(cookieName, zone, { path: cookiePath, sameSite: 'lax', httpOnly: true, secure, maxAge: keptS })
+    return reply.redirect(next, 303)
+  })
+}
