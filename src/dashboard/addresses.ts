@@ -16,7 +16,10 @@ export const applicationsPath = `${nowPath}applications/`
 /** @param slug as it is; `:slug` for the route */
 export const applicationPath = (slug: string): string =>
   `${applicationsPath}${slug.startsWith(':') ? slug : encodeURIComponent(slug)}/`
+/** Of two states of an application, how they differ. @param slug as above */
+export const comparePath = (slug: string): string => `${applicationPath(slug)}compare/`
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
+export const differencesPath = (id: string): string => `${runPagePath(id)}differences/`
 export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`
 /** The zone in which times are shown. */
 export const timesPath = `${nowPath}times/`

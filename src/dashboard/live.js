@@ -24,7 +24,8 @@
   /* What a person has opened, typed or chosen stays. */
   const callbacks = {
     beforeNodeMorphed: (node) => !(node instanceof HTMLFormElement),
-    beforeAttributeUpdated: (name, node) => !(name === 'open' && node instanceof HTMLDetailsElement),
+    beforeAttributeUpdated: (name, node) =>
+      name !== 'checked' && !(name === 'open' && node instanceof HTMLDetailsElement),
   }
 
   const say = (text) => {

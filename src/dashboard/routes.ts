@@ -73,7 +73,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, limiter, inspect, 
       await pageRoutes(scope, sources)
       runPages(scope, { db, engine, queue, runs })
       rollBackPages(scope, { submitter, queue, runs })
-      applicationPages(scope, { db, engine })
+      applicationPages(scope, { db, engine, runs })
     })
   })
 }

@@ -35,11 +35,34 @@ export const historyEntry = z
 
 export type HistoryEntry = z.output<typeof historyEntry>
 
-/** Which part of a history is read, the newest first. @property before only what is older than this; null: all */
-type Asked = { readonly before: string | null; readonly size: number }
+/**
+ * Which part of a history is read, the newest first.
+ *
+ * @property before only what is older than this; null: all
+ * @property first the audit row of the oldest change @property last that of the newest
+ */
+type Asked = {
+  readonly before: string | null
+  readonly size: number
+  readonly first?: string | null
+  readonly last?: string | null
+}
+
+/**
+ * What pages know of an entry beside what the API shows.
+ *
+ * @property state the audit row: all that is written with it is one state after another
+ * @property run null when there is none that the caller sees
+ */
+export type Beside = {
+  readonly state: string
+  readonly run: { readonly submitterPk: number | null; readonly hasDocument: boolean } | null
+}
 
 type Part = {
   readonly entries: HistoryEntry[]
+  /** One for each entry. */
+  readonly beside: readonly Beside[]
   /** Where the next part begins. */
   readonly next: string | null
   /** Under which the caller sees applications; null: all. */
@@ -58,6 +81,7 @@ const row = z.object({
   },
   options: z.unknown(),
   ...{ runId: z.guid().nullable(), submitterPk: z.int().nullable(), requestId: z.string().nullable() },
+  hasDocument: z.boolean(),
 })
 
 const application = 'service_core.application'
@@ -72,7 +96,7 @@ export async function readHistory(
   registry: Registry,
   slug: string,
   actor: Actor,
-  { before, size }: Asked,
+  { before, size, first = null, last = null }: Asked,
 ): Promise<Part | undefined> {
   const kinds = [...registry.kinds].map(([kind, { name }]) => ({ kind, model: name }))
   const [audited = null, position = null] = before?.split('.') ?? []
@@ -84,13 +108,17 @@ export async function readHistory(
       ...[application, slug, JSON.stringify(kinds), JSON.stringify(seen)],
       ...[audited, position === null ? null : Number(position), size + 1],
       // A slug that an application has or had under another owner finds nothing.
-      owners,
+      ...[owners, first, last],
     ],
   })
   if (rows.length === 0 && before === null) return undefined
   const entries = rows.slice(0, size)
   return {
     entries: entries.map((each) => toEntry(each, actor, seen)),
+    beside: entries.map(({ cursor, runId, submitterPk, hasDocument, options }) => ({
+      state: cursor.split('.', 1).join(),
+      run: runId !== null && mayReadRun({ options, submitterPk }, actor) ? { submitterPk, hasDocument } : null,
+    })),
     next: rows.length > size ? (entries.at(-1)?.cursor ?? null) : null,
     owners,
   }
@@ -134,17 +162,31 @@ const historyText = `WITH named AS (
     SELECT o.* FROM seen JOIN run_objects o USING (model, key)
     WHERE (seen.owners IS NULL OR o.owner = ANY (seen.owners))
       AND ($5::bigint IS NULL OR o.audit_pk < $5::bigint OR (o.audit_pk = $5::bigint AND o.position > $6::integer))
+      AND ($9::bigint IS NULL OR o.audit_pk >= $9::bigint) AND ($10::bigint IS NULL OR o.audit_pk <= $10::bigint)
     ORDER BY o.audit_pk DESC, o.position LIMIT $7
   )
   SELECT o.audit_pk || '.' || o.position AS cursor, o.at, o.action, o.model, o.key, o.name, o.was, o.owner,
     coalesce(CASE WHEN jsonb_typeof(o.fields) = 'object' THEN o.fields END, r.changes -> o.change -> 'fields') AS fields,
     a.actor_pk AS "actorPk", a.actor_name AS "actorName", a.real_pk AS "realPk", a.real_name AS "realName",
-    o.run_id AS "runId", coalesce(r.options, '{}'::jsonb) AS options, r.submitter_pk AS "submitterPk", a.request_id AS "requestId"
+    o.run_id AS "runId", coalesce(r.options, '{}'::jsonb) AS options, r.submitter_pk AS "submitterPk", a.request_id AS "requestId",
+    (r.mode = 'apply' AND (r.blueprint IS NOT NULL OR r.document IS NOT NULL)) IS TRUE AS "hasDocument"
   FROM part o JOIN audit_rows a ON a.pk = o.audit_pk LEFT JOIN runs r ON r.id = o.run_id
   ORDER BY o.audit_pk DESC, o.position`
 
 function toEntry(
-  { cursor, at, actorPk, actorName, realPk, realName, runId, submitterPk, options, ...rest }: Found,
+  {
+    cursor: _cursor,
+    hasDocument: _has,
+    at,
+    actorPk,
+    actorName,
+    realPk,
+    realName,
+    runId,
+    submitterPk,
+    options,
+    ...rest
+  }: Found,
   actor: Actor,
   seen: readonly Seen[],
 ): HistoryEntry {

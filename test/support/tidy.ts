@@ -194,6 +194,8 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
   'src/views/run-parts.ts': 'a part of what JSON and a list hold',
   'src/lists/run-search.ts': 'pages from a place on, counts that end early, and outcomes, which are expressions',
+  'src/lists/earlier-run.ts':
+    'the run before, among runs of the same title and those that the filters of the list find',
   'src/lists/run-rows.ts': 'an outcome is an expression, and of a log only the first line is read',
   'src/lists/runs.ts': 'sends what the files about runs make',
   'src/lists/run-figures.ts': 'quantiles, and counts by outcome, which is an expression',

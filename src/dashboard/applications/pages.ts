@@ -2,12 +2,12 @@ import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { ApplicationRow } from '../../lists/applications.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { HistoryEntry } from '../../views/history.ts'
-import { applicationPath, applicationsPath, runPagePath, runsPath } from '../addresses.ts'
+import { applicationPath, applicationsPath, rollBackPath, runsPath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
-import { fieldList } from '../runs/changes.ts'
 import { factList, table } from '../table.ts'
-import { count, type Look, mark, notKnown, number, time } from '../words.ts'
+import { count, mark, notKnown, number, time } from '../words.ts'
+import { chosenQuery, type Timeline, timeline } from './timeline.ts'
 
 /** /admin/applications/: what there is, whose it is; and of each, what was done to it, when and by whom. */
 
@@ -97,14 +97,14 @@ type Shown = {
   readonly row: ApplicationRow | undefined
   /** Whether it was changed past the service; null when that is not known. */
   readonly isOutside: boolean | null
-  readonly entries: readonly HistoryEntry[]
-  readonly next: string | null
+  /** Of one that is: the last run whose document the caller may plan again. */
+  readonly putBack: string | null
+  readonly history: Timeline
   readonly isFirst: boolean
-  readonly nameOf: (model: string) => string
 }
 
-export function applicationPage({ slug, row, isOutside, entries, next, isFirst, nameOf }: Shown, actor: Actor): string {
-  const [last] = entries
+export function applicationPage({ slug, row, isOutside, putBack, history, isFirst }: Shown, actor: Actor): string {
+  const [last] = history.entries
   return page({
     title: row?.name ?? slug,
     actor,
@@ -112,12 +112,16 @@ export function applicationPage({ slug, row, isOutside, entries, next, isFirst, 
     isLive: isFirst,
     content: html`<h1>${row?.name ?? slug}</h1>
 ${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
-${isOutside === true && html`<div class="summary bad"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its last recorded change left it.</span></p></div>`}
+${
+  isOutside === true &&
+  html`<div class="summary bad"><p>${mark('warn', 'changed outside')} <span class="says">It, or its provider, is not as its last recorded change left it.</span></p>
+${putBack !== null && html`<p><a href="${rollBackPath(putBack)}">Plan its last document again</a>: what it would put back.</p>`}</div>`
+}
 ${isFirst && row !== undefined && html`<section><h2>What it is</h2>${facts(row, last)}</section>`}
 <section><h2>What was done to it and to its providers</h2>
-${entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(entries, nameOf)}
-<p class="choice">${!isFirst && html`<a class="button" href="${applicationPath(slug)}">The newest</a>`}
-${next !== null && html`<a class="button" href="${applicationPath(slug)}?before=${next}">Older</a>`}</p></section>`,
+${history.entries.length === 0 ? html`<p>Nothing is recorded.</p>` : timeline(history, actor)}
+<p class="choice">${!isFirst && html`<a class="button" href="${applicationPath(slug)}${chosenQuery(history.chosen)}">The newest</a>`}
+${history.next !== null && html`<a class="button" href="${applicationPath(slug)}?before=${history.next}">Older</a>`}</p></section>`,
   })
 }
 
@@ -141,37 +145,3 @@ function facts(row: ApplicationRow, last: HistoryEntry | undefined): Html {
   ]
   return factList(rows)
 }
-
-const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {
-  create: ['good', 'created'],
-  update: ['changed', 'changed'],
-  delete: ['bad', 'deleted'],
-}
-
-/** About how long the HTML of the fields of one entry may be. */
-const mostOfEntry = 3_000
-
-const timeline = (entries: readonly HistoryEntry[], nameOf: Shown['nameOf']): Html =>
-  table(
-    'What was done',
-    [
-      { head: 'At' },
-      { head: 'What' },
-      { head: 'Object', of: 'name' },
-      { head: 'Who', of: 'name' },
-      { head: 'Run' },
-      { head: 'Fields, from -> to', of: 'text' },
-    ],
-    entries.map(({ at, action, model, name, was, owner, fields, user, real_user, run }) => ({
-      cells: [
-        time(new Date(at)),
-        mark(...actions[action]),
-        html`${nameOf(model)} ${name}${was !== null && `, was ${was}`}${owner !== null && html`<br><span class="quiet">owner ${owner}</span>`}`,
-        html`${user?.username ?? 'not shown'}${real_user !== null && `, in truth ${real_user.username}`}`,
-        run === null ? '' : html`<a href="${runPagePath(run)}">${run.slice(0, 8)}</a>`,
-        fields === null
-          ? html`<span class="quiet">not kept</span>`
-          : fieldList(fields, action === 'create', mostOfEntry),
-      ],
-    })),
-  )

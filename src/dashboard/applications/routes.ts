@@ -4,14 +4,21 @@ import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import { requireAccess } from '../../http/access.ts'
 import type { Api } from '../../http/api.ts'
+import { mayRollBack } from '../../http/apply-access.ts'
 import { readApplications } from '../../lists/applications.ts'
+import { earlierRun } from '../../lists/earlier-run.ts'
 import { queryInteger, queryText } from '../../lists/filters.ts'
+import type { ListSpec } from '../../lists/list.ts'
+import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
-import { readHistory } from '../../views/history.ts'
-import { applicationPath, applicationsPath } from '../addresses.ts'
+import { type HistoryEntry, readHistory } from '../../views/history.ts'
+import { differenceOf, reversed } from '../../views/history-difference.ts'
+import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
 import { pagePolicy } from '../frame.ts'
 import { nullWhenLate } from '../late.ts'
+import { type Compared, comparePage, type State } from './compare-page.ts'
 import { applicationPage, applicationsPage, rowsOfPage } from './pages.ts'
+import type { Chosen, Timeline } from './timeline.ts'
 
 /** The pages of applications. What a caller sees of them says the declaration of the API's list, and `readHistory`. */
 
@@ -31,17 +38,31 @@ const listQuery = z.strictObject({
   page: queryInteger(1, 1_000_000).default(1),
 })
 
-const historyQuery = z.strictObject({
+const state = z
+  .string()
+  .regex(/^[1-9]\d{0,17}$/)
+  .optional()
+const chosenQuery = z.strictObject({ from: state, to: state })
+const historyQuery = chosenQuery.extend({
   before: z
     .string()
     .regex(/^[1-9]\d{0,17}\.\d{1,6}$/)
     .optional(),
 })
 
+const nothing = { entries: [], beside: [], next: null }
+const dayMs = 86_400_000
 const entriesOfPage = 20
+/** Changes between two states, and of the two. */
+const mostCompared = 1_000
+/** Among which the last two states are looked for: one has a few changes. */
+const mostOfLast = 100
 const mostWords = 8
 
-export function applicationPages(app: Api, { db, engine }: { readonly db: Db; readonly engine: Engine }): void {
+export function applicationPages(
+  app: Api,
+  { db, engine, runs }: { readonly db: Db; readonly engine: Engine; readonly runs: ListSpec<'Run'> },
+): void {
   const { registry } = engine
   const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
 
@@ -59,10 +80,13 @@ export function applicationPages(app: Api, { db, engine }: { readonly db: Db; re
     },
   )
 
+  const params = z.object({ slug: queryText(50) })
+  const none = 'There is no such application, and none had this slug, as far as you may see.'
+
   app.get(
     applicationPath(':slug'),
-    { ...options(), schema: { params: z.object({ slug: queryText(50) }), querystring: historyQuery } },
-    async ({ actor, params, query: { before = null } }, reply) => {
+    { ...options(), schema: { params, querystring: historyQuery } },
+    async ({ actor, params, query: { before = null, ...chosen } }, reply) => {
       requireAccess(actor, 'view_application')
       const slug = params.slug.normalize('NFC')
       const one = { sent: { slug }, terms: [], page: 1, size: 1 }
@@ -73,13 +97,72 @@ export function applicationPages(app: Api, { db, engine }: { readonly db: Db; re
         inTime(readApplications(db, engine, actor, outside)).catch(nullWhenLate),
       ])
       const [row] = found.rows
-      if (history === undefined && row === undefined)
-        throw new Problem('not_found', 'There is no such application, and none had this slug, as far as you may see.')
-      const { entries = [], next = null } = history ?? {}
+      if (history === undefined && row === undefined) throw new Problem('not_found', none)
+      const { entries = [], beside = [], next = null } = history ?? {}
       const isOutside = changed && changed.rows.length > 0
+      const putBack =
+        isOutside === true ? await inTime(lastDocument(slug, { entries, beside }, actor)).catch(nullWhenLate) : null
+      const shown = { slug, entries, beside, next, chosen, nameOf }
       return reply
         .type(html)
-        .send(applicationPage({ slug, row, isOutside, entries, next, isFirst: before === null, nameOf }, actor))
+        .send(applicationPage({ slug, row, isOutside, putBack, history: shown, isFirst: before === null }, actor))
     },
   )
+
+  /** The newest run that wrote it, or that found it as its document says. @returns null when there is none to plan again */
+  async function lastDocument(slug: string, { entries, beside }: Pick<Timeline, 'entries' | 'beside'>, actor: Actor) {
+    const of = { slug, title: '', submitter: null, objects: [], before: new Date(Date.now() + dayMs) }
+    const applied = await earlierRun(db, runs, actor, of)
+    const wrote = beside.findIndex(({ run }) => run?.hasDocument === true)
+    const { run = null, at = '' } = entries[wrote] ?? {}
+    const isNewer = applied !== undefined && !(new Date(at) > applied.endedAt)
+    const id = isNewer ? applied.id : run
+    const submitter = isNewer ? applied.submitter : (beside[wrote]?.run?.submitterPk ?? null)
+    return id !== null && mayRollBack(actor, submitter) ? id : null
+  }
+
+  app.get(
+    comparePath(':slug'),
+    { ...options(), schema: { params, querystring: chosenQuery } },
+    async ({ actor, params, query }, reply) => {
+      requireAccess(actor, 'view_application')
+      const slug = params.slug.normalize('NFC')
+      const compared = await inTime(compare(slug, query, actor))
+      return reply.type(html).send(comparePage(slug, compared, nameOf, actor))
+    },
+  )
+
+  async function compare(slug: string, chosen: Chosen, actor: Actor): Promise<Compared> {
+    const { from, to } = await statesOf(slug, chosen, actor)
+    if (from === undefined || to === undefined) return { is: 'alone' }
+    const [first, last] = BigInt(from) <= BigInt(to) ? [from, to] : [to, from]
+    const read = { before: null, size: mostCompared, first, last }
+    const { entries, beside, next } = (await readHistory(db, registry, slug, actor, read)) ?? nothing
+    if (next !== null) return { is: 'too far', most: mostCompared }
+    const stateOf = (state: string): State => {
+      const entry = entries[beside.findIndex((each) => each.state === state)]
+      if (entry === undefined) throw new Problem('not_found', none)
+      return { state, entry }
+    }
+    const ends = { from: stateOf(from), to: stateOf(to) }
+    const difference = differenceOf(entriesAfter(first, { entries, beside }))
+    return { is: 'compared', ...ends, difference: first === from ? difference : reversed(difference) }
+  }
+
+  /** Those that are chosen, or else the newest and the one before. */
+  async function statesOf(slug: string, { from, to }: Chosen, actor: Actor): Promise<Chosen> {
+    if (from !== undefined && to !== undefined) return { from, to }
+    const newest = await readHistory(db, registry, slug, actor, { before: null, size: mostOfLast, last: to ?? null })
+    if (newest === undefined) throw new Problem('not_found', none)
+    const states = [...new Set(newest.beside.map(({ state }) => state))]
+    if (from !== undefined) return { from, to: states[0] }
+    return { from: states[1], to: states[0] }
+  }
+}
+
+/** The oldest first; those of one state stay in their order. */
+function entriesAfter(first: string, { entries, beside }: Pick<Timeline, 'entries' | 'beside'>): HistoryEntry[] {
+  const all = entries.map((entry, index) => ({ entry, state: beside[index]?.state ?? first }))
+  const after = all.filter(({ state }) => state !== first)
+  return after.toSorted((a, b) => Number(BigInt(a.state) - BigInt(b.state))).map(({ entry }) => entry)
 }

@@ -6,6 +6,7 @@ import { count, number } from '../words.ts'
 /** What a run changed, from -> to: what is done first, what stays as it was last and folded. */
 
 const words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' } as const
+type Words = Readonly<Record<Change['action'], string>>
 
 /** How many entries have each action: `2 created, 1 changed`. */
 export const changeCounts = (counts: RunPart['counts']): string =>
@@ -31,11 +32,13 @@ type Names = (model: string) => string
  * The first of some changes, as many as a page may have.
  *
  * @param changes in `changeOrder`
+ * @param called what each action is called
  * @returns how many are shown
  */
 export function changeTables(
   changes: readonly Change[],
   nameOf: Names,
+  called: Words = words,
 ): { readonly shown: Html; readonly size: number } {
   const blocks = new Map<Change['action'], Html[]>()
   let length = 0
@@ -51,7 +54,7 @@ export function changeTables(
     else all.push(block)
   }
   return {
-    shown: html`${[...blocks].map(([action, all]) => (action === 'unchanged' ? unchanged(all) : tableOf(action, all)))}`,
+    shown: html`${[...blocks].map(([action, all]) => (action === 'unchanged' ? unchanged(all) : tableOf(action, called[action], all)))}`,
     size,
   }
 }
@@ -60,8 +63,8 @@ export function changeTables(
 const columnsOf = (action: Change['action']) =>
   action === 'create' ? ['Object', 'Field', 'To'] : ['Object', 'Field', 'From', 'To']
 
-const tableOf = (action: Change['action'], rows: readonly Html[]): Html => html`<h3>${words[action]}</h3>
-<div class="scroll" role="region" aria-label="${words[action]}" tabindex="0"><table class="changes">
+const tableOf = (action: Change['action'], title: string, rows: readonly Html[]): Html => html`<h3>${title}</h3>
+<div class="scroll" role="region" aria-label="${title}" tabindex="0"><table class="changes">
 <thead><tr>${columnsOf(action).map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
 <tbody>
 ${rows}</tbody></table></div>`

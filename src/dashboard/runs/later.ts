@@ -11,10 +11,14 @@ const mostObjects = 10
 
 type Of = { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> }
 
-/** The objects that a run changed, as the filter `object` takes them: `application:shop`. The first of many. */
-export function objectsOf({ slug, changes }: Pick<RunPart, 'slug' | 'changes'>, registry: Registry): string[] {
+/** The objects that a run changed, or names, as the filter `object` takes them: `application:shop`. The first of many. */
+export function objectsOf(
+  { slug, changes }: Pick<RunPart, 'slug' | 'changes'>,
+  registry: Registry,
+  { withUnchanged }: { readonly withUnchanged: boolean },
+): string[] {
   const objects = changes
-    .filter(({ action }) => action !== 'unchanged')
+    .filter(({ action }) => withUnchanged || action !== 'unchanged')
     .slice(0, mostObjects)
     .flatMap(({ model, key }) => {
       const [name] = Object.values(key)
@@ -33,6 +37,6 @@ export async function readLater(
   most: number,
 ): Promise<readonly RunRow[]> {
   const { slug, created_at } = run
-  const of = { slug, createdAt: new Date(created_at), objects: objectsOf(run, registry) }
+  const of = { slug, createdAt: new Date(created_at), objects: objectsOf(run, registry, { withUnchanged: false }) }
   return readRunRows(db, runs, actor, await laterRuns(db, runs, actor, of, most))
 }

@@ -3,6 +3,7 @@ import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
 import type { Api } from '../../http/api.ts'
+import { earlierRun } from '../../lists/earlier-run.ts'
 import { queryInteger } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
 import { groupByCause } from '../../lists/run-groups.ts'
@@ -12,13 +13,15 @@ import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { progressOf } from '../../queue/enqueue.ts'
+import { readDocumentDifference } from '../../views/run-differences.ts'
 import { readRunDocument, readRunPart } from '../../views/run-parts.ts'
-import { documentPath, runPagePath, runsPath } from '../addresses.ts'
+import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { pagePolicy } from '../frame.ts'
 import { nullWhenLate } from '../late.ts'
 import { mostEntries, mostLines } from './changes.ts'
+import { differencesPage } from './differences-page.ts'
 import { documentPage } from './document-page.ts'
-import { readLater } from './later.ts'
+import { objectsOf, readLater } from './later.ts'
 import { type Runs, runsPage } from './list-page.ts'
 import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
@@ -31,6 +34,7 @@ const html = 'text/html; charset=utf-8'
 const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
 
 const params = z.object({ id: z.guid() })
+const fromQuery = z.strictObject({ from: queryInteger(0, 1_000_000).default(0) })
 const rowsOfPage = 50
 const mostLater = 10
 /** That of many entries is long to open and to print. */
@@ -78,7 +82,7 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
 
   app.get(
     runPagePath(':id'),
-    { ...options(), schema: { params, querystring: z.strictObject({ from: queryInteger(0, 1_000_000).default(0) }) } },
+    { ...options(), schema: { params, querystring: fromQuery } },
     async ({ actor, params: { id }, query: { from } }, reply) => {
       const part = { from, most: mostEntries, lines: mostLines }
       const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
@@ -87,6 +91,27 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
       const of = { db, registry, runs }
       const later = from > 0 ? [] : await inTime(readLater(of, run, actor, mostLater)).catch(nullWhenLate)
       return reply.type(html).send(runPage(run, { later, from, nameOf }, actor))
+    },
+  )
+
+  app.get(
+    differencesPath(':id'),
+    { ...options(), schema: { params, querystring: fromQuery } },
+    async ({ actor, params: { id }, query: { from } }, reply) => {
+      const part = { from: 0, most: mostEntries, lines: 0 }
+      const run = await inTime(readRunPart(db, id, actor, part, async () => null))
+      if (run === null) throw noSuchRun()
+      const { slug, title, submitter, created_at } = run
+      const objects = objectsOf(run, registry, { withUnchanged: true })
+      const before = new Date(created_at)
+      const of = { slug, title: title.replace(/^\w+/, 'apply'), submitter, objects, before }
+      const earlier = await inTime(earlierRun(db, runs, actor, of)).catch(nullWhenLate)
+      const found = earlier
+        ? await inTime(readDocumentDifference(db, engine, { id, earlier: earlier.id }, actor), documentWithinMs).catch(
+            nullWhenLate,
+          )
+        : null
+      return reply.type(html).send(differencesPage({ run, earlier, found, from, nameOf }, actor))
     },
   )
 

@@ -5,7 +5,7 @@ import { runPath } from '../../paths.ts'
 import { type Actor, allowsSome } from '../../permissions.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import type { RunPart as Run } from '../../views/run-parts.ts'
-import { applicationPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
+import { applicationPath, differencesPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { count, duration, number, outcomeMark, time } from '../words.ts'
@@ -84,6 +84,7 @@ function facts(run: Run, seesApplications: boolean): Html {
     ['At work', run.work_ms !== null && duration(run.work_ms)],
     ['Enqueued', run.attempts === 1 ? null : `${number(run.attempts)} times`],
     ['Document', html`<a href="${documentPath(run.id)}">as it was sent, secrets masked</a>`],
+    ['Differences', html`<a href="${differencesPath(run.id)}">to the document of the run before</a>`],
     ['In the API', html`<code>${runPath(run.id)}</code>`],
   ]
   return factList(rows)

@@ -6,6 +6,7 @@ const plots = 'test/dashboard/plots.test.ts'
 const next = 'test/dashboard/next.test.ts'
 const times = 'test/dashboard/times.test.ts'
 const acts = 'test/api/dashboard-acts.test.ts'
+const differences = 'test/dashboard/differences.test.ts'
 const rollBack = 'test/dashboard/roll-back.test.ts'
 
 /** What the pages of operators show, and to whom. */
@@ -146,6 +147,36 @@ export default {
       to: 'true',
       why: 'a link of another site makes a plan',
       tests: [rollBack],
+    },
+  ],
+  'src/views/history-difference.ts': [
+    {
+      from: '{ from: last.from, to: next.to }',
+      to: 'next',
+      why: 'of two states, only the last change between them is shown',
+      tests: [differences],
+    },
+    {
+      from: '!isDeepStrictEqual(each.from, each.to)',
+      to: 'true',
+      why: 'what was changed and put back is shown as a difference',
+      tests: [differences],
+    },
+  ],
+  'src/views/run-differences.ts': [
+    {
+      from: "isSecret(from, name) || isSecret(to, name) ? 'changed'",
+      to: "isSecret(from, name) && isSecret(to, 'none') ? 'changed'",
+      why: 'a secret of a document is compared as if it were none',
+      tests: [differences],
+    },
+  ],
+  'src/lists/earlier-run.ts': [
+    {
+      from: 'AND ${seenRuns(spec, actor, values)}',
+      to: '',
+      why: 'the document of a run is compared with one that the caller may not see',
+      tests: [differences],
     },
   ],
   'src/dashboard/session-hook.ts': [

@@ -1,0 +1,101 @@
+import { mayRollBack } from '../../http/apply-access.ts'
+import { type Html, html } from '../../http/html.ts'
+import type { Actor } from '../../permissions.ts'
+import type { Beside, HistoryEntry } from '../../views/history.ts'
+import { applicationPath, comparePath, rollBackPath, runPagePath } from '../addresses.ts'
+import { fieldList } from '../runs/changes.ts'
+import { table } from '../table.ts'
+import { type Look, mark, time } from '../words.ts'
+
+/** What was done to an application, the newest first, with the choice of two states to compare. */
+
+/** The states that are chosen, by their audit rows. */
+export type Chosen = { readonly from?: string | undefined; readonly to?: string | undefined }
+
+export type Timeline = {
+  readonly slug: string
+  readonly entries: readonly HistoryEntry[]
+  /** One for each entry. */
+  readonly beside: readonly Beside[]
+  readonly next: string | null
+  readonly chosen: Chosen
+  readonly nameOf: (model: string) => string
+}
+
+/** As the query of an address; empty when nothing is chosen. */
+export function chosenQuery({ from, to }: Chosen): string {
+  const query = new URLSearchParams([...(from ? [['from', from]] : []), ...(to ? [['to', to]] : [])]).toString()
+  return query === '' ? '' : `?${query}`
+}
+
+const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>> = {
+  create: ['good', 'created'],
+  update: ['changed', 'changed'],
+  delete: ['bad', 'deleted'],
+}
+
+/** About how long the HTML of the fields of one entry may be. */
+const mostOfEntry = 3_000
+const formId = 'compare'
+const sides = ['from', 'to'] as const
+
+export function timeline(of: Timeline, actor: Actor): Html {
+  const { slug, entries, beside, next, chosen, nameOf } = of
+  const states = beside.map(({ state }) => state)
+  const rows = table(
+    'What was done',
+    [
+      { head: 'At' },
+      { head: 'From' },
+      { head: 'To' },
+      { head: 'What' },
+      { head: 'Object', of: 'name' },
+      { head: 'Who', of: 'name' },
+      { head: 'Run' },
+      { head: 'Fields, from -> to', of: 'text' },
+    ],
+    entries.map((entry, index) => {
+      const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
+      const { state = '', run: former = null } = beside[index] ?? {}
+      // What was written together is one state.
+      const isNext = states[index - 1] !== state
+      return {
+        cells: [
+          time(new Date(at)),
+          ...sides.map((side) => isNext && radio(side, state, chosen, at)),
+          mark(...actions[action]),
+          html`${nameOf(model)} ${name}${was !== null && `, was ${was}`}${owner !== null && html`<br><span class="quiet">owner ${owner}</span>`}`,
+          html`${user?.username ?? 'not shown'}${real_user !== null && `, in truth ${real_user.username}`}`,
+          run !== null &&
+            html`<a href="${runPagePath(run)}">${run.slice(0, 8)}</a>${
+              former?.hasDocument === true &&
+              mayRollBack(actor, former.submitterPk) &&
+              html`<br><a href="${rollBackPath(run)}">roll back to this</a>`
+            }`,
+          fields === null
+            ? html`<span class="quiet">not kept</span>`
+            : fieldList(fields, action === 'create', mostOfEntry),
+        ],
+      }
+    }),
+  )
+  const others = sides.flatMap((side) => {
+    const state = chosen[side]
+    return state === undefined || states.includes(state) ? [] : [elsewhere(side, state)]
+  })
+  if (new Set(states).size < 2 && next === null && others.length === 0) return rows
+  return html`${rows}
+<form id="${formId}" method="get" action="${comparePath(slug)}">${others}
+<p class="quiet">Choose two states, as they were after a change, or none for the last two.</p>
+<div class="choice"><button type="submit">Compare from -> to</button>${
+    next !== null &&
+    html`<button type="submit" class="button" name="before" value="${next}" formaction="${applicationPath(slug)}">Keep the choice, show older</button>`
+  }</div></form>`
+}
+
+/** Outside of its form, which the script leaves as it is. */
+const radio = (side: 'from' | 'to', state: string, chosen: Chosen, at: string): Html =>
+  html`<input type="radio" form="${formId}" name="${side}" value="${state}" aria-label="${side} the state of ${at.slice(0, 19).replace('T', ' ')}"${chosen[side] === state && html` checked`}>`
+
+const elsewhere = (side: 'from' | 'to', state: string): Html =>
+  html`<p><label><input type="radio" name="${side}" value="${state}" checked> ${side}: a state of another page</label></p>`

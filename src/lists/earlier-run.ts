@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import type { Actor } from '../permissions.ts'
+import { Values } from './find.ts'
+import type { ListSpec } from './list.ts'
+import { askRuns, seenRuns } from './runs.ts'
+
+/** The applied run before another one, of those that the caller sees. */
+
+export type Earlier = {
+  readonly id: string
+  readonly title: string
+  readonly createdAt: Date
+  readonly endedAt: Date
+  readonly submitter: number | null
+}
+
+const row: z.ZodType<Earlier> = z.object({
+  ...{ id: z.guid(), title: z.string(), createdAt: z.date(), endedAt: z.date(), submitter: z.int().nullable() },
+})
+
+/** Runs of one submitter among which one of the same title is looked for. */
+const mostOfSubmitter = 1_000
+
+type Of = {
+  /** Of an application: runs of the same slug. */
+  readonly slug: string | null
+  /** Of a blueprint: runs of the same title by its submitter, or else runs that changed one of its objects. */
+  readonly title: string
+  readonly submitter: number | null
+  /** As the filter `object` takes them: `application:shop`. */
+  readonly objects: readonly string[]
+  /** Only runs that were recorded before this. */
+  readonly before: Date
+}
+
+/** @returns undefined when there is none */
+export async function earlierRun(
+  db: Db,
+  spec: ListSpec<'Run'>,
+  actor: Actor,
+  { slug, title, submitter, objects, before }: Of,
+): Promise<Earlier | undefined> {
+  const values = new Values()
+  const at = values.bind(before)
+  const [among, first] = slug === null ? amongSets(values.bind(title)) : [`runs.slug = ${values.bind(slug)}`, '']
+  const [found] = await askRuns(db, row, {
+    text: `SELECT runs.id, runs.title, runs.created_at AS "createdAt",
+        coalesce(runs.finished_at, runs.created_at) AS "endedAt", runs.submitter_pk AS submitter FROM runs
+      WHERE ${among} AND runs.created_at < ${at}::timestamptz AND runs.applied AND runs.mode = 'apply'
+        AND ${seenRuns(spec, actor, values)}
+      ORDER BY ${first} runs.created_at DESC, runs.id DESC LIMIT 1`,
+    values: values.list,
+  })
+  return found
+
+  function amongSets(same: string): [string, string] {
+    const { object: filter } = spec.filters
+    const changed = objects.flatMap((text) => {
+      const value = filter?.schema.safeParse(text).data
+      if (filter === undefined || value === undefined) return []
+      const condition = filter.condition('r.id', filter.seen?.(value, actor) ?? value, values.bind)
+      return [`SELECT r.id FROM runs r WHERE ${condition}`]
+    })
+    const own = `SELECT r.id FROM (SELECT id, title FROM runs WHERE submitter_pk = ${values.bind(submitter)}::integer
+      AND created_at < ${at}::timestamptz ORDER BY created_at DESC, id DESC LIMIT ${mostOfSubmitter}) r WHERE r.title = ${same}`
+    return [
+      `runs.slug IS NULL AND runs.id IN (${[own, ...changed].join(' UNION ALL ')})`,
+      `(runs.title = ${same}) DESC,`,
+    ]
+  }
+}

@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+/** How documents of runs differ, how states of an application differ, and where a roll back is offered. */
+
+let service: Installation
+let dashboard: Dashboard
+let operator: Made
+let slug: string
+const rights = ['view_queue', 'view_run', 'view_application', 'view_radiusprovider', 'view_user', 'view_group']
+beforeAll(async () => {
+  service = await installation()
+  dashboard = dashboardOf(service)
+  operator = await service.make.user({ permissions: [...rights, 'roll_back_run'] })
+})
+beforeEach(() => {
+  slug = `d-${randomUUID().slice(0, 8)}`
+})
+
+const cookies = new Map<string, Promise<string>>()
+async function get(as: Made, url: string) {
+  const cookie = cookies.get(as.token) ?? dashboard.session(as.token)
+  cookies.set(as.token, cookie)
+  return dashboard.send({ method: 'GET', url, headers: { cookie: await cookie, accept: 'text/html' } })
+}
+type Sent = { app?: object; provider?: object; owner?: string; as?: Made }
+async function put({ app = {}, provider = {}, owner, as }: Sent = {}): Promise<string> {
+  const headers = owner === undefined ? {} : { 'Gatewright-Owner': owner }
+  const body = await named('radius', slug, { app: { ...app }, provider: { ...provider } })
+  const answer = await (as ?? service.admin).put(applyPath, body, { headers })
+  expect(answer.status, answer.text).toBe(200)
+  return String(answer.headers['content-location']).split('/').at(-2) ?? ''
+}
+async function set(entries: readonly object[], name = slug): Promise<string> {
+  const answer = await service.admin.put('/api/v3/blueprints/', { version: 1, metadata: { name }, entries })
+  expect(answer.status, answer.text).toBe(200)
+  return String(answer.headers['content-location']).split('/').at(-2) ?? ''
+}
+const group = (name: string, cost: number) => ({
+  ...{ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { cost } } },
+})
+const textOf = (body: string) =>
+  body
+    .replace(/<[^>]+>/g, ' ')
+    .replaceAll('&quot;', '"')
+    .replace(/\s+/g, ' ')
+const differences = async (run: string, as = operator) => (await get(as, `/admin/runs/${run}/differences/`)).body
+
+describe('differences to the run before', () => {
+  test('of an application: its fields from -> to, and of a secret only that it changed', async () => {
+    const first = await put({ app: { group: 'First' }, provider: { shared_secret: 'the first secret of it' } })
+    const second = await put({ app: { group: 'Second' }, provider: { shared_secret: 'the second secret of it' } })
+    const third = await put({ app: { group: 'Second' }, provider: { shared_secret: 'the second secret of it' } })
+    expect(await differences(first)).toContain('There is no applied run before it')
+    const body = await differences(second)
+    expect(body).toContain(`href="/admin/runs/${first}/"`)
+    expect(textOf(body)).toMatch(/Entries: 2 changed .*a secret: changed.*group First Second/)
+    expect(body).not.toMatch(/the (first|second) secret/)
+    expect(await differences(third)).toContain('Both have the same document.')
+    expect((await get(operator, `/admin/runs/${second}/`)).body).toContain(`href="/admin/runs/${second}/differences/"`)
+  })
+
+  test('of a set: entries that are added and removed', async () => {
+    const [a, b, c] = [`${slug}-a`, `${slug}-b`, `${slug}-c`]
+    const first = await set([group(a, 1), group(b, 1)])
+    // Another document that changes one of its objects has another title.
+    await set([group(a, 7)], `${slug}-other`)
+    const second = await set([group(a, 2), group(c, 1)])
+    const body = await differences(second)
+    expect(body).toContain(`href="/admin/runs/${first}/"`)
+    const text = textOf(body)
+    expect(text).toMatch(/Entries: 1 added, 1 changed, 1 removed/)
+    expect(text).toMatch(new RegExp(`Removed .*${b} attributes .*Changed .*${a} attributes {"cost":1} {"cost":2}`))
+    expect(text).toMatch(new RegExp(`Added .*${c}`))
+  })
+
+  test('a long one is read page by page, each of at most 100 KB', async () => {
+    const many = (text: string) =>
+      Array.from({ length: 130 }, (_, each) => ({
+        ...{ model: 'service_core.group', identifiers: { name: `${slug}-${String(each).padStart(3, '0')}` } },
+        attrs: { attributes: { text: text.repeat(300) } },
+      }))
+    await set(many('<'))
+    const run = await set(many('>'))
+    const found = new Set<string>()
+    let next: string | undefined = `/admin/runs/${run}/differences/`
+    while (next !== undefined) {
+      const { body }: { body: string } = await get(operator, next)
+      expect(Buffer.byteLength(body)).toBeLessThan(100_000)
+      for (const [name] of body.matchAll(new RegExp(`${slug}-\\d+`, 'g'))) found.add(name)
+      next = /href="([^"]+)">The next ones/.exec(body)?.[1]?.replaceAll('&amp;', '&')
+    }
+    expect(found.size).toBe(130)
+  })
+
+  test('are of runs that the caller may see', async () => {
+    const submitter = await service.make.user({
+      permissions: [
+        ...['view_queue', 'view_application', 'add_application', 'change_application', 'view_flow'],
+        ...['view_radiusprovider', 'add_radiusprovider', 'change_radiusprovider'],
+      ],
+    })
+    const others = await put({ app: { group: 'Hidden' }, owner: 'team-d' })
+    const own = await put({ app: { group: 'Mine' }, owner: 'team-d', as: submitter })
+    expect(await differences(own, submitter)).toContain('There is no applied run before it')
+    expect(await differences(own, operator)).toContain('Hidden')
+    expect((await get(submitter, `/admin/runs/${others}/differences/`)).statusCode).toBe(404)
+  })
+
+  test('says so when a document is not there', async () => {
+    const first = await put({ app: { group: 'First' } })
+    const second = await put({ app: { group: 'Second' } })
+    await service.db.run.update({ where: { id: first }, data: { blueprint: null, document: null } })
+    expect(await differences(second)).toContain('They cannot be compared')
+  })
+})
+
+describe('two states of an application', () => {
+  const page = () => `/admin/applications/${slug}/`
+  /** The states of its timeline, the newest first. */
+  const states = async () => {
+    const { body } = await get(operator, page())
+    return [...body.matchAll(/name="from" value="(\d+)"/g)].map(([, state = '']) => state)
+  }
+  const compared = async (from?: string, to?: string, as = operator) => {
+    const query = new URLSearchParams({ ...(from && { from }), ...(to && { to }) }).toString()
+    return textOf((await get(as, `${page()}compare/?${query}`)).body)
+  }
+
+  test('differ in what changed between them, whichever they are', async () => {
+    await put({ app: { group: 'One', meta_description: '' }, provider: { shared_secret: 'the first secret of it' } })
+    await put({ app: { group: 'Two', meta_description: '' }, provider: { shared_secret: 'the second secret of it' } })
+    await set([
+      { model: 'service_core.application', identifiers: { slug }, attrs: { group: 'Three', meta_description: 'x' } },
+    ])
+    await put({ app: { group: 'One', meta_description: '' }, provider: { shared_secret: 'the second secret of it' } })
+    const [fourth, third, second, first] = await states()
+    expect(await compared()).toMatch(/group Three One/)
+    for (const each of [/group Two Three/, /meta_description nothing x/])
+      expect(await compared(second, third)).toMatch(each)
+    expect(await compared(first, third)).toMatch(
+      /group One Three.*a secret: changed|a secret: changed.*group One Three/,
+    )
+    expect(await compared(third, first)).toMatch(/group Three One/)
+    // What was changed and put back is no difference.
+    const whole = await compared(first, fourth)
+    expect(whole).toMatch(/a secret: changed/)
+    expect(whole).not.toMatch(/group|meta_description|(first|second) secret/)
+    expect(await compared(fourth, fourth)).toContain('No field is different')
+    expect((await get(operator, `${page()}compare/?from=999999&to=${first}`)).statusCode).toBe(404)
+    expect((await get(operator, `${page()}compare/?from=x`)).statusCode).toBe(400)
+  })
+
+  test('one may be before a provider was, or after it was deleted', async () => {
+    await put({ app: { group: 'One' } })
+    const body = await named('radius', slug, { provider: { name: `${slug}-new` } })
+    const answer = await service.admin.put(`${applyPath}?replace_provider=true`, body)
+    expect(answer.status, answer.text).toBe(200)
+    const [later, earlier] = await states()
+    expect(await compared(earlier, later)).toMatch(
+      new RegExp(`Created .*${slug}-new.*Deleted .*${slug}|Deleted .*${slug}.*Created .*${slug}-new`),
+    )
+  })
+
+  test('far apart are chosen page by page', async () => {
+    for (let each = 0; each < 23; each += 1) await put({ app: { group: `Group ${each}` } })
+    const [newest = ''] = await states()
+    const first = (await get(operator, page())).body
+    const [, before = ''] = /name="before" value="([^"]+)"/.exec(first) ?? []
+    const { body } = await get(operator, `${page()}?to=${newest}&before=${before}`)
+    expect(body).toContain(`name="to" value="${newest}" checked`)
+    const oldest = [...body.matchAll(/name="from" value="(\d+)"/g)].at(-1)?.[1]
+    expect(await compared(oldest, newest)).toMatch(/group Group 0 Group 22/)
+  })
+
+  test('show nothing of providers that the caller may not view', async () => {
+    await put({ app: { group: 'One' }, provider: { client_networks: '10.0.0.0/8' } })
+    await put({ app: { group: 'Two' }, provider: { client_networks: '10.1.0.0/16' } })
+    const [to, from] = await states()
+    expect(await compared(from, to)).toContain('10.1.0.0/16')
+    const blind = await service.make.user({ permissions: ['view_queue', 'view_application'] })
+    const shown = await compared(from, to, blind)
+    expect([shown.includes('group One Two'), shown.includes('10.1.0.0')]).toEqual([true, false])
+    const bound = await service.make.user({ permissions: rights, owners: ['team-other'] })
+    expect((await get(bound, `${page()}compare/`)).statusCode).toBe(404)
+  })
+})
+
+describe('a roll back is offered', () => {
+  const shown = async (as = operator) => (await get(as, `/admin/applications/${slug}/`)).body
+
+  test('at each change of a run whose document is there, to those who may', async () => {
+    const first = await put({ app: { group: 'One' } })
+    const second = await put({ app: { group: 'Two' } })
+    for (const run of [first, second]) expect(await shown()).toContain(`href="/admin/runs/${run}/roll-back/"`)
+    await service.db.run.update({ where: { id: first }, data: { blueprint: null, document: null } })
+    expect(await shown()).not.toContain(`${first}/roll-back/`)
+    const without = await service.make.user({ permissions: rights })
+    expect(await shown(without)).not.toContain('roll-back')
+  })
+
+  test('of the last document, when it was changed outside', async () => {
+    await put({ app: { group: 'One' } })
+    const unchanged = await put({ app: { group: 'One' } })
+    expect(await shown()).not.toContain('Plan its last document again')
+    await service.db.application.updateMany({ where: { slug }, data: { group: 'by SQL' } })
+    expect(await shown()).toMatch(new RegExp(`href="/admin/runs/${unchanged}/roll-back/">Plan its last document again`))
+    const changed = await set([
+      { model: 'service_core.application', identifiers: { slug }, attrs: { meta_publisher: 'set' } },
+    ])
+    await service.db.application.updateMany({ where: { slug }, data: { group: 'by SQL again' } })
+    expect(await shown()).toMatch(new RegExp(`href="/admin/runs/${changed}/roll-back/">Plan its last document again`))
+    const without = await service.make.user({ permissions: rights })
+    expect(await shown(without)).not.toContain('Plan its last document again')
+  })
+})
