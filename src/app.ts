@@ -113,7 +113,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   const describe = describeRoutes(app, apiPrefix)
   app.addHook('onReady', () => checkModels(db, engine.registry))
   logAccess(app)
-  const streams = openStreams(app, { db, runs, queue, log: submitter.log }, { ...streamLimits, ...ownStreams })
+  const streams = openStreams(app, { db, runs, queue, log: submitter.log, metrics }, { ...streamLimits, ...ownStreams })
   gaugeStreams(metrics, streams.open)
 
   app.register(

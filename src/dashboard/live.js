@@ -36,7 +36,8 @@
   async function refresh() {
     askedAt = performance.now()
     const answer = await fetch(location.href, {
-      headers: { Accept: 'text/html' },
+      /* Of what is read again and again, the log has no line. */
+      headers: { Accept: 'text/html', 'Gatewright-Refresh': '1' },
       signal: AbortSignal.timeout(withinMs),
     })
     /* The session has ended: the login leads back to this address. */

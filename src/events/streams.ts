@@ -5,6 +5,7 @@ import { Problem } from '../errors.ts'
 import { fieldsOf } from '../http/access-log.ts'
 import { auditRead } from '../http/audited-reads.ts'
 import { noStore } from '../http/headers.ts'
+import type { RefusalCounts } from '../http/metrics.ts'
 import { Share } from '../http/shares.ts'
 import type { Logger } from '../log.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -57,16 +58,23 @@ export type StreamLimits = typeof streamLimits
 /** A client waits so long before it connects again. */
 const retryMs = 2_000
 
-type Parts = { readonly db: Db; readonly runs: Runs; readonly queue: ApplyQueue; readonly log: Logger }
+type Parts = {
+  readonly db: Db
+  readonly runs: Runs
+  readonly queue: ApplyQueue
+  readonly log: Logger
+  readonly metrics: Pick<RefusalCounts, 'countLimited'>
+}
 
 export function openStreams(app: FastifyInstance, parts: Parts, limits: StreamLimits = streamLimits): Streams {
   // Called, not registered: a registered plugin loads after the routes that use it.
   void fastifySSE(app, { heartbeatInterval: limits.commentMs, serializer: String })
   const feed = new Feed(parts)
   const open = new Map<(why: End) => void, StreamOf['kind']>()
+  const countLimited = () => parts.metrics.countLimited('streams')
   const shares = {
-    token: new Share(limits.token, tooMany(limits.token, 'with one access token')),
-    session: new Share(limits.session, tooMany(limits.session, 'in one session')),
+    token: new Share(limits.token, tooMany(limits.token, 'with one access token'), countLimited),
+    session: new Share(limits.session, tooMany(limits.session, 'in one session'), countLimited),
   }
   let closing: Promise<void> | undefined
   app.addHook('preClose', async () => {

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Problem } from '../errors.ts'
 import { causeOf, type SubmissionFields } from '../log.ts'
+import { dashboardPath } from '../paths.ts'
 
 type Failure = {
   readonly code: string
@@ -34,15 +35,19 @@ export function logAccess(app: FastifyInstance): void {
       ...fieldsOf(request),
       ...(failure && { ...failure, sentence: undefined }),
     }
-    request.log[levelOf(routeOptions.url, status)](facts, 'answered')
+    request.log[levelOf(request, status)](facts, 'answered')
   })
 }
 
-/** Probes come every two seconds and are not worth a line. */
-function levelOf(route: string | undefined, status: number): 'debug' | 'info' | 'warn' {
-  if (route?.startsWith('/-/')) return 'debug'
+/** Probes come every two seconds, and an open page is read again every three: they are not worth a line. */
+function levelOf(request: FastifyRequest, status: number): 'debug' | 'info' | 'warn' {
+  if (request.routeOptions.url?.startsWith('/-/') || (status === 200 && isRefresh(request))) return 'debug'
   return status < 500 ? 'info' : 'warn'
 }
+
+/** Whether the script of a page (dashboard/live.js) asks for it again, as it says in a header. Only reading can be so. */
+const isRefresh = ({ method, routeOptions, headers }: FastifyRequest): boolean =>
+  method === 'GET' && routeOptions.url?.startsWith(dashboardPath) === true && headers['gatewright-refresh'] === '1'
 
 /** The fields of every line about a request, beside its id, which its logger adds. */
 export const fieldsOf = ({ actor, submission, failure }: FastifyRequest): Omit<SubmissionFields, 'request'> => ({

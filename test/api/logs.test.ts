@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { transaction } from '../../src/db/client.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { applyPath } from '../support/asker.ts'
+import { dashboardOf, origin } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import { lockedOut } from '../support/locked-out.ts'
 import { run, sql } from '../support/sql.ts'
@@ -114,6 +115,30 @@ test('an attempt that comes to nothing: every line has the fields, and no stack'
     code: 'unavailable',
     cause: 'a lock was not given in time',
   })
+})
+
+test('a page that its script reads again is for debugging only, unless it fails or is another request', async () => {
+  const { token } = await there.make.user({ permissions: ['view_queue'] })
+  const dashboard = dashboardOf(there)
+  const cookie = await dashboard.session(token)
+  const levelOf = async (
+    request: string,
+    url: string,
+    headers: Record<string, string>,
+    method: 'GET' | 'POST' = 'GET',
+  ) => {
+    await dashboard.send({ method, url, headers: { cookie, origin, 'x-request-id': request, ...headers } })
+    const line = () => there.log.find((each) => each.includes(`"${request}"`) && each.includes('"answered"'))
+    return JSON.parse(await until(line, { what: 'the line about the answer' })).level
+  }
+  const again = { 'gatewright-refresh': '1' }
+  expect(await levelOf('again', '/admin/', again)).toBe(20)
+  expect(await levelOf('first', '/admin/', {})).toBe(30)
+  expect(await levelOf('absent', `/admin/runs/${uuid7()}/`, again)).toBe(30)
+  expect(await levelOf('logged-out', '/admin/', { ...again, cookie: '' })).toBe(30)
+  expect(await levelOf('act', '/admin/logout/', again, 'POST')).toBe(30)
+  const bearer = { ...again, authorization: `Bearer ${token}` }
+  expect(await levelOf('api', '/api/v3/core/users/me/', bearer)).toBe(30)
 })
 
 test('a bug: the line of the worker has its stack, the line of the API has none', async () => {

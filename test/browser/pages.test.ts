@@ -197,6 +197,10 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     await service.admin.put(applyPath, await named('radius', 'appears'))
     await pass(3_000)
     await page.getByRole('link', { name: 'apply radius appears' }).waitFor()
+    const refresh = service.log
+      .map((line) => JSON.parse(line))
+      .findLast(({ msg, route }) => msg === 'answered' && route === '/admin/')
+    expect(refresh.level).toBe(20)
     expect(await page.evaluate('[isSame, document.getElementById("bars").open, scrollY]')).toEqual([true, true, 200])
     expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
   })

@@ -36,6 +36,7 @@ describe('how many streams', () => {
       },
     ])
     expect((await follow(adminToken)).status).toBe(200)
+    expect((await there.admin.get('/-/metrics/')).text).toContain('gatewright_rate_limited_total{limit="streams"} 1')
     open[0]?.close()
     await endedFor(there, 'client')
     expect((await follow(token)).status).toBe(200)

@@ -51,6 +51,7 @@ test('eight streams a session, of which each has its own', async () => {
   expect(open.map(({ status }) => status)).toEqual(Array(8).fill(200))
   const ninth = await follow(cookie)
   expect([ninth.status, ninth.headers.get('retry-after')]).toEqual([429, '1'])
+  expect((await there.admin.get('/-/metrics/')).text).toContain('gatewright_rate_limited_total{limit="streams"} 1')
   const another = await follow(other)
   expect(another.status).toBe(200)
   for (const each of [...open, another]) each.close()

@@ -121,6 +121,20 @@ export default {
       tests: [acts],
     },
   ],
+  'src/http/access-log.ts': [
+    {
+      from: 'routeOptions.url?.startsWith(dashboardPath) === true &&',
+      to: '',
+      why: 'a caller of the API keeps its requests out of the log by a header',
+      tests: ['test/api/logs.test.ts'],
+    },
+    {
+      from: 'status === 200 && isRefresh(request)',
+      to: 'isRefresh(request)',
+      why: 'the log has no line of a page that could not be shown again',
+      tests: ['test/api/logs.test.ts'],
+    },
+  ],
   'src/http/html.ts': [
     {
       from: '/[&<>"\']/g',
