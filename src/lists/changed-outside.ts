@@ -15,3 +15,14 @@ export function changedOutside({ registry, keyring }: Pick<Engine, 'registry' | 
     return `${found} IS ${value ? '' : 'NOT '}TRUE`
   })
 }
+
+/** Those that a worker found when it last looked. To look at each of many now takes longer than a page may. */
+export function foundOutside({ registry }: Pick<Engine, 'registry'>) {
+  const modelsOf = (table: string) => recordedTables(registry).find((each) => each.table === table)?.models ?? []
+  return narrows<'pk', boolean>('pk', queryBoolean, (pk, _, bind) => {
+    const of = (table: string) =>
+      `FROM outside_changes c WHERE NOT c.is_deleted AND c.model = ANY (${bind(modelsOf(table))}::text[])`
+    return `${pk} = ANY (ARRAY(SELECT c.key::uuid ${of('applications')}
+      UNION SELECT a.pk FROM applications a WHERE a.provider_pk IN (SELECT c.key::integer ${of('providers')})))`
+  })
+}

@@ -157,6 +157,8 @@ export type ListQuery = {
   readonly isPlain: boolean
   readonly page: number
   readonly page_size: number
+  /** Of a page of operators: of more, none is counted. */
+  readonly mostCounted?: number
 }
 
 export class Values {
@@ -197,7 +199,9 @@ export async function find(tx: Tx, list: Listed, asked: ListQuery): Promise<Foun
   const [found] = await query(tx, foundRow, statement)
   if (found === undefined) throw new Error('a statement that always has a row had none')
   const { count, unknown, keys } = found
-  return { count, unknown, readKeys: async () => keys ?? readPage(tx, list, asked, count) }
+  const isCut = asked.mostCounted !== undefined && count > asked.mostCounted && isNarrowed(list, asked)
+  const total = isCut ? Number.POSITIVE_INFINITY : count
+  return { count, unknown, readKeys: async () => keys ?? readPage(tx, list, asked, total) }
 }
 
 const isNarrowed = ({ always }: Listed, { own, values, owners, filters, terms }: ListQuery): boolean =>
@@ -232,10 +236,12 @@ function matchingStatement(list: Listed, asked: ListQuery): Statement {
   const columns = sorts.map(({ column }, index) => `${column} AS o${index}`)
   const order = sorts.map(({ descending }, index) => `o${index} ${descending ? 'DESC' : 'ASC'}`)
   const start = values.bind(startOf(asked))
+  const most = asked.mostCounted ?? maxSorted
+  const many = asked.mostCounted === undefined ? `(SELECT count(*) FROM ${from})` : `${most + 1}`
   const text = `WITH matching AS MATERIALIZED (
-      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from} LIMIT ${maxSorted + 1}),
-    few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${maxSorted} AS is_all FROM matching)
-    SELECT (CASE WHEN is_all THEN number ELSE (SELECT count(*) FROM ${from}) END)::integer AS count,
+      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from} LIMIT ${most + 1}),
+    few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${most} AS is_all FROM matching)
+    SELECT (CASE WHEN is_all THEN number ELSE ${many} END)::integer AS count,
       CASE WHEN is_all THEN ARRAY(
         SELECT key FROM matching ORDER BY ${order.join(', ')} LIMIT ${values.bind(asked.page_size)} OFFSET ${start}) END AS keys,
       ${unknownOf(asked, values)} AS unknown

@@ -193,6 +193,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/fold.ts': 'many rows become sums in one statement, and an outcome is an expression',
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
   'src/views/run-parts.ts': 'a part of what JSON and a list hold',
+  'src/lists/changed-outside.ts': 'a part of the statements of lists',
   'src/lists/run-search.ts': 'pages from a place on, counts that end early, and outcomes, which are expressions',
   'src/lists/earlier-run.ts':
     'the run before, among runs of the same title and those that the filters of the list find',
@@ -202,6 +203,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/lists/run-sums.ts': 'sums of sums, and counts by outcome, which is an expression',
   'src/lists/audit-search.ts': 'by key from the newest on, with a period that PostgreSQL estimates',
   'src/views/audit.ts': 'a part of what JSON holds',
+  'src/views/last-changes.ts': 'the newest of many rows for each of some objects',
   'src/views/history.ts': 'a union over objects and their names, and a part of what JSON holds',
   'src/lists/changed-object.ts': 'a condition on a relation that has no key, for find.ts',
   'src/runs/skeletons.ts': 'columns are named by the models; many rows with a value each, SKIP LOCKED',

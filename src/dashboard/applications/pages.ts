@@ -1,12 +1,13 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
-import type { ApplicationRow } from '../../lists/applications.ts'
+import { type ApplicationRow, mostCounted } from '../../lists/applications.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { HistoryEntry } from '../../views/history.ts'
+import type { LastChange } from '../../views/last-changes.ts'
 import { applicationPath, applicationsPath, rollBackPath, runsPath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
-import { count, mark, notKnown, number, time } from '../words.ts'
+import { count, mark, notKnown, number, shortTime, time } from '../words.ts'
 import { chosenQuery, type Timeline, timeline } from './timeline.ts'
 
 /** /admin/applications/: what there is, whose it is; and of each, what was done to it, when and by whom. */
@@ -21,7 +22,14 @@ export type Question = {
 
 export const rowsOfPage = 50
 
-type Found = { readonly count: number; readonly rows: readonly ApplicationRow[] }
+/** @property changes null: they could not be read in time @property isFound and isCut as of `readApplications` */
+type Found = {
+  readonly count: number
+  readonly rows: readonly ApplicationRow[]
+  readonly isFound: boolean
+  readonly isCut: boolean
+  readonly changes: ReadonlyMap<string, LastChange> | null
+}
 
 /** @param found null: they could not be read in time */
 export function applicationsPage(asked: Question, found: Found | null, actor: Actor): string {
@@ -44,8 +52,9 @@ ${choiceField('outside', 'Changed outside', outside ? 'yes' : '', [
 <section>${
       found === null
         ? notKnown('This takes too long: say more of what you look for.')
-        : html`<h2>${count(found.count, 'application')}</h2>
-${found.rows.length > 0 ? list(found.rows) : formerly(text)}
+        : html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
+${found.isFound && html`<p class="quiet">As a worker found them: one looks once a day.</p>`}
+${found.rows.length > 0 ? list(found) : formerly(text)}
 <p class="choice">${at > 1 && html`<a class="button" href="${addressOf({ ...asked, page: at - 1 })}">Before</a>`}
 ${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ...asked, page: at + 1 })}">Next</a>`}</p>`
     }</section>`,
@@ -63,7 +72,7 @@ function addressOf({ text, owner, outside, page: at }: Question): string {
   return query === '' ? applicationsPath : `${applicationsPath}?${query}`
 }
 
-const list = (rows: readonly ApplicationRow[]): Html =>
+const list = ({ rows, changes }: Found): Html =>
   table(
     'Applications',
     [
@@ -73,6 +82,7 @@ const list = (rows: readonly ApplicationRow[]): Html =>
       { head: 'Kind' },
       { head: 'Owner', of: 'name' },
       { head: 'Made by', of: 'name' },
+      { head: 'Last change', of: 'text' },
     ],
     rows.map((row) => ({
       cells: [
@@ -81,9 +91,13 @@ const list = (rows: readonly ApplicationRow[]): Html =>
         ...providerCells(row),
         row.owner ?? '',
         row.created_by_name ?? '',
+        changes === null ? 'not known' : lastChange(changes.get(row.pk)),
       ],
     })),
   )
+
+const lastChange = (last: LastChange | undefined): Html | false =>
+  last !== undefined && html`${shortTime(last.at)}${last.user !== null && html` by ${last.user}`}`
 
 /** A provider of an owner that the caller may not see is shown by its key. */
 const providerCells = ({ provider, provider_obj }: ApplicationRow): readonly [HtmlValue, HtmlValue] =>

@@ -13,6 +13,7 @@ import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import { type HistoryEntry, readHistory } from '../../views/history.ts'
 import { differenceOf, reversed } from '../../views/history-difference.ts'
+import { readLastChanges } from '../../views/last-changes.ts'
 import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
 import { pagePolicy } from '../frame.ts'
 import { nullWhenLate } from '../late.ts'
@@ -76,7 +77,9 @@ export function applicationPages(
       const sent = { owner: asked.owner || undefined, changed_outside: asked.outside || undefined }
       const question = { sent, terms: terms.slice(0, mostWords), page: asked.page, size: rowsOfPage }
       const found = await inTime(readApplications(db, engine, actor, question)).catch(nullWhenLate)
-      return reply.type(html).send(applicationsPage(asked, found, actor))
+      const pks = (found?.rows ?? []).map(({ pk }) => pk)
+      const changes = await inTime(readLastChanges(db, registry, actor, pks)).catch(nullWhenLate)
+      return reply.type(html).send(applicationsPage(asked, found && { ...found, changes }, actor))
     },
   )
 

@@ -1,0 +1,92 @@
+import { beforeAll, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { run, sql } from '../support/sql.ts'
+
+/** The list of applications where there are many, and what it says of each. */
+
+let service: Installation
+let dashboard: Dashboard
+let operator: Made
+const permissions = ['view_queue', 'view_application', 'view_radiusprovider', 'view_user']
+beforeAll(async () => {
+  service = await installation()
+  dashboard = dashboardOf(service)
+  operator = await service.make.user({ permissions })
+})
+
+const list = '/admin/applications/'
+async function show(as: Made, url: string) {
+  const cookie = await dashboard.session(as.token)
+  const { statusCode, body } = await dashboard.send({ method: 'GET', url, headers: { cookie } })
+  expect([url, statusCode]).toEqual([url, 200])
+  return body
+}
+const put = async (slug: string, provider: Record<string, unknown> = {}) => {
+  const answer = await service.admin.put(applyPath, await named('radius', slug, { provider }))
+  expect(answer.status, answer.text).toBe(200)
+}
+const many = (count: number, name: string) =>
+  run(
+    service.db,
+    sql`INSERT INTO applications (pk, name, slug) SELECT gen_random_uuid(), ${name} || i, ${name} || i FROM generate_series(1, ${count}) i`,
+  )
+const slugsOf = (body: string) =>
+  [...body.matchAll(/href="\/admin\/applications\/([\w-]+)\/"/g)].map(([, slug]) => slug)
+
+test('each is shown with its last change, and with who made it for those who may see users', async () => {
+  await put('changed')
+  expect(await show(operator, `${list}?text=changed`)).toMatch(/<\/time> by admin<\/td>/)
+  const plain = await service.make.user({ permissions: ['view_queue', 'view_application'] })
+  const hidden = await show(plain, `${list}?text=changed`)
+  expect([/<td class="text"><time [^>]+>[^<]+<\/time><\/td>/.test(hidden), hidden.includes('by admin')]).toEqual([
+    true,
+    false,
+  ])
+})
+
+test('a change of the provider alone is the last change, for callers who see the provider', async () => {
+  await put('of-provider')
+  const application = await service.db.application.findUniqueOrThrow({ where: { slug: 'of-provider' } })
+  await service.db.runObject.updateMany({ where: { key: application.pk }, data: { at: new Date('2026-01-02') } })
+  await put('of-provider', { shared_secret: 'another-secret-of-it' })
+  const blind = await service.make.user({ permissions: ['view_queue', 'view_application', 'view_user'] })
+  expect(await show(blind, `${list}?text=of-provider`)).toContain('2026-01-02 00:00')
+  expect(await show(operator, `${list}?text=of-provider`)).not.toContain('2026-01-02 00:00')
+})
+
+test('which of many were changed outside is as a worker found it', async () => {
+  await put('outside')
+  await service.db.application.updateMany({ where: { slug: 'outside' }, data: { metaDescription: 'by SQL' } })
+  const few = await show(operator, `${list}?outside=yes`)
+  expect([slugsOf(few), few.includes('one looks once a day')]).toEqual([['outside'], false])
+
+  await many(500, 'bulk')
+  const before = await show(operator, `${list}?outside=yes`)
+  expect([slugsOf(before), before.includes('one looks once a day')]).toEqual([[], true])
+  const { pk, providerPk } = await service.db.application.findUniqueOrThrow({ where: { slug: 'changed' } })
+  await service.db.outsideChange.createMany({
+    data: [
+      { model: 'service_core.application', key: pk, name: 'changed', isDeleted: false },
+      { model: 'service_core.application', key: 'not-a-key', name: 'gone', isDeleted: true },
+    ],
+  })
+  expect(slugsOf(await show(operator, `${list}?outside=yes`))).toEqual(['changed'])
+  const model = service.engine.registry.kinds.get('radius')?.name ?? ''
+  await service.db.outsideChange.deleteMany()
+  await service.db.outsideChange.create({ data: { model, key: String(providerPk), name: 'p', isDeleted: false } })
+  expect(slugsOf(await show(operator, `${list}?outside=yes`))).toEqual(['changed'])
+})
+
+test('of more than 5 000 that match none is counted, and pages go on', async () => {
+  await many(5_100, 'wide')
+  expect(await show(operator, `${list}?text=wide`)).toContain('<h2>5\u202f000+ applications</h2>')
+  const names = Array.from({ length: 5_100 }, (_, each) => `wide${each + 1}`).sort()
+  expect(slugsOf(await show(operator, `${list}?text=wide&page=70`))).toEqual(names.slice(69 * 50, 70 * 50))
+  expect(await show(operator, list)).toMatch(/<h2>5\u202f6\d\d applications<\/h2>/)
+  const { json } = await operator.get('/api/v3/core/applications/?search=wide&page_size=1')
+  expect(json).toMatchObject({ pagination: { count: 5_100 } })
+  expect(Buffer.byteLength(await show(operator, `${list}?text=wide`))).toBeLessThan(100_000)
+})
