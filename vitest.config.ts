@@ -13,7 +13,7 @@ const e2e = [
   'test/upgrade/**/*.test.ts',
   'test/cli/{database,export,gatewright,migration,owners,restart,runs,seed}.test.ts',
   'test/cli/round-trip/round-trip.test.ts',
-  'test/browser/{dashboard,docs,home,live,pages,questions}.test.ts',
+  'test/browser/{dashboard,docs,home,live,pages,questions,roll-back}.test.ts',
 ]
 /** Minutes of random calls. */
 const onlyRandom = [

@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { written } from '../../src/dashboard/zone.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { applyPath } from '../support/asker.ts'
+import { type Answer, applyPath } from '../support/asker.ts'
 import { accessibilityViolations } from '../support/axe.ts'
 import { openBrowser, type Visitor, visit } from '../support/browser.ts'
 import { example, type Installation, installation, named } from '../support/installation.ts'
@@ -20,6 +20,8 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   let origin: string
   let operator: Made
   let failedRun: string
+  const shopRuns: string[] = []
+  const runOf = ({ headers }: Answer) => headers['content-location']?.split('/').at(-2) ?? ''
 
   beforeAll(async () => {
     service = await installation({ applyWaitMs: 4_000 })
@@ -34,9 +36,14 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
         'view_user',
         'view_application',
         'view_audit',
+        'roll_back_run',
+        ...['add', 'change', 'view'].map((action) => `${action}_radiusprovider`),
+        ...['add_application', 'change_application'],
       ],
     })
     const { admin, make } = service
+    for (const group of ['First', 'Second'])
+      shopRuns.push(runOf(await admin.put(applyPath, await named('radius', 'shop', { app: { group } }))))
     await admin.put(applyPath, await example('oauth2'))
     await admin.put(applyPath, await example('oauth2'))
     const states = statesOf(service)
@@ -79,7 +86,11 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/resume/',
       '/admin/applications/',
       '/admin/applications/grafana/',
+      '/admin/applications/shop/?to=1',
+      '/admin/applications/shop/compare/',
     ],
+    ...shopRuns.map((run) => `/admin/runs/${run}/roll-back/`),
+    ...[`/admin/runs/${failedRun}/roll-back/`, `/admin/runs/${shopRuns.at(-1)}/differences/`],
     ...['/admin/times/', '/admin/clear/', '/admin/logout/', `/admin/runs/${uuid7()}/`, '/admin/?nonsense=1'],
   ]
   const sizes = [360, 1_280, 3_840]

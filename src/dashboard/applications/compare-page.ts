@@ -52,4 +52,4 @@ ${
 }
 
 const stateOf = ({ entry: { at, user, run } }: State): Html =>
-  html`after ${time(new Date(at))}${user !== null && `, ${user.username}`}${run !== null && html`, run <a href="${runPagePath(run)}">${run.slice(0, 8)}</a>`}`
+  html`after ${time(new Date(at))}${user !== null && `, ${user.username}`}${run !== null && html`, run <a href="${runPagePath(run)}">${run.slice(-8)}</a>`}`

@@ -58,8 +58,10 @@ export function timeline(of: Timeline, actor: Actor): Html {
       const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
       const { state = '', run: former = null } = beside[index] ?? {}
       // What was written together is one state.
-      const isNext = states[index - 1] !== state
+      const place = index - states.indexOf(state)
+      const isNext = place === 0
       return {
+        id: `change-${state}-${place}`,
         cells: [
           time(new Date(at)),
           ...sides.map((side) => isNext && radio(side, state, chosen, at)),
@@ -67,7 +69,7 @@ export function timeline(of: Timeline, actor: Actor): Html {
           html`${nameOf(model)} ${name}${was !== null && `, was ${was}`}${owner !== null && html`<br><span class="quiet">owner ${owner}</span>`}`,
           html`${user?.username ?? 'not shown'}${real_user !== null && `, in truth ${real_user.username}`}`,
           run !== null &&
-            html`<a href="${runPagePath(run)}">${run.slice(0, 8)}</a>${
+            html`<a href="${runPagePath(run)}">${run.slice(-8)}</a>${
               former?.hasDocument === true &&
               mayRollBack(actor, former.submitterPk) &&
               html`<br><a href="${rollBackPath(run)}">roll back to this</a>`
@@ -95,7 +97,7 @@ export function timeline(of: Timeline, actor: Actor): Html {
 
 /** Outside of its form, which the script leaves as it is. */
 const radio = (side: 'from' | 'to', state: string, chosen: Chosen, at: string): Html =>
-  html`<input type="radio" form="${formId}" name="${side}" value="${state}" aria-label="${side} the state of ${at.slice(0, 19).replace('T', ' ')}"${chosen[side] === state && html` checked`}>`
+  html`<input type="radio" form="${formId}" name="${side}" value="${state}" aria-label="${side} the state of ${at.slice(0, 19).replace('T', ' ')} UTC"${chosen[side] === state && html` checked`}>`
 
 const elsewhere = (side: 'from' | 'to', state: string): Html =>
   html`<p><label><input type="radio" name="${side}" value="${state}" checked> ${side}: a state of another page</label></p>`

@@ -54,7 +54,11 @@ export function rollBackPage({ former, plan, later, said, nameOf }: Shown, actor
 <p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${former.submitter_name}`}, against today. ${
       isNewest && 'No later run has changed its objects: this is what it would put back.'
     }</p>
-${said.changed !== undefined && html`<p class="alert" role="alert">Something changed after the plan: nothing was applied. Below is the new plan. ${said.changed}</p>`}
+${
+  said.changed !== undefined &&
+  html`<div class="alert" role="alert"><p>Something changed after the plan: nothing was applied. Below is the new plan.</p>
+<p>The answer was: ${said.changed}</p></div>`
+}
 ${said.problem !== undefined && html`<div class="alert" role="alert"><p>Nothing was applied.</p>${sentences(said.problem)}</div>`}
 ${contentOf(former.id, plan, said, nameOf)}`,
   })
@@ -95,7 +99,6 @@ function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said,
       ? 'It would change nothing: all is as the document says.'
       : `It would do this: ${changeCounts(counts)}.`
   }</span></p><p>As of ${time(new Date(run.finished_at ?? run.created_at))}. Nothing was changed so far.</p></div>
-${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, run.id, said)}
 <section><h2>What it would do: ${changeCounts(counts)}</h2>
 ${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
 ${shown}
@@ -104,10 +107,11 @@ ${
   logs.length > 0 &&
   html`<details id="says"><summary>What the plan says</summary><ul>${logs.map((line) => html`<li>${line}</li>`)}</ul>
 ${lines > logs.length && html`<p class="quiet">And ${number(lines - logs.length)} more, in the API.</p>`}</details>`
-}</section>`
+}</section>
+${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, run.id, said)}`
 }
 
-const form = (id: string, plan: string, { message, wrong }: Said): Html => html`<section><h2>Do it</h2>
+const form = (id: string, plan: string, { message, wrong }: Said): Html => html`<section><h2>Apply it</h2>
 <ul><li>All of it is applied in one transaction, as you and with your rights, or nothing.</li>
 <li>What the document leaves out, and what was made since, stays as it is.</li>
 <li>If anything that the plan names changes before that, nothing is applied, and you see the new plan.</li></ul>

@@ -1,0 +1,104 @@
+import type { Browser } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { openBrowser, visit } from '../support/browser.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { needs } from '../support/needs.ts'
+
+/** An operator finds what changed, looks at the difference, and rolls it back, by what a person sees. */
+
+describe.runIf(needs('chromium'))('a roll back in Chromium', () => {
+  let service: Installation
+  let browser: Browser
+  let origin: string
+  let operator: Made
+
+  beforeAll(async () => {
+    service = await installation()
+    origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    browser = await openBrowser()
+    operator = await service.make.user({
+      permissions: [
+        ...['view_queue', 'view_run', 'roll_back_run', 'view_user', 'view_application', 'view_radiusprovider'],
+        ...['add_application', 'change_application', 'add_radiusprovider', 'change_radiusprovider'],
+      ],
+    })
+  })
+
+  test.each([
+    { how: 'with script', javaScriptEnabled: true },
+    { how: 'without script', javaScriptEnabled: false },
+  ])('$how: from the application to the run that puts it back', async ({ how, javaScriptEnabled }) => {
+    const slug = how.replace(' ', '-')
+    const put = async (group: string) => {
+      const answer = await service.admin.put(applyPath, await named('radius', slug, { app: { group } }))
+      expect(answer.status, answer.text).toBe(200)
+    }
+    const groupOf = async () => (await service.db.application.findUniqueOrThrow({ where: { slug } })).group
+    await put('First')
+    await put('Second')
+    const { page, errors } = await visit(browser, origin, { javaScriptEnabled })
+    await page.goto(`/admin/applications/${slug}/`)
+    await page.getByLabel('Access token').fill(operator.token)
+    await page.getByRole('button', { name: 'Log in' }).click()
+
+    await page
+      .getByRole('radio', { name: /^from the state of/ })
+      .last()
+      .check()
+    await page
+      .getByRole('radio', { name: /^to the state of/ })
+      .first()
+      .check()
+    await page.getByRole('button', { name: 'Compare from -> to' }).click()
+    await page.getByRole('row', { name: `application ${slug} group First Second` }).waitFor()
+    await page.getByRole('link', { name: 'Back to the application' }).click()
+    expect(await page.getByRole('radio', { checked: true }).count()).toBe(2)
+
+    const created = page.getByRole('row', { name: 'created' }).last()
+    await created.getByRole('link', { name: 'roll back to this' }).click()
+    await page.getByRole('heading', { name: `Roll back to this run: apply radius ${slug}` }).waitFor()
+    await page.getByRole('row', { name: `application ${slug} group Second First` }).waitFor()
+    await page.getByText('It would do this: 1 changed, 1 unchanged.').waitFor()
+    await page.getByRole('link', { name: 'Cancel' }).click()
+    await page.getByRole('link', { name: 'Plan again or roll back to this' }).click()
+    // Meanwhile, someone else changes it.
+    await put('Third')
+    await page.getByLabel('Why? (optional)').fill('The shop is empty, CHG-1042')
+    await page.getByRole('button', { name: 'Apply this plan' }).click()
+    await page.getByRole('alert').getByText('Something changed after the plan: nothing was applied.').waitFor()
+    expect(await groupOf()).toBe('Third')
+    await page.getByRole('row', { name: `application ${slug} group Third First` }).waitFor()
+    expect(await page.getByLabel('Why? (optional)').inputValue()).toBe('The shop is empty, CHG-1042')
+    await page.getByRole('button', { name: 'Apply this plan' }).click()
+
+    await page.getByText('The shop is empty, CHG-1042').waitFor()
+    expect(await groupOf()).toBe('First')
+    expect(new URL(page.url()).pathname).toMatch(/^\/admin\/runs\/[\da-f-]{36}\/$/)
+    await page.getByRole('definition').filter({ hasText: operator.username }).waitFor()
+    await page.getByRole('link', { name: 'to the document of the run before' }).click()
+    await page.getByRole('row', { name: `application ${slug} group Third First` }).waitFor()
+    expect(errors).toEqual([])
+  })
+
+  test('a choice of two states stays when the page updates itself', async () => {
+    const put = async (group: string) =>
+      service.admin.put(applyPath, await named('radius', 'stays', { app: { group } }))
+    await put('First')
+    await put('Second')
+    const { page } = await visit(browser, origin)
+    await page.goto('/admin/applications/stays/')
+    await page.getByLabel('Access token').fill(operator.token)
+    await page.getByRole('button', { name: 'Log in' }).click()
+    const from = page.getByRole('radio', { name: /^from the state of/ })
+    const to = page.getByRole('radio', { name: /^to the state of/ })
+    await from.last().check()
+    await to.first().check()
+    await put('Third')
+    await page.getByText('Second -> Third').waitFor()
+    expect(await Promise.all([from.nth(2).isChecked(), to.nth(1).isChecked(), to.nth(0).isChecked()])).toEqual([
+      ...[true, true, false],
+    ])
+  })
+})
