@@ -1,10 +1,10 @@
 import { type Html, html } from '../http/html.ts'
 import type { Actor } from '../permissions.ts'
-import { describePause, type Pause } from '../queue/pause.ts'
+import type { Pause } from '../queue/pause.ts'
 import { type Act, longestReason } from './acts.ts'
 import { actPath, nowPath } from './addresses.ts'
 import { page } from './frame.ts'
-import { count, sentence } from './words.ts'
+import { count, pauseSentence } from './words.ts'
 
 /** Each act asks once, on a page of its own: it says what follows, and Cancel comes first. */
 
@@ -15,7 +15,7 @@ type Question = {
   /** The button that does it. */
   readonly does: string
   /** Why there is nothing to do; null when there is. */
-  readonly nothing: (state: QueueState) => string | null
+  readonly nothing: (state: QueueState) => string | Html | null
   readonly follows: (state: QueueState) => readonly (string | Html)[]
   readonly asksWhy?: true
 }
@@ -24,7 +24,7 @@ const questions: Readonly<Record<Act, Question>> = {
   pause: {
     title: 'Pause the queue?',
     does: 'Pause the queue',
-    nothing: ({ pause }) => (pause === null ? null : sentence(describePause(pause))),
+    nothing: ({ pause }) => (pause === null ? null : pauseSentence(pause)),
     follows: () => [
       'No worker takes a job until the queue is resumed. Runs that are at work end.',
       'Submissions that wait for their end are answered with 503, and are not applied.',
@@ -38,7 +38,7 @@ const questions: Readonly<Record<Act, Question>> = {
     does: 'Resume the queue',
     nothing: ({ pause }) => (pause === null ? 'The queue is not paused.' : null),
     follows: ({ pause }) => [
-      ...(pause === null ? [] : [sentence(describePause(pause))]),
+      ...(pause === null ? [] : [pauseSentence(pause)]),
       'Workers take jobs again at once. Runs that still wait are applied.',
       'Runs that were cancelled meanwhile are not applied.',
     ],

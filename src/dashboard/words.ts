@@ -1,5 +1,6 @@
 import { type Html, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
+import { type Pause, pauseParts } from '../queue/pause.ts'
 import { utc, type Written, written } from './zone.ts'
 
 /** Times, amounts and states, as all pages show them. */
@@ -64,4 +65,12 @@ export const count = (of: number, what: string): string => `${number(of)} ${what
 /** A part of a page that could not be read. */
 export const notKnown = (why = 'This could not be read just now.'): Html => html`<p class="quiet">${why}</p>`
 
-export const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+/** As a sentence, with its time as all times are. */
+export const pauseSentence = (pause: Pause): Html => {
+  const [first = '', ...others] = pauseParts(pause)
+  return html`${capital(String(first))}${others.map((part) => (typeof part === 'string' ? part : time(part)))}.`
+}
+
+const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+
+export const sentence = (text: string): string => `${capital(text)}.`

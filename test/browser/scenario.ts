@@ -54,6 +54,7 @@ export type Facts = {
   readonly workers: { readonly working: string; readonly silent: string; readonly silentHost: string }
   readonly tokens: readonly Expiring[]
   readonly certificates: readonly Expiring[]
+  /** The last one itself, the first one by its provider. */
   readonly outside: readonly string[]
 }
 

@@ -1,10 +1,9 @@
 import { isSilent } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
-import { describePause } from '../../queue/pause.ts'
 import type { KnownWorker } from '../../queue/workers.ts'
 import { table } from '../table.ts'
-import { duration, mark, sentence } from '../words.ts'
+import { duration, mark, pauseSentence } from '../words.ts'
 import type { Now } from './read.ts'
 
 /** A line for each part of the installation, as readiness judges it, and for each worker. */
@@ -15,7 +14,7 @@ export const parts = ({ checks, pause, workers }: Now): Html =>
     [
       ...Object.entries(names).map(([part, name]) => lineOf(name, checks[part as keyof Checks])),
       ...(pause !== null && pause !== 'none'
-        ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), sentence(describePause(pause))] }]
+        ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), pauseSentence(pause)] }]
         : []),
       ...(workers ?? []).map(workerLine),
     ],
