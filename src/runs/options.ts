@@ -59,7 +59,10 @@ export function mayReadRun(
   const isOwn = run.submitterPk === actor.pk
   if (!isOwn && !allows(actor, 'view_run')) return false
   if (allows(actor, 'view_application') || !isBound(actor)) return true
-  const { owner } = ownershipOfRun(run)
+  const found = ownershipSchema.safeParse(run.options).data
+  // Nothing says whose it is.
+  if (found === undefined) return false
+  const { owner } = found
   return owner === null ? isOwn : boundOwners(actor).includes(owner)
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Change, change } from '../apply/changes.ts'
+import type { Change } from '../apply/changes.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
@@ -16,6 +16,7 @@ import {
   runView,
   toRunSummary,
 } from './run.ts'
+import { isReadable, readStoredChanges } from './stored-changes.ts'
 
 /** A run in parts: a run of many entries is too long to be read whole for a page of it. */
 
@@ -27,6 +28,7 @@ const partRow = z.object({
   logs: z.array(z.string()),
   counts: z.record(z.string(), z.int()),
   changes: z.array(z.unknown()),
+  isWhole: z.boolean(),
 })
 
 /**
@@ -34,7 +36,7 @@ const partRow = z.object({
  * @property changes some of them, in `changeOrder` @property counts how many there are of each action
  */
 export type RunPart = RunSummary &
-  Pick<Run, 'owner' | 'allowed' | 'message' | 'failed_attempts' | 'progress' | 'changes'> & {
+  Pick<Run, 'owner' | 'allowed' | 'message' | 'failed_attempts' | 'progress' | 'changes' | 'unreadable'> & {
     readonly lines: number
     readonly counts: Readonly<Partial<Record<Change['action'], number>>>
   }
@@ -56,27 +58,32 @@ export async function readRunPart(
   const row = await db.run.findUnique({ where: { id }, select: { ...select, options: true } })
   if (row === null || !mayReadRun(row, actor)) return null
   const [part] = await query(db, partRow, {
-    text: `WITH c AS MATERIALIZED (
-        SELECT e.value, e.value->>'action' AS action, e.ordinality AS place
-        FROM runs, jsonb_array_elements(runs.changes) WITH ORDINALITY e WHERE runs.id = $1::uuid AND runs.changes IS NOT NULL
+    text: `WITH all_of_it AS MATERIALIZED (
+        SELECT e.value, e.value->>'action' AS action, e.ordinality AS place, ${isReadable('e.value')} AS is_readable
+        FROM runs, jsonb_array_elements(CASE jsonb_typeof(runs.changes) WHEN 'array' THEN runs.changes ELSE '[]' END)
+          WITH ORDINALITY e WHERE runs.id = $1::uuid
+      ), c AS (SELECT * FROM all_of_it WHERE is_readable
       ), page AS (
         SELECT value, array_position($2::text[], action) AS rank, place FROM c ORDER BY rank, place OFFSET $3 LIMIT $4
       )
       SELECT cardinality(logs) AS lines, ARRAY(SELECT left(l, ${longestLine}) FROM unnest(logs[1:$5]) l) AS logs,
         coalesce((SELECT jsonb_object_agg(action, number) FROM (SELECT action, count(*) AS number FROM c GROUP BY action) g), '{}')
           AS counts,
-        coalesce((SELECT jsonb_agg(value ORDER BY rank, place) FROM page), '[]') AS changes
+        coalesce((SELECT jsonb_agg(value ORDER BY rank, place) FROM page), '[]') AS changes,
+        coalesce(jsonb_typeof(runs.changes), 'null') IN ('array', 'null') AND NOT EXISTS (SELECT FROM all_of_it WHERE NOT is_readable)
+          AS "isWhole"
       FROM runs WHERE id = $1::uuid`,
     values: [id, [...changeOrder], from, most, lines],
   })
-  const { logs, changes, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [] }
+  const { logs, changes, isWhole, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [], isWhole: true }
+  const stored = readStoredChanges(changes)
   const summary = toRunSummary({ ...row, logs }, actor, (await repairs(db, [row])).get(id) ?? null)
   const [completed = summary] = await runView.complete(db, [summary])
   return {
     ...completed,
-    ...conditionsShown(row),
+    ...conditionsShown(row, isWhole && stored.isWhole),
     ...counted,
-    changes: z.array(change).parse(changes),
+    changes: stored.changes,
     failed_attempts: await readAttempts(db, id, actor),
     progress: completed.state === 'running' ? await progressOf(completed, completed.attempts) : null,
   }

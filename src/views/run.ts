@@ -11,6 +11,7 @@ import { openDocument, readDocument, type SealedDocument } from '../runs/documen
 import { lockedRuns, repairs, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
 import { mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
+import { readStoredChanges } from './stored-changes.ts'
 import { userFields } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
 
@@ -109,6 +110,11 @@ export const run = runSummary
           },
         ],
       ],
+    }),
+    unreadable: z.array(z.enum(['changes', 'options'])).meta({
+      description:
+        'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null and `allowed` is empty.',
+      examples: [[]],
     }),
     etag: z
       .string()
@@ -248,12 +254,13 @@ export function toRun(
   repairedBy: string | null,
 ): z.output<typeof run> {
   const open = (sealed: string) => keyring.open(sealed, sealedColumn(row.id, 'generated'))
+  const { changes, isWhole } = readStoredChanges(row.changes)
   return {
     ...toRunSummary(row, actor, repairedBy),
-    ...conditionsShown(row),
+    ...conditionsShown(row, isWhole),
     progress: null,
     failed_attempts: [],
-    changes: z.array(change).parse(row.changes ?? []),
+    changes,
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
     generated: otherwise({}, () =>
@@ -298,10 +305,17 @@ function blueprintOf({ holder, blueprint }: SealedDocument, { registry, keyring 
 const wordOf = (word: string, value: boolean | number | null): string[] =>
   typeof value === 'number' ? [`${word}=${value}`] : value === true ? [word] : []
 
-export function conditionsShown(row: Pick<Stored, 'options'>) {
-  const { owner, allow } = ownershipOfRun(row)
+/** @param isWhole whether its changes can be read */
+export function conditionsShown(
+  row: Pick<Stored, 'options'>,
+  isWhole: boolean,
+): Pick<z.output<typeof run>, 'owner' | 'allowed' | 'message' | 'unreadable'> {
+  const unreadable = isWhole ? [] : ['changes' as const]
+  const found = otherwise(null, () => ({ ...ownershipOfRun(row), message: messageOfRun(row) }))
+  if (found === null) return { owner: null, allowed: [], message: null, unreadable: [...unreadable, 'options'] }
+  const { owner, allow, message } = found
   const allowed = Object.entries(allow).flatMap(([word, value]) => wordOf(word, value))
-  return { owner, allowed, message: messageOfRun(row) }
+  return { owner, allowed, message, unreadable }
 }
 
 /**
@@ -311,7 +325,8 @@ export function conditionsShown(row: Pick<Stored, 'options'>) {
 function showsGeneratedTo(row: Stored, { pk, isSuperuser, impersonator, ceiling }: Actor): boolean {
   if (isSuperuser && impersonator === undefined && ceiling === undefined) return true
   if (row.submitterPk !== pk) return false
-  const submitter = submitterOf(row)
+  const submitter = otherwise(null, () => submitterOf(row))
+  if (submitter === null) return false
   const had = submitter.ceiling
   if (ceiling !== undefined && !(had !== undefined && [...had].every((right) => covers(ceiling, right)))) return false
   return impersonator === undefined || impersonator.pk === submitter.impersonator?.pk

@@ -52,6 +52,8 @@ test('a run is shown with every field', async () => {
     started_at: at,
     finished_at: at,
     owner: null,
+    message: null,
+    unreadable: [],
     progress: null,
     allowed: [],
     mode: 'apply',

@@ -32,6 +32,7 @@ export function runPage(run: Run, { later, from, nameOf }: Shown, actor: Actor):
     isLive: !isOver,
     content: html`<h1>${run.title}</h1>
 ${summary(run)}
+${unreadable(run)}
 ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">Plan again or roll back to this</a></p>`}
 ${
   from === 0 &&
@@ -117,6 +118,16 @@ function laterRuns(later: readonly RunRow[] | null): Html | false {
     html`<section><h2>Later runs of the same objects</h2>${runTable('Later runs of the same objects', later, new Date())}</section>`
   )
 }
+
+const parts: Readonly<Record<Run['unreadable'][number], string>> = {
+  changes: 'some of its changes',
+  options: 'its owner, and what its submitter allowed',
+}
+
+/** SQL, or another version, may have written it. */
+const unreadable = ({ unreadable: found }: Run): Html | false =>
+  found.length > 0 &&
+  html`<p class="alert" role="alert">The database holds a part of this run that could not be read: ${found.map((each) => parts[each]).join('; ')}. All else is shown.</p>`
 
 function changed({ id, changes, counts }: Run, from: number, nameOf: Shown['nameOf']): Html | false {
   const total = countOf(counts)
