@@ -66,7 +66,7 @@ export async function readRunPart(
       ), page AS (
         SELECT value, array_position($2::text[], action) AS rank, place FROM c ORDER BY rank, place OFFSET $3 LIMIT $4
       )
-      SELECT cardinality(logs) AS lines, ARRAY(SELECT left(l, ${longestLine}) FROM unnest(logs[1:$5]) l) AS logs,
+      SELECT coalesce(cardinality(logs), 0) AS lines, ARRAY(SELECT left(l, ${longestLine}) FROM unnest(logs[1:$5]) l) AS logs,
         coalesce((SELECT jsonb_object_agg(action, number) FROM (SELECT action, count(*) AS number FROM c GROUP BY action) g), '{}')
           AS counts,
         coalesce((SELECT jsonb_agg(value ORDER BY rank, place) FROM page), '[]') AS changes,

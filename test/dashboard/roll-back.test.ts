@@ -6,6 +6,7 @@ import { objects } from '../support/contents.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
+import { until } from '../support/until.ts'
 
 /** /admin/runs/{id}/roll-back/: the document of a former run is planned, and applied as it was planned. */
 
@@ -150,6 +151,32 @@ describe('a roll back', () => {
     }
     expect(found.size).toBe(130)
   })
+})
+
+test('a plan that waits is shown as such, and with its changes once it is there', async () => {
+  const first = await put('First')
+  await put('Second')
+  const url = `/api/v3/blueprints/runs/${first}/apply/?dry_run=true`
+  await service.queue.pause()
+  const sent = await operator.send({ method: 'POST', url, headers: { Prefer: 'respond-async' } })
+  expect(sent.status, sent.text).toBe(202)
+  const plan = String(sent.headers.location).split('/').at(-2) ?? ''
+  const shown = () => get(operator, `${page(first)}?plan=${plan}`)
+  try {
+    const { statusCode, body } = await shown()
+    expect([statusCode, textOf(body), body.includes('data-live')]).toEqual([
+      200,
+      expect.stringContaining('not there yet'),
+      true,
+    ])
+    expect((await get(operator, `/admin/runs/${plan}/`)).statusCode).toBe(200)
+    // It is not applied before it is there.
+    await post(operator, page(first), { plan })
+  } finally {
+    await service.queue.resume()
+  }
+  await until(async () => (await shown()).body.includes('Apply this plan'), { what: 'the plan to be there' })
+  expect(await groupOf()).toBe('Second')
 })
 
 describe('who may', () => {
