@@ -36,6 +36,18 @@ export function prepareLogins(adminUrl: string, { owner, service }: Logins): Pro
   })
 }
 
+/**
+ * Lets the service say which session blocks a run, whatever its login is. It reads the statements of all sessions of the
+ * server then: `npm start` does this on its own server, and an operator decides it for another.
+ *
+ * @param adminUrl with the login of a superuser
+ * @param service the name of the login of API and worker
+ */
+export const letSeeSessions = (adminUrl: string, service: string): Promise<void> =>
+  inTransaction(adminUrl, async (client) => {
+    await client.query(`GRANT pg_read_all_stats TO ${pg.escapeIdentifier(service)}`)
+  })
+
 async function makeLogin(client: pg.Client, { user, password }: Login): Promise<void> {
   const { rows } = await client.query<{ rolsuper: boolean }>('SELECT rolsuper FROM pg_roles WHERE rolname = $1', [user])
   const [found] = rows

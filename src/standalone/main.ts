@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, choosesLogLevel, environmentFor, minLengths, readConfig } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
-import { type Logins, prepareLogins } from '../db/roles.ts'
+import { type Logins, letSeeSessions, prepareLogins } from '../db/roles.ts'
 import { checkPort, portError } from '../http/port.ts'
 import { prepareDatabase } from '../prepare.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
@@ -125,6 +125,7 @@ async function openDatabase({ dataDir, databaseUrl, secretKey, redisUrl }: Confi
   const { owner, service } = newLogins()
   await report('Applying migrations', async () => {
     await prepareLogins(postgres.url, { owner, service })
+    await letSeeSessions(postgres.url, service.user)
     await prepareDatabase({ ownerUrl: postgres.urlOf(owner), service, withQueue: redisUrl === null })
   })
   return { databaseUrl: postgres.urlOf(service), secretKey: key, location: postgres.folder }

@@ -125,6 +125,11 @@ test('a second start finds its data, and a third beside it is refused without ha
   const psql = run('src/cli/psql.ts', { args: ['SELECT slug FROM applications'], env: { DATA_DIR: dataDir } })
   expect(await psql.exited).toEqual({ code: 0, signal: null })
   expect(psql.output()).toBe(' slug\n---------\n grafana\n(1 row)\n')
+  // So that the first page names the session that blocks a run, whatever its login is.
+  const member = "SELECT pg_has_role('gatewright_service', 'pg_read_all_stats', 'member')::text AS sees"
+  const asked = run('src/cli/psql.ts', { args: [member], env: { DATA_DIR: dataDir } })
+  expect(await asked.exited).toEqual({ code: 0, signal: null })
+  expect(asked.output()).toContain(' true\n')
 
   const other = String(await freePort())
   expect(await refusal({ PORT: other })).toContain(`already runs on ${dataDir} (process ${server.pid})`)

@@ -1,0 +1,73 @@
+import { beforeAll, describe, expect } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+import { claimsOf } from '../support/operations.ts'
+import { raw, run, sql } from '../support/sql.ts'
+import { logins } from '../support/template.ts'
+import { until } from '../support/until.ts'
+
+/** docs/operations.md on what blocks a run, held against the running system. */
+
+let there: Installation
+let dashboard: Dashboard
+let operator: Made
+beforeAll(async () => {
+  there = await installation({ applyWaitMs: 60_000 })
+  dashboard = dashboardOf(there)
+  operator = await there.make.user({ superuser: true })
+})
+
+const shows = claimsOf(['A run is blocked by "another session, of another login"'])
+
+describe('A run is blocked', () => {
+  shows(
+    [
+      'The first page names what blocks a run: the process, its program, its state, since when its transaction is open, and the first words of its last statement.',
+      'Of a session of another login, PostgreSQL shows these only to members of `pg_read_all_stats`: else the page names its process alone.',
+      'Make the login of API and worker a member:',
+      '`GRANT pg_read_all_stats TO gatewright_service`.',
+      'It holds at once, without a restart.',
+      'The login then reads the statements of all sessions of that server, and none of their rows.',
+      '`npm start` gives this right to the login of its own PostgreSQL.',
+    ],
+    async () => {
+      await there.admin.put(applyPath, await named('radius', 'held'))
+      const cookie = await dashboard.session(operator.token)
+      const shown = async (what: RegExp) => {
+        const { statusCode, body } = await dashboard.send({ method: 'GET', url: '/admin/', headers: { cookie } })
+        expect(statusCode).toBe(200)
+        return what.test(body)
+      }
+      const release = Promise.withResolvers<void>()
+      const service = raw(`"${logins.service.user}"`)
+      // With the login of a superuser, as that of a person who came by psql.
+      const locking = there.db.$transaction(
+        async (tx) => {
+          await tx.$executeRawUnsafe('SET LOCAL idle_in_transaction_session_timeout = 0')
+          await tx.application.updateMany({ where: { slug: 'held' }, data: { metaDescription: 'held' } })
+          await release.promise
+        },
+        { timeout: 100_000 },
+      )
+      const sent = there.admin.put(applyPath, await named('radius', 'held', { app: { name: 'other' } }))
+      try {
+        await until(() => shown(/blocked<\/span> by another session, of another login: process \d+/), {
+          what: 'the page to name the process alone',
+          withinMs: 20_000,
+        })
+        await run(there.db, sql`GRANT pg_read_all_stats TO ${service}`)
+        const whole =
+          /blocked<\/span> by process \d+ \(gatewright-test\), idle in transaction, its transaction is open for [^;]+; last statement: <code>UPDATE/
+        await until(() => shown(whole), { what: 'the page to name what blocks it', withinMs: 20_000 })
+      } finally {
+        // Other test files have the same login.
+        await run(there.db, sql`REVOKE pg_read_all_stats FROM ${service}`)
+        release.resolve()
+        await locking
+        await sent
+      }
+    },
+  )
+})
