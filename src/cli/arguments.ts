@@ -36,6 +36,7 @@ export const sendOptions = {
   'allow-takeover': { type: 'boolean' },
   'allow-deletes': { type: 'string' },
   'create-only': { type: 'boolean' },
+  message: { type: 'string' },
   timeout: { type: 'string' },
 } as const satisfies Options
 
@@ -51,6 +52,7 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
   --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
   --allow-deletes N    delete the N applications and providers that a file with prune: true does not name
   --create-only        refuse what is there already
+  --message TEXT       why: a line of at most 300 characters, kept with each run; write no secret
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `
 

@@ -1,4 +1,5 @@
 import { ownerLabel } from '../models/fields.ts'
+import { messageOf, whyNoMessage } from '../runs/message.ts'
 import {
   type readArguments,
   readCount,
@@ -116,6 +117,14 @@ function checkedOwner(name: string, owner: string | undefined): string | undefin
   return owner
 }
 
+/** @returns its header @throws {UsageError} */
+function checkedMessage(sent = ''): Record<string, string> {
+  const message = messageOf(sent)
+  const wrong = message === null ? null : whyNoMessage(message)
+  if (wrong !== null) throw new UsageError(`--message: ${wrong}`)
+  return message === null ? {} : { 'gatewright-message': Buffer.from(message).toString('latin1') }
+}
+
 /** Conditions of an apply, as headers. */
 export function headersOf(values: SendValues, owner: string | undefined, tag: string | null): Record<string, string> {
   const deletes = values['allow-deletes']
@@ -129,6 +138,7 @@ export function headersOf(values: SendValues, owner: string | undefined, tag: st
   return {
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.
     ...(owner !== undefined && { 'gatewright-owner': Buffer.from(owner).toString('latin1') }),
+    ...checkedMessage(values.message),
     ...(words.length > 0 && { 'gatewright-allow': words.join(', ') }),
     ...(values['create-only'] && { 'if-none-match': '*' }),
     ...(tag !== null && { 'if-match': `"${tag.replaceAll('"', '')}"` }),

@@ -58,6 +58,17 @@ test('what is refused is a 1', async () => {
   })
 })
 
+test('--message is kept with the run', async () => {
+  const path = file('message.yaml', group('message-group'))
+  expect(await apply([path, '--message', 'für das Team, CHG-1042'], token)).toMatchObject({ code: 0 })
+  const { options } = await on.db.run.findFirstOrThrow({ orderBy: { createdAt: 'desc' } })
+  expect(options).toMatchObject({ message: 'für das Team, CHG-1042' })
+  expect(await apply([path, '--message', 'x'.repeat(301)], token)).toMatchObject({
+    code: 1,
+    output: expect.stringContaining('--message: Must be at most 300 characters.'),
+  })
+})
+
 test('--owner, --allow-takeover and --allow-grants are sent', async () => {
   const application = (attrs = '') =>
     `version: 1\nmetadata: { name: owned }\nentries:\n  - { model: service_core.application, identifiers: { slug: owned }, attrs: { name: Owned${attrs} } }\n`

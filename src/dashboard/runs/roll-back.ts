@@ -24,7 +24,8 @@ import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
 
 /**
  * /admin/runs/{id}/roll-back/: what the document of a former run would do today, and the button that does it. Both are
- * submissions of the session's user, as `POST /blueprints/runs/{id}/apply/` makes them.
+ * submissions of the session's user, as `POST /blueprints/runs/{id}/apply/` makes them
+ * (docs/adr/0071-a-page-makes-a-plan.md).
  */
 
 const html = 'text/html; charset=utf-8'
