@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import pg from 'pg'
@@ -23,7 +24,14 @@ export const usage = `npm run bench -- pages [options]
   --only <text>       the pages whose name contains it
   --database <url>    a PostgreSQL server on which the filled database stays, and is used again, instead of one of its own`
 
-type Line = { readonly what: string; readonly times: number[]; bytes: number; failure: string | null }
+/** @property cpu milliseconds of the API and its sessions in PostgreSQL, which other load of the machine does not change */
+type Line = {
+  readonly what: string
+  readonly times: number[]
+  readonly cpu: number[]
+  bytes: number
+  failure: string | null
+}
 
 export async function bench(args: string[]): Promise<void> {
   const { values } = parseArgs({
@@ -58,7 +66,8 @@ export async function bench(args: string[]): Promise<void> {
     await folded(url)
     const at = `http://127.0.0.1:${port}`
     const cookie = await logIn(at, token)
-    const lines = await measureAll(at, { cookie, token }, await questions(url), Number(values.times), values.only)
+    const login = { cookie, token, pid: started[0]?.pid ?? 0, url }
+    const lines = await measureAll(at, login, await questions(url), Number(values.times), values.only)
     for (const process of started) await process.stop()
     print(lines)
     console.log(`\n${server.version}; ${values.runs} runs, ${values.applications} applications; times in ms`)
@@ -111,29 +120,53 @@ async function logIn(at: string, token: string): Promise<string> {
   return cookie
 }
 
-type Login = { readonly cookie: string; readonly token: string }
+type Login = { readonly cookie: string; readonly token: string; readonly pid: number; readonly url: string }
+
+/** Milliseconds of processor time of these processes until now; of one that is gone, or unknown to this system, 0. */
+const cpuOf = (pids: readonly number[]): number =>
+  pids.reduce((sum, pid) => {
+    try {
+      const tasks = readdirSync(`/proc/${pid}/task`)
+      const ns = tasks.map((task) =>
+        Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ', 1)[0]),
+      )
+      return sum + ns.reduce((all, each) => all + each, 0) / 1_000_000
+    } catch {
+      return sum
+    }
+  }, 0)
+
+const sessionsOf = (url: string): Promise<number[]> =>
+  within(url, async (client) => {
+    const text =
+      "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatewright-api'"
+    return (await client.query<{ pid: number }>(text)).rows.map(({ pid }) => pid)
+  })
 
 async function measureAll(
   at: string,
-  { cookie, token }: Login,
+  { cookie, token, pid, url }: Login,
   asked: readonly (readonly [string, string])[],
   times: number,
   only: string,
 ): Promise<Line[]> {
   const lines = asked
     .filter(([what]) => what.includes(only) || what.startsWith('floor'))
-    .map(([what, path]) => ({ path, line: { what, times: [], bytes: 0, failure: null } as Line }))
+    .map(([what, path]) => ({ path, line: { what, times: [], cpu: [], bytes: 0, failure: null } as Line }))
   // The first round is not counted: it fills the caches of PostgreSQL.
   for (let round = -1; round < times; round += 1) {
+    const pids = [pid, ...(await sessionsOf(url))]
     for (const { path, line } of lines) {
       const headers: Record<string, string> = path.startsWith('/admin')
         ? { cookie }
         : { authorization: `Bearer ${token}` }
+      const cpu = cpuOf(pids)
       const began = performance.now()
       const answer = await fetch(`${at}${path}`, { headers, redirect: 'manual' })
       const text = await answer.text()
       const took = performance.now() - began
       if (round >= 0) line.times.push(took)
+      if (round >= 0) line.cpu.push(cpuOf(pids) - cpu)
       line.bytes = Math.max(line.bytes, Buffer.byteLength(text))
       if (answer.status !== 200) line.failure = `${answer.status} ${text.slice(0, 200)}`
       else if (/too long|could not be (counted|read)|not known just now/i.test(text))
@@ -149,12 +182,19 @@ async function measureAll(
 }
 
 function print(lines: readonly Line[]): void {
-  const head = ['', 'p50', 'p95', 'max', 'KB', '']
-  const rows = lines.map(({ what, times, bytes, failure }) => {
+  const head = ['', 'p50', 'p95', 'max', 'CPU p50', 'p95', 'KB', '']
+  const rows = lines.map(({ what, times, cpu, bytes, failure }) => {
     const sorted = times.toSorted((one, other) => one - other)
+    const sortedCpu = cpu.toSorted((one, other) => one - other)
     const [p50, p95, max] = [quantile(sorted, 0.5), quantile(sorted, 0.95), sorted.at(-1) ?? 0]
     const isSlow = p95 > 50 || (what.startsWith('page') && bytes > 100_000)
-    return [what, ...[p50, p95, max, bytes / 1_000].map((value) => value.toFixed(1)), failure ?? (isSlow ? 'SLOW' : '')]
+    return [
+      what,
+      ...[p50, p95, max, quantile(sortedCpu, 0.5), quantile(sortedCpu, 0.95), bytes / 1_000].map((value) =>
+        value.toFixed(1),
+      ),
+      failure ?? (isSlow ? 'SLOW' : ''),
+    ]
   })
   const table = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...table.map((line) => line[column]?.length ?? 0)))
@@ -162,7 +202,9 @@ function print(lines: readonly Line[]): void {
     console.log(
       line
         .map((cell, column) =>
-          column === 0 || column === 5 ? cell.padEnd(widths[column] ?? 0) : cell.padStart((widths[column] ?? 0) + 1),
+          column === 0 || column === head.length - 1
+            ? cell.padEnd(widths[column] ?? 0)
+            : cell.padStart((widths[column] ?? 0) + 1),
         )
         .join(' ')
         .trimEnd(),

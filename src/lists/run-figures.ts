@@ -18,7 +18,7 @@ export const periods = {
   day: { steps: 48, stepS: 1_800 },
   week: { steps: 56, stepS: 10_800 },
   month: { steps: 60, stepS: 43_200 },
-  year: { steps: 73, stepS: 432_000 },
+  year: { steps: 53, stepS: 604_800 },
 } as const
 export type Period = keyof typeof periods
 

@@ -43,6 +43,9 @@ export function placeOf(text: string): Place | undefined {
 /** More are not counted. */
 export const mostCounted = 1_000
 
+/** Runs that are grouped by cause: a failed one of them is compared with later ones. */
+export const mostGrouped = 500
+
 /** Runs that one search looks through for what no index has. */
 export const mostLooked = 10_000
 

@@ -52,7 +52,7 @@ export type Outside = {
 /** Failures by cause. @property isAll false: there are more, of which these are the newest */
 export type Failures = { readonly groups: readonly RunGroup[]; readonly isAll: boolean }
 
-const mostFailures = 500
+const mostFailures = 200
 const mostNewest = 10
 
 export type Sources = {

@@ -1,7 +1,15 @@
 import { type Html, html } from '../../http/html.ts'
 import type { RunGroup } from '../../lists/run-groups.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
-import { type Found, mostCounted, mostLooked, type Place, placeText, type Span } from '../../lists/run-search.ts'
+import {
+  type Found,
+  mostCounted,
+  mostGrouped,
+  mostLooked,
+  type Place,
+  placeText,
+  type Span,
+} from '../../lists/run-search.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import { outcomes } from '../../runs/outcome.ts'
 import { runsPath } from '../addresses.ts'
@@ -56,7 +64,7 @@ function results({ sent, question, before }: Asked, found: Runs): Html {
     const { groups, isAll, looked } = found
     return html`<h2>${count(groups.length, 'group')} ${of}</h2>
 ${groups.length > 0 && groupTable('Runs by cause', groups)}
-${!isAll && html`<p class="quiet">Of the newest ${number(mostCounted)} runs: there are more.</p>`}
+${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: there are more.</p>`}
 ${looked !== null && lookedBack(looked)}`
   }
   const { rows, count: matching, next, looked } = found

@@ -8,7 +8,7 @@ import { queryInteger } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
 import { groupByCause } from '../../lists/run-groups.ts'
 import { readRunRows } from '../../lists/run-rows.ts'
-import { mostCounted, readFacts, searchRuns } from '../../lists/run-search.ts'
+import { mostGrouped, readFacts, searchRuns } from '../../lists/run-search.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
@@ -39,9 +39,6 @@ const rowsOfPage = 50
 const mostLater = 10
 /** That of many entries is long to open and to print. */
 const documentWithinMs = 5_000
-
-/** A failed run of these is compared with later ones: more would take too long. */
-const mostGrouped = mostCounted
 
 type Sources = { readonly db: Db; readonly engine: Engine; readonly queue: ApplyQueue; readonly runs: ListSpec<'Run'> }
 
