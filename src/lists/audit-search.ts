@@ -28,7 +28,7 @@ export type AuditQuestion = {
 }
 
 /** Rows that one search looks through for what no index has: a part of a name, or an action in a period. */
-const mostLooked = 10_000
+const mostLooked = 5_000
 
 const foundRow = z.object({ keys: z.array(z.string()), looked: z.string().nullable() })
 

@@ -47,7 +47,7 @@ export const mostCounted = 1_000
 export const mostGrouped = 500
 
 /** Runs that one search looks through for what no index has. */
-export const mostLooked = 10_000
+export const mostLooked = 5_000
 
 const searchRow = z.object({ runs: z.array(place), count: z.int(), looked: place.nullable() })
 
