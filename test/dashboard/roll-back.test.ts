@@ -33,7 +33,9 @@ function session({ token }: Made): Promise<string> {
   cookies.set(token, cookie)
   return cookie
 }
-async function get(as: Made, url: string, headers: Record<string, string> = {}) {
+/** Of a link on a page of the same host. */
+const followed = { 'sec-fetch-site': 'same-origin' }
+async function get(as: Made, url: string, headers: Record<string, string> = followed) {
   const cookie = await session(as)
   return dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html', ...headers } })
 }
@@ -229,12 +231,21 @@ describe('who may', () => {
     const { plan } = await planned(first)
     expect((await post(operator, page(first), { plan }, { origin: 'https://elsewhere.example' })).statusCode).toBe(403)
     expect(await groupOf()).toBe('Second')
-    const linked = await get(operator, page(first), { 'sec-fetch-site': 'cross-site' })
-    const ahead = await get(operator, page(first), { 'sec-purpose': 'prefetch;prerender' })
-    for (const { statusCode, body } of [linked, ahead])
-      expect([statusCode, textOf(body).includes('There is no plan yet')]).toEqual([200, true])
-    expect(await runsOf('plan')).toBe(1)
-    expect((await post(operator, page(first), {})).headers.location).toContain('?plan=')
+  })
+
+  test.each([
+    ['follows a link of this host', followed, true],
+    ['types the address', { 'sec-fetch-site': 'none' }, true],
+    ['comes from another site', { 'sec-fetch-site': 'cross-site' }, false],
+    ['comes from another host of this site', { 'sec-fetch-site': 'same-site' }, false],
+    ['does not say where it comes from', {}, false],
+    ['loads ahead', { ...followed, 'sec-purpose': 'prefetch;prerender' }, false],
+  ] as const)('a browser that %s: a plan, or the button that makes one', async (_, headers, isPlanned) => {
+    const run = await put('First')
+    const { statusCode, body } = await get(operator, page(run), headers)
+    expect([statusCode, await runsOf('plan')]).toEqual(isPlanned ? [303, 1] : [200, 0])
+    expect(textOf(body).includes('There is no plan yet')).toBe(!isPlanned)
+    expect((await post(operator, page(run), {})).headers.location).toContain('?plan=')
   })
 })
 

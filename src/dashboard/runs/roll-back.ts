@@ -136,12 +136,12 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
 }
 
 /**
- * A plan is a run of its own, so only a person makes one who opens the page from a page of this host: no browser that
- * loads ahead, and no link of another site.
+ * A plan is a run of its own, so only a person makes one, who follows a link of this host or types the address: no browser
+ * that loads ahead, no page of another host, and no client that does not say where it comes from.
  */
 function isAskedByPerson({ method, headers }: FastifyRequest): boolean {
   if (method !== 'GET' || headers['sec-purpose'] !== undefined || headers.purpose !== undefined) return false
-  return headers['sec-fetch-site'] !== 'cross-site'
+  return ['same-origin', 'none'].includes(String(headers['sec-fetch-site']))
 }
 
 /** A form that is sent twice is applied once. */

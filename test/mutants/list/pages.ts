@@ -157,9 +157,9 @@ export default {
       tests: [rollBack],
     },
     {
-      from: "headers['sec-fetch-site'] !== 'cross-site'",
-      to: 'true',
-      why: 'a link of another site makes a plan',
+      from: "return ['same-origin', 'none'].includes(String(headers['sec-fetch-site']))",
+      to: "return !['cross-site', 'same-site'].includes(String(headers['sec-fetch-site']))",
+      why: 'a client that does not say where it comes from makes a plan',
       tests: [rollBack],
     },
   ],
