@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, allows, isBound } from '../permissions.ts'
 
 /** Submissions that were refused before they were recorded as runs, as operators see them. */
 
@@ -14,10 +14,17 @@ const select = {
 
 export type Refused = Prisma.RefusalGetPayload<{ select: typeof select }>
 
-/** Those that the caller sees, the newest first: all with `view_run`, else the caller's own. */
+/**
+ * Whether the caller sees the refusals of all users: with `view_run`, unless its rights are bound to owners. A refusal does
+ * not say to which owner it belongs.
+ */
+export const seesAllRefusals = (actor: Actor): boolean =>
+  allows(actor, 'view_run') && (allows(actor, 'view_application') || !isBound(actor))
+
+/** Those that the caller sees, the newest first: all, or its own. */
 export const readRefusals = (db: Db, actor: Actor): Promise<Refused[]> =>
   db.refusal.findMany({
-    where: allows(actor, 'view_run') ? {} : { userPk: actor.pk ?? 0 },
+    where: seesAllRefusals(actor) ? {} : { userPk: actor.pk ?? 0 },
     orderBy: { pk: 'desc' },
     take: refusalsKept,
     select,

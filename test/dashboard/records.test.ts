@@ -125,6 +125,32 @@ describe('a submission that was refused before it was recorded', () => {
     expect(rowsOf(own)).toHaveLength(1)
   })
 
+  test('is shown to its user alone of those whose rights are bound to owners', async () => {
+    const deploys = ['application', 'oauth2provider'].flatMap((each) => [
+      `view_${each}`,
+      `add_${each}`,
+      `change_${each}`,
+    ])
+    const permissions = [...deploys, 'view_flow', 'view_run', 'view_queue']
+    const [one, two] = [
+      await there.make.user({ permissions, owners: ['team-one'] }),
+      await there.make.user({ permissions, owners: ['team-two'] }),
+    ]
+    const body = await named('oauth2', 'secret-project', { app: { meta_launch_url: 'no address' } })
+    expect((await one.put(applyPath, body, { headers: { 'gatewright-owner': 'team-one' } })).status).toBe(400)
+    await until(async () => (await there.db.refusal.count({ where: { userPk: one.pk } })) > 0, { what: 'the refusal' })
+    const [ofOne, ofTwo] = [await dashboard.session(one.token), await dashboard.session(two.token)]
+    expect(rowsOf(await show('/admin/refusals/', ofOne))).toEqual([expect.stringContaining('secret-project')])
+    expect(await show('/admin/', ofOne)).toContain(`invalid: ${one.username}`)
+    const others = await show('/admin/refusals/', ofTwo)
+    expect(rowsOf(others)).toEqual([])
+    expect(others).toContain('You see your own only: your rights are bound to owners.')
+    for (const page of [others, await show('/admin/', ofTwo)])
+      expect(['secret-project', one.username].filter((each) => page.includes(each))).toEqual([])
+    const all = await there.make.user({ permissions: ['view_run', 'view_queue'] })
+    expect(await show('/admin/refusals/', await dashboard.session(all.token))).toContain('secret-project')
+  })
+
   test('is no run that a worker refused, and no other request', async () => {
     const before = await there.db.refusal.count()
     expect((await there.admin.get('/api/v3/core/users/?page=0')).status).toBe(400)

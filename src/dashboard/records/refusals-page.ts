@@ -1,6 +1,6 @@
 import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { type Refused, refusalsKept } from '../../views/refusal.ts'
+import { type Refused, refusalsKept, seesAllRefusals } from '../../views/refusal.ts'
 import { refusalsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { table } from '../table.ts'
@@ -20,9 +20,12 @@ export const refusalsPage = (found: readonly Refused[] | null, actor: Actor): st
     isLive: true,
     content: html`<div class="head"><h1>Refusals</h1><p class="quiet">As of ${time(new Date())}.</p></div>
 <p>Submissions that were refused before they became runs: they stand in no list of runs. The last ${number(refusalsKept)} are kept, without what was sent.</p>
-${!allows(actor, 'view_run') && html`<p class="quiet">You see your own only: you lack the permission view_run.</p>`}
+${!seesAllRefusals(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
 ${found === null ? notKnown() : found.length === 0 ? html`<p>${mark('good', 'None.')}</p>` : tables(found)}`,
   })
+
+const why = (actor: Actor): string =>
+  allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'
 
 function tables(found: readonly Refused[]): Html {
   const now = new Date()

@@ -1,5 +1,6 @@
 import type { MutantsOf } from '../mutant.ts'
 
+const records = 'test/dashboard/records.test.ts'
 const bound = 'test/rights/bound-owners.test.ts'
 const names = 'test/rights/names-of-others.test.ts'
 const lookUps = 'test/rights/look-ups.test.ts'
@@ -241,6 +242,14 @@ export default {
       to: 'return true',
       why: 'a caller that is bound to owners reads the runs of others',
       tests: [bound],
+    },
+  ],
+  'src/views/refusal.ts': [
+    {
+      from: "allows(actor, 'view_run') && (allows(actor, 'view_application') || !isBound(actor))",
+      to: "allows(actor, 'view_run')",
+      why: 'a caller that is bound to owners reads what was refused to others',
+      tests: [records],
     },
   ],
   'src/lists/list.ts': [
