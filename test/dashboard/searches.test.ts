@@ -82,6 +82,10 @@ test.each([
   expect([hasOld(body), further(body)]).toEqual([true, undefined])
 })
 
+test('what was not found yet is not said to be none', async () => {
+  expect(await show('/admin/runs/?period=all&text=needle')).toContain('<h2>No runs so far of all time</h2>')
+})
+
 test('what is looked for in a shorter period than was looked through is not there', async () => {
   const runs = await show('/admin/runs/?period=hour&text=needle')
   expect([runs.includes('0 runs of the last hour'), further(runs)]).toEqual([true, undefined])

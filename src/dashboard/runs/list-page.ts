@@ -80,7 +80,9 @@ const countWords = (matching: number, looked: Place | null): string =>
     ? `${number(mostCounted)}+ runs`
     : looked === null
       ? count(matching, 'run')
-      : `${number(matching)}+ runs`
+      : matching === 0
+        ? 'No runs so far'
+        : `${number(matching)}+ runs`
 
 /** No index has words, kinds, and what was changed: older runs are looked through on the next page. */
 const lookedBack = ({ at }: Place): Html =>
