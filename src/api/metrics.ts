@@ -7,6 +7,7 @@ import type { Metrics } from '../http/metrics.ts'
 import { probe, seldom } from '../http/probe.ts'
 import type { Registry } from '../models/registry.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
+import { countJobs, jobStates } from '../queue/counts.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
 import { type KnownWorker, readWorkers } from '../queue/workers.ts'
 import { readBacklog } from '../runs/backlog.ts'
@@ -61,8 +62,6 @@ function cached(read: () => Promise<void>): () => Promise<void> {
   }
 }
 
-const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'failed', 'completed'] as const
-
 function gaugeWorkers({ workers, workerSlots }: Metrics, known: readonly KnownWorker[]): { busy: number } {
   for (const { version } of known) for (const state of ['heard', 'silent']) workers.set({ version, state }, 0)
   for (const each of known) workers.inc({ version: each.version, state: isSilent(each) ? 'silent' : 'heard' })
@@ -81,7 +80,7 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
   const consumption = probe(() => sinceConsumptionS(db))
   const known = probe(() => readWorkers(db))
   const counted = probe(() => readSums(db))
-  const jobs = probe(() => Promise.all([queue.getJobCounts(...jobStates), queue.isPaused()]))
+  const jobs = probe(() => Promise.all([countJobs(queue), queue.isPaused()]))
   const ledger = seldom(() => readLedgerSize(db), minuteMs)
   const expiries = seldom(() => readExpiries(db), minuteMs)
   const outside = seldom(() => countOutside(db), minuteMs)
@@ -110,7 +109,7 @@ function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
     paused.remove()
     if (found === undefined) return { isPaused: false }
     const [inStates, isPaused] = found
-    for (const state of jobStates) metrics.jobs.set({ state }, inStates[state] ?? 0)
+    for (const state of jobStates) metrics.jobs.set({ state }, inStates[state])
     paused.set(isPaused ? 1 : 0)
     return { isPaused }
   }

@@ -6,6 +6,7 @@ import type { Streams } from '../events/streams.ts'
 import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { prefersHtml } from '../http/not-found.ts'
+import { toProblem } from '../http/problems.ts'
 import type { Limiter } from '../http/rate-limit.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { runList } from '../lists/runs.ts'
@@ -51,10 +52,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, limiter, inspect, 
       if (!isReading(method) && !isSameOrigin(headers.origin, headers.host))
         throw new Problem('permission_denied', 'This takes a request from a page of this host.')
     })
-    scope.setErrorHandler((error, request, reply) => {
-      if (!(error instanceof Problem)) throw error
-      return answerProblem(error, request, reply)
-    })
+    scope.setErrorHandler((error, request, reply) => answerProblem(toProblem(error, request), request, reply))
     scope.addHook('onSend', inZoneOfCaller)
     fileRoutes(scope)
     oldAddresses(scope)
@@ -97,6 +95,7 @@ function answerProblem(problem: Problem, request: FastifyRequest, reply: Fastify
 const titles: Readonly<Record<number, string>> = {
   400: 'This address is not right',
   403: 'You may not do this',
+  500: 'Something went wrong',
   404: 'There is nothing here',
   503: 'Not available just now',
 }

@@ -62,7 +62,8 @@ function refusalOf(error: unknown, request: FastifyRequest): Problem | undefined
   return new Problem(codeOf(statusCode), message, { cause: error })
 }
 
-function toProblem(error: unknown, request: FastifyRequest): Problem {
+/** What is no refusal is logged with its cause. */
+export function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error
   if (error === request.raw.errored) {
     // The client is gone, so this line is the only trace.

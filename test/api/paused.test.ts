@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { beat } from '../../src/queue/heartbeat.ts'
 import { applyPath } from '../support/asker.ts'
-import { dashboardOf, form, origin } from '../support/dashboard.ts'
+import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
 import { type Installation, installation, named, type QueueKind } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { needs } from '../support/needs.ts'
@@ -12,17 +12,31 @@ import { until } from '../support/until.ts'
 function claims(queue: QueueKind): void {
   let there: Installation
   let operator: Made
+  let send: Dashboard['send']
   let act: (name: string) => Promise<unknown>
   beforeAll(async () => {
     there = await installation({ queue, applyWaitMs: 2_000 })
     operator = await there.make.user({ permissions: ['view_queue', 'manage_queue'] })
     const dashboard = dashboardOf(there)
     const headers = { origin, cookie: await dashboard.session(operator.token), 'content-type': form }
-    act = (name) => dashboard.send({ method: 'POST', url: `/admin/${name}/`, headers, payload: '' })
+    send = (request) => dashboard.send({ headers, ...request })
+    act = (name) => send({ method: 'POST', url: `/admin/${name}/`, payload: '' })
   })
   const ready = () => there.admin.get('/-/health/ready/')
   const put = async (name: string, headers: Record<string, string> = {}) =>
     there.admin.put(applyPath, await named('radius', name), { headers })
+
+  /** Of a lower lane are `prioritized`. */
+  const waitingJobs = async () => {
+    const states = ['waiting', 'prioritized']
+    const { body } = await send({ method: 'GET', url: '/admin/queues/api/queues' })
+    const { counts } = JSON.parse(body).queues[0]
+    const { text } = await there.as('').get('/-/metrics/')
+    const gauge = (state: string) =>
+      Number(new RegExp(`^gatewright_jobs\\{state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1])
+    const sum = (of: (state: string) => number) => states.reduce((total, state) => total + of(state), 0)
+    return { board: sum((state) => counts[state]), metric: sum(gauge) }
+  }
 
   test('in readiness and in the 503 of an apply, and no more when it is resumed', async () => {
     await beat(there.db)
@@ -63,11 +77,12 @@ function claims(queue: QueueKind): void {
       json: { detail: expect.stringContaining('the queue is paused, by ') },
     })
     expect(await there.db.run.count()).toBe(before)
-    const recorded = await put('later', { prefer: 'respond-async' })
-    expect(recorded).toMatchObject({ status: 202 })
+    const later = ['later-1', 'later-2', 'later-3']
+    for (const name of later) expect(await put(name, { prefer: 'respond-async' })).toMatchObject({ status: 202 })
+    expect(await waitingJobs()).toEqual({ board: 3, metric: 3 })
     await act('resume')
-    const applied = () => there.db.application.count({ where: { slug: 'later' } })
-    await until(async () => (await applied()) === 1, { what: 'the recorded run to be applied' })
+    const applied = () => there.db.application.count({ where: { slug: { in: later } } })
+    await until(async () => (await applied()) === 3, { what: 'the recorded runs to be applied' })
     expect(await put('at-once')).toMatchObject({ status: 200 })
   })
 

@@ -14,6 +14,7 @@ import { html } from '../../http/html.ts'
 import { hashSource } from '../../http/page.ts'
 import { isObject } from '../../json-object.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
+import { countJobs } from '../../queue/counts.ts'
 import { runJob } from '../../queue/define.ts'
 import { describePause, type Pause } from '../../queue/pause.ts'
 import { boardPath, iconPath, logoutPath, nowPath, runPagePath } from '../addresses.ts'
@@ -52,9 +53,22 @@ export function queuesOf(queue: ApplyQueue, pause: Pause | null): BullBoardQueue
     const { success, data: job } = runJob.safeParse(data)
     return { displayText: 'Run', href: success ? runPagePath(job.run) : nowPath }
   }
-  // The adapter works with either store, but its type knows queues on Redis only.
-  const adapter = new BullMQAdapter(queue as unknown as Queue, { readOnlyMode: true, description, externalJobUrl })
+  const adapter = new Adapter(queue, { readOnlyMode: true, description, externalJobUrl })
   return new Map([[adapter.getName(), adapter]])
+}
+
+class Adapter extends BullMQAdapter {
+  readonly #queue: ApplyQueue
+
+  constructor(queue: ApplyQueue, options: ConstructorParameters<typeof BullMQAdapter>[1]) {
+    // It works with either store, but its type knows queues on Redis only.
+    super(queue as unknown as Queue, options)
+    this.#queue = queue
+  }
+
+  override async getJobCounts() {
+    return { ...(await countJobs(this.#queue)), 'waiting-children': 0 }
+  }
 }
 
 /**

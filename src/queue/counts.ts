@@ -1,0 +1,18 @@
+import type { JobType } from 'bullmq'
+import type { ApplyQueue } from './backend.ts'
+
+/** The states of a job, as they are counted: a job of a paused queue is waiting. */
+export const jobStates = ['waiting', 'prioritized', 'active', 'delayed', 'failed', 'completed'] as const
+
+export type JobCounts = Readonly<Record<(typeof jobStates)[number], number>>
+
+/** On PostgreSQL, BullMQ counts the waiting jobs of a paused queue under this name, which is in no type of its own. */
+const paused = 'paused' as JobType
+
+/** How many jobs are in each state. */
+export async function countJobs(queue: ApplyQueue): Promise<JobCounts> {
+  const counts = await queue.getJobCounts(...jobStates, paused)
+  const of = (state: string) => counts[state] ?? 0
+  const { waiting, ...others } = Object.fromEntries(jobStates.map((state) => [state, of(state)])) as JobCounts
+  return { ...others, waiting: waiting + of(paused) }
+}

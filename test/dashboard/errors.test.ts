@@ -1,0 +1,38 @@
+import { beforeAll, expect, test } from 'vitest'
+import { dashboardOf } from '../support/dashboard.ts'
+import { type Installation, installation } from '../support/installation.ts'
+import { rows, sql } from '../support/sql.ts'
+
+/** A page that cannot be made: a person gets a page, a program JSON. */
+
+let there: Installation
+let get: (url: string, accept: string) => ReturnType<ReturnType<typeof dashboardOf>['send']>
+beforeAll(async () => {
+  there = await installation()
+  const { token } = await there.make.user({ permissions: ['view_queue', 'view_run'] })
+  const dashboard = dashboardOf(there)
+  const cookie = await dashboard.session(token)
+  get = (url, accept) => dashboard.send({ method: 'GET', url, headers: { cookie, accept } })
+  // As no statement expects it.
+  await rows(there.db, sql`ALTER TABLE runs RENAME COLUMN title TO renamed`)
+})
+
+test('an unexpected error is a page that names the request, and a way back', async () => {
+  const { statusCode, headers, body } = await get('/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/', 'text/html')
+  expect([statusCode, headers['content-type']]).toEqual([500, 'text/html; charset=utf-8'])
+  expect(body).toContain('<h1>Something went wrong</h1>')
+  expect(body).toContain(`Ask for request ${headers['x-request-id']}.`)
+  expect(body).toContain('<a class="button" href="/admin/">')
+})
+
+test('and for a program it is JSON', async () => {
+  const { statusCode, headers, body } = await get(
+    '/admin/runs/01a1fd79-0573-7eeb-91d6-996288491dcb/',
+    'application/json',
+  )
+  expect(statusCode).toBe(500)
+  expect(JSON.parse(body)).toMatchObject({
+    code: 'server_error',
+    detail: `Something went wrong inside. Ask for request ${headers['x-request-id']}.`,
+  })
+})
