@@ -58,7 +58,7 @@ export async function submitFormer(
     const conditions = { ...readConditions(headers, errors, asked), expectedKeys }
     const { steps, errors: found } = compileAsSent(former, blueprint, registry)
     const title = former.title.replace(/^\w+/, conditions.mode)
-    const submission = { blueprint, conditions, title, kind: former.kind, slug: former.slug }
+    const submission = { blueprint, conditions, title, kind: former.kind, slug: former.slug, former: former.id }
     return { plan: { steps, errors: errors.include([found]) }, submission }
   }
   return submitSent(submitter, request, reply, read, headers)

@@ -48,6 +48,8 @@ export type NewRun = {
   readonly conditions: Conditions
   /** Why, as the submitter says it. */
   readonly message?: string | null
+  /** The id of the run whose document it is. */
+  readonly former?: string | undefined
   /** It has so many entries that runs of few go before it. */
   readonly isLarge?: boolean
   /** `Idempotency-Key`. */
@@ -76,10 +78,11 @@ const placeholders = (options: string) =>
   `$1::uuid, $2::text, $3::text, $4::text, $5::integer, $6::text, $7::text, $8::run_mode, ${options}, ${runFormat}`
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
-  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, message, impersonator, ceiling } = run
+  const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
+  const { message, former } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
   const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort() }
-  const options = JSON.stringify(storedOptions(conditions, { ...submitter, ...(message && { message }) }))
+  const options = JSON.stringify(storedOptions(conditions, { ...submitter, ...(message && { message }), former }))
   return [
     id,
     title,

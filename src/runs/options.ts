@@ -28,7 +28,8 @@ const unsaid = conditionsSchema.omit({ createOnly: true, expectedKeys: true }).p
 /**
  * The options as the row holds them, without what is as usual, because most runs are, and there are many.
  *
- * @param submitter the real user while impersonating, the ceiling, and the message: what `submitterOf` and `messageOfRun` read
+ * @param submitter the real user while impersonating, the ceiling, the message, and the former run: what `submitterOf`,
+ *   `messageOfRun` and `formerOfRun` read
  */
 export function storedOptions(
   { allow, ...conditions }: Conditions,
@@ -65,6 +66,12 @@ export function mayReadRun(
   const { owner } = found
   return owner === null ? isOwn : boundOwners(actor).includes(owner)
 }
+
+const formerSchema = z.object({ former: z.guid().nullable().default(null) })
+
+/** The run whose document was submitted again; null for a document that was sent, and for runs of earlier versions. */
+export const formerOfRun = ({ options }: { readonly options: unknown }): string | null =>
+  formerSchema.safeParse(options).data?.former ?? null
 
 /** The real user, if the submitter was impersonated. The only permissions that its token carries, if it has a ceiling. */
 export function submitterOf(run: { readonly options: unknown }) {

@@ -31,7 +31,7 @@ export type Submitter = {
 }
 
 /** A document that was checked and has no error. */
-export type Submission = Pick<NewRun, 'id' | 'title' | 'kind' | 'slug'> & {
+export type Submission = Pick<NewRun, 'id' | 'title' | 'kind' | 'slug' | 'former'> & {
   readonly blueprint: Blueprint
   readonly conditions: Conditions
 }
@@ -176,7 +176,7 @@ async function submit(
   submitter: Submitter,
   submission: Pick<
     NewRun,
-    'id' | 'title' | 'kind' | 'slug' | 'blueprint' | 'conditions' | 'isLarge' | 'message' | 'retryKey'
+    'id' | 'title' | 'kind' | 'slug' | 'former' | 'blueprint' | 'conditions' | 'isLarge' | 'message' | 'retryKey'
   >,
   { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,

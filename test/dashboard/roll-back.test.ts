@@ -287,17 +287,21 @@ describe('what is not applied', () => {
     expect(await groupOf()).toBe('Second')
   })
 
-  test('a run whose document is no longer stored, and a plan that is none of this document', async () => {
+  test('a plan of another run of the same title, and a run that is no plan', async () => {
     const first = await put('First')
+    const second = await put('Second')
     const { plan } = await planned(first)
-    const other = slug
-    slug = `${slug}-2`
-    const second = await put('First')
-    expect(other).not.toBe(slug)
     expect((await get(operator, `${page(second)}?plan=${plan}`)).statusCode).toBe(404)
+    expect((await post(operator, page(second), { plan })).statusCode).toBe(404)
     expect((await get(operator, `${page(second)}?plan=${second}`)).statusCode).toBe(404)
-    await service.db.run.update({ where: { id: second }, data: { blueprint: null, document: null } })
-    const { statusCode, body } = await get(operator, page(second))
+    expect((await get(operator, `${page(first)}?plan=${plan}`)).statusCode).toBe(200)
+    expect(await groupOf()).toBe('Second')
+  })
+
+  test('a run whose document is no longer stored', async () => {
+    const run = await put('First')
+    await service.db.run.update({ where: { id: run }, data: { blueprint: null, document: null } })
+    const { statusCode, body } = await get(operator, page(run))
     expect([statusCode, textOf(body)]).toEqual([409, expect.stringContaining('no longer stored')])
   })
 })

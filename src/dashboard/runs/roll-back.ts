@@ -13,6 +13,7 @@ import type { ListSpec } from '../../lists/list.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { progressOf } from '../../queue/enqueue.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../../runs/message.ts'
+import { formerOfRun } from '../../runs/options.ts'
 import type { Submitter } from '../../runs/submit.ts'
 import { readRunPart } from '../../views/run-parts.ts'
 import { rollBackPath, runPagePath } from '../addresses.ts'
@@ -111,17 +112,18 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
       ? reply.redirect(`${rollBackPath(request.params.id)}?plan=${made}`, 303)
       : show(request, reply, made)
 
-  /** @throws {Problem} `not_found` when it is no plan of this caller for this document */
+  /** @throws {Problem} `not_found` when it is no plan of this caller for this run */
   async function readPlanned({ actor, params: { id } }: Asking, plan: string, from: number): Promise<Planned> {
-    const former = await formerRunFor(submitter, id, actor)
+    await formerRunFor(submitter, id, actor)
     const part = { from, most: mostEntries, lines: mostLines }
     const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
     const run = await inTime(readRunPart(db, plan, actor, part, progress))
-    const isOf = run?.mode === 'plan' && run.title === former.title.replace(/^\w+/, 'plan') && run.slug === former.slug
-    if (run === null || !isOf || run.submitter !== actor.pk)
-      throw new Problem('not_found', 'There is no such plan any more, or it is not yours: plan it again.')
+    const row = await inTime(db.run.findUnique({ where: { id: plan }, select: { planTag: true, options: true } }))
+    const isOf = run?.mode === 'plan' && row !== null && formerOfRun(row) === id
+    if (!isOf || run.submitter !== actor.pk)
+      throw new Problem('not_found', 'There is no such plan of this run any more, or it is not yours: plan it again.')
     if (run.finished_at === null) return { is: 'open', run }
-    const { planTag: tag } = await inTime(db.run.findUniqueOrThrow({ where: { id: plan }, select: { planTag: true } }))
+    const { planTag: tag } = row
     return tag === null ? { is: 'not planned', run } : { is: 'plan', run, tag, from }
   }
 

@@ -157,6 +157,12 @@ export default {
       tests: [rollBack],
     },
     {
+      from: 'formerOfRun(row) === id',
+      to: 'formerOfRun(row) !== null',
+      why: 'the plan of another run is shown as that of this one',
+      tests: [rollBack],
+    },
+    {
       from: "return ['same-origin', 'none'].includes(String(headers['sec-fetch-site']))",
       to: "return !['cross-site', 'same-site'].includes(String(headers['sec-fetch-site']))",
       why: 'a client that does not say where it comes from makes a plan',
