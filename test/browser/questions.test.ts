@@ -35,21 +35,25 @@ function claims(queue: QueueKind): void {
     })
 
     const column = (rows: readonly Row[], head: string) => rows.map((row) => row[head])
-    const failedRuns = async () => {
+    const runsOf = async (outcome: string) => {
       await one.follow('Runs')
-      await one.page.getByLabel('Outcome').selectOption('failed')
+      await one.page.getByLabel('Outcome').selectOption(outcome)
       await one.show()
       return one.table('Runs')
     }
 
     test('what failed in the last hour?', async () => {
-      const { failures, outcomes, refused } = scenario.facts
+      const { failures, outcomes, raced, refused } = scenario.facts
       await one.ask(async () => {
         const counted = await one.table('Submissions of the last hour')
         for (const [outcome, runs] of Object.entries(outcomes))
           expect(counted).toContainEqual({ Outcome: outcome, Runs: String(runs) })
-        expect(column(await failedRuns(), 'Run')).toEqual(failures.map(({ slug }) => `apply radius ${slug}`))
+        expect(column(await runsOf('failed'), 'Run')).toEqual(failures.map(({ slug }) => `apply radius ${slug}`))
       })
+      const late = await one.ask(() => runsOf('refused'))
+      expect(late.map(({ Run: run, Who: who }) => ({ run, who }))).toEqual([
+        { run: `apply radius ${raced.slug}`, who: raced.who },
+      ])
       await one.ask(async () => {
         await one.follow('Refusals')
         const found = await one.table('Refusals, the newest first')
@@ -60,7 +64,7 @@ function claims(queue: QueueKind): void {
     })
 
     test('whose is it?', async () => {
-      const found = await one.ask(failedRuns)
+      const found = await one.ask(() => runsOf('failed'))
       expect(found.map(({ Who: who, Owner: owner }) => ({ who, owner }))).toEqual(
         scenario.facts.failures.map(({ who, owner }) => ({ who, owner })),
       )
@@ -70,7 +74,7 @@ function claims(queue: QueueKind): void {
       const { failures, cause } = scenario.facts
       await one.ask(async () => {
         expect(column(await one.table('Failures by cause'), 'Cause')).toEqual([expect.stringContaining(cause)])
-        expect(column(await failedRuns(), 'Why')).toEqual(failures.map(() => expect.stringContaining(cause)))
+        expect(column(await runsOf('failed'), 'Why')).toEqual(failures.map(() => expect.stringContaining(cause)))
         await one.follow(`apply radius ${failures[0]?.slug}`)
         await one.page.getByText(`Cause: ${cause}`).waitFor()
       })
@@ -83,7 +87,7 @@ function claims(queue: QueueKind): void {
       await one.ask(async () => {
         const [group] = await one.table('Failures by cause')
         expect(group).toMatchObject({ State: `${open.length} still failing`, Runs: String(failures.length) })
-        expect(column(await failedRuns(), 'Outcome')).toEqual(
+        expect(column(await runsOf('failed'), 'Outcome')).toEqual(
           failures.map(({ isRepaired }) => (isRepaired ? 'failed repaired' : 'failed')),
         )
         await one.follow(`apply radius ${repaired?.slug}`)

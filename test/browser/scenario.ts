@@ -262,7 +262,7 @@ async function expiring(service: Installation): Promise<Pick<Facts, 'tokens' | '
   return { tokens, certificates }
 }
 
-/** One that works, and one of an earlier version that was heard of five minutes ago. */
+/** One that works, and one of an earlier version that was last heard a minute ago. */
 async function workers({ db }: Installation): Promise<Facts['workers']> {
   const consumer = {
     isFree: () => true,
@@ -277,7 +277,7 @@ async function workers({ db }: Installation): Promise<Facts['workers']> {
   await rows(
     db,
     sql`INSERT INTO workers (id, host, process_id, version, format, slots, seen_at)
-      VALUES (${uuid7()}::uuid, ${silentHost}, 7, ${silent}, 3, 8, now() - interval '5 minutes')`,
+      VALUES (${uuid7()}::uuid, ${silentHost}, 7, ${silent}, 3, 8, now() - interval '1 minute')`,
   )
   return { working: manifest.version, silent, silentHost }
 }
