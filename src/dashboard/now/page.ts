@@ -1,4 +1,3 @@
-import { isSilent } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
@@ -20,6 +19,7 @@ import { count, duration, mark, notKnown, number, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
 import type { Now, Outside } from './read.ts'
+import { summary } from './summary.ts'
 
 /** /admin/: what is going on now, the most urgent first. */
 export const nowPage = (now: Now, actor: Actor): string =>
@@ -29,7 +29,7 @@ export const nowPage = (now: Now, actor: Actor): string =>
     within: nowPath,
     isLive: true,
     content: html`<div class="head"><h1>Now</h1><p class="quiet">As of ${time(now.at)}.</p></div>
-${summary(now)}
+${summary(now, actor)}
 ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only: you lack the permission view_run.</p>`}
 <div class="columns">
 <div>
@@ -41,27 +41,6 @@ ${!allows(actor, 'view_run') && html`<p class="quiet">You see your own runs only
 <section><h2>Outcomes</h2>${now.figures === null ? notKnown('The runs of this period could not be counted in time.') : plot(now.figures, now.period)}</section>
 <section><h2>The last ten runs</h2>${newest(now)}</section>`,
   })
-
-/** One sentence that says whether anything is wrong. */
-function summary({ checks, workers, failures, pause, atWork }: Now): Html {
-  const wrong = Object.values(checks).filter(({ ok }) => !ok).length
-  const silent = (workers ?? []).filter(isSilent).length
-  const blocked = (atWork ?? []).filter(({ blocker }) => blocker !== null).length
-  const open = (failures?.groups ?? []).reduce((sum, group) => sum + (group.open ?? 0), 0)
-  const found = [
-    ...(pause !== null && pause !== 'none'
-      ? ['the queue is paused']
-      : wrong > 0
-        ? [`${count(wrong, 'part')} not healthy`]
-        : []),
-    ...(silent > 0 ? [`${count(silent, 'worker')} silent`] : []),
-    ...(blocked > 0 ? [`${count(blocked, 'run')} blocked`] : []),
-    ...(open > 0 ? [`${count(open, 'failed run')} not repaired`] : []),
-  ]
-  return found.length === 0
-    ? html`<p class="summary good">${mark('good', 'Nothing is wrong.')}</p>`
-    : html`<p class="summary bad">${mark(wrong > 0 ? 'bad' : 'warn', `Look at this: ${found.join('; ')}.`)}</p>`
-}
 
 function acts({ pause, failedJobs }: Now, actor: Actor): Html | false {
   if (!allows(actor, 'manage_queue')) return false

@@ -1,24 +1,33 @@
-import { isSilent } from '../../db/presence.ts'
+import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
 import type { KnownWorker } from '../../queue/workers.ts'
 import { table } from '../table.ts'
-import { duration, mark, pauseSentence } from '../words.ts'
+import { duration, mark, number, pauseSentence } from '../words.ts'
 import type { Now } from './read.ts'
 
-/** A line for each part of the installation, as readiness judges it, and for each worker. */
-export const parts = ({ checks, pause, workers }: Now): Html =>
+/** A line for each part of the installation, as readiness judges it, for each worker, and for each silent server. */
+export const parts = (now: Now): Html =>
   table(
     'Parts',
     [{ head: 'Part' }, { head: 'State' }, { head: 'Details', of: 'text' }],
     [
-      ...Object.entries(names).map(([part, name]) => lineOf(name, checks[part as keyof Checks])),
-      ...(pause !== null && pause !== 'none'
-        ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), pauseSentence(pause)] }]
+      ...Object.entries(names).map(([part, name]) => lineOf(name, checkOf(now, part as keyof Checks))),
+      ...(now.pause !== null && now.pause !== 'none'
+        ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), pauseSentence(now.pause)] }]
         : []),
-      ...(workers ?? []).map(workerLine),
+      ...(now.workers ?? []).map(workerLine),
+      ...serverLines(now.servers),
     ],
   )
+
+/** The line of the pause says by whom, and since when. */
+function checkOf({ checks, pause }: Now, part: keyof Checks): Check {
+  const isStopped = pause !== null && pause !== 'none' && checks.database.ok && checks.queue.ok
+  return part === 'worker' && isStopped
+    ? { ok: false, detail: 'No worker takes jobs while the queue is paused: see Pause.' }
+    : checks[part]
+}
 
 const names: Readonly<Record<keyof Checks, string>> = {
   database: 'Database',
@@ -45,4 +54,24 @@ function workerLine(worker: KnownWorker) {
         : `Has ${busy} of ${slots} jobs. Version ${version}.`,
     ],
   }
+}
+
+function serverLines(servers: readonly KnownProcess[] | null) {
+  if (servers === null)
+    return [{ id: 'part-Servers', cells: ['Servers', mark('open', 'not known'), 'They could not be read just now.'] }]
+  const silent = servers.filter(isSilent)
+  const heard = servers.length - silent.length
+  return [
+    ...(heard > 0
+      ? [{ id: 'part-Servers', cells: ['Servers', mark('good', 'heard'), `${number(heard)} heard.`] }]
+      : []),
+    ...silent.map(({ id, host, processId, version, seenS }) => ({
+      id: `part-${id}`,
+      cells: [
+        html`<span class="inner">${host}, ${String(processId)}</span>`,
+        mark('bad', 'silent'),
+        `A server of the API, not heard for ${duration(seenS * 1_000)}. Version ${version}.`,
+      ],
+    })),
+  ]
 }

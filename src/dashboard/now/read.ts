@@ -1,5 +1,6 @@
 import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
+import { type KnownProcess, readProcesses } from '../../db/presence.ts'
 import { seldom } from '../../http/probe.ts'
 import type { Checks, Inspect } from '../../http/readiness.ts'
 import { type ListSpec, scopeOf } from '../../lists/list.ts'
@@ -27,6 +28,8 @@ export type Now = {
   readonly pause: Pause | 'none' | null
   readonly failedJobs: number | null
   readonly workers: readonly KnownWorker[] | null
+  /** The processes of the API. */
+  readonly servers: readonly KnownProcess[] | null
   readonly backlog: Awaited<ReturnType<typeof readBacklog>> | null
   readonly atWork: readonly (AtWork & { readonly run: RunRow })[] | null
   readonly period: Period
@@ -77,7 +80,13 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
   )
   const seldomNew = kept(
     () => 1_000,
-    () => Promise.all([inspect(), known(inTime(readWorkers(db))), known(inTime(readOutside(db)))]),
+    () =>
+      Promise.all([
+        inspect(),
+        known(inTime(readWorkers(db))),
+        known(inTime(readProcesses(db, 'servers'))),
+        known(inTime(readOutside(db))),
+      ]),
   )
   const figuresOf = kept(keptMs, (actor: Actor, period: Period) => readFigures(db, runs, actor, period))
   const failuresSeen = together((actor: Actor) => failuresOf(db, runs, actor))
@@ -99,7 +108,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
     const [scope, rights] = [scopeKey(runs, actor), rightsKey(actor)]
     const [
       [pause, failedJobs, backlog],
-      [checks, workers, outside],
+      [checks, workers, servers, outside],
       figures,
       failures,
       [atWork, newest],
@@ -115,8 +124,14 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
       allows(actor, 'view_certificatekeypair') ? known(certificates()) : undefined,
     ])
     return {
-      ...{ at: new Date(), checks, pause, failedJobs, workers, backlog, atWork, period, figures, failures, tokens },
-      ...{ certificates: expiring, newest, refused, outside: allows(actor, 'view_application') ? outside : undefined },
+      ...{ at: new Date(), checks, pause, failedJobs, workers, servers, backlog, atWork, period, figures, failures },
+      ...{
+        tokens,
+        certificates: expiring,
+        newest,
+        refused,
+        outside: allows(actor, 'view_application') ? outside : undefined,
+      },
     }
   }
 }

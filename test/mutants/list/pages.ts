@@ -5,12 +5,29 @@ const searches = 'test/dashboard/searches.test.ts'
 const plots = 'test/dashboard/plots.test.ts'
 const next = 'test/dashboard/next.test.ts'
 const times = 'test/dashboard/times.test.ts'
+const summary = 'test/dashboard/summary.test.ts'
 const acts = 'test/api/dashboard-acts.test.ts'
 const differences = 'test/dashboard/differences.test.ts'
 const rollBack = 'test/dashboard/roll-back.test.ts'
 
 /** What the pages of operators show, and to whom. */
 export default {
+  'src/dashboard/now/summary.ts': [
+    {
+      from: '...some(unread(now),',
+      to: '...some(0 * unread(now),',
+      why: 'the first page says that nothing is wrong when parts of it could not be read',
+      tests: [summary],
+    },
+  ],
+  'src/dashboard/now/parts.ts': [
+    {
+      from: 'const silent = servers.filter(isSilent)',
+      to: 'const silent: typeof servers = []',
+      why: 'a silent server of the API is shown as heard',
+      tests: [summary],
+    },
+  ],
   'src/lists/run-groups.ts': [
     {
       from: '(maySeeCauses ? cause : null) ?? reason',

@@ -1,0 +1,74 @@
+import { isSilent, type KnownProcess } from '../../db/presence.ts'
+import { type Html, html } from '../../http/html.ts'
+import { type Actor, allows } from '../../permissions.ts'
+import type { Expiring } from '../../views/expiries.ts'
+import { count, type Look, mark, number } from '../words.ts'
+import type { Now } from './read.ts'
+
+/** One sentence about all that the first page shows. */
+
+/** What expires later than this is in the lists alone. */
+const urgentMs = 24 * 3_600_000
+
+export function summary(now: Now, actor: Actor): Html {
+  const { look, text } = evaluate(now, seesAll(actor))
+  return html`<p class="summary ${look === 'good' ? 'good' : 'bad'}">${mark(look, text)}</p>`
+}
+
+/** Others may not see what is wrong. */
+const seesAll = (actor: Actor): boolean =>
+  (['view_run', 'view_token', 'view_application', 'view_certificatekeypair'] as const).every((permission) =>
+    allows(actor, permission),
+  )
+
+/** @param isAllSeen whether the caller may see everything that may be wrong */
+export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; readonly text: string } {
+  const { at, atWork, failures, outside } = now
+  const [broken, stopped] = [unhealthyParts(now), isPaused(now)]
+  const found = [
+    ...(stopped ? ['the queue is paused'] : []),
+    ...some(broken, 'part', 'not healthy'),
+    ...some(silentOf(now.workers), 'worker', 'silent'),
+    ...some(silentOf(now.servers), 'server', 'silent'),
+    ...some((atWork ?? []).filter(({ blocker }) => blocker !== null).length, 'run', 'blocked'),
+    ...failedRuns(failures),
+    ...expiries(now.tokens, 'token', at),
+    ...expiries(now.certificates ?? null, 'certificate', at),
+    ...some(outside?.count ?? 0, 'application or provider', 'changed past the service', 'applications or providers'),
+    ...some(unread(now), 'part', 'could not be read'),
+  ]
+  if (found.length > 0)
+    return { look: stopped || broken > 0 ? 'bad' : 'warn', text: `Look at this: ${found.join('; ')}.` }
+  const isKnown = isAllSeen && failures?.isAll === true && outside?.at != null
+  return { look: 'good', text: isKnown ? 'Nothing is wrong.' : 'Nothing is known to be wrong.' }
+}
+
+const some = (of: number, what: string, is: string, many = `${what}s`): readonly string[] =>
+  of === 0 ? [] : [`${of === 1 ? count(1, what) : `${number(of)} ${many}`} ${is}`]
+
+const isPaused = ({ pause }: Now): boolean => pause !== null && pause !== 'none'
+
+/** That no worker takes jobs is what a pause is for. */
+const unhealthyParts = (now: Now): number =>
+  Object.entries(now.checks).filter(([part, { ok }]) => !ok && !(part === 'worker' && isPaused(now))).length
+
+const silentOf = (all: readonly KnownProcess[] | null): number => (all ?? []).filter(isSilent).length
+
+/** Without view_run, a caller does not know which of its own were repaired. */
+function failedRuns(failures: Now['failures']): readonly string[] {
+  const groups = failures?.groups ?? []
+  const open = groups.reduce((sum, group) => sum + (group.open ?? 0), 0)
+  const unknown = groups.reduce((sum, group) => sum + (group.open === null ? group.runs : 0), 0)
+  return [...some(open, 'failed run', 'not repaired'), ...some(unknown, 'run', 'failed within 7 days')]
+}
+
+function expiries(all: readonly Expiring[] | null, what: string, at: Date): readonly string[] {
+  const left = (all ?? []).map(({ expires }) => expires.getTime() - at.getTime())
+  return [
+    ...some(left.filter((ms) => ms <= 0).length, what, 'expired'),
+    ...some(left.filter((ms) => ms > 0 && ms <= urgentMs).length, what, 'about to expire'),
+  ]
+}
+
+/** Each part that is null. */
+const unread = (now: Now): number => Object.values(now).filter((part) => part === null).length

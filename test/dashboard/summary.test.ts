@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest'
+import { parts } from '../../src/dashboard/now/parts.ts'
+import type { Now } from '../../src/dashboard/now/read.ts'
+import { evaluate, summary } from '../../src/dashboard/now/summary.ts'
+import type { KnownProcess } from '../../src/db/presence.ts'
+import type { RunGroup } from '../../src/lists/run-groups.ts'
+import { type Right, system } from '../../src/permissions.ts'
+
+/** What the first page says of what was read. */
+
+const at = new Date('2026-11-23T12:00:00Z')
+const healthy = { ok: true, detail: 'It answers.' }
+const broken = { ok: false, detail: 'It does not answer.' }
+const checks = { database: healthy, migrations: healthy, queue: healthy, worker: healthy, secrets: healthy }
+
+const nothing: Now = {
+  ...{ at, checks, pause: 'none', failedJobs: 0, workers: [], servers: [], atWork: [], period: 'hour' },
+  ...{ backlog: { waiting: 0, oldestS: null }, figures: {} as Now['figures'], newest: [], refused: [] },
+  ...{ failures: { groups: [], isAll: true }, tokens: [], certificates: [], outside: { at, first: [], count: 0 } },
+}
+
+const process = (seenS: number): KnownProcess => ({
+  ...{ id: `id-${seenS}`, host: `host-${seenS}.example`, processId: 7, version: '0.3.0', format: 3 },
+  ...{ slots: 8, busy: 0, startedAt: at, takenAt: null, seenS },
+})
+const failed = (runs: number, open: number | null) => {
+  const group: RunGroup = {
+    ...{ outcome: 'failed', cause: 'x', runs, open, last: { id: 'x', createdAt: at }, submitters: [], owners: [] },
+  }
+  return { groups: [group], isAll: true }
+}
+const expiring = (hours: number) => [{ name: 'x', user: null, expires: new Date(at.getTime() + hours * 3_600_000) }]
+const pause = { by: { name: 'alice', since: at, reason: null } }
+const noWorker = { ...checks, worker: broken }
+
+const sentences: readonly (readonly [string, Partial<Now>, string])[] = [
+  ['one part', { checks: { ...checks, secrets: broken } }, '1 part not healthy'],
+  ['a pause', { pause, checks: noWorker }, 'the queue is paused'],
+  [
+    'a pause and another part',
+    { pause, checks: { ...noWorker, database: broken } },
+    'the queue is paused; 1 part not healthy',
+  ],
+  ['a stopped worker', { checks: noWorker }, '1 part not healthy'],
+  ['silent workers', { workers: [process(1), process(60), process(90)] }, '2 workers silent'],
+  ['a silent server', { servers: [process(1), process(60)] }, '1 server silent'],
+  ['failures', { failures: failed(3, 2) }, '2 failed runs not repaired'],
+  ['failures of which no more is known', { failures: failed(3, null) }, '3 runs failed within 7 days'],
+  ['an expired token', { tokens: expiring(-1) }, '1 token expired'],
+  ['a token of today', { tokens: expiring(23) }, '1 token about to expire'],
+  ['an expired certificate', { certificates: expiring(0) }, '1 certificate expired'],
+  [
+    'what was changed outside',
+    { outside: { at, first: [], count: 2 } },
+    '2 applications or providers changed past the service',
+  ],
+  ['parts that were not read', { failures: null, workers: null, atWork: null }, '3 parts could not be read'],
+  ['a pause that was not read', { pause: null }, '1 part could not be read'],
+]
+
+describe('the sentence of the first page', () => {
+  test.each(sentences)('names %s', (_what, found, text) => {
+    for (const isAllSeen of [true, false])
+      expect(evaluate({ ...nothing, ...found }, isAllSeen).text).toBe(`Look at this: ${text}.`)
+  })
+
+  test('says that nothing is wrong only of what is known', () => {
+    const said = (found: Partial<Now>, isAllSeen = true) => evaluate({ ...nothing, ...found }, isAllSeen).text
+    expect(said({})).toBe('Nothing is wrong.')
+    expect(said({ failures: failed(3, 0), tokens: expiring(25), certificates: expiring(300) })).toBe(
+      'Nothing is wrong.',
+    )
+    for (const text of [
+      said({}, false),
+      said({ outside: undefined }),
+      said({ outside: { at: null, first: [], count: 0 } }),
+      said({ failures: { groups: [], isAll: false } }),
+    ])
+      expect(text).toBe('Nothing is known to be wrong.')
+  })
+
+  test('knows who may see everything', () => {
+    const all = ['view_run', 'view_token', 'view_application', 'view_certificatekeypair'] as const
+    const said = (permissions: readonly Right[], isSuperuser = false) =>
+      String(summary(nothing, { ...system, isSuperuser, permissions: new Set(permissions) })).includes(
+        'Nothing is wrong.',
+      )
+    expect([said([], true), said(all), said(['view_run@team-a', ...all.slice(1)])]).toEqual([true, true, false])
+    for (const permission of all)
+      expect([permission, said(all.filter((each) => each !== permission))]).toEqual([permission, false])
+  })
+
+  test('is as bad as what it names', () => {
+    const looks = [{}, { tokens: expiring(1) }, { pause }, { checks: noWorker }]
+    expect(looks.map((found) => evaluate({ ...nothing, ...found }, true).look)).toEqual(['good', 'warn', 'bad', 'bad'])
+  })
+})
+
+describe('the lines of the parts', () => {
+  const lines = (found: Partial<Now>) => String(parts({ ...nothing, ...found }))
+
+  test('name each silent server, and count the others', () => {
+    const shown = lines({ servers: [process(1), process(2), process(300)] })
+    expect(shown).toContain('2 heard.')
+    expect(shown).toMatch(/host-300\.example, 7<.*class="mark bad">silent<.*A server of the API, not heard for 5 min/s)
+    expect(shown).not.toMatch(/host-[12]\.example/)
+    expect(lines({ servers: null })).toMatch(/Servers<.*not known</s)
+  })
+
+  test('leave the time of a pause to its own line', () => {
+    const worker = { ok: false, detail: `No worker takes jobs: paused since ${at.toISOString()}.` }
+    const shown = lines({ pause, checks: { ...checks, worker } })
+    expect(shown).toContain('while the queue is paused: see Pause.')
+    expect(shown.replaceAll(/<time [^>]*>/g, '')).not.toContain(at.toISOString())
+    expect(lines({ pause, checks: { ...checks, worker, queue: broken } })).toContain(worker.detail)
+  })
+})
