@@ -85,3 +85,17 @@ describe('a kept answer', () => {
     expect(await next).toBe(2)
   })
 })
+
+test('a question that is never answered fails, and the next caller asks again', async () => {
+  for (const share of [
+    (ask: () => Promise<number>) => together(ask, 1),
+    (ask: () => Promise<number>) => kept(() => 60_000, ask, 1),
+  ]) {
+    const { ask, count } = byHand()
+    const read = share(ask)
+    await expect(read('all')).rejects.toThrow('no answer')
+    await settled()
+    await expect(read('all')).rejects.toThrow('no answer')
+    expect(count()).toBe(2)
+  }
+})

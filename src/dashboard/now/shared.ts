@@ -1,4 +1,19 @@
-/** One answer for many pages: what callers of the same key would read at the same time is read once. */
+import { limitTime } from '../../time-limit.ts'
+
+/**
+ * One answer for many pages: what callers of the same key would read at the same time is read once. A connection that
+ * is dead may never answer: then the question counts as failed, and the next caller asks again.
+ */
+
+/** Longer than a page waits: an answer that is late for one page is kept for the next. */
+const openAtMostMs = 10_000
+
+const ended = <Args extends unknown[], Found>(ask: (...args: Args) => Promise<Found>, withinMs: number) => {
+  return (...args: Args): Promise<Found> =>
+    limitTime(ask(...args), withinMs, () => {
+      throw new Error(`no answer within ${withinMs} ms`)
+    })
+}
 
 type Pending<Found> = { readonly answer: Promise<Found>; next?: Promise<Found> }
 
@@ -9,10 +24,12 @@ type Pending<Found> = { readonly answer: Promise<Found>; next?: Promise<Found> }
  */
 export function together<Args extends unknown[], Found>(
   ask: (...args: Args) => Promise<Found>,
+  withinMs = openAtMostMs,
 ): (key: string, ...args: Args) => Promise<Found> {
+  const askOnce = ended(ask, withinMs)
   const pending = new Map<string, Pending<Found>>()
   function begin(key: string, args: Args): Promise<Found> {
-    const answer = ask(...args)
+    const answer = askOnce(...args)
     const entry: Pending<Found> = { answer }
     pending.set(key, entry)
     // The next one takes its place itself.
@@ -37,13 +54,15 @@ const mostKept = 200
 export function kept<Args extends unknown[], Found>(
   keepMs: (key: string) => number,
   ask: (...args: Args) => Promise<Found>,
+  withinMs = openAtMostMs,
 ): (key: string, ...args: Args) => Promise<Found> {
+  const askOnce = ended(ask, withinMs)
   const answers = new Map<string, { readonly answer: Promise<Found>; until: number }>()
   return (key, ...args) => {
     const there = answers.get(key)
     if (there !== undefined && performance.now() < there.until) return there.answer
     if (answers.size >= mostKept) answers.clear()
-    const answer = ask(...args)
+    const answer = askOnce(...args)
     // While it is asked, no other is: then from its answer on.
     const entry = { answer, until: Number.POSITIVE_INFINITY }
     answers.set(key, entry)
