@@ -57,26 +57,39 @@ const most = 100
 /** @property user null for a certificate, and for callers who may not see it */
 export type Expiring = { readonly name: string; readonly expires: Date; readonly user: string | null }
 
+/** A pipeline whose token expired is shown for this long: it may be what fails now. */
+export const expiredWithinDays = 7
+
+/** Expired tokens do not take the place of those that expire next. */
+const mostExpired = 10
+
 /**
- * Access tokens that expire soon, the next one first.
+ * Access tokens that expired lately, and those that expire soon, the first one first.
  *
  * @param own the key of the only user whose tokens the caller sees; undefined: all
  */
 export async function expiringTokens(db: Db, actor: Actor, own: number | null | undefined): Promise<Expiring[]> {
-  const rows = await db.token.findMany({
-    where: {
-      intent: 'api',
-      expiring: true,
-      expires: { gt: new Date(), lt: soon() },
-      user: { isActive: true },
-      ...(own !== undefined && { userPk: own ?? -1 }),
-    },
-    select: { identifier: true, expires: true, userPk: true, user: { select: { username: true } } },
-    orderBy: { expires: 'asc' },
-    take: most,
-  })
+  const now = new Date()
+  const lately = new Date(now.getTime() - expiredWithinDays * 86_400_000)
+  const between = (expires: { gt: Date; lte: Date }, order: 'asc' | 'desc', take: number) =>
+    db.token.findMany({
+      where: {
+        intent: 'api',
+        expiring: true,
+        expires,
+        user: { isActive: true },
+        ...(own !== undefined && { userPk: own ?? -1 }),
+      },
+      select: { identifier: true, expires: true, userPk: true, user: { select: { username: true } } },
+      orderBy: { expires: order },
+      take,
+    })
+  const [expired, next] = await Promise.all([
+    between({ gt: lately, lte: now }, 'desc', mostExpired),
+    between({ gt: now, lte: soon() }, 'asc', most),
+  ])
   const sees = (pk: number) => allows(actor, 'view_user') || pk === actor.pk
-  return rows.flatMap(({ identifier, expires, userPk, user }) =>
+  return [...expired.reverse(), ...next].flatMap(({ identifier, expires, userPk, user }) =>
     expires === null ? [] : [{ name: identifier, expires, user: sees(userPk) ? user.username : null }],
   )
 }

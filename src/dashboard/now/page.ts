@@ -103,7 +103,7 @@ ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: 
 <h3>Refused before they were recorded, in the last hour</h3>
 ${refusals(refused)}
 ${outside !== undefined && html`<h3>Changed past the service</h3>${changedOutside(outside)}`}
-<h3>Expires within ${String(expiresWithinDays)} days</h3>
+<h3>Expires within ${String(expiresWithinDays)} days, or has expired</h3>
 ${expiring('Access tokens', tokens)}
 ${certificates !== undefined && expiring('Certificates', certificates)}`
 }

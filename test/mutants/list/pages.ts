@@ -12,6 +12,14 @@ const rollBack = 'test/dashboard/roll-back.test.ts'
 
 /** What the pages of operators show, and to whom. */
 export default {
+  'src/views/expiries.ts': [
+    {
+      from: 'between({ gt: lately, lte: now }',
+      to: 'between({ gt: now, lte: now }',
+      why: 'an expired token is shown nowhere',
+      tests: ['test/dashboard/expired.test.ts'],
+    },
+  ],
   'src/dashboard/now/summary.ts': [
     {
       from: '...some(unread(now),',
