@@ -122,6 +122,10 @@ export const boundOwners = (actor: Actor): string[] => [
 export const isBound = (actor: Actor): boolean =>
   !actor.isSuperuser && [...actor.permissions].some((right) => ownerOf(right) !== null)
 
+/** The owners of whose runs the actor may know; null: of all. Not every run has an owner. */
+export const ownersOfRuns = (actor: Actor): string[] | null =>
+  allows(actor, 'view_application') || !isBound(actor) ? null : boundOwners(actor)
+
 /** Whether one user may impersonate another. Only a superuser may impersonate a superuser. */
 export const mayActAs = (real: Actor, effective: Actor): boolean =>
   allows(real, 'impersonate') && (real.isSuperuser || !effective.isSuperuser)

@@ -11,7 +11,7 @@ import { endOfOverlap, keysOf } from '../plan/storage.ts'
 /** Of a secret: only whether it changes. */
 const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
   description:
-    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value. `{"not_shown": true}` as `from`: the submitter may not view such rows.',
+    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value. `{"not_shown": true}` as `from`: the submitter may not view such rows, or the caller not what another owner had.',
 })
 
 /**
@@ -27,7 +27,7 @@ export const change = z
   })
   .meta({ id: 'Change' })
 
-/** The old value of a row that the submitter may not view. */
+/** The old value of a row that the submitter, or a reader of the run, may not view. */
 export const notShown = { not_shown: true } as const
 
 export type Change = z.output<typeof change>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Actor, allows, boundOwners, isBound } from '../permissions.ts'
+import { type Actor, allows, ownersOfRuns } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 
 /** The options of a run: its conditions, and with which rights it was submitted. */
@@ -59,12 +59,13 @@ export function mayReadRun(
 ): boolean {
   const isOwn = run.submitterPk === actor.pk
   if (!isOwn && !allows(actor, 'view_run')) return false
-  if (allows(actor, 'view_application') || !isBound(actor)) return true
+  const owners = ownersOfRuns(actor)
+  if (owners === null) return true
   const found = ownershipSchema.safeParse(run.options).data
   // Nothing says whose it is.
   if (found === undefined) return false
   const { owner } = found
-  return owner === null ? isOwn : boundOwners(actor).includes(owner)
+  return owner === null ? isOwn : owners.includes(owner)
 }
 
 const formerSchema = z.object({ former: z.guid().nullable().default(null) })

@@ -1,11 +1,12 @@
 import { z } from 'zod'
-import { change, notShown } from '../apply/changes.ts'
+import { change } from '../apply/changes.ts'
 import { objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, ownersFor, type Permission } from '../permissions.ts'
 import { mayReadRun } from '../runs/options.ts'
+import { wasAnothers, withoutFrom } from './former-owner.ts'
 
 /** The history of an application: what was done to it and to its providers, by whom, in which run. */
 
@@ -209,15 +210,3 @@ function toEntry(
 }
 
 type Found = z.output<typeof row>
-
-type Fields = NonNullable<HistoryEntry['fields']>
-
-/** Whether the change took the object over from an owner whose objects the caller does not see. */
-function wasAnothers({ owner }: Fields, owners: readonly string[]): boolean {
-  return typeof owner === 'object' && !owners.includes(String(owner.from))
-}
-
-const withoutFrom = (fields: Fields): Fields =>
-  Object.fromEntries(
-    Object.entries(fields).map(([name, each]) => [name, typeof each === 'string' ? each : { ...each, from: notShown }]),
-  )

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { type Actor, allows, isBound } from '../permissions.ts'
+import { type Actor, allows, ownersOfRuns } from '../permissions.ts'
 
 /** Submissions that were refused before they were recorded as runs, as operators see them. */
 
@@ -18,8 +18,7 @@ export type Refused = Prisma.RefusalGetPayload<{ select: typeof select }>
  * Whether the caller sees the refusals of all users: with `view_run`, unless its rights are bound to owners. A refusal does
  * not say to which owner it belongs.
  */
-export const seesAllRefusals = (actor: Actor): boolean =>
-  allows(actor, 'view_run') && (allows(actor, 'view_application') || !isBound(actor))
+export const seesAllRefusals = (actor: Actor): boolean => allows(actor, 'view_run') && ownersOfRuns(actor) === null
 
 /** Those that the caller sees, the newest first: all, or its own. */
 export const readRefusals = (db: Db, actor: Actor): Promise<Refused[]> =>

@@ -5,6 +5,7 @@ import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { repairs } from '../runs/ledger.ts'
 import { mayReadRun } from '../runs/options.ts'
+import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import {
   conditionsShown,
   documentText,
@@ -75,15 +76,17 @@ export async function readRunPart(
       FROM runs WHERE id = $1::uuid`,
     values: [id, [...changeOrder], from, most, lines],
   })
-  const { logs, changes, isWhole, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [], isWhole: true }
+  const { changes, isWhole, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [], isWhole: true }
   const stored = readStoredChanges(changes)
-  const summary = toRunSummary({ ...row, logs }, actor, (await repairs(db, [row])).get(id) ?? null)
+  const said = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? { logs: [logNotShown], lines: 1 } : counted
+  const summary = toRunSummary({ ...row, logs: said.logs }, actor, (await repairs(db, [row])).get(id) ?? null)
   const [completed = summary] = await runView.complete(db, [summary])
   return {
     ...completed,
     ...conditionsShown(row, isWhole && stored.isWhole),
-    ...counted,
-    changes: stored.changes,
+    counts: counted.counts,
+    lines: said.lines,
+    changes: changesShown(stored.changes, actor),
     failed_attempts: await readAttempts(db, id, actor),
     progress: completed.state === 'running' ? await progressOf(completed, completed.attempts) : null,
   }

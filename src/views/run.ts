@@ -11,6 +11,7 @@ import { openDocument, readDocument, type SealedDocument } from '../runs/documen
 import { lockedRuns, repairs, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
 import { mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
+import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { readStoredChanges } from './stored-changes.ts'
 import { userFields } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -193,7 +194,10 @@ async function* read(tx: Tx, keys: readonly string[], { actor }: Pick<Reading, '
     relationLoadStrategy: 'join',
   })
   const repaired = await repairs(tx, rows)
-  yield inOrder(keys, rows, ({ id }) => id).map((row) => toRunSummary(row, actor, repaired.get(row.id) ?? null))
+  const hidden = await runsWithHiddenLogs(tx, keys, actor)
+  yield inOrder(keys, rows, ({ id }) => id).map((row) =>
+    toRunSummary(hidden.has(row.id) ? { ...row, logs: [logNotShown] } : row, actor, repaired.get(row.id) ?? null),
+  )
 }
 
 /** Queued runs whose rows are locked are running. A lock is no part of a snapshot. */
@@ -237,9 +241,10 @@ export async function readRun(
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
   const repairedBy = (await repairs(db, [row])).get(id) ?? null
+  const { logs } = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? { logs: [logNotShown] } : row
   const failed = await readAttempts(db, id, actor)
   const [completed] = await complete(db, [
-    { ...toRun({ ...row, ...document }, opening, shows, actor, repairedBy), failed_attempts: failed },
+    { ...toRun({ ...row, ...document, logs }, opening, shows, actor, repairedBy), failed_attempts: failed },
   ])
   if (completed?.state !== 'running') return completed ?? null
   return { ...completed, progress: await progressOf(completed, completed.attempts) }
@@ -260,7 +265,7 @@ export function toRun(
     ...conditionsShown(row, isWhole),
     progress: null,
     failed_attempts: [],
-    changes,
+    changes: changesShown(changes, actor),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
     generated: otherwise({}, () =>

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { application as applicationEntry, bench, scim as scimEntry } from '../apply/engine.ts'
 import { type Answer, type Asker, applyPath } from '../support/asker.ts'
+import { dashboardOf } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { run, sql } from '../support/sql.ts'
@@ -173,6 +174,85 @@ test('what a row was, while another owner managed it, stands in no history for t
   expect(all.text).toContain(secret)
   expect(mine.text).not.toContain(secret)
   expect(mine.text).toContain('"now"')
+})
+
+describe('a run that takes an application over', () => {
+  const allow = { 'gatewright-owner': 'team-two', 'gatewright-allow': 'takeover' }
+  const runPath = ({ headers }: Answer) => headers['content-location'] ?? ''
+  const viewerOf = (...owners: string[]) =>
+    there.make.user({ permissions: [...deploys, 'view_run', 'view_queue'], owners })
+
+  /** All that a caller is shown of a run, by the API and on pages. */
+  async function allOf(by: Made, path: string): Promise<string> {
+    const { send, session } = dashboardOf(there)
+    const headers = { cookie: await session(by.token) }
+    const [id = ''] = path.split('/').slice(-2)
+    const runs = await by.get('/api/v3/blueprints/runs/?page_size=100')
+    const listed = Object(runs.json).results.filter((each: { id: string }) => each.id === id)
+    const pages = await Promise.all(
+      ['', 'differences/', 'document/', 'roll-back/'].map((page) =>
+        send({ method: 'GET', url: `/admin/runs/${id}/${page}`, headers }),
+      ),
+    )
+    expect(pages[0]?.statusCode).toBe(200)
+    const { body } = await send({ method: 'GET', url: '/admin/runs/', headers })
+    const row = body.match(/<tr id="run-[\s\S]*?<\/tr>/g)?.filter((each) => each.includes(id)) ?? []
+    expect([listed, row]).toEqual([[expect.anything()], [expect.anything()]])
+    return [(await by.get(path)).text, JSON.stringify(listed), ...pages.map((page) => page.body), ...row].join('\n')
+  }
+
+  async function taken(query = ''): Promise<string> {
+    const body = async (group: string) => named('oauth2', `${name}-one`, { app: { group } })
+    expect((await one.put(applyPath, await body(secret), { headers: owned('team-one') })).status).toBe(200)
+    const answer = await there.admin.put(`${applyPath}${query}`, await body('now'), { headers: allow })
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.text).toContain(secret)
+    return runPath(answer)
+  }
+
+  test.each(['', '?dry_run=true'])(
+    'shows a caller bound to the next owner nothing of the former one: %j',
+    async (query) => {
+      const path = await taken(query)
+      const shownTo = await allOf(await viewerOf('team-two'), path)
+      expect([secret, 'team-one', one.username].filter((each) => shownTo.includes(each))).toEqual([])
+      expect(shownTo).toContain('"group":{"from":{"not_shown":true},"to":"now"}')
+      for (const by of [await viewerOf('team-one', 'team-two'), there.admin])
+        expect((await by.get(path)).text).toMatch(new RegExp(`(?=.*"from":"${secret}")(?=.*belonged to owner)`))
+      const seen = await allOf(await viewerOf('team-one', 'team-two'), path)
+      expect(seen).toContain(secret)
+    },
+  )
+
+  test('and deletes it, or is refused, names the former owner in no log', async () => {
+    await taken('?dry_run=true')
+    const document = (state: string) => ({
+      ...{ version: 1, metadata: { name: 'n' } },
+      entries: [{ model: application, identifiers: { slug: `${name}-one` }, state }],
+    })
+    const send = (state: string, headers: Record<string, string>) =>
+      there.admin.put('/api/v3/blueprints/', document(state), { headers })
+    const gone = await send('absent', allow)
+    expect(gone.text).toContain('belonged to owner \\"team-one\\"')
+    const [two, both] = [await viewerOf('team-two'), await viewerOf('team-one', 'team-two')]
+    const { id } = await there.db.run.findFirstOrThrow({ orderBy: { id: 'desc' }, select: { id: true } })
+    expect(await allOf(two, runPath(gone))).not.toContain('team-one')
+    // A worker refuses what is taken between the check and the apply.
+    const data = { applied: false, reason: 'conflict', changes: [], logs: ['it belongs to owner "team-one"'] }
+    await there.db.run.update({ where: { id }, data })
+    expect(await allOf(two, runPath(gone))).not.toContain('team-one')
+    expect((await there.admin.get(runPath(gone))).text).toContain('team-one')
+    expect((await both.get(runPath(gone))).status).toBe(200)
+  })
+
+  test('shows the log of another run, and of the own one that was refused', async () => {
+    const answer = await put(there.admin, 'team-two')
+    expect(await allOf(await viewerOf('team-two'), runPath(answer))).toContain(`application \\"${name}\\" unchanged`)
+    const own = runPath(await put(two, 'team-two'))
+    const [id = ''] = own.split('/').slice(-2)
+    await there.db.run.update({ where: { id }, data: { applied: false, reason: 'conflict', logs: ['two many'] } })
+    expect((await two.get(own)).text).toContain('two many')
+  })
 })
 
 test('a name that a row had under another owner finds no run', async () => {

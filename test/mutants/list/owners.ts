@@ -238,15 +238,29 @@ export default {
   ],
   'src/runs/options.ts': [
     {
-      from: "if (allows(actor, 'view_application') || !isBound(actor)) return true",
+      from: 'if (owners === null) return true',
       to: 'return true',
       why: 'a caller that is bound to owners reads the runs of others',
       tests: [bound],
     },
   ],
+  'src/views/former-owner.ts': [
+    {
+      from: 'owners !== null && wasAnothers(each.fields, owners)',
+      to: 'false',
+      why: 'a run that took an object over shows what it was under another owner',
+      tests: [names],
+    },
+    {
+      from: "OR r.options #> '{allow,takeover}' = 'true'",
+      to: 'OR false',
+      why: 'the log of a deletion names the owner from whom it was taken',
+      tests: [names],
+    },
+  ],
   'src/views/refusal.ts': [
     {
-      from: "allows(actor, 'view_run') && (allows(actor, 'view_application') || !isBound(actor))",
+      from: "allows(actor, 'view_run') && ownersOfRuns(actor) === null",
       to: "allows(actor, 'view_run')",
       why: 'a caller that is bound to owners reads what was refused to others',
       tests: [records],
