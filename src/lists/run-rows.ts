@@ -20,7 +20,7 @@ const factRow = z.object({
   sentence: z.string().nullable(),
 })
 
-/** @property sentence the first line of the log of a run that was not applied @property outcome `planned`: it was a plan */
+/** @property sentence the first line of the log of a run that was not applied; null for a plan that was made @property outcome `planned`: it was a plan */
 export type RunRow = Omit<RunSummary, 'logs'> & z.output<typeof factRow>
 
 const { logs: _logs, ...select } = runSummarySelect
@@ -40,7 +40,8 @@ export async function readRunRows(
   const values = new Values()
   const facts = await query(db, factRow, {
     text: `SELECT runs.id, ${outcomeSql} AS outcome, runs.options->>'owner' AS owner,
-        CASE WHEN runs.applied IS NOT TRUE THEN left(runs.logs[1], 300) END AS sentence
+        CASE WHEN runs.applied IS NOT TRUE AND (runs.mode = 'apply' OR runs.reason IS NOT NULL) THEN left(runs.logs[1], 300)
+        END AS sentence
       FROM runs WHERE runs.id = ANY (${values.bind(ids)}::uuid[]) AND ${seenRuns(spec, actor, values)}`,
     values: values.list,
   })

@@ -13,6 +13,7 @@ import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { progressOf } from '../../queue/enqueue.ts'
+import { readPause } from '../../queue/pause.ts'
 import { readDocumentDifference } from '../../views/run-differences.ts'
 import { readRunDocument, readRunPart } from '../../views/run-parts.ts'
 import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
@@ -87,7 +88,8 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
       if (run === null) throw noSuchRun()
       const of = { db, registry, runs }
       const later = from > 0 ? [] : await inTime(readLater(of, run, actor, mostLater)).catch(nullWhenLate)
-      return reply.type(html).send(runPage(run, { later, from, nameOf }, actor))
+      const pause = run.state === 'queued' ? await readPause(queue, db).catch(() => null) : null
+      return reply.type(html).send(runPage(run, { later, from, pause, nameOf }, actor))
     },
   )
 

@@ -3,12 +3,13 @@ import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allowsSome } from '../../permissions.ts'
+import type { Pause } from '../../queue/pause.ts'
 import { outcomeOf } from '../../runs/outcome.ts'
 import type { RunPart as Run } from '../../views/run-parts.ts'
 import { applicationPath, differencesPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
-import { count, duration, number, outcomeMark, time } from '../words.ts'
+import { count, duration, number, outcomeMark, pauseSentence, time } from '../words.ts'
 import { changeCounts, changeTables, countOf } from './changes.ts'
 import { runTable } from './tables.ts'
 
@@ -19,11 +20,13 @@ type Shown = {
   readonly later: readonly RunRow[] | null
   /** The place of the first change that is shown. */
   readonly from: number
+  /** Null: the queue is not paused, or that is not known. */
+  readonly pause: Pause | null
   /** What a model is called. */
   readonly nameOf: (model: string) => string
 }
 
-export function runPage(run: Run, { later, from, nameOf }: Shown, actor: Actor): string {
+export function runPage(run: Run, { later, from, pause, nameOf }: Shown, actor: Actor): string {
   const isOver = run.finished_at !== null
   return page({
     title: run.title,
@@ -31,7 +34,7 @@ export function runPage(run: Run, { later, from, nameOf }: Shown, actor: Actor):
     within: runsPath,
     isLive: !isOver,
     content: html`<h1>${run.title}</h1>
-${summary(run)}
+${summary(run, pause)}
 ${unreadable(run)}
 ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">Plan again or roll back to this</a></p>`}
 ${
@@ -43,22 +46,36 @@ ${changed(run, from, nameOf)}`,
   })
 }
 
-function summary(run: Run): Html {
-  const { cause, repaired_by, progress, counts } = run
+function summary(run: Run, pause: Pause | null): Html {
+  const { cause, repaired_by, counts } = run
   const total = countOf(counts)
   const outcome = outcomeOf(run, total > 0 && counts.unchanged === total)
-  const text =
-    outcome === 'unknown'
-      ? progress === null
-        ? 'It has not ended.'
-        : `${number(progress.done)} of ${number(progress.total)} entries are done.`
-      : outcome === 'applied' || outcome === 'planned' || outcome === 'unchanged'
-        ? `${changeCounts(counts)}.`
-        : 'Nothing was changed.'
   const look = outcome === 'failed' || outcome === 'refused' || outcome === 'cancelled' ? 'bad' : 'good'
-  return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${text === '.' ? '' : text}</span></p>
+  return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${says(run, outcome)}</span></p>
+${run.state === 'queued' && pause !== null && html`<p>${pauseSentence(pause)} No worker takes this run until the queue is resumed.</p>`}
 ${cause !== null && html`<p>Cause: ${cause}</p>`}
 ${repaired_by !== null && html`<p>Repaired by <a href="${runPagePath(repaired_by)}">a later run</a>.</p>`}</div>`
+}
+
+function says({ progress, counts }: Run, outcome: RunRow['outcome']): string {
+  const counted = changeCounts(counts)
+  switch (outcome) {
+    case 'unknown':
+      return progress === null
+        ? 'It has not ended.'
+        : `${number(progress.done)} of ${number(progress.total)} entries are done.`
+    case 'planned':
+      return counted === '' ? 'Nothing was changed.' : `It would do this: ${counted}.`
+    case 'applied':
+    case 'unchanged':
+      return counted === '' ? '' : `${counted}.`
+    case 'refused':
+    case 'failed':
+    case 'cancelled':
+      return 'Nothing was changed.'
+    default:
+      return outcome satisfies never
+  }
 }
 
 function facts(run: Run, seesApplications: boolean): Html {
@@ -70,7 +87,7 @@ function facts(run: Run, seesApplications: boolean): Html {
       'Application',
       run.slug !== null && seesApplications ? html`<a href="${applicationPath(run.slug)}">${run.slug}</a>` : run.slug,
     ],
-    ['Mode', run.mode === 'plan' ? 'a plan, which was rolled back' : null],
+    ['Mode', run.mode === 'plan' ? 'a plan: nothing was kept' : null],
     ['Reason', run.reason],
     ['Message', run.message],
     ['Allowed', run.allowed.join(', ') || null],
@@ -129,12 +146,12 @@ const unreadable = ({ unreadable: found }: Run): Html | false =>
   found.length > 0 &&
   html`<p class="alert" role="alert">The database holds a part of this run that could not be read: ${found.map((each) => parts[each]).join('; ')}. All else is shown.</p>`
 
-function changed({ id, changes, counts }: Run, from: number, nameOf: Shown['nameOf']): Html | false {
+function changed({ id, mode, changes, counts }: Run, from: number, nameOf: Shown['nameOf']): Html | false {
   const total = countOf(counts)
   if (total === 0) return false
   const { shown, size } = changeTables(changes, nameOf)
   const next = from + size
-  return html`<section><h2>Changes: ${changeCounts(counts)}</h2>
+  return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(counts)}</h2>
 ${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${runPagePath(id)}">Back to the first page of the run</a></p>`}
 ${shown}
 ${size > 0 && next < total && html`<p class="choice"><a class="button" href="${runPagePath(id)}?from=${next}">The next ones, of ${number(total)}</a></p>`}</section>`

@@ -1,0 +1,57 @@
+import { beforeAll, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import { operatorOf, runOf } from '../support/operations.ts'
+import { rows, sql } from '../support/sql.ts'
+
+/** The pages of a plan, and of a run that waits while the queue is paused. */
+
+let there: Installation
+beforeAll(async () => {
+  there = await installation({ applyWaitMs: 60_000 })
+})
+
+const textOf = (body: string) => body.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
+const lineOf = (body: string, run: string) =>
+  textOf(body.match(new RegExp(`<tr id="run-${run}".*?</tr>`, 's'))?.[0] ?? '')
+
+test('a plan says what it would do, and lists show no line of its log as a reason', async () => {
+  const { get } = await operatorOf(there)
+  const plan = await there.admin.put(`${applyPath}?dry_run=true`, await named('radius', 'planned'))
+  expect(plan.status, plan.text).toBe(200)
+  const { id } = await runOf(there, 'planned')
+  const page = textOf((await get(`/admin/runs/${id}/`)).body)
+  expect(page).toContain('planned It would do this: 2 created.')
+  expect(page).toContain('Changes that it would make: 2 created')
+  expect(page).toContain('a plan: nothing was kept')
+  const [{ line = '' } = {}] = await rows<{ line: string }>(
+    there.db,
+    sql`SELECT logs[1] AS line FROM runs WHERE id = ${id}::uuid`,
+  )
+  expect(line).not.toBe('')
+  const list = async () => lineOf((await get('/admin/runs/')).body, id)
+  expect(await list()).toContain('planned')
+  expect(await list()).not.toContain(line)
+  // One that was refused has a reason.
+  await there.db.run.update({ where: { id }, data: { reason: 'conflict', logs: ['it-was-refused'] } })
+  expect(await list()).toContain('it-was-refused')
+})
+
+test('a run that waits says by whom the queue is paused, until it is resumed', async () => {
+  const { username, act, get } = await operatorOf(there)
+  await act('pause', 'new disks')
+  const sent = await there.admin.put(applyPath, await named('radius', 'waits'), {
+    headers: { prefer: 'respond-async' },
+  })
+  expect(sent.status, sent.text).toBe(202)
+  const { id } = await runOf(there, 'waits')
+  const page = async () => textOf((await get(`/admin/runs/${id}/`)).body)
+  expect(await page()).toMatch(
+    new RegExp(
+      `It has not ended\\. The queue is paused, by ${username} since [-\\d: ]+UTC \\(&quot;new disks&quot;\\)\\. No worker takes this run`,
+    ),
+  )
+  await act('resume')
+  await there.queued(0)
+  expect(await page()).not.toContain('is paused')
+})
