@@ -1,6 +1,5 @@
 import { detailOf, type Problem } from '../../errors.ts'
 import { type Html, html } from '../../http/html.ts'
-import type { RunRow } from '../../lists/run-rows.ts'
 import type { Actor } from '../../permissions.ts'
 import { longestMessage } from '../../runs/message.ts'
 import type { RunPart } from '../../views/run-parts.ts'
@@ -36,15 +35,14 @@ export type Said = {
 type Shown = {
   readonly former: RunPart
   readonly plan: Planned
-  /** Whether there is a later run of the same objects; null: that is not known. */
-  readonly later: readonly RunRow[] | null
+  /** It is certain that no later run changed an object that it names. */
+  readonly isNewest: boolean
   readonly said: Said
   readonly nameOf: (model: string) => string
 }
 
-export function rollBackPage({ former, plan, later, said, nameOf }: Shown, actor: Actor): string {
-  const isNewest = later?.length === 0
-  const title = isNewest ? 'Plan again' : 'Roll back to this run'
+export function rollBackPage({ former, plan, isNewest, said, nameOf }: Shown, actor: Actor): string {
+  const title = isNewest || former.applied !== true ? 'Plan again' : 'Roll back to this run'
   return page({
     title: `${title}: ${former.title}`,
     actor,

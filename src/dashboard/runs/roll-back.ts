@@ -20,7 +20,7 @@ import { rollBackPath, runPagePath } from '../addresses.ts'
 import { messagePage, pagePolicy } from '../frame.ts'
 import { nullWhenLate } from '../late.ts'
 import { mostEntries, mostLines } from './changes.ts'
-import { readLater } from './later.ts'
+import { isNewest } from './later.ts'
 import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
 
 /**
@@ -132,8 +132,9 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
     const part = { from: 0, most: mostEntries, lines: 0 }
     const former = await inTime(readRunPart(db, params.id, actor, part, async () => null))
     if (former === null) throw new Problem('not_found', 'There is no such run.')
-    const later = await inTime(readLater({ db, registry, runs }, former, actor, 1)).catch(nullWhenLate)
-    return reply.type(html).send(rollBackPage({ former, plan, later, said, nameOf }, actor))
+    const of = { db, registry, runs }
+    const isCertain = (await inTime(isNewest(of, former, actor)).catch(nullWhenLate)) === true
+    return reply.type(html).send(rollBackPage({ former, plan, isNewest: isCertain, said, nameOf }, actor))
   }
 }
 

@@ -36,7 +36,7 @@ export function runPage(run: Run, { later, from, pause, nameOf }: Shown, actor: 
     content: html`<h1>${run.title}</h1>
 ${summary(run, pause)}
 ${unreadable(run)}
-${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">Plan again or roll back to this</a></p>`}
+${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
 ${
   from === 0 &&
   html`<div class="columns"><section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section>

@@ -9,6 +9,7 @@ const summary = 'test/dashboard/summary.test.ts'
 const acts = 'test/api/dashboard-acts.test.ts'
 const differences = 'test/dashboard/differences.test.ts'
 const rollBack = 'test/dashboard/roll-back.test.ts'
+const newest = 'test/dashboard/newest-run.test.ts'
 
 /** What the pages of operators show, and to whom. */
 export default {
@@ -166,6 +167,20 @@ export default {
       to: '/[&<>]/g',
       why: 'a value ends the attribute that it stands in',
       tests: ['test/http/html.test.ts'],
+    },
+  ],
+  'src/dashboard/runs/later.ts': [
+    {
+      from: ' || changes.length > mostObjects',
+      to: '',
+      why: 'a page says that no later run changed its objects, and asked for the first ones only',
+      tests: [newest],
+    },
+    {
+      from: "!allows(actor, 'view_run')",
+      to: 'false',
+      why: 'a page says that no later run changed its objects to a caller who sees few runs',
+      tests: [newest],
     },
   ],
   'src/dashboard/runs/roll-back.ts': [

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { applyPath } from '../support/asker.ts'
+import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import type { Made } from '../support/make.ts'
+
+/** What the page that rolls back says of later runs, and what the page of a run offers. */
+
+let service: Installation
+let dashboard: Dashboard
+let operator: Made
+let name: string
+const groups = ['view_group', 'add_group', 'change_group']
+beforeAll(async () => {
+  service = await installation()
+  dashboard = dashboardOf(service)
+  operator = await service.make.user({ permissions: ['view_queue', 'view_run', 'roll_back_run', ...groups] })
+})
+beforeEach(() => {
+  name = `n-${randomUUID().slice(0, 8)}`
+})
+
+async function get(as: Made, url: string) {
+  const cookie = await dashboard.session(as.token)
+  const answer = await dashboard.send({ method: 'GET', url, headers: { cookie, accept: 'text/html' } })
+  expect(answer.statusCode, url).toBe(200)
+  return answer.body.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ')
+}
+const idOf = ({ headers }: { headers: Record<string, unknown> }) =>
+  String(headers['content-location']).split('/').at(-2) ?? ''
+
+/** @returns the id of the run */
+async function set(places: readonly number[], text: string, as: Pick<Made, 'put'> = service.admin, query = '') {
+  const entries = places.map((place) => ({
+    ...{ model: 'service_core.group', identifiers: { name: `${name}-${place}` }, attrs: { attributes: { text } } },
+  }))
+  const answer = await as.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, entries })
+  expect(answer.status, answer.text).toBe(200)
+  return idOf(answer)
+}
+const upTo = (last: number) => Array.from({ length: last }, (_, each) => each + 1)
+
+/** What the page says: that this run is the newest of its objects, or nothing of later ones. */
+async function saidOf(run: string, as = operator) {
+  const text = await get(as, `/admin/runs/${run}/roll-back/`)
+  const [title] = /Plan again|Roll back to this run/.exec(text) ?? []
+  return { title, isNewest: text.includes('No later run has changed its objects') }
+}
+const newest = { title: 'Plan again', isNewest: true }
+const notKnown = { title: 'Roll back to this run', isNewest: false }
+
+describe('that no later run has changed its objects is said', () => {
+  test('of a run whose every object is asked for, until a later run changes one of them', async () => {
+    const run = await set(upTo(10), 'first')
+    expect(await saidOf(run)).toEqual(newest)
+    await set([10], 'later')
+    expect(await saidOf(run)).toEqual(notKnown)
+  })
+
+  test('not of more objects than are asked for', async () => {
+    const run = await set(upTo(12), 'first')
+    await set([12], 'later')
+    expect(await saidOf(run)).toEqual(notKnown)
+  })
+
+  test('not of a run that changed nothing, once a later run changed what it names', async () => {
+    await set(upTo(2), 'first')
+    const run = await set(upTo(2), 'first')
+    expect(await saidOf(run)).toEqual(newest)
+    await set([2], 'later')
+    expect(await saidOf(run)).toEqual(notKnown)
+  })
+
+  test('not to a caller who does not see the runs of others, nor to one who does not see the objects', async () => {
+    const own = await service.make.user({ permissions: ['view_queue', ...groups] })
+    const run = await set([1], 'first', own)
+    await set([1], 'later')
+    expect(await saidOf(run, own)).toEqual(notKnown)
+    const blind = await service.make.user({ permissions: ['view_queue', 'view_run', 'roll_back_run'] })
+    expect(await saidOf(run, blind)).toEqual(notKnown)
+  })
+
+  test('not of a run that was not applied: the page only plans it again', async () => {
+    const plan = await set([1], 'first', service.admin, '?dry_run=true')
+    expect(await saidOf(plan)).toEqual({ title: 'Plan again', isNewest: false })
+  })
+})
+
+describe('the page of a run offers', () => {
+  const offer = async (run: string) =>
+    /Plan again or roll back to this|Plan it again/.exec(await get(operator, `/admin/runs/${run}/`))?.[0]
+
+  test('to roll back to what was applied, and only to plan again what was not', async () => {
+    const run = await set([1], 'first')
+    expect(await offer(run)).toBe('Plan again or roll back to this')
+    expect(await offer(await set([1], 'second', service.admin, '?dry_run=true'))).toBe('Plan it again')
+    for (const state of ['failed', 'cancelled', 'done'] as const) {
+      const other = await set([1], state)
+      await service.db.run.update({ where: { id: other }, data: { state, applied: false } })
+      expect([state, await offer(other)]).toEqual([state, 'Plan it again'])
+    }
+  })
+})
+
+test('the differences of a run that waits are a page', async () => {
+  await service.queue.pause()
+  try {
+    const body = await named('radius', name, { app: {} })
+    const sent = await service.admin.put(applyPath, body, { headers: { Prefer: 'respond-async' } })
+    expect(sent.status, sent.text).toBe(202)
+    const run = String(sent.headers.location).split('/').at(-2) ?? ''
+    expect(await get(operator, `/admin/runs/${run}/differences/`)).toContain('There is no applied run before it')
+  } finally {
+    await service.queue.resume()
+  }
+})
