@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
-import { repairs } from '../runs/ledger.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
+import { readRepairs } from '../views/repair.ts'
 import { type RunSummary, runSummarySelect, runView, toRunSummary } from '../views/run.ts'
 import { inOrder } from '../views/view.ts'
 import { Values } from './find.ts'
@@ -52,13 +52,13 @@ export async function readRunRows(
     relationLoadStrategy: 'join',
   })
   const seen = ids.filter((id) => byId.has(id))
-  const repaired = await repairs(db, found)
+  const repairOf = await readRepairs(db, found, actor)
   const hidden = await runsWithHiddenLogs(db, seen, actor)
   const rows = inOrder(seen, found, ({ id }) => id).flatMap((row) => {
     const fact = byId.get(row.id)
     if (fact === undefined) return []
     const sentence = fact.sentence !== null && hidden.has(row.id) ? logNotShown : fact.sentence
-    return { ...toRunSummary({ ...row, logs: [] }, actor, repaired.get(row.id) ?? null), ...fact, sentence }
+    return { ...toRunSummary({ ...row, logs: [] }, actor, repairOf(row.id)), ...fact, sentence }
   })
   return await runView.complete(db, rows)
 }

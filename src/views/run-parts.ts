@@ -3,9 +3,9 @@ import type { Change } from '../apply/changes.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
-import { repairs } from '../runs/ledger.ts'
 import { mayReadRun } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
+import { readRepairs } from './repair.ts'
 import {
   conditionsShown,
   documentText,
@@ -79,7 +79,7 @@ export async function readRunPart(
   const { changes, isWhole, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [], isWhole: true }
   const stored = readStoredChanges(changes)
   const said = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? { logs: [logNotShown], lines: 1 } : counted
-  const summary = toRunSummary({ ...row, logs: said.logs }, actor, (await repairs(db, [row])).get(id) ?? null)
+  const summary = toRunSummary({ ...row, logs: said.logs }, actor, (await readRepairs(db, [row], actor))(id))
   const [completed = summary] = await runView.complete(db, [summary])
   return {
     ...completed,

@@ -8,10 +8,11 @@ import { print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, covers } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
-import { lockedRuns, repairs, sealedColumn, showsGenerated } from '../runs/ledger.ts'
+import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
 import { mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
+import { type Repair, readRepairs } from './repair.ts'
 import { readStoredChanges } from './stored-changes.ts'
 import { userFields } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -46,14 +47,18 @@ export const runSummary = z
         description: 'Why it failed: the innermost message, with its SQLSTATE. Null for callers without `view_run`.',
         examples: [null],
       }),
-    repaired_by: z
-      .guid()
+    repaired: z
+      .boolean()
       .nullable()
       .meta({
         description:
-          'Of a failed run: a later run that applied the same document, or changed or applied the same application. Null for callers without `view_run`.',
-        examples: [null],
+          'Of a failed run: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
+        examples: [false],
       }),
+    repaired_by: z
+      .guid()
+      .nullable()
+      .meta({ description: 'The run that repaired it. Null for callers who may not see that run.', examples: [null] }),
     submitter: userFields.pk.nullable(),
     submitter_name: userFields.username.nullable(),
     request_id: z.string().meta({ examples: ['6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'] }),
@@ -157,11 +162,11 @@ export const runSummarySelect = {
   finishedAt: true,
 } satisfies Prisma.RunSelect
 
-/** @param repairedBy of a failed run, by `repairs` */
+/** @param repair by `readRepairs` */
 export const toRunSummary = (
   row: Prisma.RunGetPayload<{ select: typeof runSummarySelect }>,
   actor: Actor,
-  repairedBy: string | null,
+  repair: Repair,
 ): RunSummary => ({
   id: row.id,
   state: row.state,
@@ -173,7 +178,7 @@ export const toRunSummary = (
   reason: row.reason,
   logs: row.logs,
   cause: allows(actor, 'view_run') ? row.cause : null,
-  repaired_by: allows(actor, 'view_run') ? repairedBy : null,
+  ...repair,
   submitter: row.submitterPk,
   submitter_name: row.submitter?.username ?? null,
   request_id: row.requestId,
@@ -193,10 +198,10 @@ async function* read(tx: Tx, keys: readonly string[], { actor }: Pick<Reading, '
     select: runSummarySelect,
     relationLoadStrategy: 'join',
   })
-  const repaired = await repairs(tx, rows)
+  const repairOf = await readRepairs(tx, rows, actor)
   const hidden = await runsWithHiddenLogs(tx, keys, actor)
   yield inOrder(keys, rows, ({ id }) => id).map((row) =>
-    toRunSummary(hidden.has(row.id) ? { ...row, logs: [logNotShown] } : row, actor, repaired.get(row.id) ?? null),
+    toRunSummary(hidden.has(row.id) ? { ...row, logs: [logNotShown] } : row, actor, repairOf(row.id)),
   )
 }
 
@@ -240,11 +245,11 @@ export async function readRun(
   if (row === null || !mayReadRun(row, actor)) return null
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
-  const repairedBy = (await repairs(db, [row])).get(id) ?? null
+  const repair = (await readRepairs(db, [row], actor))(id)
   const { logs } = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? { logs: [logNotShown] } : row
   const failed = await readAttempts(db, id, actor)
   const [completed] = await complete(db, [
-    { ...toRun({ ...row, ...document, logs }, opening, shows, actor, repairedBy), failed_attempts: failed },
+    { ...toRun({ ...row, ...document, logs }, opening, shows, actor, repair), failed_attempts: failed },
   ])
   if (completed?.state !== 'running') return completed ?? null
   return { ...completed, progress: await progressOf(completed, completed.attempts) }
@@ -256,12 +261,12 @@ export function toRun(
   { registry, keyring }: Opening,
   shows: boolean,
   actor: Actor,
-  repairedBy: string | null,
+  repair: Repair,
 ): z.output<typeof run> {
   const open = (sealed: string) => keyring.open(sealed, sealedColumn(row.id, 'generated'))
   const { changes, isWhole } = readStoredChanges(row.changes)
   return {
-    ...toRunSummary(row, actor, repairedBy),
+    ...toRunSummary(row, actor, repair),
     ...conditionsShown(row, isWhole),
     progress: null,
     failed_attempts: [],

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Asker, applyPath } from '../support/asker.ts'
 import { type Breakable, breakable } from '../support/breakable.ts'
+import { dashboardOf } from '../support/dashboard.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
@@ -19,6 +20,7 @@ type Run = {
   readonly id: string
   readonly state: string
   readonly cause: string | null
+  readonly repaired: boolean | null
   readonly repaired_by: string | null
   readonly logs: readonly string[]
   readonly failed_attempts?: readonly { attempt: number; at: string; cause: string }[]
@@ -79,6 +81,33 @@ describe('a failed run', () => {
     for (const id of ids) expect((await read(id)).repaired_by).toBe(repairing?.id)
     expect((await listed(ids[0] ?? ''))?.repaired_by).toBe(repairing?.id)
     expect((await read(repairing?.id ?? '')).repaired_by).toBeNull()
+  })
+
+  test('is repaired for all who see it, and names the run for those who see that one', async () => {
+    const of = name()
+    const as = async (owner: string) =>
+      there.admin.put(applyPath, await named('ldap', of), { headers: { 'gatewright-owner': owner } })
+    await breaks(of, 'XX002', 'a broken index')
+    expect((await as('team-one')).status).toBe(500)
+    const failed = await runOf(of)
+    await heals(of)
+    expect((await as('team-two')).status).toBe(200)
+    const { id: by } = await there.db.run.findFirstOrThrow({ where: { slug: of, applied: true } })
+    const permissions = ['view_application', 'view_run', 'view_queue']
+    const viewerOf = (...owners: string[]) => there.make.user({ permissions, owners })
+    const [one, both] = [await viewerOf('team-one'), await viewerOf('team-one', 'team-two')]
+    const repair = async (who: Asker) =>
+      [await read(failed, who), await listed(failed, who)].map((run) => [run?.repaired, run?.repaired_by])
+    expect(await repair(one)).toEqual(Array(2).fill([true, null]))
+    for (const who of [both, there.admin]) expect(await repair(who)).toEqual(Array(2).fill([true, by]))
+    const { send, session } = dashboardOf(there)
+    const pageOf = async (token: string, url: string) =>
+      (await send({ method: 'GET', url, headers: { cookie: await session(token) } })).body
+    const [run, all] = [await pageOf(one.token, `/admin/runs/${failed}/`), await pageOf(one.token, '/admin/runs/')]
+    expect(run).toContain('Repaired by a later run.')
+    expect(all).toMatch(new RegExp(`id="run-${failed}"[\\s\\S]*?repaired</span>`))
+    expect([run, all].filter((page) => page.includes(by))).toEqual([])
+    expect(await pageOf(both.token, `/admin/runs/${failed}/`)).toContain(`Repaired by <a href="/admin/runs/${by}/">`)
   })
 
   test('is repaired by a set that changes the application, and a set by the same set', async () => {

@@ -161,7 +161,7 @@ describe('A run failed: whose was it?', () => {
     [
       '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt failed, or the queue lost the job',
       '`cause`, `failed_attempts` | why it failed, with the SQLSTATE of PostgreSQL, and each attempt that ended without a result; for `view_run`',
-      '`repaired_by` | the next run that applied the same document or application: a failure with one is over',
+      '`repaired`, `repaired_by` | whether a later run applied the same document or application: the failure is over then; and the next such run, if the caller sees it',
     ],
     async () => {
       const letIn = await lockedOut(there.db)
@@ -175,11 +175,11 @@ describe('A run failed: whose was it?', () => {
       const { id } = await there.db.run.findFirstOrThrow({ where: { slug: 'enqueued-again' } })
       expect(await there.db.runAttempt.findMany({ where: { runId: id } })).toMatchObject([{ attempt: 1 }])
       const { id: failed } = await make.broken('repaired-later')
-      expect(await listed('repaired-later')).toMatchObject({ state: 'failed', repaired_by: null })
+      expect(await listed('repaired-later')).toMatchObject({ state: 'failed', repaired: false, repaired_by: null })
       expect((await put(there, 'repaired-later')).status).toBe(200)
       const { json } = await there.admin.get(`/api/v3/blueprints/runs/${failed}/`)
       const { id: by } = await there.db.run.findFirstOrThrow({ where: { slug: 'repaired-later', applied: true } })
-      expect(json).toMatchObject({ repaired_by: by })
+      expect(json).toMatchObject({ repaired: true, repaired_by: by })
     },
   )
 })

@@ -35,7 +35,7 @@ test('a run is shown with every field', async () => {
     title: 'apply oauth2 all',
     applied: true,
     reason: null,
-    ...{ cause: null, repaired_by: null, failed_attempts: [] },
+    ...{ cause: null, repaired: null, repaired_by: null, failed_attempts: [] },
     logs: [
       expect.stringContaining('provider oauth2 "all" created'),
       expect.stringContaining('application "all" created'),

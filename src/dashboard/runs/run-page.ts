@@ -47,14 +47,14 @@ ${changed(run, from, nameOf)}`,
 }
 
 function summary(run: Run, pause: Pause | null): Html {
-  const { cause, repaired_by, counts } = run
+  const { cause, repaired, repaired_by, counts } = run
   const total = countOf(counts)
   const outcome = outcomeOf(run, total > 0 && counts.unchanged === total)
   const look = outcome === 'failed' || outcome === 'refused' || outcome === 'cancelled' ? 'bad' : 'good'
   return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${says(run, outcome)}</span></p>
 ${run.state === 'queued' && pause !== null && html`<p>${pauseSentence(pause)} No worker takes this run until the queue is resumed.</p>`}
 ${cause !== null && html`<p>Cause: ${cause}</p>`}
-${repaired_by !== null && html`<p>Repaired by <a href="${runPagePath(repaired_by)}">a later run</a>.</p>`}</div>`
+${repaired === true && html`<p>Repaired by ${repaired_by === null ? 'a later run' : html`<a href="${runPagePath(repaired_by)}">a later run</a>`}.</p>`}</div>`
 }
 
 function says({ progress, counts }: Run, outcome: RunRow['outcome']): string {

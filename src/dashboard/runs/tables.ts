@@ -31,7 +31,7 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Ht
       id: `run-${row.id}`,
       cells: [
         shortTime(new Date(row.created_at), at),
-        html`${outcomeMark(row)}${row.repaired_by !== null && html` <span class="quiet">repaired</span>`}`,
+        html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}`,
         runLink(row),
         person(row),
         row.owner ?? '',

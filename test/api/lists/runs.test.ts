@@ -68,7 +68,7 @@ describe('a run', () => {
         slug: 'wiki-1',
         applied: true,
       },
-      ...{ cause: null, repaired_by: null },
+      ...{ cause: null, repaired: false, repaired_by: null },
       ...{ reason: null, logs: [], submitter: ada.pk, submitter_name: ada.username, request_id: 'request 1' },
       ...{ attempts: 1, created_at: '2026-11-01T12:01:00.000Z', started_at: '2026-11-01T12:01:00.040Z' },
       ...{ finished_at: '2026-11-01T12:01:00.065Z', queue_ms: 40, work_ms: 25 },

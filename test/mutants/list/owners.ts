@@ -1,5 +1,6 @@
 import type { MutantsOf } from '../mutant.ts'
 
+const causes = 'test/api/causes.test.ts'
 const records = 'test/dashboard/records.test.ts'
 const bound = 'test/rights/bound-owners.test.ts'
 const names = 'test/rights/names-of-others.test.ts'
@@ -242,6 +243,14 @@ export default {
       to: 'return true',
       why: 'a caller that is bound to owners reads the runs of others',
       tests: [bound],
+    },
+  ],
+  'src/views/repair.ts': [
+    {
+      from: 'rows.filter((row) => mayReadRun(row, actor))',
+      to: 'rows',
+      why: 'a repaired failure names a run that the caller may not see',
+      tests: [causes],
     },
   ],
   'src/views/former-owner.ts': [
