@@ -93,7 +93,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     ...[`/admin/runs/${failedRun}/roll-back/`, `/admin/runs/${shopRuns.at(-1)}/differences/`],
     ...['/admin/times/', '/admin/clear/', '/admin/logout/', `/admin/runs/${uuid7()}/`, '/admin/?nonsense=1'],
   ]
-  const sizes = [360, 1_280, 3_840]
+  const sizes = [360, 3_840]
 
   async function expectFine(page: Page, what: string): Promise<void> {
     expect([what, await accessibilityViolations(page)]).toEqual([what, []])

@@ -63,10 +63,14 @@ onBothQueues((kind) => {
     await retry('paused')
 
     // As many that wait as are let in.
-    const crowd = Array.from({ length: many }, (_, index) => put(stand, `crowd-${index}`))
+    const names = Array.from({ length: many }, (_, index) => `crowd-${index}`)
+    const crowd = names.map((slug) => put(stand, slug))
     await until(() => refusedWith('refused', /submissions are waiting already/), { what: 'the API to refuse' })
     await retry('paused')
-    got.push(...(await Promise.all(crowd)))
+    const answers = await Promise.all(crowd)
+    got.push(...answers)
+    // On a busy machine, a wait may end before it is known what became of the run: then it may be applied later.
+    const open = names.filter((_, index) => answers[index]?.status === 202)
     await onQueue(stand, (queue) => queue.resume())
 
     await first.stop()
@@ -89,7 +93,8 @@ onBothQueues((kind) => {
     recordCalls(got)
     expect(got.filter(({ status }) => status !== 200 && status !== 202 && status !== 503)).toEqual([])
     // A 503 says that nothing was changed.
-    expect(await stand.db.application.count({ where: { slug: { notIn: [...runs.keys()] } } })).toBe(
+    const known = [...runs.keys(), ...open]
+    expect(await stand.db.application.count({ where: { slug: { notIn: known } } })).toBe(
       got.filter(isApplied).length - runs.size,
     )
     await second.stop()
