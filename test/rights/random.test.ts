@@ -152,7 +152,7 @@ function judgeHands({ delegates }: World, { users, tokens }: Seen, held: Held, c
 }
 
 /** 20 000 calls on CI: 10 000 with each kind of transactions. */
-const worlds = onCi ? 100 : 20
+const worlds = onCi ? 50 : 20
 
 test(
   'no caller gains, gives or takes what the caller does not hold, and no superuser is lost',
