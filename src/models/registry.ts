@@ -1,12 +1,10 @@
-import { readdir } from 'node:fs/promises'
-import { extname } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { hasOwner, type Permission, permissionsOf, specialPermissions } from '../permissions.ts'
 import application from './application.ts'
 import certificateKeyPair from './certificate-key-pair.ts'
 import type { Model, ReferenceTarget } from './define.ts'
 import flow from './flow.ts'
 import group from './group.ts'
+import { loadKinds } from './kinds.ts'
 import propertyMapping from './property-mapping.ts'
 import type { ProviderModel } from './provider.ts'
 import { defineRole } from './role.ts'
@@ -38,7 +36,7 @@ const plainModels: readonly Model[] = [
  *   reference has no target
  */
 export async function loadRegistry(): Promise<Registry> {
-  return buildRegistry(plainModels, await loadKinds(new URL('./providers/', import.meta.url)))
+  return buildRegistry(plainModels, await loadKinds())
 }
 
 /** The registry of the given models. Roles may hold the permissions of these models. */
@@ -113,29 +111,3 @@ export const permissionNames = ({ models }: Pick<Registry, 'models'>): readonly 
 
 const permissionsFor = (resources: readonly string[]): Permission[] =>
   [...specialPermissions, ...[...new Set(resources)].flatMap(permissionsOf)].sort()
-
-/** Of this file: the packed command line program is JavaScript. */
-const extension = extname(fileURLToPath(import.meta.url))
-
-/** Each file of the folder declares the provider kind that it is named after. */
-export async function loadKinds(folder: URL): Promise<ProviderModel[]> {
-  const files = (await readdir(folder)).filter((file) => file.endsWith(extension)).sort()
-  return Promise.all(files.map((file) => loadKind(new URL(file, folder), file.slice(0, -extension.length))))
-}
-
-async function loadKind(url: URL, kind: string): Promise<ProviderModel> {
-  const loaded: { default?: unknown } = await import(url.href)
-  const model = loaded.default
-  if (!isProviderModel(model))
-    throw new Error(
-      `models/providers/${kind}.ts does not export a provider kind: export default defineProvider({ ... }).`,
-    )
-  if (model.provider.kind !== kind)
-    throw new Error(
-      `models/providers/${kind}.ts declares the kind ${model.provider.kind}: a file is named after its kind.`,
-    )
-  return model
-}
-
-const isProviderModel = (value: unknown): value is ProviderModel =>
-  typeof value === 'object' && value !== null && 'provider' in value && 'fields' in value && value.fields instanceof Map

@@ -1,55 +1,211 @@
-import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { adminToken } from '../support/engine.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+import { run } from '../support/processes.ts'
 
-/** The packed package, installed by npm in an empty folder, on the Node of the machine. It needs the registry. */
+/** The tarball of the command line program, installed by npm in an empty folder, on each Node. It needs the registry. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
+const folder = freshFolder()
+const program = join(folder, 'node_modules', 'gatewright-cli', 'bin', 'gatewright.mjs')
+const execute = promisify(execFile)
+const oldNodes = { 18: '18.20.8', 22: '22.23.3' } as const
 
-/** Without the project's own Node and npm's settings of the calling script. */
-const { PATH = '', ...others } = plainEnvironment()
-const env = {
-  ...others,
-  PATH: PATH.split(delimiter)
-    .filter((folder) => !folder.includes('node_modules'))
-    .join(delimiter),
+const npm = (args: readonly string[], cwd: string) =>
+  execute('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts'], {
+    cwd,
+    env: plainEnvironment(),
+  })
+
+/** @returns its program @throws when the registry has none for this machine */
+async function installNode(version: string): Promise<string> {
+  const cwd = freshFolder()
+  writeFileSync(join(cwd, 'package.json'), '{"private": true}')
+  const name = `node-${process.platform}-${process.arch}`
+  await npm(['install', `${name}@${version}`], cwd)
+  return join(cwd, 'node_modules', name, 'bin', 'node')
 }
 
-function program(command: string, args: string[], cwd: string) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, env, encoding: 'utf8', timeout: 120_000 })
-  if (error !== undefined) throw error
-  return { status, stdout, stderr }
+function sizeOf(path: string): number {
+  const info = statSync(path)
+  return info.isDirectory() ? readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0) : info.size
 }
 
-test('npx gatewright works from the tarball', { timeout: 300_000 }, () => {
-  const folder = freshFolder()
-  // npm writes dist/ into the folder that it packs.
-  const copy = join(folder, 'copy')
-  mkdirSync(copy)
-  for (const name of ['bin', 'docs', 'package.json', 'scripts', 'src', 'README.md', 'LICENSE'])
-    cpSync(join(root, name), join(copy, name), { recursive: true })
-  expect(program(process.execPath, ['scripts/build-cli.mjs'], copy)).toEqual({ status: 0, stdout: '', stderr: '' })
-  const packed = program('npm', ['pack', '--json', '--ignore-scripts'], copy)
-  const [{ filename, files }] = JSON.parse(packed.stdout)
-  const paths = files.map(({ path }: { path: string }) => path)
-  expect(paths).toContain('dist/cli/commands/apply.js')
-  expect(paths.filter((path: string) => path.endsWith('.ts') || /\.env|secret-key|\.data/.test(path))).toEqual([])
+let on: Installation
+let address: string
+const nodes: Record<string, string> = { 26: process.execPath }
+beforeAll(async () => {
+  on = await installation()
+  address = await on.app.listen({ port: 0, host: '127.0.0.1' })
+  const built = join(freshFolder(), 'cli')
+  await execute(process.execPath, ['scripts/build-cli.mjs', built], { cwd: root })
+  const { stdout } = await npm(['pack', '--json', '--pack-destination', folder], built)
+  const [{ filename, files }] = JSON.parse(stdout)
+  writeFileSync(join(folder, 'files.json'), JSON.stringify(files))
+  writeFileSync(join(folder, 'package.json'), '{"private": true}')
+  await npm(['install', join(folder, filename)], folder)
+  for (const [major, version] of Object.entries(oldNodes)) nodes[major] = await installNode(version)
+}, 300_000)
 
-  const empty = join(folder, 'empty')
-  mkdirSync(empty)
-  writeFileSync(join(empty, 'package.json'), '{"private": true}')
-  const install = ['install', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts', join(copy, filename)]
-  expect(program('npm', install, empty)).toMatchObject({ status: 0 })
-  rmSync(copy, { recursive: true })
+const tokens = { GATEWRIGHT_TOKEN: adminToken, OAUTH2_SECRET: 'a secret of the caller, of many letters' }
 
-  const help = program('npx', ['--no-install', 'gatewright', '--help'], empty)
-  expect(help).toMatchObject({ status: 0, stdout: expect.stringMatching(/^gatewright COMMAND/) })
-  const validated = program('npx', ['--no-install', 'gatewright', 'validate', join(root, 'examples')], empty)
-  expect(validated).toMatchObject({ status: 0, stdout: expect.stringMatching(/^\d+ valid$/m) })
-  writeFileSync(join(empty, 'bad.yaml'), '{ app: {} }')
-  expect(program('npx', ['--no-install', 'gatewright', 'validate', 'bad.yaml'], empty)).toMatchObject({ status: 1 })
+async function gatewright(major: string, args: string[], env: Record<string, string> = {}) {
+  const running = run(program, {
+    ...{ args, cwd: folder, node: nodes[major] ?? '' },
+    env: { GATEWRIGHT_URL: address, ...tokens, ...env },
+  })
+  const { code } = await running.exited
+  return { code, output: running.output() }
+}
+
+test('the installation is one package of less than 3 MB, without sources', () => {
+  expect(readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['gatewright-cli'])
+  expect(sizeOf(join(folder, 'node_modules'))).toBeLessThan(3_000_000)
+  const names = readdirSync(join(folder, 'node_modules', 'gatewright-cli')).sort()
+  expect(names).toEqual(['LICENSE', 'LICENSES-OF-OTHERS', 'README.md', 'bin', 'package.json'])
+})
+
+test('npx starts it', async () => {
+  const { stdout } = await execute('npx', ['--no-install', 'gatewright', '--help'], {
+    cwd: folder,
+    env: plainEnvironment(),
+  })
+  expect(stdout).toMatch(/^gatewright COMMAND/)
+})
+
+describe.each(['18', '22', '26'])('Node %s', (major) => {
+  const path = (name: string) => join(folder, `${major}-${name}`)
+  const commands = new Map<string, () => Promise<void>>([
+    [
+      'validate',
+      async () => {
+        expect(await gatewright(major, ['validate', join(root, 'examples')])).toMatchObject({
+          code: 0,
+          output: expect.stringMatching(/^\d+ valid$/m),
+        })
+        writeFileSync(
+          path('bad.yaml'),
+          'version: 1\nentries:\n  - { model: service_core.grup, identifiers: { name: x } }\n',
+        )
+        expect(await gatewright(major, ['validate', path('bad.yaml')])).toMatchObject({
+          code: 1,
+          output: expect.stringMatching(/entries\.0\.model: /),
+        })
+      },
+    ],
+    [
+      'plan',
+      async () => {
+        const submission = await named('oauth2', `packed-${major}`)
+        writeFileSync(path('app.json'), JSON.stringify(submission))
+        writeFileSync(
+          path('group.yaml'),
+          `version: 1\nentries:\n  - { model: service_core.group, identifiers: { name: packed ${major} }, attrs: { attributes: { note: !Env OAUTH2_SECRET } } }\n`,
+        )
+        const planned = await gatewright(major, ['plan', path('app.json'), path('group.yaml'), '--out', path('plans')])
+        expect(planned).toMatchObject({ code: 2, output: expect.stringContaining('would be created') })
+        expect(await on.db.application.count({ where: { slug: `packed-${major}` } })).toBe(0)
+      },
+    ],
+    [
+      'apply',
+      async () => {
+        const files = [path('app.json'), path('group.yaml')]
+        const summary = ['--summary', path('summary.md')]
+        expect(await gatewright(major, ['apply', ...files, '--plan-file', path('plans'), ...summary])).toMatchObject({
+          code: 0,
+        })
+        expect(await on.db.application.count({ where: { slug: `packed-${major}` } })).toBe(1)
+        const { attributes } = await on.db.group.findFirstOrThrow({ where: { name: `packed ${major}` } })
+        expect(attributes).toEqual({ note: tokens.OAUTH2_SECRET })
+      },
+    ],
+    [
+      'diff',
+      async () => {
+        expect(await gatewright(major, ['diff', path('group.yaml')])).toMatchObject({ code: 0 })
+        const changed = await gatewright(major, ['diff', path('group.yaml')], { OAUTH2_SECRET: 'another, as long' })
+        expect(changed).toMatchObject({ code: 2, output: expect.stringContaining('+ attributes') })
+      },
+    ],
+    [
+      'import',
+      async () => {
+        expect(await gatewright(major, ['import', join(root, 'blueprints/bootstrap.yaml')])).toMatchObject({
+          output: expect.stringMatching(/^# of \d+: /m),
+        })
+      },
+    ],
+    [
+      'export',
+      async () => {
+        const exported = await gatewright(major, ['export', '--out', path('all.yaml')])
+        expect(exported).toMatchObject({ code: 0, output: expect.stringMatching(/^\d+ entries, /) })
+        const again = await gatewright(major, ['export', '--only', 'application'])
+        expect(again.output).toContain(`slug: packed-${major}`)
+      },
+    ],
+    [
+      'runs',
+      async () => {
+        const { code, output } = await gatewright(major, ['runs', '--limit', '5'])
+        expect({ code, output }).toMatchObject({ code: 0, output: expect.stringMatching(/ applied +apply /) })
+      },
+    ],
+    [
+      'logs',
+      async () => {
+        expect(await gatewright(major, ['logs', '-f'])).toMatchObject({
+          code: 0,
+          output: expect.stringMatching(/: \w+\n$/),
+        })
+        const followed = run(program, {
+          ...{ args: ['logs', '-f', '--all', '--timeout', '60'], cwd: folder, node: nodes[major] ?? '' },
+          env: { GATEWRIGHT_URL: address, ...tokens },
+        })
+        // What ends before the stream stands is not in it.
+        const renew = () => gatewright(major, ['apply', path('group.yaml')], { OAUTH2_SECRET: String(Math.random()) })
+        const line = followed.line(/ group \d|: applied/)
+        let isSeen = false
+        void line.then(() => {
+          isSeen = true
+        })
+        while (!isSeen) await renew()
+        await line
+        followed.signal('SIGKILL')
+        await followed.exited
+      },
+    ],
+    [
+      'rotate',
+      async () => {
+        const before = await on.db.provider.findFirstOrThrow({ where: { name: `packed-${major}` } })
+        expect(await gatewright(major, ['rotate', `packed-${major}`])).toMatchObject({ code: 0 })
+        expect(await on.db.provider.findFirst({ where: { name: `packed-${major}` } })).not.toEqual(before)
+      },
+    ],
+    [
+      'token',
+      async () => {
+        const { code, output } = await gatewright(major, ['token', 'create', `packed-${major}`])
+        expect({ code, output }).toMatchObject({ code: 0, output: expect.stringMatching(/^gw_/) })
+        expect(await on.db.token.count({ where: { identifier: `packed-${major}` } })).toBe(1)
+      },
+    ],
+  ])
+
+  test.each([...commands.keys()])('%s', (name) => commands.get(name)?.())
+
+  test('these are all commands', async () => {
+    const { output } = await gatewright(major, ['--help'])
+    const listed = [...output.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name)
+    expect([...commands.keys()].sort()).toEqual(listed.sort())
+  })
 })

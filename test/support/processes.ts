@@ -37,13 +37,18 @@ export type Running = {
  * the test file is killed, and fails the file.
  *
  * @param file below the project, such as `src/server.ts`, or absolute: a file of another checkout
- * @param env its environment, beside PATH and the like
+ * @param env its environment, beside PATH and the like. @param node another Node than the project's
  */
 export function run(
   file: string,
-  { args = [], env = {}, cwd = root }: { args?: string[]; env?: Record<string, string>; cwd?: string } = {},
+  {
+    args = [],
+    env = {},
+    cwd = root,
+    node = process.execPath,
+  }: { args?: string[]; env?: Record<string, string>; cwd?: string; node?: string } = {},
 ): Running {
-  const child = spawn(process.execPath, [resolve(root, file), ...args], {
+  const child = spawn(node, [resolve(root, file), ...args], {
     cwd,
     env: { ...plainEnvironment(), ...compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
