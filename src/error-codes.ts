@@ -81,7 +81,7 @@ export const errorCodes = {
   invalid_rename: ['`was` does not stand where it can rename.', 'Stands beside one identifier, the name.'],
   syntax: [
     'The text is not YAML, or has a tag that is unknown, or that has no value.',
-    'The blueprint has an unknown tag (line 3, column 7).',
+    'Line 4 is indented with a tab: YAML takes spaces.',
   ],
   unsupported_yaml: [
     'The text holds no YAML document, or more than one.',

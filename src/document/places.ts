@@ -6,7 +6,6 @@ import {
   EVENT_SEQUENCE,
   type Event,
   getScalarValue,
-  parseEvents,
   SCALAR_STYLE_DOUBLE_QUOTED,
   SCALAR_STYLE_SINGLE_QUOTED,
 } from 'js-yaml'
@@ -14,6 +13,7 @@ import type { FieldError, FieldPath, Place } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { documentLimits } from './document.ts'
+import { eventsOf } from './events.ts'
 import { masked } from './mask.ts'
 import { type Look, lookAt, type Visibility } from './visibility.ts'
 
@@ -134,7 +134,7 @@ type Range = { readonly start: number; readonly end: number }
 function walk(text: string, root: Target, look: Look): readonly Range[] {
   const hidden: Range[] = []
   const frames: Frame[] = []
-  for (const event of parseEvents(text, { maxDepth: documentLimits.depth })) {
+  for (const event of eventsOf(text, () => documentLimits.depth)) {
     if (event.type === EVENT_POP) {
       frames.pop()
       continue
@@ -180,7 +180,7 @@ function walk(text: string, root: Target, look: Look): readonly Range[] {
 /** @returns where the first key of a mapping with this name stands; undefined when there is none in the text */
 export function offsetOfKey(text: string, name: string): number | undefined {
   const open: { readonly isMapping: boolean; isKey: boolean }[] = []
-  for (const event of parseEvents(text, { maxDepth: documentLimits.depth })) {
+  for (const event of eventsOf(text, () => documentLimits.depth)) {
     if (event.type === EVENT_POP) {
       open.pop()
       continue

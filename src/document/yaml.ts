@@ -7,7 +7,6 @@ import {
   EVENT_SCALAR,
   type Event,
   mergeTag,
-  parseEvents,
   SCALAR_STYLE_PLAIN,
   YAMLException,
 } from 'js-yaml'
@@ -19,10 +18,12 @@ import { addIssues, sentence } from '../messages.ts'
 import { filledLine } from '../models/fields.ts'
 import { turns } from '../turns.ts'
 import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from './document.ts'
+import { eventsOf, YamlError } from './events.ts'
 import { blueprintForm } from './form.ts'
 import { forbiddenName } from './measure.ts'
 import { offsetOfKey } from './places.ts'
 import type { CallerSide } from './scope.ts'
+import { explain } from './syntax-errors.ts'
 import { Expression, ForbiddenName, type Place, parsedTags, printedTags, TagError } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
 
@@ -118,7 +119,7 @@ export function readWritten(text: string): unknown {
     if (count >= documentLimits.breaks)
       throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`, 'too_long')
   }
-  return construct(text, countingDepth(), { isSent: true })
+  return construct(text, countingDepth, { isSent: true })
 }
 
 /**
@@ -127,7 +128,7 @@ export function readWritten(text: string): unknown {
  * @throws {Problem} `invalid`, with line and column where there is one
  */
 export const parse = (text: string): Blueprint =>
-  readDocument(placed(text, () => evaluateStored(construct(text, documentLimits.depth, { isSent: false }))))
+  readDocument(placed(text, () => evaluateStored(construct(text, storedDepth, { isSent: false }))))
 
 /** Where the entries of a document begin that `printOnLines` printed. In one that `dump` printed, they are indented. */
 const linesBegin = '\nentries:\n- {'
@@ -143,7 +144,7 @@ export async function parseInTurns(text: string): Promise<Blueprint> {
     .trimEnd()
     .split('\n')
   const takeTurns = turns()
-  const stored = (part: string) => construct(part, documentLimits.depth, { isSent: false })
+  const stored = (part: string) => construct(part, storedDepth, { isSent: false })
   const written = { ...(stored(text.slice(0, end)) as object), entries: [] as unknown[] }
   for (let from = 0; from < lines.length; from += atATime) {
     await takeTurns()
@@ -224,9 +225,12 @@ export function placed<Result>(text: string, work: () => Result): Result {
 const refusedTag = (error: TagError) =>
   refused(error.message, error instanceof ForbiddenName ? 'unknown_field' : 'syntax', error.place)
 
-function construct(text: string, maxDepth: number, { isSent }: { readonly isSent: boolean }): unknown {
+const storedDepth = () => documentLimits.depth
+
+function construct(text: string, maxDepth: () => number, { isSent }: { readonly isSent: boolean }): unknown {
+  let events: Event[] = []
   try {
-    const events = parseEvents(text, { maxDepth })
+    events = eventsOf(text, maxDepth)
     if (!isSent) refuseExpansion(events, text)
     const tags = parsedTags(events, text)
     const base = isSent ? sentSchema : parseSchema
@@ -239,9 +243,10 @@ function construct(text: string, maxDepth: number, { isSent }: { readonly isSent
     if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
     return documents[0]
   } catch (error) {
-    if (!(error instanceof YAMLException)) throw error
-    const { mark, reason } = error
-    throw refused(reason, 'syntax', mark && { line: mark.line + 1, column: mark.column + 1 })
+    const unreadable = error instanceof YAMLException ? new YamlError(error) : error
+    if (!(unreadable instanceof YamlError)) throw error
+    const { message, offset } = explain(unreadable, text, events)
+    throw problemOf(message, 'syntax', offset === undefined ? undefined : placeAt(text, offset))
   }
 }
 
@@ -280,17 +285,19 @@ function refuseExpansion(events: readonly Event[], text: string): void {
 
 /** Line and column of an offset, from 1. */
 export function placeAt(text: string, offset: number): Place {
-  const before = text.slice(0, offset).split('\n')
+  const before = text.slice(0, offset).split(/\r\n?|\n/)
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
 }
 
 const unreadable = 'The blueprint cannot be read.'
 
-function refused(why: string, code: ErrorCode, at?: ReturnType<typeof placeAt>): Problem {
+function refused(why: string, code: ErrorCode, at?: Place): Problem {
   const place = at === undefined ? '' : ` (line ${at.line}, column ${at.column})`
-  const message = sentence(`The blueprint ${why.replace(/\.$/, '')}${place}`)
-  return new Problem('invalid', unreadable, {
+  return problemOf(sentence(`The blueprint ${why.replace(/\.$/, '')}${place}`), code, at)
+}
+
+const problemOf = (message: string, code: ErrorCode, at: Place | undefined) =>
+  new Problem('invalid', unreadable, {
     fields: { blueprint: [message] },
     errors: [{ path: ['blueprint'], code, message, place: { pointer: [], ...at } }],
   })
-}
