@@ -1,6 +1,8 @@
 import { isObject, type JsonObject } from '../json-object.ts'
 import { overlap } from '../models/overlap.ts'
 
+/** The forms in which a secret may be asked for, beside the value itself (docs/apply.md). */
+
 /** The value of a field for which the service shall generate a new one, each time that the document is applied. */
 export const generateForm = { generate: true } as const
 
@@ -11,3 +13,7 @@ export const isGenerate = (value: unknown): boolean =>
 export const isWithOverlap = (value: unknown): value is JsonObject => isObject(value) && Object.hasOwn(value, 'overlap')
 
 export const isOverlap = (value: unknown): value is string => typeof value === 'string' && overlap(value) === undefined
+
+/** A secret for a new object only: `{"create": "..."}` leaves that of an object that is there as it is. */
+export const isForNew = (value: unknown): value is { readonly create: unknown } =>
+  isObject(value) && Object.keys(value).join() === 'create'

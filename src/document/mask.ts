@@ -1,6 +1,6 @@
 import type { Registry } from '../models/registry.ts'
 import type { Blueprint } from './document.ts'
-import { isGenerate, isOverlap, isWithOverlap } from './generate.ts'
+import { isForNew, isGenerate, isOverlap, isWithOverlap } from './generate.ts'
 
 export const masked = '********'
 
@@ -14,7 +14,9 @@ export function mask(blueprint: Blueprint, registry: Registry): Blueprint {
       return value === null || field?.secret === false || (field?.generate !== undefined && isGenerate(value))
     }
     const maskedValue = (name: string, value: unknown) => {
-      if (model?.fields.get(name)?.overlap !== true || !isWithOverlap(value) || !isOverlap(value.overlap)) return masked
+      const field = model?.fields.get(name)
+      if (field?.secret === true && isForNew(value)) return { create: value.create === null ? null : masked }
+      if (field?.overlap !== true || !isWithOverlap(value) || !isOverlap(value.overlap)) return masked
       const { overlap, ...asked } = value
       return { ...(isGenerate(asked) ? asked : { value: masked }), overlap }
     }

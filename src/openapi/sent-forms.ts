@@ -4,11 +4,14 @@ import { generateForm } from '../document/generate.ts'
 import type { Field, ReferenceTarget } from '../models/define.ts'
 import { textLimits } from '../models/fields.ts'
 
-/** The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value. */
+/**
+ * The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value, a
+ * secret for a new row only.
+ */
 
 /** @param target what the field refers to */
 export function sentForms(
-  { schema, reference, initial, generate, overlap }: Field,
+  { schema, reference, initial, secret, generate, overlap }: Field,
   target: ReferenceTarget | undefined,
 ): z.ZodType {
   const hasNames = reference !== undefined && target?.models.some(({ names }) => names.length > 0) === true
@@ -17,6 +20,7 @@ export function sentForms(
   const others = [
     ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate), ...overlapped })]),
     ...(overlap ? [z.strictObject({ value: schema, overlap: overlapTime })] : []),
+    ...(secret ? [z.strictObject({ create: schema })] : []),
     ...(initial === undefined || schema.safeParse(null).success ? [] : [z.null()]),
   ]
   return others.length === 0 ? stored : z.union([stored, ...others])

@@ -71,6 +71,7 @@ function schemaOf({ targets }: Registry, { owner }: Model, field: Field, use: Us
     isNew && generate && 'Generated when it is left out.',
     generate && '`{"generate": true}` makes a new one at each apply.',
     overlap && 'With `"overlap": "hours=24"` beside it, or beside `"value"`, the one before stays valid for that time.',
+    secret && '`{"create": ...}` sets it for a new row only.',
     secret && 'Stored encrypted. Answers mask it.',
   ].filter((note) => typeof note === 'string')
   const note = { ...(notes.length > 0 && { description: notes.join(' ') }), ...(secret && { writeOnly: true }) }

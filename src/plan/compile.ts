@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
-import { isGenerate, isOverlap, isWithOverlap } from '../document/generate.ts'
+import { isForNew, isGenerate, isOverlap, isWithOverlap } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
 import { ErrorList, type ErrorSink, type FieldError, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
@@ -14,11 +14,9 @@ import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
 import { pkField } from './pk-field.ts'
+import { ForNew, generateNew } from './secret-forms.ts'
 import { skippedLine } from './skipped.ts'
 import { wasOf } from './was.ts'
-
-/** The checked value of a field that asks for a new one. `diff` generates it: a document is compiled more than once. */
-export const generateNew = Symbol('generate')
 
 /** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
 export type Step = {
@@ -196,6 +194,7 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
       return undefined
     }
   }
+  if (field.secret && isForNew(sent)) return new ForNew(checkValue(sent.create, field, context))
   if (field.overlap && isWithOverlap(sent)) return checkOverlap(sent, field, context)
   return generate !== undefined && isGenerate(sent) ? generateNew : checkValue(sent, field, context)
 }

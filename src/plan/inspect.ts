@@ -12,6 +12,7 @@ import type { Engine } from './engine.ts'
 import { modelOf } from './model-of.ts'
 import { misfitting } from './referrers.ts'
 import type { EntryKey, Keys, Resolved, Resolver } from './resolve.ts'
+import { sentFor } from './secret-forms.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
 import { columnOf, labelColumn, type Row } from './statements.ts'
@@ -35,7 +36,7 @@ export async function inspect(
   const { model, path } = step
   const { keys } = resolver
   const resolved = await resolver.entry(step)
-  const { identifiers, values: sent } = resolved
+  const { identifiers } = resolved
   const seen = await snapshot.entry(step, resolved)
   const [row] = seen.rows
   const isAmbiguous = seen.rows.length > 1
@@ -43,11 +44,12 @@ export async function inspect(
   if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, hidesNames ? [] : seen.rows))
   const isForeign = row !== undefined && refuseForeign(engine.registry, step, identifiers, row, errors)
   addErrors(step, row, resolved, errors)
+  // A foreign row: the entry needs another name, and is checked as for a new row.
+  const own = isForeign ? undefined : row
+  const sent = sentFor(own, resolved.values)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
   if (!isAmbiguous) checkUnique(step, seen, row, { hidesNames, errors })
   checkLimit(step, seen, errors)
-  // A foreign row: the entry needs another name, and is checked as for a new row.
-  const own = isForeign ? undefined : row
   const label = labelOf(model, own, sent, identifiers)
   const takes = takenBy(engine.registry, step, own, seen, sent)
   const isHidden = row !== undefined && !(await resolver.views(model, row))

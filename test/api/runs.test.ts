@@ -176,6 +176,30 @@ describe('generated values', () => {
     expect(run.blueprint).toContain('generate: true')
   })
 
+  test('a secret for a new object is masked, and stays as it is in a set and in a former run', async () => {
+    const [first, second] = ['the first secret of this client', 'the second secret of this client']
+    const body = await withoutSecrets('for-new')
+    const sent = (client_secret: unknown) => ({ ...body, provider: { ...body.provider, client_secret } })
+    const secretOf = async () =>
+      Object((await there.db.provider.findUniqueOrThrow({ where: { name: 'for-new' } })).secrets).client_secret
+    const path = await submitted(sent({ create: first }))
+    const run = seen(await submitter.get(path))
+    expect(run.blueprint).toMatch(/client_secret:\n +create: "?'?\*{8}/)
+    expect(JSON.stringify(run)).not.toContain(first)
+    await submitted(sent(second))
+    const rotated = await secretOf()
+    const planned = await submitter.put(`${applyPath}?dry_run=true`, sent({ create: first }))
+    const plan = seen(await submitter.get(planned.headers['content-location'] ?? ''))
+    expect(plan.changes).toMatchObject([{ action: 'unchanged', fields: {} }, { action: 'unchanged' }])
+    const again = [
+      await submitter.put(applyPath, sent({ create: first })),
+      await submitter.put('/api/v3/blueprints/', [sent({ create: first })]),
+      await submitter.send({ method: 'POST', url: `${path}apply/` }),
+    ]
+    for (const answer of again) expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await secretOf()).toBe(rotated)
+  })
+
   test('are kept for 24 hours', async () => {
     await submitted(await withoutSecrets('kept'))
     const run = await there.db.run.findFirstOrThrow({ where: { title: 'apply oauth2 kept' } })

@@ -4,7 +4,10 @@ import type { Entry } from '../../src/document/document.ts'
 import { toValues } from '../../src/plan/storage.ts'
 import { bench, oauth2, scim, shipped } from './engine.ts'
 
-/** Values with a meaning of their own: null for a default, `{"generate": true}` for a new one, and secrets that are short. */
+/**
+ * Values with a meaning of their own: null for a default, `{"generate": true}` for a new one, `{"create": ...}` for a new row
+ * only, and secrets that are short.
+ */
 
 const there = await bench()
 let name: string
@@ -103,6 +106,89 @@ describe('{"generate": true}', () => {
     ['more than that', { client_secret: { generate: true, length: 5 } }],
   ])('not of %s', async (_, attrs) => {
     expect((await there.refusal([oauth2(name, attrs)])).reason).toBe('invalid')
+  })
+})
+
+describe('{"create": ...}', () => {
+  const first = 'the first secret of the client'
+  const rotated = 'the secret after its rotation'
+  const asked = (create: unknown, others: Record<string, unknown> = {}) =>
+    oauth2(name, { client_secret: { create }, ...others })
+
+  test('is the secret of a new row', async () => {
+    await there.check([asked(first)])
+    const { changes, logs, generated } = await there.apply([asked(first)])
+    expect(await stored()).toMatchObject({ client_secret: first })
+    expect(changes[0]).toMatchObject({ action: 'create', fields: { client_secret: 'changed' } })
+    expect(Object.values(generated).flatMap(Object.keys)).toEqual(['client_id'])
+    expect(JSON.stringify([changes, logs])).not.toContain(first)
+  })
+
+  test('leaves that of a row that is there as it is', async () => {
+    await there.apply([asked(first)])
+    await there.apply([oauth2(name, { client_secret: rotated })])
+    for (const sent of [first, rotated, 'another secret of the client']) {
+      const { changes, logs, generated, audited } = await there.apply([asked(sent)])
+      expect(logs).toEqual([`provider oauth2 "${name}" unchanged`])
+      expect(changes).toMatchObject([{ action: 'unchanged', fields: {} }])
+      expect([generated, audited]).toEqual([{}, []])
+    }
+    expect(await stored()).toMatchObject({ client_secret: rotated })
+  })
+
+  test('nor is it changed with other fields', async () => {
+    await there.apply([asked(first)])
+    await there.apply([oauth2(name, { client_secret: { value: rotated, overlap: 'hours=1' } })])
+    const { changes } = await there.apply([asked(first, { sub_mode: 'user_email' })])
+    expect(Object.keys(changes[0]?.fields ?? {})).toEqual(['sub_mode'])
+    const { secrets } = await there.db.provider.findUniqueOrThrow({ where: { name } })
+    expect(Object.keys(Object(secrets)).sort()).toEqual(['client_secret', 'previous_client_secret'])
+    expect(await stored()).toMatchObject({ client_secret: rotated })
+  })
+
+  test('in one document, an entry that comes later finds the row of an earlier one', async () => {
+    await there.apply([asked(first), asked(rotated)])
+    expect(await stored()).toMatchObject({ client_secret: first })
+  })
+
+  test('a row that was deleted is new', async () => {
+    await there.apply([asked(first)])
+    await there.apply([{ ...oauth2(name), attrs: {}, state: 'absent' }, asked(rotated)])
+    expect(await stored()).toMatchObject({ client_secret: rotated })
+  })
+
+  test('takes each secret field, and objects', async () => {
+    const credentials = { create: { client_email: 'x' } }
+    const account = { delegated_subject: 'a@b.example', default_group_email_domain: 'b.example' }
+    await there.apply([scim(name, { token: { create: first } })])
+    expect((await there.apply([scim(name, { token: { create: rotated } })])).logs[0]).toMatch(/unchanged$/)
+    const synced = (value: unknown): Partial<Entry> => ({
+      model: 'service_providers_workspace_sync_a.workspace_sync_aprovider',
+      identifiers: { name: `${name}-sync` },
+      attrs: { ...account, credentials: value },
+    })
+    await there.apply([synced(credentials)])
+    const { changes } = await there.apply([synced(credentials.create)])
+    expect(changes[0]?.fields).toEqual({ credentials: 'unchanged' })
+  })
+
+  test('warns of a short one where it is set', async () => {
+    expect((await there.apply([asked('short')])).logs[1]).toMatch(/^warning: the sent client_secret of /)
+    expect((await there.apply([asked('brief')])).logs).toEqual([`provider oauth2 "${name}" unchanged`])
+  })
+
+  test.each([
+    ['a field that is no secret', { sub_mode: { create: 'user_email' } }, 'sub_mode: Must be one of: '],
+    ['a wrong value', { client_secret: { create: 5 } }, 'client_secret: Must be text.'],
+    ['null', { client_secret: { create: null } }, 'client_secret: Must be text.'],
+    ['more than that', { client_secret: { create: first, length: 5 } }, 'client_secret: Must be text.'],
+    ['an overlap', { client_secret: { create: first, overlap: 'hours=1' } }, 'client_secret: Takes either "generate"'],
+    ['a mask', { client_secret: { create: '********' } }, 'client_secret: This is the mask that answers show'],
+  ])('not of %s, whether the row is there or not', async (_, attrs, message) => {
+    const refused = async () => (await there.refusal([oauth2(name, attrs)])).logs.join()
+    const before = await refused()
+    await there.apply([oauth2(name)])
+    for (const log of [before, await refused()]) expect(log).toContain(`rolled back: entries.0.${message}`)
   })
 })
 

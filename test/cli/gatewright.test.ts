@@ -218,6 +218,32 @@ describe('rotate', () => {
     })
   })
 
+  test('stays as it is when a file with {create: !Env} is applied again, and says so', async () => {
+    const written = async (client_secret: string) =>
+      file(
+        'create.yaml',
+        JSON.stringify(await named('oauth2', 'cli-create')).replace(/"client_secret":"[^"]*"/, client_secret),
+      )
+    const path = await written('"client_secret": {create: !Env CREATED}')
+    const env = { CREATED: 'the secret of the variable' }
+    const secretOf = async () =>
+      Object((await on.db.provider.findUniqueOrThrow({ where: { name: 'cli-create' } })).secrets).client_secret
+    expect(await gatewright(['validate', path], env)).toMatchObject({ code: 0 })
+    const first = await gatewright(['apply', path], env)
+    expect(first).toMatchObject({ code: 0 })
+    const rotated = await gatewright(['rotate', 'cli-create'])
+    expect(rotated.output).toContain('Written as client_secret: {create: !Env NAME}, it is set for a new provider only')
+    const secret = await secretOf()
+    expect(await gatewright(['diff', path], env)).toMatchObject({ code: 0 })
+    const again = await gatewright(['apply', path], env)
+    expect(again.output).toMatch(/^unchanged/)
+    expect(await secretOf()).toBe(secret)
+    for (const { output } of [first, again]) expect(output).not.toContain(env.CREATED)
+    // What the sentence says of a plain value.
+    await gatewright(['apply', await written('"client_secret": !Env CREATED')], env)
+    expect(await secretOf()).not.toBe(secret)
+  })
+
   test('what has no client secret is refused', async () => {
     await gatewright(['apply', file('rotate-ldap.json', await named('ldap', 'cli-rotate-ldap'))])
     expect(await gatewright(['rotate', 'cli-rotate-ldap'])).toEqual({

@@ -45,6 +45,31 @@ test('tags are kept, and the document itself is not changed', () => {
   expect(blueprint.entries[0]?.attrs.secret).toBe('s')
 })
 
+describe('of a secret for a new object only', () => {
+  test.each(kinds)('%s: the value is masked in every secret field, and in no other', async (kind) => {
+    const { provider_model } = await example(kind)
+    for (const { name, secret } of registry.byName(provider_model)?.fields.values() ?? []) {
+      const sent = { create: 'a value' }
+      expect(maskedAttrs(provider_model, { [name]: sent })).toEqual({ [name]: secret ? { create: masked } : sent })
+    }
+  })
+
+  test.each([
+    [{ create: { key: 's' } }, { create: masked }],
+    [{ create: null }, { create: null }],
+    [{ create: 's', more: 's' }, masked],
+    [{ create: 's', overlap: 's' }, masked],
+  ])('%o is masked as %o', (client_secret, shown) => {
+    expect(maskedAttrs('service_providers_oauth2.oauth2provider', { client_secret })).toEqual({ client_secret: shown })
+  })
+
+  test('not of a field that the model does not have', () => {
+    expect(maskedAttrs('service_core.application', { client_secret: { create: 's' } })).toEqual({
+      client_secret: masked,
+    })
+  })
+})
+
 describe('of a secret with an overlap', () => {
   const model = 'service_providers_oauth2.oauth2provider'
   test.each([

@@ -170,6 +170,7 @@ test('describes the bodies that the engine validates', async () => {
           { type: 'string', maxLength: 255 },
           { required: ['generate'] },
           { required: ['value', 'overlap'], properties: { value: { type: 'string', maxLength: 255 } } },
+          { required: ['create'], properties: { create: { type: 'string', maxLength: 255 } } },
         ],
         writeOnly: true,
       },

@@ -17,6 +17,9 @@ Generates a new client secret, applies it to the provider of the application, an
 time that it is shown. The old secret ends at once, unless an overlap is given. When the outcome is unknown, the secret is
 printed too: it may be in force.
 
+A file that has the secret as a plain value puts the old one back when it is applied again; one with
+client_secret: {create: !Env NAME} leaves it as it is.
+
   --overlap TIME       for how long the old secret stays valid too, such as hours=24; at most days=90
   --owner LABEL        the owner under which you manage the application (default: GATEWRIGHT_OWNER)
   --allow-takeover     also of another owner; it belongs to your owner afterwards
@@ -58,9 +61,15 @@ export async function run(args: readonly string[]): Promise<number> {
   })
   // Standard output has the secret alone, for a pipe into a secret store.
   printResult({ ...output, line: output.note }, { ...delivered, file: slug })
-  if (['applied', 'unknown'].includes(delivered.outcome)) process.stdout.write(`${secret}\n`)
+  if (['applied', 'unknown'].includes(delivered.outcome)) {
+    process.stdout.write(`${secret}\n`)
+    output.note(afterwards)
+  }
   return codeOfResults([{ ...delivered, file: slug }])
 }
+
+const afterwards = `A file that has ${field} as a plain value puts that value back at its next apply, also one with !Env until its variable
+holds the new secret. Written as ${field}: {create: !Env NAME}, it is set for a new provider only, and stays as it is now.`
 
 /** @throws {UsageError} for an application without a provider */
 async function providerOf(client: Client, slug: string) {

@@ -133,7 +133,11 @@ const secretsOf = (row: Row): Secret[] =>
 
 const placeOf = ({ row, field }: Secret): string => JSON.stringify([row.model.table, row.pk, field.name])
 
-const toEnv = ({ name, mayBeEmpty }: Variable) => new Expression('!Env', mayBeEmpty ? [name, ''] : name)
+/** A secret that the service generates is rotated here: a file that is applied again leaves the new one as it is. */
+function toEnv({ name, mayBeEmpty, field }: Variable) {
+  const env = new Expression('!Env', mayBeEmpty ? [name, ''] : name)
+  return field.generate === undefined ? env : { create: env }
+}
 
 /** A row of an earlier version may lack a field: it has its default now. */
 function plainValue({ values }: Row, { name, schema, initial, secret }: Field): unknown {

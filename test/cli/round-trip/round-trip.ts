@@ -98,7 +98,8 @@ function variablesOf(text: string, rows: Stored, { engine }: Installation): Reco
     const declared = engine.registry.byName(model)
     if (declared === undefined) throw new Error(`there is no ${model}`)
     const row = rows[nameOf(declared, { ...attrs, ...identifiers })]
-    return Object.entries(attrs).flatMap(([field, value]) => {
+    return Object.entries(attrs).flatMap(([field, sent]) => {
+      const value = declared.fields.get(field)?.secret ? (Object(sent).create ?? sent) : sent
       if (!(value instanceof Env)) return []
       const secret = row?.[field]
       return [[value.name, typeof secret === 'string' ? secret : JSON.stringify(secret)] as const]
