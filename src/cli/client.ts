@@ -226,6 +226,9 @@ export async function read<Schema extends z.ZodType>(
   }
 }
 
+/** The caller lacks a permission. */
+export class Denied extends UsageError {}
+
 /** @throws {Unreachable} for an answer of something else; @throws {UsageError} when it was refused */
 export function readAnswer<Schema extends z.ZodType>(
   { url }: Client,
@@ -235,7 +238,7 @@ export function readAnswer<Schema extends z.ZodType>(
   if (answer.status >= 400) {
     if (codeOf(answer) === null || answer.status >= 500)
       throw new Unreachable(`${url} answered ${answer.status}: ${refusalOf(answer).join(' ')}`)
-    throw new UsageError(refusalOf(answer).join('\n'))
+    throw new (answer.status === 403 ? Denied : UsageError)(refusalOf(answer).join('\n'))
   }
   const parsed = schema.safeParse(answer.body)
   if (!parsed.success) throw new Unreachable(`${url} does not answer as Gatewright does.`)

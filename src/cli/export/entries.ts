@@ -16,44 +16,72 @@ export type Selection = {
   readonly models: ReadonlySet<string>
   /** Only what is managed under this label, and what it refers to. */
   readonly owner: string | undefined
+  /** Only the applications with these slugs, and what they refer to. */
+  readonly applications?: readonly string[] | undefined
 }
 
-export type Export = {
-  readonly entries: readonly ExportedEntry[]
-  /** In the order of the entries. */
-  readonly variables: readonly Variable[]
+/** The rows that are exported, in an order in which each reference is to an earlier one. */
+export type Chosen = {
   readonly rows: readonly Row[]
-  /** Rows that entries refer to, and that have none themselves. */
+  /** In the order of the rows. */
+  readonly variables: readonly Variable[]
+  /** Rows that these refer to, and that are not among them. */
   readonly outside: readonly Row[]
 }
 
-/** @throws {UsageError} for what no document can say; @throws {Changed} for a reference to a row that was not read */
+export type Export = Chosen & { readonly entries: readonly ExportedEntry[] }
+
+/** All of it as one document. @throws as `choose` and `entriesOf` do */
 export function toExport(rows: Rows, selection: Selection): Export {
+  const chosen = choose(rows, selection)
+  return { ...chosen, entries: entriesOf(rows, chosen.rows, chosen.variables) }
+}
+
+/**
+ * @throws {UsageError} for rows that a document cannot tell apart, and an application that is not there
+ * @throws {Changed} for a reference to a row that was not read
+ */
+export function choose(rows: Rows, selection: Selection): Chosen {
   const chosen = chosenOf(rows, selection)
   const ordered = inOrder(rows, chosen)
-  const errors = ordered.filter((row) => !rows.isDistinct(row)).map(ambiguous)
-  const named = nameVariables(ordered.flatMap(secretsOf))
-  const variables = new Map(named.map((variable) => [placeOf(variable), variable]))
-  const referred = new Set(ordered.flatMap((row) => [...referredBy(rows, row)]))
-  const outside = [...referred].filter((row) => !chosen.has(row))
-  errors.push(...outside.filter((row) => rows.nameOf(row) === undefined && !rows.isDistinct(row)).map(ambiguous))
-  const entries = ordered.map((row): ExportedEntry => {
+  const outside = [...referredByAll(rows, ordered)].filter((row) => !chosen.has(row))
+  const unclear = [
+    ...ordered.filter((row) => !rows.isDistinct(row)),
+    ...outside.filter((row) => rows.nameOf(row) === undefined && !rows.isDistinct(row)),
+  ]
+  if (unclear.length > 0) throw new UsageError(listed(unclear.map((row) => shown(ambiguous(row)))))
+  return { rows: ordered, variables: nameVariables(ordered.flatMap(secretsOf)), outside }
+}
+
+/**
+ * @param part the rows of one document, in order
+ * @throws {UsageError} for what no document can say
+ */
+export function entriesOf(rows: Rows, part: readonly Row[], variables: readonly Variable[]): ExportedEntry[] {
+  const named = new Map(variables.map((variable) => [placeOf(variable), variable]))
+  const within = new Set(part)
+  const referred = referredByAll(rows, part)
+  const errors: string[] = []
+  const entries = part.map((row): ExportedEntry => {
     const hasId = referred.has(row) && rows.nameOf(row) === undefined
     const identifiers = identifiersOf(row)
     const attrs: Record<string, unknown> = {}
     for (const field of row.model.fields.values()) {
       if (identifiers.includes(field.name) || !isExported(rows, field) || isGenerated(row)) continue
-      const variable = variables.get(placeOf({ row, field }))
+      const variable = named.get(placeOf({ row, field }))
       const value = variable === undefined ? plainValue(row, field) : toEnv(variable)
       if (value === undefined && field.required) errors.push(`${labelOf(row)} has no ${field.name}, which is required.`)
       if (value === undefined) continue
-      attrs[field.name] = field.reference === undefined ? value : referencesOf(rows, chosen, row, field)
+      attrs[field.name] = field.reference === undefined ? value : referencesOf(rows, within, row, field)
     }
     return { model: row.model.name, ...(hasId && { id: idOf(row) }), identifiers: naturalKey(row), attrs }
   })
   if (errors.length > 0) throw new UsageError(listed(errors.map(shown)))
-  return { entries, variables: named, rows: ordered, outside }
+  return entries
 }
+
+const referredByAll = (rows: Rows, some: readonly Row[]): ReadonlySet<Row> =>
+  new Set(some.flatMap((row) => [...referredBy(rows, row)]))
 
 const maxListed = 20
 
@@ -74,15 +102,33 @@ const isExported = ({ registry }: Rows, { reference }: Field): boolean =>
 /** Its secrets never left the service: each installation generates its own. */
 export const isGenerated = ({ model, values }: Row): boolean => model.isGenerated?.(values) === true
 
-function chosenOf(rows: Rows, { models, owner }: Selection): ReadonlySet<Row> {
+function chosenOf(rows: Rows, { models, owner, applications }: Selection): ReadonlySet<Row> {
   const isChosen = ({ model }: Row) => models.has(model.name)
-  if (owner === undefined) return new Set(rows.all.filter(isChosen))
-  const chosen = new Set(rows.all.filter((row) => row.model.isLabelled === true && row.owner === owner))
+  if (owner === undefined && applications === undefined) return new Set(rows.all.filter(isChosen))
+  const isOwned = (row: Row) => row.model.isLabelled === true && (owner === undefined || row.owner === owner)
+  const chosen = new Set(
+    applications === undefined ? rows.all.filter(isOwned) : withProviders(rows, applications).filter(isOwned),
+  )
   // A set that grows while it is walked: what is added is visited too.
   for (const row of chosen)
     for (const other of referredBy(rows, row)) if (other.model.isLabelled !== true) chosen.add(other)
   return new Set([...chosen].filter(isChosen))
 }
+
+/** @throws {UsageError} for a slug that no application has */
+function withProviders(rows: Rows, slugs: readonly string[]): Row[] {
+  const found = slugs.map((slug) => {
+    const row = rows.all.find(({ model, values }) => model.target === 'application' && values.slug === slug)
+    if (row === undefined)
+      throw new UsageError(`--application: there is no application ${shown(JSON.stringify(slug))}.`)
+    return row
+  })
+  return found.flatMap((row) => [row, ...providersOf(rows, row)])
+}
+
+/** Those of an application. */
+export const providersOf = (rows: Rows, application: Row): Row[] =>
+  [...referredBy(rows, application)].filter(({ model }) => model.isLabelled === true)
 
 /** The rows that a row refers to, in the order of its fields. */
 function* referredBy(rows: Rows, row: Row): Generator<Row> {

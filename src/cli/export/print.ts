@@ -22,7 +22,7 @@ export type ExportedEntry = {
 export function printExport(
   entries: readonly ExportedEntry[],
   variables: readonly Variable[],
-  owner: string | undefined,
+  { owner, title = 'export' }: { readonly owner: string | undefined; readonly title?: string },
 ): string {
   const smaller = 'export it in parts, with --only or --owner.'
   if (entries.length === 0) throw new UsageError('There is nothing to export.')
@@ -30,7 +30,7 @@ export function printExport(
     throw new UsageError(
       `These are ${entries.length} entries, and a document may have ${documentLimits.entries}: ${smaller}`,
     )
-  const document = { version: 1, metadata: { name: 'export' }, ...(owner !== undefined && { owner }), entries }
+  const document = { version: 1, metadata: { name: title }, ...(owner !== undefined && { owner }), entries }
   const text = `${head(variables)}${printValue(document)}`
   try {
     readWritten(text)

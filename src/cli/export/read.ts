@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Model, Reference } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
-import { type Client, read } from '../client.ts'
+import { type Client, Denied, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import { type Row, Rows } from './rows.ts'
@@ -69,6 +69,7 @@ export async function withRows<Answer>(
       for (const target of wanted) rows.push(...(await readTarget(reading, target)))
       return use(new Rows(reading.registry, rows))
     } catch (error) {
+      if (error instanceof Denied) throw await withAllMissing(reading, wanted, error)
       if (!(error instanceof Changed)) throw error
       if (tries === limits.readings) throw new UsageError(`${error.message}. Try again when less is changed.`)
       reading.onWait(error.message)
@@ -80,9 +81,36 @@ async function readTarget(reading: Reading, target: Target): Promise<Row[]> {
   const models = registry.targets.get(target)?.models ?? []
   const results = await readList(reading, lists[target])
   // The list of all kinds leaves out those that the caller may not see.
-  for (const { provider } of target === 'provider' ? registry.kinds.values() : [])
-    await readPage(reading, `/providers/${provider.kind}/`, { number: 1, size: 1 })
+  for (const { path } of target === 'provider' ? readsOf(registry, target) : [])
+    await readPage(reading, path, { number: 1, size: 1 })
   return results.map((result) => toRow(result, modelOf(result, models)))
+}
+
+/** The lists that show all rows of a target, with the permission of each. */
+const readsOf = (registry: Registry, target: Target): { path: string; permission: string }[] =>
+  target === 'provider'
+    ? [...registry.kinds.values()].map(({ provider, resource }) => ({
+        path: `/providers/${provider.kind}/`,
+        permission: `view_${resource}`,
+      }))
+    : (registry.targets.get(target)?.models ?? []).map(({ resource }) => ({
+        path: lists[target],
+        permission: `view_${resource}`,
+      }))
+
+/** Asks all lists after one denied: the caller's token is made once. */
+async function withAllMissing(reading: Reading, wanted: readonly Target[], first: Denied): Promise<UsageError> {
+  const missing: string[] = []
+  for (const { path, permission } of wanted.flatMap((target) => readsOf(reading.registry, target)))
+    try {
+      await readPage(reading, path, { number: 1, size: 1 })
+    } catch (error) {
+      if (!(error instanceof Denied)) throw error
+      missing.push(permission)
+    }
+  if (missing.length === 0) return first
+  const what = missing.length === 1 ? 'the permission' : `${missing.length} permissions`
+  return new UsageError(`This export needs ${what} that you lack: ${missing.join(', ')}. --only leaves out models.`)
 }
 
 async function readList(reading: Reading, path: string): Promise<Result[]> {

@@ -1,0 +1,225 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { safe } from '../../src/cli/export/layout.ts'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import { named } from '../support/installation.ts'
+
+/** `gatewright export --directory`, as a process: one file for each application, by owner. */
+
+const folder = freshFolder()
+let there: Listening
+let other: Listening
+beforeAll(async () => {
+  const env = { GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder }
+  there = await listening(env)
+  other = await listening(env)
+  await configure()
+})
+
+const scim = 'the token of a SCIM server'
+const shared = `version: 1
+entries:
+  - { model: service_rbac.role, identifiers: { name: Readers }, attrs: { permissions: [view_application] } }
+  - { model: service_core.group, id: a, identifiers: { name: 6f7e0000-0000-4000-8000-00000000aaaa } }
+  - { model: service_core.group, identifiers: { name: above }, attrs: { parent: !KeyOf a, roles: [Readers] } }
+  - { model: service_flows.flow, identifiers: { slug: ask }, attrs: { name: Ask, designation: authorization } }
+  - { model: service_providers_radius.radiusprovider, identifiers: { name: 'Büro / 2' }, attrs: { authorization_flow: ask } }
+`
+
+const bigOwner = ['--owner', 'Team B', '--allow-takeover']
+const lonely = `version: 1
+entries:
+  - model: service_providers_scim.scimprovider
+    identifiers: { name: sync-b }
+    attrs: { url: https://b.example/, token: ${scim}, filter_group: above }
+`
+
+async function apply(file: string, content: unknown, ...args: string[]): Promise<void> {
+  const path = join(folder, file)
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
+  const { code, output } = await there.gatewright(['apply', path, ...args])
+  expect(code, output).toBe(0)
+}
+
+async function configure(): Promise<void> {
+  await apply('shared.yaml', shared)
+  await apply(
+    'wiki.json',
+    await named('oauth2', 'wiki', { provider: { authorization_flow: 'ask' } }),
+    '--owner',
+    'team-a',
+  )
+  await apply('sync.json', await named('scim', 'sync', { provider: { token: scim } }), '--owner', 'team-b')
+  await apply('lonely.yaml', lonely, '--owner', 'team-b')
+  await apply('big.json', await named('ldap', 'Big'), '--owner', 'Team B')
+  await apply('free.json', await named('saml', 'free'))
+}
+
+const filesBelow = (path: string): string[] =>
+  readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.yaml'))
+    .sort()
+
+const textsBelow = (path: string) => filesBelow(path).map((file) => [file, readFileSync(join(path, file), 'utf8')])
+
+/** A value for each variable that the files name at their heads. */
+const variablesOf = (path: string): Record<string, string> =>
+  Object.fromEntries(
+    textsBelow(path).flatMap(([, text = '']) =>
+      [...text.matchAll(/^# {3}(GW_\w+) {2}(\w+) of/gm)].map(([, name = '', field]) => [
+        name,
+        field === 'token' ? scim : `a value for ${name}`,
+      ]),
+    ),
+  )
+
+const exportTo = async (from: Listening, name: string, ...args: string[]) => {
+  const path = join(folder, name)
+  const { code, output } = await from.gatewright(['export', '--directory', path, ...args])
+  expect(code, output).toBe(0)
+  return { path, output }
+}
+
+test('one file for each application with its provider, by owner, and one for each kind of what they share', async () => {
+  const { path, output } = await exportTo(there, 'layout')
+  expect(filesBelow(path)).toEqual([
+    ...['flows', 'property-mappings', 'key-pairs', 'roles', 'groups'].map(
+      (name, index) => `1-shared/${index + 1}-${name}.yaml`,
+    ),
+    `2-providers/no-owner/${safe('Büro / 2')}.yaml`,
+    '2-providers/team-b/sync-b.yaml',
+    '3-applications/no-owner/free.yaml',
+    '3-applications/team-a/wiki.yaml',
+    `3-applications/${safe('Team B')}/${safe('Big')}.yaml`,
+    '3-applications/team-b/sync.yaml',
+  ])
+  const wiki = readFileSync(join(path, '3-applications/team-a/wiki.yaml'), 'utf8')
+  expect(wiki).toMatch(/^owner: team-a$/m)
+  expect(wiki).toMatch(/^# {3}GW_WIKI_CLIENT_SECRET {2}/m)
+  expect(wiki).toMatch(/client_secret:\n +create: !Env GW_WIKI_CLIENT_SECRET\n/)
+  expect([...wiki.matchAll(/- model: (\S+)/g)].map(([, model]) => model)).toEqual([
+    'service_providers_oauth2.oauth2provider',
+    'service_core.application',
+  ])
+  expect(readFileSync(join(path, '3-applications/no-owner/free.yaml'), 'utf8')).not.toMatch(/^owner:/m)
+  expect(output).toMatch(/^11 files below .*layout$/m)
+})
+
+test('the folder is unchanged here; elsewhere it makes the same, which is exported as the same files', async () => {
+  const { path } = await exportTo(there, 'first')
+  const env = variablesOf(path)
+  const plan = await there.gatewright(['plan', path], env)
+  expect(plan.code, plan.output).toBe(0)
+  const applied = await other.gatewright(['apply', path], env)
+  expect(applied.code, applied.output).toBe(0)
+  const again = await exportTo(other, 'second')
+  expect(textsBelow(again.path)).toEqual(textsBelow(path))
+  expect(await other.gatewright(['plan', again.path], env)).toMatchObject({ code: 0 })
+})
+
+test('files that stand there for what is gone are named, and kept', async () => {
+  const stale = join(folder, 'stale/3-applications/team-a/gone.yaml')
+  mkdirSync(dirname(stale), { recursive: true })
+  for (const file of [stale, join(folder, 'stale/README.md')]) writeFileSync(file, 'x')
+  const { output } = await exportTo(there, 'stale')
+  expect(output).toContain(`Remove those whose objects are gone:\n  ${stale}\n`)
+  expect(output).not.toContain('README.md')
+  expect(readFileSync(stale, 'utf8')).toBe('x')
+})
+
+describe('filters', () => {
+  test('by application: it, its providers, and what they refer to', async () => {
+    const { path } = await exportTo(there, 'only-wiki', '--application', 'wiki')
+    expect(filesBelow(path)).toEqual([
+      '1-shared/1-flows.yaml',
+      '1-shared/2-property-mappings.yaml',
+      '1-shared/3-key-pairs.yaml',
+      '3-applications/team-a/wiki.yaml',
+    ])
+    const { code, output } = await there.gatewright(['export', '--application', 'wiki', '--application', 'free'])
+    expect(code).toBe(0)
+    expect(output.match(/model: service_core\.application/g)).toHaveLength(2)
+    expect(await there.gatewright(['export', '--application', 'none'])).toMatchObject({
+      code: 1,
+      output: '--application: there is no application "none".\n',
+    })
+  })
+
+  test('by owner and kind', async () => {
+    const { path } = await exportTo(there, 'team-b', '--owner', 'team-b')
+    expect(filesBelow(path).filter((file) => !file.startsWith('1-'))).toEqual([
+      '2-providers/team-b/sync-b.yaml',
+      '3-applications/team-b/sync.yaml',
+    ])
+    const scims = await exportTo(there, 'scims', '--only', 'scimprovider', '--application', 'sync')
+    expect(filesBelow(scims.path)).toEqual(['2-providers/team-b/sync.yaml'])
+  })
+})
+
+test('--json names the files with their owners', async () => {
+  const { output } = await exportTo(there, 'json', '--application', 'wiki', '--only', 'application', '--json')
+  expect(JSON.parse(output.slice(0, output.lastIndexOf('\n}') + 2))).toMatchObject({
+    ...{ exit: 0, entries: 1, variables: [], directory: join(folder, 'json'), other_files: [] },
+    files: [{ file: '3-applications/team-a/wiki.yaml', owner: 'team-a', entries: 1 }],
+  })
+})
+
+test('all permissions that are missing are named at once', async () => {
+  const { token } = await there.on.make.user({ permissions: ['view_flow', 'view_group', 'view_application'] })
+  const { code, output } = await there.gatewright(['export'], { GATEWRIGHT_TOKEN: token })
+  const kinds = [...there.on.engine.registry.kinds.values()].map(({ resource }) => `view_${resource}`)
+  const missing = ['view_propertymapping', 'view_certificatekeypair', 'view_role', ...kinds]
+  expect(output).toBe(
+    `This export needs ${missing.length} permissions that you lack: ${missing.join(', ')}. --only leaves out models.\n`,
+  )
+  expect(code).toBe(1)
+})
+
+test('a provider stands by itself when it has another owner than its application, and is named', async () => {
+  await apply('big.json', await named('ldap', 'Big', { app: { backchannel_providers: ['sync-b'] } }), ...bigOwner)
+  await apply('lonely.yaml', lonely, '--owner', 'team-b', '--allow-takeover')
+  const { path, output } = await exportTo(there, 'two-owners', '--application', 'Big')
+  expect(filesBelow(path).filter((file) => !file.startsWith('1-'))).toEqual([
+    '2-providers/team-b/sync-b.yaml',
+    `3-applications/${safe('Team B')}/${safe('Big')}.yaml`,
+  ])
+  expect(output).toContain('Has another owner than its application:\n  provider scim "sync-b"\n')
+  expect(await there.gatewright(['plan', path], variablesOf(path))).toMatchObject({ code: 0 })
+})
+
+test('--out beside it is refused, and so is nothing to export', async () => {
+  const path = join(folder, 'none')
+  expect(await there.gatewright(['export', '--directory', path, '--out', path])).toMatchObject({ code: 1 })
+  expect(await there.gatewright(['export', '--directory', path, '--owner', 'nothing-has-it'])).toEqual({
+    code: 1,
+    output: 'There is nothing to export.\n',
+  })
+})
+
+describe('names of files', () => {
+  test.each(['wiki', 'a.b-c_d', 'x'.repeat(60)])('%s is its own', (text) => {
+    expect(safe(text)).toBe(text)
+  })
+
+  const texts = ['Wiki', 'WIKI', 'wíki', 'a/b', 'a\\b', '../x', '.hidden', 'con', 'nul.txt', 'node_modules', 'no-owner']
+  const others = [
+    '日本',
+    'x'.repeat(61),
+    'x'.repeat(62),
+    '-',
+    'trailing.',
+    'wiki-0123abcd',
+    safe('Wiki'),
+    'a b',
+    'a-b ',
+  ]
+
+  test('are safe, and different for different texts', () => {
+    const names = [...texts, ...others].map(safe)
+    for (const name of names) expect(name).toMatch(/^[a-z\d][a-z\d._-]{0,60}-[\da-f]{8}$/)
+    expect(new Set(names).size).toBe(names.length)
+  })
+})
