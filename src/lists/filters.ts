@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
-import { once, queryBoolean } from '../http/query.ts'
+import { once, queryBoolean, queryTime } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
 import { follow } from '../models/fields.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
@@ -50,12 +50,6 @@ const queryUuid = z
   .pipe(z.guid('Must be a UUID.'))
   .transform((text) => text.toLowerCase())
 const queryKey = queryInteger(1, 2_147_483_647)
-
-/** The database knows no year 0. */
-const queryTime = z
-  .string(once)
-  .pipe(z.iso.datetime({ offset: true, error: 'Must be a date-time such as 2026-11-20T08:15:00Z.' }))
-  .refine((text) => !text.startsWith('0000'), 'Must be after year 0.')
 
 /**
  * A parameter that may be repeated: a row matches when one of its values does. Generated clients send an empty list as one

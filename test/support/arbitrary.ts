@@ -44,9 +44,12 @@ export function valuesOf(components: Readonly<Record<string, Json>>, known: Know
   return of
 }
 
+const zone = fc.constantFrom('Z', 'Z', '+01:00', '-08:00', '+15:59', '+16:00', '-23:59')
+
 function textOf({ format, pattern, minLength = 0, maxLength = 60 }: Json): fc.Arbitrary<string> {
   if (format === 'uuid') return fc.uuid()
-  if (format === 'date-time') return fc.date({ noInvalidDate: true }).map((at) => at.toISOString())
+  if (format === 'date-time')
+    return fc.tuple(fc.date({ noInvalidDate: true }), zone).map(([at, of]) => at.toISOString().replace('Z', of))
   const [min, max] = [Number(minLength), Math.min(Number(maxLength), 60)]
   if (typeof pattern === 'string') return fc.stringMatching(new RegExp(pattern), { maxLength: max })
   return fc.string({ minLength: min, maxLength: max, unit: 'grapheme' })

@@ -137,7 +137,10 @@ testRefusals(runs, {
   ],
   'a day for a time': ['?created_after=2026-11-01', { created_after: noTime }],
   'a time without a zone': ['?created_before=2026-11-01T12:00:00', { created_before: noTime }],
-  'the year 0': ['?created_after=0000-01-01T00:00:00Z', { created_after: ['Must be after year 0.'] }],
+  'the year 0': [
+    '?created_after=0000-01-01T00:00:00Z',
+    { created_after: ['Must be between the years 1 and 9999, in UTC.'] },
+  ],
 })
 
 testPages(runs, ['created_at', 'title', 'state', 'id'], [{ kind: 'oauth2' }, { search: 'wiki' }])

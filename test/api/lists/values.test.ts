@@ -1,0 +1,112 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { tokenView } from '../../../src/views/token.ts'
+import { type Installation, installation } from '../../support/installation.ts'
+import { type Description, type Operation, readDescription } from '../../support/openapi.ts'
+import { column, type Parameters } from './listing.ts'
+
+/** Values of the parameters of all lists and reads, as an unkind client sends them. */
+
+let on: Installation
+let api: Description
+
+beforeAll(async () => {
+  on = await installation({ workers: 'none', streams: { commentMs: 20 } })
+  api = await readDescription(on.app)
+})
+
+const digits = '1'.repeat(300)
+
+/** Encoded, as they stand in an address. */
+const values: readonly string[] = [
+  ...['', ' ', "'", '"', '\\', '%', '_', '\0', 'a\0b', '\u202e', '\ufeff', '💥', 'x'.repeat(300), ','.repeat(300)],
+  ...['0', '-0', '-1', '1.5', '1e3', '2147483647', '2147483648', '9007199254740993', '9223372036854775808', digits],
+  ...['NaN', 'Infinity', 'null', 'true', 'TRUE', '[]', '{}', '{"a":1e400}', '{"a":"\\u0000"}', '{"a":"\\ud800"}'],
+  ...['{"__proto__":1}', '{"a__b":1}', `{"${'a__'.repeat(40)}":1}`, '{"a":{"b":[1e308,-0]}}'],
+  ...['00000000-0000-0000-0000-000000000000', 'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF'],
+  ...['{01a1fd66-cb30-7a41-8c55-2f1b7a9d0e63}', '01a1fd66cb307a418c552f1b7a9d0e63'],
+  ...['2026-01-01T00:00:00+15:59', '2026-01-01T00:00:00+16:00', '2026-01-01T00:00:00-16:00'],
+  ...['2026-01-01T00:00:00+23:59', '2026-01-01T00:00:00-23:59', '2026-01-01T00:00:00+24:00'],
+  ...['0000-06-01T00:00:00Z', '0001-01-01T00:00:00Z', '0001-01-01T00:00:00+00:01', '9999-12-31T23:59:59-00:01'],
+  ...['9999-12-31T23:59:59.9999999Z', `2026-01-01T00:00:00.${digits}Z`, '2026-02-30T00:00:00Z'],
+  ...['2026-06-30T23:59:60Z', '2026-01-01T24:00:00Z', '+010000-01-01T00:00:00Z', '-000001-01-01T00:00:00Z'],
+  ...['2026-01-01', '2026-01-01 00:00:00', 'infinity', '-infinity', 'now', 'epoch'],
+  ...[
+    'application:',
+    'application:a\0b',
+    `application:${'x'.repeat(380)}`,
+    'group:00000000-0000-0000-0000-000000000000',
+  ],
+].map(encodeURIComponent)
+
+const raw = ['%ff', '%ed%a0%80', '%00', '+', '%2']
+
+/** Streams are narrowed as the list of runs is, and all kinds of provider are listed alike. */
+const isRead = ({ method, operationId }: Operation) =>
+  method === 'GET' && !operationId.includes('_events_') && !/^providers_(?!all|saml)/.test(operationId)
+
+/** As all lists have them, so those of one list are enough. */
+const common = ['page', 'page_size', 'ordering']
+
+const urlsOf = ({ path, operationId, parameters }: Operation): string[] => {
+  const places = parameters.filter((each) => each.in === 'path').map(({ name }) => `{${name}}`)
+  const filled = (value: string) => places.reduce((text, place) => text.replace(place, value), path)
+  const usual = filled(crypto.randomUUID())
+  const all = [...values, ...raw]
+  const inQuery = parameters.filter(
+    (each) => each.in === 'query' && (operationId === 'core_users_list' || !common.includes(each.name)),
+  )
+  return [
+    ...(places.length === 0 ? [] : all.filter((value) => value !== '').map(filled)),
+    ...inQuery.flatMap(({ name }) => all.map((value) => `${usual}?${name}=${value}`)),
+    ...inQuery.flatMap(({ name }) => `${usual}?${name}[]=1&${name}=1&${name}=2`),
+  ]
+}
+
+test('none is a server error, whatever parameter of whatever read has it', async () => {
+  const reads = api.operations.filter(isRead)
+  expect(reads.length).toBeGreaterThan(25)
+  let asked = 0
+  for (const operation of reads) {
+    const urls = urlsOf(operation)
+    const answers: [string, number][] = []
+    for (let at = 0; at < urls.length; at += 20)
+      answers.push(
+        ...(await Promise.all(
+          urls.slice(at, at + 20).map(async (url) => [url, (await on.admin.get(url)).status] as [string, number]),
+        )),
+      )
+    asked += answers.length
+    expect(answers.filter(([, status]) => ![200, 400, 404].includes(status))).toEqual([])
+  }
+  expect(asked).toBeGreaterThan(5_000)
+  expect(on.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([])
+})
+
+describe('a time is the same in every zone, to the millisecond', () => {
+  const tokens = { path: '/api/v3/core/tokens/', by: () => on.admin, view: tokenView.schema }
+  const names = (parameters: Parameters) => column(tokens, 'identifier', { identifier: 'at-noon', ...parameters })
+
+  beforeAll(() => on.make.token(1, { identifier: 'at-noon', expires: new Date('2031-01-01T12:00:00.500Z') }))
+
+  test.each([
+    ['2031-01-01T12:00:00.500Z', true],
+    ['2031-01-02T11:59:00.500+23:59', true],
+    ['2031-01-01T04:00:00.5-08:00', true],
+    ['2030-12-31T20:00:00.500-16:00', true],
+    ['2031-01-01T12:00:00.500001Z', false],
+    [`2031-01-01T12:00:00.5${'0'.repeat(200)}Z`, true],
+    ['2031-01-02T04:00:00.501+16:00', false],
+    ['2030-12-31T20:00:00.499999999-16:00', true],
+  ])('%s', async (at, isLater) => {
+    expect(await names({ expires_after: at })).toEqual(isLater ? ['at-noon'] : [])
+    const isBefore = at.includes('.500001') || at.includes('.501')
+    expect(await names({ expires_before: at })).toEqual(isBefore ? ['at-noon'] : [])
+  })
+
+  test('in a body too', async () => {
+    const headers = { 'content-type': 'application/json' }
+    const payload = { identifier: 'far-east', expires: '2031-01-02T11:59:00+23:59' }
+    const made = await on.admin.send({ method: 'POST', url: tokens.path, headers, payload })
+    expect(made).toMatchObject({ status: 201, json: { expires: '2031-01-01T12:00:00.000Z' } })
+  })
+})
