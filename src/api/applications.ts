@@ -4,12 +4,13 @@ import type { Db, Tx } from '../db/client.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { ownerHeaders, readOwnership } from '../http/apply-conditions.ts'
-import { isMatched, matchHeaders } from '../http/etag.ts'
+import { matchHeaders, preconditionOf } from '../http/etag.ts'
 import { flag } from '../http/query.ts'
 import { applicationList } from '../lists/applications.ts'
 import { queryText } from '../lists/filters.ts'
 import { list } from '../lists/list.ts'
-import { one, tagOf } from '../lists/one.ts'
+import { one, tagsOf } from '../lists/one.ts'
+import { allowsSome } from '../permissions.ts'
 import { type Engine, unconditional } from '../plan/engine.ts'
 import { readUidOf } from '../views/uid.ts'
 
@@ -56,17 +57,11 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       errors.throwIfAny()
       const conditions = { ...unconditional, ...owned, replaceProvider: query.with_provider }
       const by = { slug: slug.normalize('NFC') }
-      const expected = headers['if-match']
       const reading = { actor, uidOf: await readUidOf(db) }
-      const precondition = async (tx: Tx) => {
-        const tag = await tagOf(tx, applications, by, reading)
-        const isChanged = tag !== undefined && expected !== undefined && !isMatched(expected, tag)
-        return isChanged ? 'The application is not as `If-Match` has it: read it again.' : null
-      }
-      await remove(db, engine, actor, {
-        ...{ model, by, conditions, requestId },
-        precondition: expected === undefined ? undefined : precondition,
-      })
+      const isSeen = allowsSome(actor, 'view_application')
+      const tags = async (tx: Tx) => (isSeen ? await tagsOf(tx, applications, { by: 'slug' }, by.slug, reading) : [])
+      const precondition = preconditionOf(headers, 'application', tags)
+      await remove(db, engine, actor, { ...{ model, by, conditions, requestId }, precondition })
       return reply.code(204).send(null)
     },
   )

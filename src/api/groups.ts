@@ -1,20 +1,22 @@
 import { z } from 'zod'
 import { type Write, write } from '../apply/write.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Tx } from '../db/client.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { allowHeaders, readOwnership } from '../http/apply-conditions.ts'
+import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
 import { groupName } from '../lists/find.ts'
-import { list } from '../lists/list.ts'
+import { type ListSpec, list } from '../lists/list.ts'
+import { one } from '../lists/one.ts'
 import { writable } from '../openapi/writable.ts'
 import { type Actor, allows } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { type Group, groupView, readGroup } from '../views/group.ts'
 import { readUidOf } from '../views/uid.ts'
 
-/** GET and POST /api/v3/core/groups/, PATCH /api/v3/core/groups/{group_uuid}/ */
+/** GET and POST /api/v3/core/groups/, GET and PATCH /api/v3/core/groups/{group_uuid}/ */
 
 const model = 'service_core.group'
 
@@ -56,12 +58,21 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     const reading = { uidOf, related: allows(actor, seesMembers) }
     return write(db, engine, actor, { model, ...request }, (tx, pk) => readGroup(tx, String(pk), reading))
   }
+  /** Of both texts that reads answer to this caller: with users, and without. */
+  const precondition = async (actor: Actor, headers: Headers, pk: string) => {
+    const uidOf = await readUidOf(db)
+    return preconditionOf(headers, 'group', (tx: Tx) =>
+      Array.fromAsync(new Set([allows(actor, seesMembers), false]), async (related) =>
+        etagOf(JSON.stringify(await readGroup(tx, pk, { uidOf, related }))),
+      ),
+    )
+  }
   const allowedBy = (headers: Headers, ofText: ErrorList | undefined): Pick<Write, 'allow' | 'textErrors'> => {
     const textErrors = new ErrorList().include(ofText === undefined ? [] : [ofText])
     return { allow: readOwnership(headers, textErrors).allow, textErrors }
   }
 
-  list(app, db, {
+  const groups: ListSpec<'Group'> = {
     path: '/core/groups/',
     summary: 'List groups',
     permission: 'view_group',
@@ -78,6 +89,14 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       name: filter.equals('name'),
     },
     include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },
+  }
+  list(app, db, groups)
+  one(app, db, groups, {
+    by: 'pk',
+    parameter: 'group_uuid',
+    key: 'uuid',
+    summary: 'Read a group',
+    displayName: 'group',
   })
 
   app.post(
@@ -91,13 +110,15 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
           headers: allowHeaders,
           body: () => writable(engine.registry, model, 'create'),
           alsoNeeds: [...toGrant, toSee],
+          answerHeaders: ['ETag'],
         },
       },
       schema: { summary: 'Create a group', description: grantNote, body: z.unknown(), response: { 201: full } },
     },
     async ({ actor, body: fields, headers, textErrors, id: requestId }, reply) => {
       const request = { mode: { create: true }, fields, requestId } as const
-      return reply.code(201).send(await save(actor, { ...request, ...allowedBy(headers, textErrors) }))
+      const group = await save(actor, { ...request, ...allowedBy(headers, textErrors) })
+      return sendWritten(reply.code(201), group)
     },
   )
 
@@ -108,10 +129,11 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
         permission: 'change_group',
         reportsTextErrors: true,
         document: {
-          codes: ['conflict'],
-          headers: allowHeaders,
+          codes: ['conflict', 'precondition_failed'],
+          headers: matchHeaders.extend(allowHeaders.shape),
           body: () => writable(engine.registry, model, 'change'),
           alsoNeeds: [...toChange, toSee],
+          answerHeaders: ['ETag'],
         },
       },
       schema: {
@@ -123,8 +145,9 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       },
     },
     async ({ params, actor, body: fields, headers, textErrors, id: requestId }, reply) => {
-      const mode = { change: params.group_uuid.toLowerCase() }
-      return reply.send(await save(actor, { mode, fields, requestId, ...allowedBy(headers, textErrors) }))
+      const pk = params.group_uuid.toLowerCase()
+      const conditions = { ...allowedBy(headers, textErrors), precondition: await precondition(actor, headers, pk) }
+      return sendWritten(reply, await save(actor, { mode: { change: pk }, fields, requestId, ...conditions }))
     },
   )
 }

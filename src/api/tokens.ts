@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { findRemovable, findToken, viewKey } from '../apply/token-key.ts'
 import { type Write, write } from '../apply/write.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Tx } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
+import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
+import type { Headers } from '../http/headers.ts'
 import { isObject } from '../json-object.ts'
 import * as filter from '../lists/filters.ts'
 import { tokenText } from '../lists/find.ts'
@@ -55,6 +57,12 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     const uidOf = await readUidOf(db)
     return write(db, engine, actor, { model, ...request }, (tx, pk) => readToken(tx, String(pk), { uidOf, actor }))
   }
+  const precondition = async (actor: Actor, headers: Headers, pk: string) => {
+    const uidOf = await readUidOf(db)
+    return preconditionOf(headers, 'token', async (tx: Tx) => [
+      etagOf(JSON.stringify(await readToken(tx, pk, { uidOf, actor }))),
+    ])
+  }
 
   const tokens: ListSpec<'Token'> = {
     path: '/core/tokens/',
@@ -95,13 +103,14 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         document: {
           body: () => writable(engine.registry, model, 'create'),
           alsoNeeds: [...toMake, forIntents],
+          answerHeaders: ['ETag'],
         },
       },
       schema: { summary: 'Create a token', body: z.unknown(), response: { 201: full } },
     },
     async ({ actor, body, textErrors, id: requestId }, reply) => {
       const fields = withDefaultOwner(actor, body)
-      return reply.code(201).send(await save(actor, { mode: { create: true }, fields, textErrors, requestId }))
+      return sendWritten(reply.code(201), await save(actor, { mode: { create: true }, fields, textErrors, requestId }))
     },
   )
 
@@ -114,20 +123,30 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         document: {
           body: () => writable(engine.registry, model, 'change'),
           alsoNeeds: [...toChange, forPowers],
+          codes: ['precondition_failed'],
+          headers: matchHeaders,
+          answerHeaders: ['ETag'],
         },
       },
       schema: { summary: 'Change a token', params, body: z.unknown(), response: { 200: full } },
     },
-    async ({ params: { identifier }, actor, body: fields, textErrors, id: requestId }, reply) => {
+    async ({ params: { identifier }, actor, body: fields, headers, textErrors, id: requestId }, reply) => {
       const { pk } = await findToken(db, actor, identifier, 'change_token')
-      return reply.send(await save(actor, { mode: { change: pk }, fields, textErrors, requestId }))
+      const conditions = { precondition: await precondition(actor, headers, pk) }
+      return sendWritten(
+        reply,
+        await save(actor, { mode: { change: pk }, fields, textErrors, requestId, ...conditions }),
+      )
     },
   )
 
   app.delete(
     '/core/tokens/:identifier/',
     {
-      config: { permission: 'authenticated', document: { alsoNeeds: toRemove } },
+      config: {
+        permission: 'authenticated',
+        document: { codes: ['precondition_failed'], headers: matchHeaders, alsoNeeds: toRemove },
+      },
       schema: {
         summary: 'Delete a token',
         description: 'Its key authenticates no more. The last token by which a superuser can authenticate stays.',
@@ -135,9 +154,10 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         response: { 204: z.null() },
       },
     },
-    async ({ params: { identifier }, actor, id: requestId }, reply) => {
+    async ({ params: { identifier }, actor, headers, id: requestId }, reply) => {
       const { pk } = await findRemovable(db, actor, identifier)
-      await write(db, engine, actor, { model, mode: { remove: pk }, requestId }, async () => undefined)
+      const removal = { mode: { remove: pk }, requestId, precondition: await precondition(actor, headers, pk) } as const
+      await write(db, engine, actor, { model, ...removal }, async () => undefined)
       return reply.code(204).send(null)
     },
   )

@@ -32,7 +32,11 @@ export type Write = {
   /** What the request acknowledges beside what it names. */
   readonly allow?: Pick<Acknowledgements, 'grants'> | undefined
   readonly requestId: string
+  readonly precondition?: Precondition | undefined
 }
+
+/** @returns why the row, which is locked, is not as the caller has seen it; null when it is */
+type Precondition = (tx: Tx) => Promise<string | null>
 
 /** A row that a request deletes, by the field that names it. */
 export type Removal = {
@@ -41,22 +45,21 @@ export type Removal = {
   readonly by: Readonly<Record<string, string>>
   readonly conditions: Conditions
   readonly requestId: string
-  /** @returns why the row, which is locked, is not as the caller has seen it; null when it is */
-  readonly precondition?: ((tx: Tx) => Promise<string | null>) | undefined
+  readonly precondition?: Precondition | undefined
 }
 
 /**
  * Writes or deletes one row by its key.
  *
  * @param read reads the answer before the commit, so that a failed read rolls the write back
- * @throws {Problem} `permission_denied`, `not_found` for a row to change or delete that does not exist, `invalid` with all
- *   fields that have errors, `unavailable`
+ * @throws {Problem} `permission_denied`, `not_found` for a row to change or delete that does not exist,
+ *   `precondition_failed`, `invalid` with all fields that have errors, `unavailable`
  */
 export function write<Answer>(
   db: Db,
   engine: Engine,
   actor: Actor,
-  { model, mode, fields: body, textErrors, allow, requestId }: Write,
+  { model, mode, fields: body, textErrors, allow, requestId, precondition }: Write,
   read: (tx: Tx, key: string | number) => Promise<Answer>,
 ): Promise<Answer> {
   const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
@@ -71,7 +74,7 @@ export function write<Answer>(
     errors: errors.include([ofFields]),
   }
   const conditions = { ...unconditional, allow: { ...acknowledged, ...allow } }
-  return applyOne(db, engine, actor, { plan, conditions, requestId }, read)
+  return applyOne(db, engine, actor, { plan, conditions, requestId, precondition }, read)
 }
 
 /** A request for one row names what it takes over. */
@@ -148,23 +151,24 @@ async function applyOne<Answer>(
 }
 
 /** Locks the row, after the lock of the name, as all others who write it. */
-async function judgePrecondition(
-  tx: Tx,
-  { steps }: Plan,
-  precondition: NonNullable<Removal['precondition']>,
-): Promise<Objection[]> {
-  await withEngine(tx, (engineTx) => lockNamed(engineTx, steps))
-  const text = await precondition(tx)
+async function judgePrecondition(tx: Tx, { steps }: Plan, precondition: Precondition): Promise<Objection[]> {
+  const isThere = await withEngine(tx, (engineTx) => lockNamed(engineTx, steps))
+  // What is not there is reported as that.
+  const text = isThere ? await precondition(tx) : null
   return text === null ? [] : [{ is: 'stated', reason: 'precondition_failed', text }]
 }
 
-async function lockNamed(tx: EngineTx, steps: Plan['steps']): Promise<void> {
+/** @returns whether there is such a row */
+async function lockNamed(tx: EngineTx, steps: Plan['steps']): Promise<boolean> {
   await lock(tx, steps)
+  let isThere = true
   for (const { model, identifiers } of steps) {
     const where = [...identifiers.keys()].map((name, index) => `${quoted(columnOf(model, name))} = $${index + 1}`)
     const text = `SELECT pk FROM ${quoted(model.table)} WHERE ${where.join(' AND ')} FOR UPDATE`
-    await tx.query(z.object({}), { text, values: [...identifiers.values()] })
+    const rows = await tx.query(z.object({}), { text, values: [...identifiers.values()] })
+    isThere &&= rows.length > 0
   }
+  return isThere
 }
 
 /** A caller whose rights are gone is not authenticated any more. */

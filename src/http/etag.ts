@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
+import type { Headers } from './headers.ts'
 
 /** Entity tags of single objects: a client that has the current text of one need not get it again. */
 
@@ -20,21 +22,53 @@ function names(header: string | undefined, etag: string): boolean {
   return [...header.matchAll(/(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)].some(([, tag]) => tag === etag)
 }
 
+/** Of a change of one object whose reads have a tag. */
 export const matchHeaders = z.object({
   'If-Match': z
     .string()
     .optional()
     .meta({
       description:
-        'The `ETag` of the object as the client has read it: when it is another one now, the answer is a 412.',
+        'The `ETag` of the object as the client has read it: when it is another one now, the answer is a 412, and nothing is changed.',
       examples: ['"Jhg7nK2T6yq8eE3xH0b7Qm1cV5rL9sW4dZ2uF6aP0Yk"'],
     }),
+  'If-None-Match': z.string().optional().meta({
+    description: 'An `ETag` that the object must not have, or `*` for an object that must not be there: else a 412.',
+  }),
 })
 
 /** RFC 9110, section 13.1.1: a list of tags, of which a weak one does not count, or `*`. What is neither matches nothing. */
-export function isMatched(header: string, etag: string): boolean {
+function isMatched(header: string, etags: readonly string[]): boolean {
   if (header.trim() === '*') return true
-  return header.split(',').some((each) => each.trim() === etag)
+  return header.split(',').some((each) => etags.includes(each.trim()))
+}
+
+/**
+ * What `If-Match` and `If-None-Match` say of an object that is changed or deleted (RFC 9110, section 13.2.2).
+ *
+ * @param noun what it is called in messages
+ * @param tagsOf the tags with which reads answer the object to this caller as it is now; none: the caller may not read it
+ * @returns what judges them, in the transaction that has locked the object: why it is not changed, or null. undefined when
+ *   neither was sent
+ */
+export function preconditionOf(
+  headers: Headers,
+  noun: string,
+  tagsOf: (tx: Tx) => Promise<readonly string[]>,
+): ((tx: Tx) => Promise<string | null>) | undefined {
+  const { match, noneMatch } = { match: headers['if-match'], noneMatch: headers['if-none-match'] }
+  if (match === undefined && noneMatch === undefined) return undefined
+  return async (tx) => {
+    const etags = await tagsOf(tx)
+    if (match !== undefined && !isMatched(String(match), etags))
+      return etags.length === 0
+        ? `You may not read the ${noun}, so \`If-Match\` cannot be compared: leave it out, or ask for the permission to view it.`
+        : `The ${noun} is not as \`If-Match\` has it: read it again, and send the new \`ETag\` if you still want to change it.`
+    if (noneMatch === undefined || !etags.some((etag) => names(String(noneMatch), etag))) return null
+    return String(noneMatch).trim() === '*'
+      ? `The ${noun} exists: \`If-None-Match: *\` is for what does not. Leave it out to change what is there.`
+      : `The ${noun} is still as \`If-None-Match\` has it: send this \`ETag\` as \`If-Match\` to change it as you have read it.`
+  }
 }
 
 /**
@@ -50,4 +84,10 @@ export function sendTagged(reply: FastifyReply, text: string): FastifyReply {
   })
   if (names(reply.request.headers['if-none-match'], etag)) return reply.code(304).send()
   return reply.type('application/json; charset=utf-8').send(text)
+}
+
+/** Answers with what was written, and with the tag that a read of it has. No cache may keep it. */
+export function sendWritten(reply: FastifyReply, written: object): FastifyReply {
+  const text = JSON.stringify(written)
+  return reply.header('etag', etagOf(text)).type('application/json; charset=utf-8').send(text)
 }

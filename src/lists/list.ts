@@ -108,18 +108,16 @@ export const alsoNeedsOf = ({ own, include, alsoNeeds = [] }: ListSpec): Need[] 
     : [{ permission: include.permission, when: `to get \`${include.field}\`, which else is null` }]),
 ]
 
-function parametersOf(spec: ListSpec) {
-  const { include } = spec
-  return z.strictObject({
-    ...pageParameters(spec),
-    ...filterParameters(spec),
-    ...(include !== undefined && {
-      [include.parameter]: queryBoolean.default(true).meta({
-        description: `False: \`${include.field}\` is null, and the answer is faster.`,
-      }),
+const parametersOf = (spec: ListSpec) =>
+  z.strictObject({ ...pageParameters(spec), ...filterParameters(spec), ...includeParameter(spec) })
+
+export const includeParameter = ({ include }: ListSpec) => ({
+  ...(include !== undefined && {
+    [include.parameter]: queryBoolean.default(true).meta({
+      description: `False: \`${include.field}\` is null, and the answer is faster.`,
     }),
-  })
-}
+  }),
+})
 
 const filterParameters = ({ filters }: ListSpec) =>
   Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema.optional()]))
@@ -147,7 +145,8 @@ export function shows(
   return (bind) => conditionsOf(spec, asked, { bind }).join(' AND ') || 'true'
 }
 
-function isIncluded({ include }: ListSpec, query: Query, actor: Actor): boolean {
+/** Whether the related objects that a caller may leave out are read. */
+export function isIncluded({ include }: ListSpec, query: Readonly<Record<string, unknown>>, actor: Actor): boolean {
   if (include === undefined) return true
   return query[include.parameter] === true && (include.permission === undefined || allows(actor, include.permission))
 }

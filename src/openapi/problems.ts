@@ -40,8 +40,8 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
   ],
   key_gone: ['The key was shown already. It is shown only once.', 'The key was shown already.'],
   precondition_failed: [
-    'The object exists already, and `If-None-Match: *` was sent.',
-    'The application "grafana" exists.',
+    'The object is not as `If-Match` or `If-None-Match` has it: it was changed since it was read or planned, or it exists already. Nothing was changed.',
+    'The token is not as `If-Match` has it: read it again, and send the new `ETag` if you still want to change it.',
   ],
   too_large: ['The body is too large.', `The body is larger than ${bodyLimits.bytes} bytes.`],
   unsupported_media_type: ['The body has another media type, or is compressed.', 'Send application/json.'],

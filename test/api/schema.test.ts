@@ -51,6 +51,7 @@ const successes: Readonly<Record<string, () => Promise<Sent>>> = {
     const { headers } = await service.admin.put(applyPath, await example('ldap'))
     return { values: [headers['content-location']?.split('/').at(-2) ?? ''] }
   },
+  core_groups_retrieve: async () => ({ values: [(await service.make.group()).pk] }),
   core_groups_create: async () => {
     const [member, role] = [await service.make.user(), await service.make.role(['view_user'])]
     return { body: { name: randomUUID(), users: [member.pk], roles: [role.pk], attributes: { a: { b: [null, 1] } } } }

@@ -20,21 +20,28 @@ beforeAll(async () => {
     names.set(kind, String(body.provider.name))
     await there.admin.put(applyPath, body)
   }
+  known.set('core/groups', (await there.make.group()).pk)
 })
 
-const lists = ['core/applications/', 'providers/', 'flows/', 'propertymappings/', 'crypto/', 'rbac/'].map(
-  (path) => `GET /api/v3/${path}`,
-)
+const lists = [
+  'core/applications/',
+  'core/groups/:',
+  'providers/',
+  'flows/',
+  'propertymappings/',
+  'crypto/',
+  'rbac/',
+].map((path) => `GET /api/v3/${path}`)
 const pathOf = ({ operation }: Row) => operation.replace(/^GET /, '')
 
 /** Names that are there, by the path of their list. */
-const known: Readonly<Record<string, string>> = {
-  'core/applications': 'grafana',
-  'flows/instances': 'default-authentication',
-  'propertymappings/all': 'OpenID%20scope%20openid',
-  'crypto/certificatekeypairs': 'Gatewright%20self-signed',
-  'rbac/roles': 'Application%20deployer',
-}
+const known = new Map([
+  ['core/applications', 'grafana'],
+  ['flows/instances', 'default-authentication'],
+  ['propertymappings/all', 'OpenID%20scope%20openid'],
+  ['crypto/certificatekeypairs', 'Gatewright%20self-signed'],
+  ['rbac/roles', 'Application%20deployer'],
+])
 
 function nameOf({ whose, operation }: Row): string {
   const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/(?:history\/)?$/.exec(operation) ?? []
@@ -42,7 +49,7 @@ function nameOf({ whose, operation }: Row): string {
   const another = kinds.find((each) => each !== kind) ?? ''
   switch (whose) {
     case 'there':
-      return known[list] ?? names.get(kind) ?? ''
+      return known.get(list) ?? names.get(kind) ?? ''
     case 'of another kind':
       return names.get(another) ?? ''
     default:
