@@ -66,6 +66,12 @@ export const runHelp = `  --run ID             instead of files: the document of
 export const readTimeoutMs = (text: string | undefined, defaultS = 120): number =>
   1_000 * readCount('--timeout', text, { initial: defaultS, max: 86_400, what: 'number of seconds' })
 
+/** @throws {UsageError} */
+export function readRunId(text: string): string {
+  if (/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)) return text
+  throw new UsageError(`${JSON.stringify(text.slice(0, 100))} is no id of a run: gatewright runs lists them.`)
+}
+
 /** @throws {UsageError} for a number that is not between 1 and `max` */
 export function readCount(
   name: string,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -15,6 +16,8 @@ export type Client = {
   readonly url: string
   /** Of GATEWRIGHT_OWNER. */
   readonly owner: string | null
+  /** The last document that was sent to be applied, whose outcome no answer has reported yet. */
+  submitted(): Submitted | null
   /**
    * Sends one request, once.
    *
@@ -30,6 +33,9 @@ export type Client = {
    */
   stream(path: string, headers: Readonly<Record<string, string>>, endsAt: number): Promise<Streamed>
 }
+
+/** `run`: its path, once an answer named it. */
+export type Submitted = { readonly requestId: string; readonly run: string | null }
 
 export type Request = {
   readonly headers?: Readonly<Record<string, string>>
@@ -79,20 +85,30 @@ export async function openClient(): Promise<Client> {
   const authorization = `Bearer ${await readToken(config)}`
   const whole = (path: string) => new URL(path.startsWith(apiPrefix) ? path : `${apiPrefix}${path}`, url)
   const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
-  return {
+  let submitted: Submitted | null = null
+  const client: Client = {
     url,
     owner,
+    submitted: () => submitted,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))
+      const isApply = headers['idempotency-key'] !== undefined && !path.endsWith('?dry_run=true')
+      // So that its run is found by it, too, when no answer comes.
+      const own = isApply ? { 'x-request-id': requestId ?? randomUUID() } : {}
+      if (isApply) submitted = { requestId: own['x-request-id'] ?? '', run: null }
       try {
         const type = isYaml ? 'application/yaml' : 'application/json'
         const response = await fetch(whole(path), {
           method,
-          headers: { ...headers, ...common, ...(body !== undefined && { 'content-type': type }) },
+          headers: { ...headers, ...own, ...common, ...(body !== undefined && { 'content-type': type }) },
           ...(body !== undefined && { body }),
           redirect: 'error',
           signal,
         })
+        if (isApply && submitted !== null) {
+          const isOpen = response.status === 202 || response.status >= 500
+          submitted = isOpen ? { ...submitted, run: response.headers.get('location') } : null
+        }
         return { status: response.status, headers: response.headers, body: await readJson(response) }
       } catch (error) {
         throw toLost(url, error)
@@ -112,7 +128,14 @@ export async function openClient(): Promise<Client> {
       }
     },
   }
+  opened = client
+  return client
 }
+
+let opened: Client | null = null
+
+/** The program's one client, once it is open. */
+export const openedClient = (): Client | null => opened
 
 /** A stream is cut off then, and followed again. */
 const longestStreamMs = 3_600_000
@@ -207,18 +230,32 @@ export const isLater = (status: number): boolean => [429, 502, 503, 504].include
  *
  * @throws {Unreachable} when it stays away, or does not answer as Gatewright does; @throws {UsageError} when it refuses
  */
-export async function read<Schema extends z.ZodType>(
+export const read = async <Schema extends z.ZodType>(
   client: Client,
   path: string,
   schema: Schema,
-  { withinMs = 30_000, onWait = () => {} }: { withinMs?: number; onWait?: (why: string) => void } = {},
-): Promise<z.output<Schema>> {
+  patience: Patience = {},
+): Promise<z.output<Schema>> => readAnswer(client, await sendUntilAnswered(client, 'GET', path, patience), schema)
+
+type Patience = { readonly withinMs?: number; readonly onWait?: (why: string) => void }
+
+/**
+ * Sends what may be sent twice, and tries again while the service is away.
+ *
+ * @throws {Unreachable} when it stays away
+ */
+export async function sendUntilAnswered(
+  client: Client,
+  method: 'GET' | 'POST',
+  path: string,
+  { withinMs = 30_000, onWait = () => {} }: Patience,
+): Promise<Answer> {
   const endsAt = performance.now() + withinMs
   for (let tries = 0; ; tries += 1) {
     const leftMs = endsAt - performance.now()
-    const answer = await client.send('GET', path, { withinMs: leftMs }).catch(asLost)
+    const answer = await client.send(method, path, { withinMs: leftMs }).catch(asLost)
     const isLost = answer instanceof Lost
-    if (!isLost && !isLater(answer.status)) return readAnswer(client, answer, schema)
+    if (!isLost && !isLater(answer.status)) return answer
     const why = isLost ? answer.message : refusalOf(answer).join(' ')
     if (leftMs <= 0 || (isLost && answer.isFinal)) throw new Unreachable(isLost ? `${why}.` : why)
     onWait(why)

@@ -1,9 +1,10 @@
 /** How the program ends. The numbers are part of its interface. */
-export const exitCodes = { done: 0, refused: 1, changes: 2, unknown: 3 } as const
+export const exitCodes = { done: 0, refused: 1, changes: 2, unknown: 3, interrupted: 130, terminated: 143 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-export const exitCodeHelp = `Exit codes: 0 done or nothing to do, 1 refused, 2 changes (plan, diff), 3 unreachable or unknown.
+export const exitCodeHelp = `Exit codes: 0 done or nothing to do, 1 refused, 2 changes (plan, diff), 3 unreachable or unknown,
+130 interrupted (SIGINT), 143 ended (SIGTERM).
 `
 
 /** The caller can fix it: the message is printed without a stack, and the program ends with `refused`. */

@@ -1,5 +1,7 @@
+import manifest from '../../package.json' with { type: 'json' }
 import { withoutPasswords } from '../hidden.ts'
 import { exitCodeHelp, exitCodes } from './exit.ts'
+import { endOnSignals } from './interrupted.ts'
 
 /** The program `gatewright`: its commands, and its end. `bin/gatewright.mjs` starts it. */
 
@@ -35,7 +37,7 @@ const listed = () =>
 const usage = () => `gatewright COMMAND [OPTIONS]
 
 ${listed()}
-gatewright COMMAND --help describes a command.
+gatewright COMMAND --help describes a command, gatewright --version prints the version.
 
 Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE (default, for a
 service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER, GATEWRIGHT_REQUEST_ID,
@@ -49,6 +51,10 @@ async function main(args: readonly string[]): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     process.stdout.write(usage())
     return name === undefined ? exitCodes.refused : exitCodes.done
+  }
+  if (name === 'version' || name === '--version') {
+    process.stdout.write(`gatewright ${manifest.version}\n`)
+    return exitCodes.done
   }
   const found = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (found === undefined) {
@@ -67,6 +73,7 @@ async function main(args: readonly string[]): Promise<number> {
 /** Errors of the caller, by name: their classes stand in files that `--help` does not load. */
 const callerErrors = ['UsageError', 'ConfigError', 'StartError']
 
+endOnSignals()
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (error) {

@@ -38,6 +38,11 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
     kind: filter.equals('kind', 'Of this kind.'),
     slug: filter.equals('slug'),
     object: changedObject(registry),
+    owner: filter.narrows(
+      'options',
+      filter.queryText().meta({ description: 'Submitted under this owner.' }),
+      (options, owner, bind) => `${options}->>'owner' = ${bind(owner)}`,
+    ),
     submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
     request_id: filter.equals('requestId', 'Submitted by the request with this `X-Request-Id`.'),
     created_after: filter.isSince('createdAt', 'Made at this time or later.'),

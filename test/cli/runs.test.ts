@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
-import type { Installation } from '../support/installation.ts'
+import { type Installation, named } from '../support/installation.ts'
 import { proxyTo } from '../support/proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -42,6 +43,64 @@ test('runs lists what was submitted, the newest first, and filters', async () =>
   expect(JSON.parse(plans.output)).toMatchObject([{ title: 'plan blueprint planned', mode: 'plan' }])
   expect(await gatewright(['runs', '--mode', 'other'])).toMatchObject({ code: 1 })
   expect(await gatewright(['runs', '--limit', '0'])).toMatchObject({ code: 1 })
+})
+
+test('runs narrows by slug, owner, words, job and changed object', async () => {
+  const job = { GATEWRIGHT_REQUEST_ID: 'https://ci.test/jobs/12' }
+  const path = join(folder, 'app.json')
+  writeFileSync(path, JSON.stringify(await named('oauth2', 'narrowed')))
+  expect(await gatewright(['apply', path, '--owner', 'team-n'], job)).toMatchObject({ code: 0 })
+  expect(await gatewright(['apply', group('not-narrowed')])).toMatchObject({ code: 0 })
+  for (const filter of [
+    ['--slug', 'narrowed'],
+    ['--owner', 'team-n'],
+    ['--search', 'oauth2 narrowed'],
+    ['--request-id', job.GATEWRIGHT_REQUEST_ID],
+    ['--changed', 'application:narrowed'],
+  ])
+    expect(await gatewright(['runs', ...filter, '--timeout', '20'])).toEqual({
+      code: 0,
+      output: expect.stringMatching(/^\S+ {2}\S+ {2}applied +apply oauth2 narrowed \(.*\)\n$/),
+    })
+})
+
+test('--version prints the version of the package', async () => {
+  const output = `gatewright ${manifest.version}\n`
+  expect(await gatewright(['--version'])).toEqual({ code: 0, output })
+  expect(await gatewright(['version'])).toEqual({ code: 0, output })
+})
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('an apply that gets %s names its run, which is applied all the same: %d', async (signal, code) => {
+  const release = on.hold()
+  const name = `interrupted-${code}`
+  const running = there.start(['apply', group(name)])
+  const queued = { title: `apply blueprint ${name}`, state: 'queued' } as const
+  await until(async () => (await on.db.run.count({ where: queued })) === 1, { what: 'the run to be recorded' })
+  const { id } = await on.db.run.findFirstOrThrow({ where: queued })
+  running.signal(signal)
+  expect(await running.exited).toEqual({ code, signal: null })
+  expect(running.output()).toMatch(
+    new RegExp(
+      `\nInterrupted\\.\nRun ${id} is \\w+: it will be applied all the same\\.\ngatewright logs -f ${id} .*\n`,
+    ),
+  )
+  release()
+  await until(async () => (await on.db.group.count({ where: { name } })) === 1, { what: 'it to be applied' })
+})
+
+test('a plan that is interrupted leaves nothing behind to follow', async () => {
+  const release = on.hold()
+  const running = there.start(['plan', group('plan-interrupted')])
+  await until(async () => (await on.db.run.count({ where: { title: 'plan blueprint plan-interrupted' } })) === 1, {
+    what: 'the run to be recorded',
+  })
+  running.signal('SIGINT')
+  expect(await running.exited).toEqual({ code: 130, signal: null })
+  expect(running.output()).toMatch(/(^|\n)\nInterrupted\.\n$/)
+  release()
 })
 
 test('logs -f waits for the end of a run; without -f it says that the outcome is not known: 3', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { readArguments, readTimeoutMs } from '../arguments.ts'
+import { readArguments, readRunId, readTimeoutMs } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { type ExitCode, exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { follow } from '../follow.ts'
@@ -33,8 +33,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   const [id, ...others] = positionals
   if (others.length > 0) throw new UsageError('logs takes one run.')
-  if (id !== undefined && !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id))
-    throw new UsageError(`${JSON.stringify(id.slice(0, 100))} is no id of a run: gatewright runs lists them.`)
+  if (id !== undefined) readRunId(id)
   const output = openOutput()
   if (values.all === true) {
     if (values.follow !== true || id !== undefined) throw new UsageError('--all is for logs -f, without a run.')

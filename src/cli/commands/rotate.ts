@@ -24,10 +24,18 @@ client_secret: {create: !Env NAME} leaves it as it is.
   --owner LABEL        the owner under which you manage the application (default: GATEWRIGHT_OWNER)
   --allow-takeover     also of another owner; it belongs to your owner afterwards
   --timeout SECONDS    how long to wait for the outcome (default 120)
+  --json               {"exit", "outcome", "logs", "errors", "run", "client_secret"} on standard output; the last one is null
+                       when it is certainly not in force
 `
 
 const { owner, 'allow-takeover': takeover, timeout } = sendOptions
-const options = { overlap: { type: 'string' }, owner, 'allow-takeover': takeover, timeout } as const
+const options = {
+  overlap: { type: 'string' },
+  owner,
+  'allow-takeover': takeover,
+  timeout,
+  json: { type: 'boolean' },
+} as const
 
 const field = 'client_secret'
 const application = z.object({
@@ -43,7 +51,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const error = time === undefined ? undefined : overlap(time)
   if (error !== undefined) throw new UsageError(`--overlap: ${error}`)
   const client = await openClient()
-  const provider = await providerOf(client, slug)
+  const provider = await providerOf(client, slug, timeoutMs)
   const secret = await newSecretOf(provider.meta_model_name, provider.verbose_name)
   const output = openOutput(new Set([secret]))
   const value = {
@@ -59,21 +67,30 @@ export async function run(args: readonly string[]): Promise<number> {
     timeoutMs,
     onWait: output.waiting,
   })
+  const exit = codeOfResults([{ ...delivered, file: slug }])
+  const isInForce = ['applied', 'unknown'].includes(delivered.outcome)
+  if (values.json === true) {
+    const { outcome, logs, errors, run } = delivered
+    output.json(JSON.stringify({ exit, outcome, logs, errors, run, [field]: isInForce ? secret : null }, null, 2))
+    return exit
+  }
   // Standard output has the secret alone, for a pipe into a secret store.
   printResult({ ...output, line: output.note }, { ...delivered, file: slug })
-  if (['applied', 'unknown'].includes(delivered.outcome)) {
-    process.stdout.write(`${secret}\n`)
+  if (isInForce) {
+    process.stdout.write(`${secret}
+`)
     output.note(afterwards)
   }
-  return codeOfResults([{ ...delivered, file: slug }])
+  return exit
 }
 
 const afterwards = `A file that has ${field} as a plain value puts that value back at its next apply, also one with !Env until its variable
 holds the new secret. Written as ${field}: {create: !Env NAME}, it is set for a new provider only, and stays as it is now.`
 
 /** @throws {UsageError} for an application without a provider */
-async function providerOf(client: Client, slug: string) {
-  const { provider_obj: provider } = await read(client, `/core/applications/${encodeURIComponent(slug)}/`, application)
+async function providerOf(client: Client, slug: string, withinMs: number) {
+  const path = `/core/applications/${encodeURIComponent(slug)}/`
+  const { provider_obj: provider } = await read(client, path, application, { withinMs })
   if (provider === null) throw new UsageError(`The application ${shown(slug)} has no provider.`)
   return provider
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readArguments, readCount } from '../arguments.ts'
+import { readArguments, readCount, readTimeoutMs } from '../arguments.ts'
 import { openClient, read } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
@@ -11,17 +11,35 @@ export const usage = `gatewright runs [OPTIONS]
 
 Lists your runs, the newest first; with the permission view_run, all runs.
 
-  --limit N        how many (default 20, at most 100)
-  --state STATE    queued, done, failed or cancelled
-  --mode MODE      apply or plan
-  --json           one JSON document on standard output
+  --limit N            how many (default 20, at most 100)
+  --state STATE        queued, done, failed or cancelled
+  --mode MODE          apply or plan
+  --slug SLUG          of the application with this slug
+  --owner LABEL        submitted under this owner
+  --search TEXT        with each of these words in the title
+  --request-id ID      of this job: what GATEWRIGHT_REQUEST_ID was
+  --changed OBJECT     that changed the object of this kind and name, such as application:grafana
+  --timeout SECONDS    how long the service may be away (default 30)
+  --json               one JSON document on standard output
 `
 
 const options = {
   limit: { type: 'string' },
   state: { type: 'string' },
   mode: { type: 'string' },
+  slug: { type: 'string' },
+  owner: { type: 'string' },
+  search: { type: 'string' },
+  'request-id': { type: 'string' },
+  changed: { type: 'string' },
+  timeout: { type: 'string' },
   json: { type: 'boolean' },
+} as const
+
+/** Each of these options, as the parameter of the list. */
+const filters = {
+  ...{ state: 'state', mode: 'mode', slug: 'slug', owner: 'owner', search: 'search' },
+  ...{ 'request-id': 'request_id', changed: 'object' },
 } as const
 
 const page = z.object({ results: z.array(runSummary) })
@@ -31,11 +49,14 @@ export async function run(args: readonly string[]): Promise<number> {
   if (positionals.length > 0) throw new UsageError('runs takes no names: gatewright logs ID prints one run.')
   const limit = readCount('--limit', values.limit, { initial: 20, max: 100 })
   const query = new URLSearchParams({ page_size: String(limit) })
-  if (values.state !== undefined) query.set('state', values.state)
-  if (values.mode !== undefined) query.set('mode', values.mode)
+  for (const [option, parameter] of Object.entries(filters)) {
+    const value = values[option as keyof typeof filters]
+    if (value !== undefined) query.set(parameter, value)
+  }
+  const withinMs = readTimeoutMs(values.timeout, 30)
   const output = openOutput()
   const path = `/blueprints/runs/?${query}`
-  const { results } = await read(await openClient(), path, page, { onWait: output.waiting })
+  const { results } = await read(await openClient(), path, page, { withinMs, onWait: output.waiting })
   if (values.json === true) output.json(JSON.stringify(results, null, 2))
   else for (const each of results) output.line(lineOf(each))
   return exitCodes.done

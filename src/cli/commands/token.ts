@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readArguments, readCount } from '../arguments.ts'
+import { readArguments, readCount, readTimeoutMs } from '../arguments.ts'
 import { type Answer, type Client, Lost, openClient, readAnswer } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
@@ -14,6 +14,7 @@ Creates an access token and prints its key on standard output, the only time tha
   --days N             until it expires (default 30, or less where the service allows less)
   --description TEXT   what it is for
   --owner LABEL        bound to this owner: it reads and changes only applications and providers of it; may be repeated
+  --timeout SECONDS    how long the service may take for each of its two answers (default 60)
   --json               {"identifier", "expires", "key"} on standard output
 `
 
@@ -22,6 +23,7 @@ const options = {
   days: { type: 'string' },
   description: { type: 'string' },
   owner: { type: 'string', multiple: true },
+  timeout: { type: 'string' },
   json: { type: 'boolean' },
 } as const
 
@@ -42,11 +44,16 @@ export async function run(args: readonly string[]): Promise<number> {
     ...(values.owner !== undefined && { owners: values.owner }),
     ...(values.description !== undefined && { description: values.description }),
   })
+  const withinMs = readTimeoutMs(values.timeout, 60)
   const client = await openClient()
   const output = openOutput()
-  const token = readAnswer(client, await once(client, identifier, 'POST', '/core/tokens/', body), created)
+  const token = readAnswer(client, await once(client, identifier, 'POST', '/core/tokens/', { body, withinMs }), created)
   const path = `/core/tokens/${encodeURIComponent(token.identifier)}/view_key/`
-  const { key } = readAnswer(client, await once(client, identifier, 'GET', path), z.object({ key: z.string() }))
+  const { key } = readAnswer(
+    client,
+    await once(client, identifier, 'GET', path, { withinMs }),
+    z.object({ key: z.string() }),
+  )
   if (values.json === true) output.json(JSON.stringify({ ...token, key }))
   else {
     output.line(shown(key))
@@ -67,10 +74,10 @@ async function once(
   identifier: string,
   method: 'GET' | 'POST',
   path: string,
-  body?: string,
+  request: { readonly body?: string; readonly withinMs: number },
 ): Promise<Answer> {
   try {
-    return await client.send(method, path, body === undefined ? {} : { body })
+    return await client.send(method, path, request)
   } catch (error) {
     if (!(error instanceof Lost)) throw error
     const isNothingDone = method === 'POST' && !error.isSent

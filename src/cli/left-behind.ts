@@ -1,0 +1,31 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Client, Submitted } from './client.ts'
+import { isOver, runSummary } from './runs.ts'
+
+/** What the program says when it is ended by a signal while the service has something of it. */
+
+const longestMs = 2_000
+const found = z.object({ results: z.array(runSummary).min(1) })
+
+/** @returns the lines, of what is known of the last submission */
+export async function whatIsLeft({ send }: Pick<Client, 'send'>, { requestId, run }: Submitted): Promise<string[]> {
+  const asked = run === null ? `/blueprints/runs/?request_id=${encodeURIComponent(requestId)}&page_size=1` : run
+  const answer = await Promise.race([
+    send('GET', asked, { withinMs: longestMs }).catch(() => null),
+    delay(longestMs, null, { ref: false }),
+  ])
+  const read = run === null ? found.safeParse(answer?.body).data?.results[0] : runSummary.safeParse(answer?.body).data
+  const id = read?.id ?? run?.split('/').findLast((part) => part !== '')
+  if (id === undefined)
+    return [
+      'What was sent may be applied all the same.',
+      `gatewright runs --request-id ${requestId}   lists its run, once it is recorded`,
+    ]
+  if (read !== undefined && isOver(read))
+    return [`Run ${id} has ended: ${read.state}.`, `gatewright logs ${id}   prints what became of it`]
+  return [
+    `Run ${id} is ${read?.state ?? 'recorded'}: it will be applied all the same.`,
+    `gatewright logs -f ${id}   follows it`,
+  ]
+}
