@@ -1,19 +1,25 @@
-import { type Blueprint, Find, KeyOf } from '../document/document.ts'
+import { type Blueprint, KeyOf } from '../document/document.ts'
 import { evaluateNow } from '../document/evaluate.ts'
 import { measure } from '../document/measure.ts'
 import { scopeOf } from '../document/scope.ts'
-import { Expression, holdsTag, isTag, TagError } from '../document/tags.ts'
+import { holdsTag, isTag, TagError } from '../document/tags.ts'
 import { inOneList, withoutContext } from '../document/written.ts'
 import { placed, printValue, readDocument, readText, readWritten } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { unknownName } from '../messages.ts'
-import type { Field, Model } from '../models/define.ts'
+import type { Field } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
-import { lookupsIn } from '../plan/lookups.ts'
+import { findsIn, lookupsIn } from '../plan/lookups.ts'
 import { UsageError } from './exit.ts'
+import { lostAccess } from './import/access.ts'
+import { adapted, knownIn } from './import/adapt.ts'
+import { familyContext } from './import/context.ts'
+import { ownModel } from './import/names.ts'
+import { isShippedThere, type Known, otherKind } from './import/references.ts'
 import { problemLines } from './inputs.ts'
+import { shown } from './output.ts'
 
 /** Which entries of a document of this API family can be applied here, and the document of those. */
 
@@ -36,7 +42,9 @@ export type Judgement = Omit<Draft, 'id' | 'fields'> & { readonly outcome: 'appl
 
 export type Imported = {
   readonly judgements: readonly Judgement[]
-  /** The entries that can be applied, as YAML; null when there are none. */
+  /** What is less safe than it was there. */
+  readonly warnings: readonly string[]
+  /** The entries that can be applied, as YAML with the warnings above them; null when there are none. */
   readonly document: string | null
 }
 
@@ -57,27 +65,30 @@ export function importText(text: string, context: ReadonlyMap<string, string>, r
 function importDocument(text: string, context: ReadonlyMap<string, string>, registry: Registry): Imported {
   const written = readWritten(text)
   measure(written)
-  const { context: own, document } = withoutContext(written)
+  const { context: theirs, document } = withoutContext(written)
+  const own = { ...familyContext(text, registry), ...theirs }
   if (!isObject(document) || isTag(document) || document.version !== 1) throw new UsageError(noBlueprint)
   const caller = { read: 'keep', context } as const
   const evaluated = (value: unknown) => evaluateNow(value, scopeOf(value, own, caller))
   const listed = isTag(document.entries) ? evaluated(document.entries) : document.entries
   const entries = isObject(listed) && !isTag(listed) ? inOneList(listed) : listed
   if (!Array.isArray(entries) || entries.length === 0) throw new UsageError(noBlueprint)
-  const drafts = entries.map((entry, index) => {
-    const { value, draft } = draftOf(entry, index, evaluated, text)
-    readEntry(draft, value, registry)
-    return draft
-  })
+  const read = entries.map((entry, index) => draftOf(entry, index, evaluated, text))
+  const values = read.map(({ value }) => value)
+  const known = knownIn(values, registry)
+  for (const { draft, value } of read) readEntry(draft, value, known)
+  const drafts = read.map(({ draft }) => draft)
   refuseUnfit(drafts, registry)
   const kept = drafts.flatMap(({ fields, reasons }) => (fields === undefined || reasons.length > 0 ? [] : [fields]))
   const header = ['metadata', 'owner', 'prune'].flatMap((name) =>
     document[name] === undefined || document[name] === null ? [] : [[name, evaluated(document[name])]],
   )
-  return {
-    judgements: drafts.map(judgementOf),
-    document: kept.length === 0 ? null : checkedText({ version: 1, ...Object.fromEntries(header), entries: kept }),
-  }
+  const warnings = lostAccess(values)
+  const above = warnings.map((warning) => `# WARNING: ${shown(warning).replace(/\s+/g, ' ')}\n`).join('')
+  const judgements = drafts.map(judgementOf)
+  if (kept.length === 0) return { judgements, warnings, document: null }
+  const ours = checkedText({ version: 1, ...Object.fromEntries(header), entries: kept })
+  return { judgements, warnings, document: `${above}${ours}` }
 }
 
 const noBlueprint = 'This is no blueprint of version 1 with entries.'
@@ -116,19 +127,16 @@ function draftOf(entry: unknown, index: number, evaluated: (value: unknown) => u
   return { value, draft }
 }
 
-/** `theirs_flows.flow` is `service_flows.flow`, if there is such a model. */
-function ownModel(name: string, registry: Registry): Model | undefined {
-  const [, rest] = /^[^_.]+_(.+)$/.exec(name.toLowerCase()) ?? []
-  return rest === undefined ? undefined : registry.byName(`service_${rest}`)
-}
-
-function readEntry(draft: Draft, value: unknown, registry: Registry): void {
+function readEntry(draft: Draft, value: unknown, known: Known): void {
+  const { registry } = known
   const { reasons, leftOut } = draft
   if (reasons.length > 0) return
-  const model = ownModel(draft.model, registry)
+  const own = ownModel(draft.model, registry)
   if (!isObject(value) || isTag(value)) return void reasons.push('is no entry')
-  if (model === undefined) return void reasons.push(`unknown model ${draft.model}`)
-  const entry = { ...value, model: model.name, attrs: value.attrs ?? {} }
+  if (own === undefined) return void reasons.push(`unknown model ${draft.model}`)
+  const { model } = own
+  const { entry, leftOut: lost } = adapted(value, own, known)
+  leftOut.push(...lost)
   try {
     readDocument({ version: 1, entries: [entry] })
   } catch (error) {
@@ -136,9 +144,7 @@ function readEntry(draft: Draft, value: unknown, registry: Registry): void {
     const texts = (error.errors ?? []).map(({ path, message }) => [path.slice(2).join('.'), message])
     return void reasons.push(...texts.map((parts) => parts.filter((part) => part !== '').join(': ')))
   }
-  const { identifiers, attrs, conditions, ...rest } = withOurModels(entry, registry) as Readonly<
-    Record<string, unknown>
-  >
+  const { identifiers, attrs, conditions, ...rest } = entry
   for (const find of unknownFinds([identifiers, conditions], registry)) reasons.push(find)
   for (const name of Object.keys(Object(identifiers)))
     if (name !== 'pk' && !model.fields.has(name)) reasons.push(`unknown field ${name} among the identifiers`)
@@ -163,23 +169,12 @@ function readEntry(draft: Draft, value: unknown, registry: Registry): void {
   }
 }
 
-/** Names of models are ours, wherever `!Find` has them. */
-function withOurModels(value: unknown, registry: Registry): unknown {
-  const each = (inner: unknown) => withOurModels(inner, registry)
-  const fields = (all: object) => Object.fromEntries(Object.entries(all).map(([name, inner]) => [name, each(inner)]))
-  if (value instanceof KeyOf) return value
-  if (value instanceof Find)
-    return new Find(ownModel(value.model, registry)?.name ?? value.model, fields(value.identifiers))
-  if (value instanceof Expression)
-    return typeof value.content === 'string' ? value : value.with(value.content.map(each))
-  if (Array.isArray(value)) return value.map(each)
-  return isObject(value) ? fields(value) : value
-}
-
 /** What is wrong with each `!Find`: its model or its fields are not known here. */
 function unknownFinds(value: unknown, registry: Registry): string[] {
   return lookupsIn(value).flatMap((tag) => {
     if (tag instanceof KeyOf) return []
+    const [shipped] = Object.values(tag.identifiers)
+    if (isShippedThere(tag)) return [`refers to ${JSON.stringify(shipped)}, which is shipped there and not here`]
     const model = registry.byName(tag.model)
     if (model === undefined) return [`refers to the unknown model ${tag.model}`]
     const unknown = Object.keys(tag.identifiers).filter(
@@ -198,9 +193,11 @@ type Fitting = {
 /** The value without what is not known here: references to unknown models, and fields inside of it. */
 function withoutUnknown(sent: unknown, field: Field, registry: Registry): Fitting {
   if (Array.isArray(sent) && field.reference?.many === true) {
-    const wrong = sent.map((item) => unknownFinds(item, registry)[0])
+    const wrong = sent.map((item) => unknownFinds(item, registry)[0] ?? misfit(item, field))
     const leftOut = wrong.flatMap((why, index) => (why === undefined ? [] : [[[index], why] as const]))
-    return { isKept: true, value: sent.filter((_, index) => wrong[index] === undefined), leftOut }
+    const value = withoutTwice(sent.filter((_, index) => wrong[index] === undefined))
+    // An empty list would take away what stands.
+    return { isKept: value.length > 0 || sent.length === 0, value, leftOut }
   }
   const [why] = unknownFinds(sent, registry)
   if (why !== undefined) return { isKept: false, leftOut: [[[], why]] }
@@ -217,12 +214,29 @@ function withoutUnknown(sent: unknown, field: Field, registry: Registry): Fittin
   return { isKept: true, value, leftOut: unknown.map((path) => [path, 'Unknown field.'] as const) }
 }
 
+function misfit(item: unknown, field: Field): string | undefined {
+  const kind = otherKind(item, field)
+  return kind === undefined ? undefined : `refers to a property mapping of the kind ${kind}`
+}
+
+/** Two names of theirs may be one of ours. */
+const withoutTwice = (items: readonly unknown[]): unknown[] => {
+  const seen = new Set<string>()
+  return items.filter((item) => {
+    const [find] = findsIn(item)
+    if (find === undefined) return true
+    const isNew = !seen.has(find)
+    seen.add(find)
+    return isNew
+  })
+}
+
 const pathPart = (part: PropertyKey): string | number => (typeof part === 'symbol' ? String(part) : part)
 
 /** Checks what is left, until no entry is refused: each one that is takes those along which refer to it. */
 function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
   for (;;) {
-    refuseReferrers(drafts)
+    refuseReferrers(drafts, registry)
     const left = drafts.filter(({ fields, reasons }) => fields !== undefined && reasons.length === 0)
     if (left.length === 0) return
     const blueprint: Blueprint = readDocument({ version: 1, entries: left.map(({ fields }) => fields) })
@@ -235,12 +249,28 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
   }
 }
 
-function refuseReferrers(drafts: readonly Draft[]): void {
+/** Lists go on without the entries that cannot be applied; an entry that needs one cannot be applied either. */
+function refuseReferrers(drafts: readonly Draft[], registry: Registry): void {
   const failed = new Set<unknown>()
-  for (const { id, fields, reasons } of drafts) {
-    const missing = lookupsIn(fields).find((tag) => tag instanceof KeyOf && failed.has(tag.id))
+  for (const draft of drafts) {
+    const { id, reasons } = draft
+    if (reasons.length === 0) dropFailed(draft, failed, registry)
+    const missing = lookupsIn(draft.fields).find((tag) => tag instanceof KeyOf && failed.has(tag.id))
     if (missing instanceof KeyOf && reasons.length === 0)
       reasons.push(`refers to the entry ${missing.id}, which cannot be applied`)
     if (reasons.length > 0) failed.add(id)
   }
+}
+
+function dropFailed(draft: Draft, failed: ReadonlySet<unknown>, registry: Registry): void {
+  const model = registry.byName(String(draft.fields?.model))
+  const isLost = (item: unknown) => item instanceof KeyOf && failed.has(item.id)
+  const attrs = Object.entries(Object(draft.fields?.attrs)).flatMap(([name, value]) => {
+    if (!Array.isArray(value) || model?.fields.get(name)?.reference?.many !== true || !value.some(isLost))
+      return [[name, value]]
+    for (const item of value.filter(isLost)) draft.leftOut.push(`${name}: the entry ${item.id} cannot be applied`)
+    const kept = value.filter((item) => !isLost(item))
+    return kept.length === 0 ? [] : [[name, kept]]
+  })
+  if (draft.fields !== undefined) draft.fields = { ...draft.fields, attrs: Object.fromEntries(attrs) }
 }

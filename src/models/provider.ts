@@ -22,12 +22,23 @@ export type ProviderDeclaration = {
   columns?: Readonly<Record<string, string>>
   unique?: readonly string[]
   rules?: ModelDeclaration['rules']
+  /** What other services of this API family call it, for `gatewright import`. */
+  elsewhere?: Elsewhere
   /** The launch URL that an application gets from its provider when it has none of its own. */
   launchUrl?: (values: Values) => string | null
 }
 
+export type Elsewhere = {
+  /** In the names of its models, where it is another name. */
+  readonly kind?: string
+  /** In the titles of its shipped property mappings: `theirs default SAML Mapping: Email`. */
+  readonly title: string
+  /** The property mappings that are shipped here, which are shipped there too: `managed` ends in these names. */
+  readonly shipped: readonly string[]
+}
+
 export type ProviderModel = Model & {
-  readonly provider: Pick<ProviderDeclaration, 'kind' | 'verboseName' | 'component' | 'backchannel'> & {
+  readonly provider: Pick<ProviderDeclaration, 'kind' | 'verboseName' | 'component' | 'backchannel' | 'elsewhere'> & {
     readonly usual: boolean
     readonly launchUrl: (values: Values) => string | null
   }
@@ -56,7 +67,7 @@ const readOnly = [
 /** Declares a provider kind, in a file of its own in `models/providers/`, which is found at start. */
 export function defineProvider(declaration: ProviderDeclaration): ProviderModel {
   const { kind, settings, flows, columns, rules, unique, launchUrl = () => null } = declaration
-  const { verboseName, component, backchannel, usual = false } = declaration
+  const { verboseName, component, backchannel, usual = false, elsewhere } = declaration
   const model = defineModel({
     name: `service_providers_${kind}.${kind}provider`,
     displayName: `provider ${kind}`,
@@ -99,7 +110,11 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
     ...(rules && { rules }),
   })
   const fields = new Map([...model.fields].map(([name, field]) => [name, withOwnMappings(kind, field)]))
-  return { ...model, fields, provider: { kind, verboseName, component, backchannel, usual, launchUrl } }
+  return {
+    ...model,
+    fields,
+    provider: { kind, verboseName, component, backchannel, usual, launchUrl, ...(elsewhere && { elsewhere }) },
+  }
 }
 
 /** A provider takes property mappings of its own kind, in whatever field. */

@@ -76,7 +76,7 @@ test('a document is judged entry by entry', () => {
   const { status, entries: judged, document } = judge(theirs)
   expect(status).toBe(1)
   expect(judged.map(({ outcome }) => outcome)).toEqual([
-    ...['partly', 'cannot', 'cannot', 'applies', 'applies', 'partly', 'applies'],
+    ...['partly', 'cannot', 'cannot', 'applies', 'applies', 'applies', 'applies'],
   ])
   expect(judged.flatMap(({ reasons }) => reasons)).toEqual([
     'unknown model theirs_stages_password.passwordstage',
@@ -85,8 +85,6 @@ test('a document is judged entry by entry', () => {
   expect(judged.flatMap(({ left_out }) => left_out)).toEqual([
     'layout: Unknown field.',
     'denied_action: Unknown field.',
-    'property_mappings.0: refers to the unknown model theirs_providers_oauth2.scopemapping',
-    'redirect_uris.0.redirect_uri_type: Unknown field.',
   ])
   expect(document).toContain('!Env')
   expect(document).not.toMatch(/do-not-print|theirs_|&|stage/)
@@ -108,7 +106,6 @@ describe('why an entry cannot be applied', () => {
       ['unknown field domain among the identifiers'],
     ],
     ['no identifiers', ['{ model: theirs_core.group }'], [expect.stringContaining('identifiers')]],
-    ['permissions', [`{ ${group}, permissions: [{ permission: view }] }`], [expect.stringContaining('given by roles')]],
     ['an unknown member', [`{ ${group}, colour: blue }`], [expect.stringContaining('colour')]],
     [
       'a value that is not in the context',
@@ -172,6 +169,19 @@ entries:
 `)
 })
 
+test('access that is not restricted any more is said on standard error, in the document and in --json', () => {
+  const bound = entries(
+    '{ model: theirs_core.application, id: app, identifiers: { slug: wiki }, attrs: { name: Wiki } }',
+    '{ model: theirs_policies.policybinding, identifiers: { target: !KeyOf app, group: !Find [theirs_core.group, [name, staff]] } }',
+  )
+  const sentence =
+    'Access to the application "wiki" is not restricted any more: it was bound to the group "staff", and there are no bindings here.'
+  const { status, stdout, stderr } = run(bound)
+  expect([status, stderr]).toEqual([1, `WARNING: ${sentence}\n`])
+  expect(stdout).toContain(`# WARNING: ${sentence}\nversion: 1\n`)
+  expect(JSON.parse(run(bound, '--json').stdout)).toMatchObject({ warnings: [sentence] })
+})
+
 test('a text that is no blueprint, or too large written out, is refused', () => {
   for (const text of ['a: 1', '[1]', 'version: 1\nentries: []', 'version: 2\nentries: [1]', 'version: [']) {
     const { status, stdout, stderr } = run(text)
@@ -194,7 +204,7 @@ describe('with a service', () => {
     const out = join(folder, 'ours.yaml')
     writeFileSync(out, '')
     const { stdout } = run(theirs, '--out', out)
-    expect(stdout).toContain('of 7: 3 applies, 2 partly, 2 cannot')
+    expect(stdout).toContain('of 7: 4 applies, 1 partly, 2 cannot')
     expect(stdout).not.toContain('version:')
     const document = readFileSync(out, 'utf8').replace(/!Env\n.*\n.*\n/, 'by hand\n')
     const send = () =>

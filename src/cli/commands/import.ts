@@ -10,7 +10,9 @@ import { type Output, openOutput, shown, writeOut } from '../output.ts'
 export const usage = `gatewright import FILE [OPTIONS]
 
 Reports what of a blueprint of another service of this API family can be applied here: for each entry whether it applies,
-applies partly (without what is unknown here), or cannot be applied, and why. Prints a blueprint of the entries that can
+applies partly (without what is unknown here), or cannot be applied, and why. Flows, property mappings and the key pair that
+are shipped there are those that are shipped here. A WARNING names each application whose access is not restricted any more.
+Prints a blueprint of the entries that can
 be applied; the report stands above it, as comments. Models may have another prefix (theirs_flows.flow is
 service_flows.flow). What must exist in the database is checked by plan. !Env and !File stay as they are: apply resolves
 them. The exit code is 1 unless all entries apply as they are.
@@ -45,12 +47,13 @@ export async function run(args: readonly string[]): Promise<number> {
 const codeOf = ({ judgements }: Imported): ExitCode =>
   judgements.every(({ outcome }) => outcome === 'applies') ? exitCodes.done : exitCodes.refused
 
-const toJson = (file: string, exit: ExitCode, { judgements, document }: Imported): string =>
+const toJson = (file: string, exit: ExitCode, { judgements, warnings, document }: Imported): string =>
   JSON.stringify(
     {
       exit,
       file,
       entries: judgements.map(({ leftOut, ...judgement }) => ({ ...judgement, left_out: leftOut })),
+      warnings,
       document,
     },
     null,
@@ -59,7 +62,7 @@ const toJson = (file: string, exit: ExitCode, { judgements, document }: Imported
 
 const colours = { applies: 'green', partly: 'yellow', cannot: 'red' } as const
 
-function printReport(output: Output, { judgements, document }: Imported, out: string | undefined): void {
+function printReport(output: Output, { judgements, warnings, document }: Imported, out: string | undefined): void {
   // Above the blueprint, the report is a comment.
   const mark = out === undefined ? '# ' : ''
   const tell = (text: string) => output.line(`${mark}${text}`)
@@ -70,6 +73,7 @@ function printReport(output: Output, { judgements, document }: Imported, out: st
     for (const reason of reasons) tell(`         ${oneLine(reason)}`)
   }
   tell(summaryOf(judgements))
+  for (const warning of warnings) output.note(output.paint('red', `WARNING: ${oneLine(warning)}`))
   if (document === null) output.note('No entry can be applied: there is no blueprint to write.')
   else if (out === undefined) output.line(document.trimEnd())
 }

@@ -10,6 +10,7 @@ export default defineProvider({
   component: 'service-provider-directory-sync-b-form',
   backchannel: true,
   flows: 'none',
+  elsewhere: { kind: 'microsoft_entra', title: 'Microsoft Entra', shipped: ['user', 'group'] },
   settings: z.object({
     property_mappings_group: references('propertymapping').default([]),
     client_id: filledLine(255),

@@ -46,6 +46,12 @@ export default defineProvider({
   usual: true,
   backchannel: false,
   flows: 'all',
+  elsewhere: {
+    title: 'OAuth',
+    shipped: ['openid', 'email', 'profile', 'offline_access', 'address', 'phone', 'groups'].map(
+      (each) => `scope-${each}`,
+    ),
+  },
   settings: z.object({
     client_type: oneOf(['confidential', 'public']).default('confidential'),
     client_id: generated(filledLine(255), () => randomText(40)),

@@ -32,6 +32,7 @@ export default defineProvider({
   component: 'service-provider-saml-form',
   backchannel: false,
   flows: 'all',
+  elsewhere: { title: 'SAML', shipped: ['upn', 'name', 'email', 'username', 'uid', 'groups'] },
   settings: z.object({
     acs_url: text(httpUrl, 200),
     audience: line().default(''),

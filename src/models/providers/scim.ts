@@ -9,6 +9,7 @@ export default defineProvider({
   component: 'service-provider-scim-form',
   backchannel: true,
   flows: 'none',
+  elsewhere: { title: 'SCIM', shipped: ['user', 'group'] },
   settings: z.object({
     property_mappings_group: references('propertymapping').default([]),
     url: text(httpUrl),

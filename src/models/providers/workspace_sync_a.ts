@@ -15,6 +15,7 @@ export default defineProvider({
   component: 'service-provider-workspace-sync-a-form',
   backchannel: true,
   flows: 'none',
+  elsewhere: { kind: 'google_workspace', title: 'Google Workspace', shipped: ['user', 'group'] },
   settings: z.object({
     property_mappings_group: references('propertymapping').default([]),
     delegated_subject: text(email, 254),

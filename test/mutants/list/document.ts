@@ -56,6 +56,30 @@ export default {
       tests: [forms],
     },
   ],
+  'src/plan/secret-forms.ts': [
+    {
+      from: 'return row === undefined ? [[name, value.value]] : []',
+      to: 'return [[name, value.value]]',
+      why: 'a secret for a new object replaces one that was rotated',
+      tests: [forms],
+    },
+  ],
+  'src/document/mask.ts': [
+    {
+      from: 'return { create: value.create === null ? null : masked }',
+      to: 'return value',
+      why: 'a secret for a new object is shown',
+      tests: ['test/document/mask.test.ts'],
+    },
+  ],
+  'src/cli/import/adapt.ts': [
+    {
+      from: "if (type === undefined || type === 'authorization') return [own]",
+      to: 'if (uri !== undefined) return [own]',
+      why: 'an address for logouts takes logins',
+      tests: ['test/cli/import-family.test.ts'],
+    },
+  ],
   'src/plan/submission.ts': [
     {
       from: 'expectedKeys[providerId] = key',

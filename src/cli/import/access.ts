@@ -1,0 +1,61 @@
+import { Find, KeyOf } from '../../document/document.ts'
+import { isTag } from '../../document/tags.ts'
+import { isObject } from '../../json-object.ts'
+
+/** Who may use an application is said by bindings there, which nothing here replaces. */
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** @returns a sentence for each application to which a binding of the document restricted the access */
+export function lostAccess(entries: readonly unknown[]): string[] {
+  const all = entries.map(asEntry)
+  const byId = new Map(all.map((entry) => [entry.id, entry]))
+  const lost = all.flatMap(({ model, state, fields }) => {
+    if (!isCalled(model, 'policies.policybinding') || state === 'absent' || fields.enabled === false) return []
+    const application = applicationOf(fields.target, byId)
+    return application === undefined ? [] : [{ application, who: whoOf(fields, byId) }]
+  })
+  return [...Map.groupBy(lost, ({ application }) => application)].map(([application, some]) => {
+    const who = [...new Set(some.map((each) => each.who))].join(', ')
+    return `Access to ${application} is not restricted any more: it was bound to ${who}, and there are no bindings here.`
+  })
+}
+
+type Entry = { readonly model: unknown; readonly id: unknown; readonly state: unknown; readonly fields: Fields }
+
+const isCalled = (model: unknown, name: string): boolean =>
+  typeof model === 'string' && /^[^_.]+_(.+)$/.exec(model.toLowerCase())?.[1] === name
+
+const fieldsOf = (value: unknown): Fields => (isObject(value) && !isTag(value) ? value : {})
+
+function asEntry(value: unknown): Entry {
+  const { model, id, state, attrs, identifiers } = fieldsOf(value)
+  return { model, id, state, fields: { ...fieldsOf(attrs), ...fieldsOf(identifiers) } }
+}
+
+type ById = ReadonlyMap<unknown, Entry>
+
+/** @returns undefined for what is no application: a flow, or the binding of a stage */
+function applicationOf(target: unknown, byId: ById): string | undefined {
+  if (target instanceof KeyOf) {
+    const entry = byId.get(target.id)
+    return isCalled(entry?.model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
+  }
+  if (target instanceof Find)
+    return isCalled(target.model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
+  return 'an application or flow'
+}
+
+function whoOf(fields: Fields, byId: ById): string {
+  const [kind] = ['group', 'user', 'policy'].filter((each) => (fields[each] ?? null) !== null)
+  if (kind === undefined) return 'what it does not name'
+  return `${fields.negate === true ? 'all but ' : ''}the ${kind} ${nameOf(fields[kind], byId)}`
+}
+
+/** By what the tag names, or what the entry behind it is called. */
+function nameOf(tag: unknown, byId: ById): string {
+  const fields = tag instanceof Find ? tag.identifiers : tag instanceof KeyOf ? (byId.get(tag.id)?.fields ?? {}) : {}
+  const { slug, name, username } = fields
+  const called = [slug, name, username].find((each) => typeof each === 'string')
+  return JSON.stringify(called ?? (tag instanceof KeyOf ? tag.id : tag))
+}

@@ -1,0 +1,143 @@
+import { Find } from '../../document/document.ts'
+import { isTag } from '../../document/tags.ts'
+import { isObject } from '../../json-object.ts'
+import type { Model } from '../../models/define.ts'
+import type { Registry } from '../../models/registry.ts'
+import { byManaged, implicitConsent, isForLogin, mappingModel, type OwnModel, ownModel } from './names.ts'
+import { type Known, withOurNames } from './references.ts'
+
+/** An entry of another service of this API family, in the form that it has here. */
+
+type Fields = Readonly<Record<string, unknown>>
+
+export type Adapted = {
+  readonly entry: Fields
+  /** What it is without, each with the reason. */
+  readonly leftOut: readonly string[]
+}
+
+/** What the document has itself, by what other entries look it up. */
+export function knownIn(entries: readonly unknown[], registry: Registry): Known {
+  const flows = new Set<string>()
+  const scopes = new Map<string, string>()
+  const managedHere = new Set<string>()
+  for (const entry of entries) {
+    if (!isObject(entry) || typeof entry.model !== 'string') continue
+    const { model, kind } = ownModel(entry.model, registry) ?? {}
+    const { slug, scope_name: scope, name, managed } = { ...fieldsOf(entry.attrs), ...fieldsOf(entry.identifiers) }
+    if (model?.target === 'flow' && typeof slug === 'string') flows.add(slug)
+    if (kind === undefined || (typeof managed === 'string' && typeof byManaged(managed, registry) === 'string'))
+      continue
+    if (typeof managed === 'string') managedHere.add(managed)
+    if (typeof scope === 'string' && typeof name === 'string') scopes.set(scope, name)
+  }
+  return { registry, flows, scopes, managed: managedHere }
+}
+
+const fieldsOf = (value: unknown): Fields => (isObject(value) && !isTag(value) ? value : {})
+
+/** @param own what its model is here */
+export function adapted(value: Fields, own: OwnModel, known: Known): Adapted {
+  const { permissions, identifiers, attrs, ...rest } = value
+  const leftOut: string[] = []
+  const isGiven = Array.isArray(permissions) && permissions.length > 0
+  if (isGiven) leftOut.push('permissions: they are given by roles and groups here')
+  const written = {
+    ...rest,
+    model: own.model.name,
+    ...(identifiers !== undefined && { identifiers }),
+    attrs: attrs ?? {},
+    ...(permissions !== undefined && !isGiven && { permissions }),
+  }
+  const entry = fieldsOf(withOurNames(written, known))
+  if (!isObject(entry.identifiers) || isTag(entry.identifiers) || !isObject(entry.attrs) || isTag(entry.attrs))
+    return { entry, leftOut }
+  const named = own.model.name === mappingModel ? asMapping(entry, own.kind, known, leftOut) : entry
+  const found = byOwnIdentifiers(own.model, fieldsOf(named.identifiers), fieldsOf(named.attrs))
+  return { entry: { ...named, ...found, attrs: ownValues(own.model, found.attrs, leftOut, known) }, leftOut }
+}
+
+/** The kind is a field here. What is shipped here too stays as it is: its expression is in another language there. */
+function asMapping(entry: Fields, kind: string | undefined, { registry }: Known, leftOut: string[]): Fields {
+  const { scope_name: scope, ...identifiers } = fieldsOf(entry.identifiers)
+  const attrs: Fields = { ...fieldsOf(entry.attrs), ...(kind !== undefined && { kind }) }
+  const { managed, name, expression } = { ...attrs, ...identifiers }
+  const own = typeof managed === 'string' ? byManaged(managed, registry) : undefined
+  if (typeof own !== 'string') {
+    if (scope !== undefined) leftOut.push('scope_name: Unknown field.')
+    return { ...entry, identifiers, attrs }
+  }
+  leftOut.push(`its fields where it stands: it is shipped here as ${own}, and stays as it is`)
+  return {
+    ...entry,
+    ...(entry.state !== 'absent' && { state: 'created' }),
+    identifiers: { managed: own },
+    attrs: { name, kind, ...(expression !== undefined && { expression }) },
+  }
+}
+
+/** Rows are found by other fields there: an application by its name, a token by its user as well. */
+function byOwnIdentifiers(model: Model, identifiers: Fields, attrs: Fields) {
+  const all = { ...attrs, ...identifiers }
+  const within = (fields: Fields) =>
+    model.identifiers.find((set) => set.every((name) => (fields[name] ?? null) !== null))
+  const set = Object.hasOwn(identifiers, 'pk') ? undefined : (within(identifiers) ?? within(all))
+  if (set === undefined) return { identifiers, attrs }
+  const isOwn = (name: string) => set.includes(name) || !model.fields.has(name)
+  const others = Object.entries(identifiers).filter(([name]) => !isOwn(name))
+  const isFromAttrs = !set.every((name) => Object.hasOwn(identifiers, name))
+  const kept = Object.entries(attrs).filter(([name]) => !isFromAttrs || !set.includes(name))
+  return {
+    identifiers: {
+      ...Object.fromEntries(Object.entries(identifiers).filter(([name]) => isOwn(name))),
+      ...Object.fromEntries(set.map((name) => [name, all[name]])),
+    },
+    attrs: { ...Object.fromEntries(others), ...Object.fromEntries(kept) },
+  }
+}
+
+/** Values that mean the same in another form, and those that mean nothing here. */
+function ownValues(model: Model, attrs: Fields, leftOut: string[], known: Known): Fields {
+  const own: Record<string, unknown> = { ...attrs }
+  if (own.meta_launch_url === 'blank://blank') {
+    delete own.meta_launch_url
+    leftOut.push('meta_launch_url: an application cannot be hidden by it here')
+  }
+  if (Array.isArray(own.redirect_uris)) own.redirect_uris = withoutLogout(own.redirect_uris, leftOut)
+  if (model.resource === 'role' && Array.isArray(own.permissions))
+    own.permissions = ownPermissions(own.permissions, known, leftOut)
+  const flow = own.authorization_flow
+  if (flow instanceof Find && isForLogin(String(flow.identifiers.slug)) && !known.flows.has('default-authentication')) {
+    own.authentication_flow ??= flow
+    own.authorization_flow = new Find(flow.model, { slug: implicitConsent })
+    leftOut.push(
+      `authorization_flow: ${flow.identifiers.slug} is for logging in. ${implicitConsent} stands in its place`,
+    )
+  }
+  return own
+}
+
+/** Where a logout returns to is not where a login may: as a redirect URI it would take codes. */
+function withoutLogout(uris: readonly unknown[], leftOut: string[]): unknown[] {
+  return uris.flatMap((uri, index) => {
+    if (!isObject(uri) || isTag(uri)) return [uri]
+    const { redirect_uri_type: type, ...own } = uri
+    if (type === undefined || type === 'authorization') return [own]
+    leftOut.push(`redirect_uris.${index}: it is for ${String(type)}, and not for logins`)
+    return []
+  })
+}
+
+/** `theirs_core.view_application` */
+function ownPermissions(sent: readonly unknown[], { registry }: Known, leftOut: string[]): unknown[] {
+  const schema = registry.byName('service_rbac.role')?.fields.get('permissions')?.schema
+  const own = new Set<unknown>()
+  let unknown = 0
+  for (const each of sent) {
+    const name = typeof each === 'string' ? each.slice(each.indexOf('.') + 1) : each
+    if (isTag(each) || schema?.safeParse([name]).success === true) own.add(name)
+    else unknown += 1
+  }
+  if (unknown > 0) leftOut.push(`permissions: ${unknown} of ${sent.length} are for what is not here`)
+  return [...own]
+}

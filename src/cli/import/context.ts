@@ -1,0 +1,22 @@
+import type { Registry } from '../../models/registry.ts'
+
+/** What a service of this API family adds to the context of every document, under a name with its own domain. */
+const made: Readonly<Record<string, (registry: Registry) => unknown>> = {
+  // What is bought there is part of this program.
+  'enterprise/licensed': () => true,
+  // Each model with the part of its name before the dot.
+  'rbac/models': ({ models }) =>
+    Object.fromEntries(models.map(({ name, resource }) => [resource, name.slice(0, name.indexOf('.'))])),
+}
+
+/** @returns a value for each such name in the text */
+export function familyContext(text: string, registry: Registry): Readonly<Record<string, unknown>> {
+  const names = new Set([...text.matchAll(/[\w.-]+\/([a-z]+\/[a-z]+)/g)].map(([name, what = '']) => `${name} ${what}`))
+  return Object.fromEntries(
+    [...names].flatMap((each) => {
+      const [name = '', what = ''] = each.split(' ')
+      const make = Object.hasOwn(made, what) ? made[what] : undefined
+      return make === undefined ? [] : [[name, make(registry)] as const]
+    }),
+  )
+}

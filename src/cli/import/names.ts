@@ -1,0 +1,113 @@
+import type { Model } from '../../models/define.ts'
+import type { ProviderModel } from '../../models/provider.ts'
+import type { Registry } from '../../models/registry.ts'
+
+/**
+ * What services of this API family call what is here, too: models, kinds, and what every installation is shipped with. The
+ * maker's word, which stands in front of most of these names, may be any.
+ */
+
+export type OwnModel = {
+  readonly model: Model
+  /** Of a property mapping, whose kind is part of its model there. */
+  readonly kind?: string
+}
+
+export const mappingModel = 'service_mappings.propertymapping'
+
+/**
+ * `theirs_flows.flow` is `service_flows.flow`, and `theirs_providers_oauth2.scopemapping` a property mapping of the kind
+ * `oauth2`.
+ *
+ * @returns undefined when there is no such model here
+ */
+export function ownModel(name: string, registry: Registry): OwnModel | undefined {
+  const [, rest = ''] = /^[^_.]+_(.+)$/.exec(name.toLowerCase()) ?? []
+  const model = registry.byName(`service_${rest}`)
+  if (model !== undefined) return { model }
+  const mapping = registry.byName(mappingModel)
+  if (rest === 'core.propertymapping' && mapping !== undefined) return { model: mapping }
+  const [, theirs = '', what = ''] = /^providers_(\w+)\.(?:\w*)(mapping|provider)$/.exec(rest) ?? []
+  const provider = ofKind(theirs, registry)
+  if (provider === undefined || mapping === undefined) return undefined
+  return what === 'mapping' ? { model: mapping, kind: provider.provider.kind } : { model: provider }
+}
+
+/** @param theirs what the kind is called there */
+const ofKind = (theirs: string, { kinds }: Registry): ProviderModel | undefined =>
+  [...kinds.values()].find(({ provider: { kind, elsewhere } }) => (elsewhere?.kind ?? kind) === theirs)
+
+/** `theirs_core.provider`: of any kind. */
+export const isAnyProvider = (name: string): boolean => /^[^_.]+_core\.provider$/i.test(name)
+
+/** The flows that are shipped there, by slug, and those here that do the same. */
+const flows: Readonly<Record<string, string>> = {
+  'default-authentication-flow': 'default-authentication',
+  'default-provider-authorization-explicit-consent': 'default-authorization-explicit',
+  'default-provider-authorization-implicit-consent': 'default-authorization-implicit',
+  'default-invalidation-flow': 'default-invalidation',
+  'default-provider-invalidation-flow': 'default-provider-invalidation',
+  'default-enrollment-flow': 'default-enrollment',
+  'default-source-enrollment': 'default-enrollment',
+  'default-recovery-flow': 'default-recovery',
+  'default-unenrollment-flow': 'default-unenrollment',
+  'default-password-change': 'default-stage-configuration',
+  'default-user-settings-flow': 'default-stage-configuration',
+  'default-authenticator-static-setup': 'default-stage-configuration',
+  'default-authenticator-totp-setup': 'default-stage-configuration',
+  'default-authenticator-webauthn-setup': 'default-stage-configuration',
+  'default-authenticator-email-setup': 'default-stage-configuration',
+}
+
+/** @returns the slug of ours; undefined for a flow that is not shipped */
+export const ownFlow = (slug: string): string | undefined => (Object.hasOwn(flows, slug) ? flows[slug] : undefined)
+
+/** Flows that are shipped here, by what they are for. */
+export const isForLogin = (slug: string): boolean => slug === 'default-authentication'
+export const implicitConsent = 'default-authorization-implicit'
+
+/** `managed` of a mapping that is shipped here. */
+function shipped({ provider: { kind, elsewhere } }: ProviderModel, name: string): string | null {
+  return elsewhere?.shipped.includes(name) === true ? `${own}/${kind}/${name}` : null
+}
+
+const own = 'gatewright'
+
+/** Of all mappings that are shipped here. */
+export const shippedMappings = ({ kinds }: Registry): string[] =>
+  [...kinds.values()].flatMap((model) =>
+    (model.provider.elsewhere?.shipped ?? []).flatMap((name) => shipped(model, name) ?? []),
+  )
+
+/** The kind of a mapping that is shipped here. */
+export const kindOf = (managed: string): string | undefined => /^gatewright\/(\w+)\//.exec(managed)?.[1]
+
+/** Where a mapping is shipped there, and what it is called here: null where it is not shipped here. */
+export type Shipped = string | null | undefined
+
+/** `theirs.example/providers/oauth2/scope-openid` */
+export function byManaged(managed: string, registry: Registry): Shipped {
+  const [, theirs = '', name = ''] = /^[^/]+\/providers\/(\w+)\/([\w-]+)$/.exec(managed) ?? []
+  const model = ofKind(theirs, registry)
+  return theirs === '' ? undefined : model === undefined ? null : shipped(model, name)
+}
+
+/** `theirs default SAML Mapping: User ID` */
+export function byTitle(title: string, { kinds }: Registry): Shipped {
+  const [, theirs = '', name = ''] = /^\S+ default (.+) Mapping: (?:OpenID ')?([^']+)'?$/.exec(title) ?? []
+  const model = [...kinds.values()].find(({ provider }) => provider.elsewhere?.title === theirs)
+  if (model === undefined) return undefined
+  const plain = name.toLowerCase()
+  const called = plain === 'user id' ? 'uid' : plain
+  return shipped(model, called) ?? shipped(model, scoped(called))
+}
+
+const scoped = (scope: string) => `scope-${scope}`
+
+/** By the scope of OAuth2. */
+export const byScope = (scope: string, { kinds }: Registry): Shipped =>
+  [...kinds.values()].map((model) => shipped(model, scoped(scope))).find((managed) => managed !== null)
+
+/** The key pair that every installation makes for itself. */
+export const isSelfSigned = (name: string): boolean => /^\S+ self-signed certificate$/i.test(name)
+export const ownKeyPair = 'Gatewright self-signed'

@@ -1,0 +1,102 @@
+import { Find, KeyOf } from '../../document/document.ts'
+import { Expression, isTag } from '../../document/tags.ts'
+import { isObject } from '../../json-object.ts'
+import type { Field } from '../../models/define.ts'
+import type { Registry } from '../../models/registry.ts'
+import {
+  byManaged,
+  byScope,
+  byTitle,
+  isAnyProvider,
+  isSelfSigned,
+  kindOf,
+  mappingModel,
+  ownFlow,
+  ownKeyPair,
+  ownModel,
+  type Shipped,
+} from './names.ts'
+
+/** Turns what a document looks up into what it is here. */
+
+export type Known = {
+  readonly registry: Registry
+  /** The slugs of flows that the document has itself. */
+  readonly flows: ReadonlySet<string>
+  /** Names of the document's own mappings by their OAuth2 scope. */
+  readonly scopes: ReadonlyMap<string, string>
+  /** `managed` of the document's own mappings that are not shipped here. */
+  readonly managed: ReadonlySet<string>
+}
+
+/** In the place of the model. */
+const lost = 'shipped there'
+
+/** Whether what is looked up is shipped there, and not here. */
+export const isShippedThere = ({ model }: Find): boolean => model === lost
+
+/** The value with our names, wherever `!Find` has theirs. */
+export function withOurNames(value: unknown, known: Known): unknown {
+  const each = (inner: unknown) => withOurNames(inner, known)
+  if (value instanceof KeyOf) return value
+  if (value instanceof Find) return foundHere(new Find(value.model, fieldsOf(value.identifiers, each)), known)
+  if (value instanceof Expression)
+    return typeof value.content === 'string' ? value : value.with(value.content.map(each))
+  if (Array.isArray(value)) return value.map(each)
+  return isObject(value) ? fieldsOf(value, each) : value
+}
+
+const fieldsOf = (all: object, each: (inner: unknown) => unknown): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(all).map(([name, inner]) => [name, each(inner)]))
+
+/** A provider of any kind is named by its name alone, as a reference may be. */
+function foundHere({ model: theirs, identifiers }: Find, known: Known): unknown {
+  const { name } = identifiers
+  if (isAnyProvider(theirs) && typeof name === 'string') return name
+  const own = ownModel(theirs, known.registry)
+  if (own === undefined) return new Find(theirs, identifiers)
+  const { model, kind } = own
+  if (model.name === mappingModel) return mappingHere(identifiers, kind, known)
+  const found = (fields: Readonly<Record<string, unknown>>) => new Find(model.name, fields)
+  if (model.target === 'flow' && typeof identifiers.slug === 'string' && !known.flows.has(identifiers.slug))
+    return found({ ...identifiers, slug: ownFlow(identifiers.slug) ?? identifiers.slug })
+  if (model.target === 'certificatekeypair' && typeof name === 'string' && isSelfSigned(name))
+    return found({ ...identifiers, name: ownKeyPair })
+  return found(identifiers)
+}
+
+function mappingHere(identifiers: Readonly<Record<string, unknown>>, kind: string | undefined, known: Known): Find {
+  const { managed, name, scope_name: scope, ...others } = identifiers
+  const [only] = Object.values(identifiers)
+  const isPlain = Object.keys(identifiers).length === 1 && typeof only === 'string' && !isTag(only)
+  const own: Shipped = !isPlain
+    ? undefined
+    : typeof managed === 'string'
+      ? known.managed.has(managed)
+        ? undefined
+        : byManaged(managed, known.registry)
+      : typeof name === 'string'
+        ? byTitle(name, known.registry)
+        : typeof scope === 'string' && !known.scopes.has(scope)
+          ? byScope(scope, known.registry)
+          : undefined
+  if (own === null) return new Find(lost, identifiers)
+  if (own !== undefined) return new Find(mappingModel, { managed: own })
+  const called = typeof scope === 'string' ? (name ?? known.scopes.get(scope)) : name
+  if (called === undefined) return new Find(mappingModel, identifiers)
+  return new Find(mappingModel, {
+    ...others,
+    ...(managed !== undefined && { managed }),
+    name: called,
+    ...(kind !== undefined && { kind }),
+  })
+}
+
+/** A provider takes mappings of its own kind. @returns the kind of another */
+export function otherKind(item: unknown, { reference }: Field): string | undefined {
+  const only = reference?.only
+  if (!(item instanceof Find) || only?.column !== 'kind') return undefined
+  const { managed, kind } = item.identifiers
+  const found = typeof kind === 'string' ? kind : typeof managed === 'string' ? kindOf(managed) : undefined
+  return found === undefined || only.values.includes(found) ? undefined : found
+}

@@ -1,0 +1,322 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { byManaged, byTitle, ownFlow, shippedMappings } from '../../src/cli/import/names.ts'
+import { importText } from '../../src/cli/importing.ts'
+import { loadRegistry } from '../../src/models/registry.ts'
+import { type Installation, installation } from '../support/installation.ts'
+
+/** What a service of this API family is shipped with is what this one is shipped with. */
+
+const registry = await loadRegistry()
+const imported = (text: string) => importText(text, new Map(), registry)
+
+let on: Installation
+beforeAll(async () => {
+  on = await installation()
+})
+
+async function apply(text: string | null): Promise<void> {
+  const headers = { 'content-type': 'application/yaml' }
+  const answer = await on.admin.put('/api/v3/blueprints/', text, { headers })
+  expect(answer.json, answer.text).toMatchObject({ applied: true })
+}
+
+const typical = `version: 1
+metadata: { name: typical }
+entries:
+  - model: theirs_core.group
+    id: users
+    identifiers: { name: family-users }
+  - model: theirs_providers_oauth2.oauth2provider
+    id: provider
+    identifiers: { name: family }
+    attrs:
+      name: family
+      client_type: confidential
+      client_id: family-client
+      client_secret: a secret of the client of the family
+      authentication_flow: !Find [theirs_flows.flow, [slug, default-authentication-flow]]
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
+      invalidation_flow: !Find [theirs_flows.flow, [slug, default-provider-invalidation-flow]]
+      signing_key: !Find [theirs_crypto.certificatekeypair, [name, theirs Self-signed Certificate]]
+      redirect_uris:
+        - { matching_mode: strict, url: "https://family.example.com/cb", redirect_uri_type: authorization }
+      property_mappings:
+        - !Find [theirs_providers_oauth2.scopemapping, [scope_name, openid]]
+        - !Find [theirs_providers_oauth2.scopemapping, [managed, theirs.example/providers/oauth2/scope-email]]
+        - !Find [theirs_core.propertymapping, [name, "theirs default OAuth Mapping: OpenID 'profile'"]]
+      access_token_validity: minutes=5
+      sub_mode: hashed_user_id
+  - model: theirs_core.application
+    identifiers: { name: Family }
+    attrs: { slug: family, provider: !KeyOf provider, policy_engine_mode: any }
+`
+
+test('the typical application applies whole, with what both are shipped with', async () => {
+  const { judgements, warnings, document } = imported(typical)
+  expect(judgements.map(({ outcome, leftOut, reasons }) => [outcome, leftOut, reasons])).toEqual(
+    judgements.map(() => ['applies', [], []]),
+  )
+  expect(warnings).toEqual([])
+  await apply(document)
+  const flow = { select: { slug: true } } as const
+  const provider = await on.db.provider.findUniqueOrThrow({
+    where: { name: 'family' },
+    select: { pk: true, settings: true, authenticationFlow: flow, authorizationFlow: flow, invalidationFlow: flow },
+  })
+  const flows = [provider.authenticationFlow, provider.authorizationFlow, provider.invalidationFlow]
+  expect(flows.map((each) => each?.slug)).toEqual([
+    'default-authentication',
+    'default-authorization-implicit',
+    'default-provider-invalidation',
+  ])
+  const { property_mappings: keys, signing_key: pair } = Object(provider.settings)
+  const mappings = await on.db.propertyMapping.findMany({ where: { pk: { in: keys } }, orderBy: { managed: 'asc' } })
+  expect(mappings.map(({ managed }) => managed)).toEqual(
+    ['email', 'openid', 'profile'].map((scope) => `gatewright/oauth2/scope-${scope}`),
+  )
+  expect((await on.db.certificateKeyPair.findUniqueOrThrow({ where: { pk: pair } })).name).toBe(
+    'Gatewright self-signed',
+  )
+  expect(await on.db.application.findUniqueOrThrow({ where: { slug: 'family' } })).toMatchObject({
+    ...{ name: 'Family', providerPk: provider.pk },
+  })
+})
+
+test('each shipped mapping that is named stands here, and so does each flow', async () => {
+  const managed = (await on.db.propertyMapping.findMany({ where: { managed: { startsWith: 'gatewright/' } } })).map(
+    (each) => each.managed,
+  )
+  expect(managed.toSorted()).toEqual(shippedMappings(registry).toSorted())
+  for (const slug of ['default-enrollment-flow', 'default-recovery-flow', 'default-authenticator-totp-setup'])
+    expect(await on.db.flow.count({ where: { slug: ownFlow(slug) ?? '' } })).toBe(1)
+  expect(ownFlow('our-own-flow')).toBeUndefined()
+})
+
+test.each([
+  ['theirs.example/providers/oauth2/scope-groups', 'gatewright/oauth2/scope-groups'],
+  ['theirs.example/providers/saml/uid', 'gatewright/saml/uid'],
+  ['theirs.example/providers/google_workspace/group', 'gatewright/workspace_sync_a/group'],
+  ['theirs.example/providers/microsoft_entra/user', 'gatewright/directory_sync_b/user'],
+  ['theirs.example/providers/rac/rdp-default', null],
+  ['a/b/c', undefined],
+])('managed %s is %s', (theirs, ours) => {
+  expect(byManaged(theirs, registry)).toBe(ours)
+})
+
+test.each([
+  ["theirs default OAuth Mapping: OpenID 'offline_access'", 'gatewright/oauth2/scope-offline_access'],
+  ['theirs default SAML Mapping: User ID', 'gatewright/saml/uid'],
+  ['theirs default SCIM Mapping: Group', 'gatewright/scim/group'],
+  ['theirs default Microsoft Entra Mapping: User', 'gatewright/directory_sync_b/user'],
+  ['theirs default OAuth Mapping: Application Entitlements', null],
+  ['Our own mapping', undefined],
+])('the title %s is %s', (theirs, ours) => {
+  expect(byTitle(theirs, registry)).toBe(ours)
+})
+
+describe('property mappings', () => {
+  const kinds = [
+    ['providers_oauth2.scopemapping', 'oauth2'],
+    ['providers_saml.SAMLPropertyMapping', 'saml'],
+    ['providers_scim.scimmapping', 'scim'],
+    ['providers_rac.racpropertymapping', 'rac'],
+    ['providers_google_workspace.googleworkspaceprovidermapping', 'workspace_sync_a'],
+    ['providers_microsoft_entra.microsoftentraprovidermapping', 'directory_sync_b'],
+  ]
+
+  test.each(kinds)('%s has the kind %s', async (model, kind) => {
+    const name = `custom ${kind}`
+    const { judgements, document } = imported(
+      `version: 1\nentries: [{ model: theirs_${model}, identifiers: { name: ${name} }, attrs: { expression: return 1 } }]`,
+    )
+    expect(judgements).toMatchObject([{ outcome: 'applies' }])
+    await apply(document)
+    expect(await on.db.propertyMapping.findFirstOrThrow({ where: { name } })).toMatchObject({
+      ...{ kind, expression: 'return 1', managed: null },
+    })
+  })
+
+  test('one that is shipped here stays as it is', async () => {
+    const where = { managed: 'gatewright/oauth2/scope-email' }
+    const before = await on.db.propertyMapping.findUniqueOrThrow({ where })
+    const { judgements, document } = imported(`version: 1
+entries:
+  - model: theirs_providers_oauth2.scopemapping
+    identifiers: { managed: theirs.example/providers/oauth2/scope-email }
+    attrs: { name: theirs default, scope_name: email, description: x, expression: another language }
+`)
+    expect(judgements).toMatchObject([
+      {
+        outcome: 'partly',
+        leftOut: [
+          'its fields where it stands: it is shipped here as gatewright/oauth2/scope-email, and stays as it is',
+        ],
+      },
+    ])
+    await apply(document)
+    expect(await on.db.propertyMapping.findUniqueOrThrow({ where })).toEqual(before)
+  })
+
+  test("the document's own are found by their scope, and by what manages them", async () => {
+    const { judgements, document } = imported(`version: 1
+entries:
+  - model: theirs_providers_oauth2.scopemapping
+    identifiers: { scope_name: roles }
+    attrs: { name: Roles, scope_name: roles, expression: return 1 }
+  - model: theirs_providers_oauth2.scopemapping
+    identifiers: { managed: theirs.example/providers/oauth2/scope-own }
+    attrs: { name: Own }
+  - model: theirs_providers_oauth2.oauth2provider
+    identifiers: { name: scoped }
+    attrs:
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-explicit-consent]]
+      property_mappings:
+        - !Find [theirs_providers_oauth2.scopemapping, [scope_name, roles]]
+        - !Find [theirs_providers_oauth2.scopemapping, [managed, theirs.example/providers/oauth2/scope-own]]
+        - !Find [theirs_providers_oauth2.scopemapping, [scope_name, openid]]
+        - !Find [theirs_providers_oauth2.scopemapping, [managed, theirs.example/providers/oauth2/scope-openid]]
+`)
+    expect(judgements.at(-1)).toMatchObject({ outcome: 'applies' })
+    await apply(document)
+    const { settings } = await on.db.provider.findUniqueOrThrow({ where: { name: 'scoped' } })
+    const found = await on.db.propertyMapping.findMany({ where: { pk: { in: Object(settings).property_mappings } } })
+    expect(found.map(({ name }) => name).toSorted()).toEqual(['OpenID scope openid', 'Own', 'Roles'])
+  })
+})
+
+test('a provider gets mappings of its own kind only', async () => {
+  const { judgements, document } = imported(`version: 1
+entries:
+  - model: theirs_providers_proxy.proxyprovider
+    identifiers: { name: fronted }
+    attrs:
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
+      external_host: https://fronted.example.com
+      internal_host: http://127.0.0.1:8080
+      property_mappings: [!Find [theirs_providers_oauth2.scopemapping, [scope_name, openid]]]
+`)
+  expect(judgements).toMatchObject([
+    { outcome: 'partly', leftOut: ['property_mappings.0: refers to a property mapping of the kind oauth2'] },
+  ])
+  await apply(document)
+})
+
+describe('references that are lost', () => {
+  const provider = (attrs: string) => `version: 1
+entries:
+  - model: theirs_sources_ldap.ldapsource
+    id: source
+    identifiers: { slug: x }
+  - model: theirs_providers_oauth2.oauth2provider
+    identifiers: { name: lost }
+    attrs:
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-explicit-consent]]
+      ${attrs}
+`
+  test.each([
+    ['shipped there only', 'property_mappings: [!Find [theirs_core.propertymapping, [managed, a/providers/rac/x]]]'],
+    ['of an unknown model', 'property_mappings: [!Find [theirs_brands.brand, [domain, x]]]'],
+    ['to an entry that cannot be applied', 'property_mappings: [!KeyOf source]'],
+  ])('%s: the field is left out, and not emptied', (_, attrs) => {
+    const { judgements, document } = imported(provider(attrs))
+    expect(judgements.at(-1)).toMatchObject({
+      outcome: 'partly',
+      leftOut: [expect.stringMatching(/^property_mappings/)],
+    })
+    expect(document).not.toContain('property_mappings')
+  })
+
+  test('the others of a list stay, and an empty list stays empty', () => {
+    const some = '[!KeyOf source, !Find [theirs_core.propertymapping, [managed, a/providers/oauth2/scope-email]]]'
+    const { document } = imported(provider(`property_mappings: ${some}`))
+    expect(document).toMatch(/property_mappings:\n +- !Find\n +- service_mappings.propertymapping\n.*scope-email/)
+    expect(imported(provider('property_mappings: []')).document).toContain('property_mappings: []')
+  })
+})
+
+describe('access', () => {
+  const bound = (...bindings: string[]) => `version: 1
+entries:
+  - { model: theirs_core.group, id: g, identifiers: { name: team } }
+  - { model: theirs_core.application, id: app, identifiers: { slug: bound }, attrs: { name: Bound } }
+  - { model: theirs_flows.flow, id: flow, identifiers: { slug: f }, attrs: { name: F, designation: recovery } }
+${bindings.map((binding) => `  - { model: theirs_policies.policybinding, ${binding} }\n`).join('')}`
+
+  test('that was restricted is named, above the document too', () => {
+    const { warnings, document } = imported(
+      bound(
+        'identifiers: { target: !KeyOf app, group: !KeyOf g, order: 0 }',
+        'identifiers: { target: !KeyOf app, order: 1 }, attrs: { user: !Find [theirs_core.user, [username, eve]], negate: true }',
+        'identifiers: { target: !Find [theirs_core.application, [slug, other]], policy: !KeyOf p }',
+      ),
+    )
+    expect(warnings).toEqual([
+      'Access to the application "bound" is not restricted any more: it was bound to the group "team", all but the user "eve", and there are no bindings here.',
+      'Access to the application "other" is not restricted any more: it was bound to the policy "p", and there are no bindings here.',
+    ])
+    expect(document?.split('\n').slice(0, 2)).toEqual(warnings.map((warning) => `# WARNING: ${warning}`))
+  })
+
+  test.each([
+    [
+      'a binding that is not in force',
+      'identifiers: { target: !KeyOf app, group: !KeyOf g }, attrs: { enabled: false }',
+    ],
+    ['one that is deleted', 'state: absent, identifiers: { target: !KeyOf app, group: !KeyOf g }'],
+    ['the binding of a flow', 'identifiers: { target: !KeyOf flow, group: !KeyOf g }'],
+  ])('%s is none', (_, binding) => {
+    expect(imported(bound(binding)).warnings).toEqual([])
+  })
+})
+
+test('what means something else here is not taken', () => {
+  const { judgements, document } = imported(`version: 1
+entries:
+  - model: theirs_providers_ldap.ldapprovider
+    identifiers: { name: directory }
+    attrs: { authorization_flow: !Find [theirs_flows.flow, [slug, default-authentication-flow]], base_dn: "dc=x" }
+  - model: theirs_core.application
+    identifiers: { slug: hidden }
+    attrs: { name: Hidden, meta_launch_url: "blank://blank", provider: !Find [theirs_core.provider, [name, directory]] }
+  - model: theirs_providers_oauth2.oauth2provider
+    identifiers: { name: out }
+    attrs:
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
+      redirect_uris:
+        - { matching_mode: strict, url: "https://a.example/cb" }
+        - { matching_mode: strict, url: "https://a.example/bye", redirect_uri_type: logout }
+  - model: theirs_rbac.role
+    identifiers: { name: reading }
+    attrs: { permissions: [theirs_core.view_application, theirs_stages_email.view_emailstage] }
+  - model: theirs_core.group
+    identifiers: { name: granted }
+    permissions: [{ permission: view_group, role: x }]
+  - model: theirs_core.token
+    identifiers: { identifier: family-token, intent: api, expiring: false, user: !Find [theirs_core.user, [username, admin]] }
+`)
+  expect(judgements.flatMap(({ reasons }) => reasons)).toEqual([])
+  expect(judgements.flatMap(({ leftOut }) => leftOut)).toEqual([
+    'authorization_flow: default-authentication is for logging in. default-authorization-implicit stands in its place',
+    'meta_launch_url: an application cannot be hidden by it here',
+    'redirect_uris.1: it is for logout, and not for logins',
+    'permissions: 1 of 2 are for what is not here',
+    'permissions: they are given by roles and groups here',
+  ])
+  expect(document).not.toMatch(/bye|blank:|theirs/)
+  return apply(document)
+})
+
+test('the context that such a service adds has a value', () => {
+  const { judgements, document } = imported(`version: 1
+entries:
+  - model: theirs_providers_rac.racpropertymapping
+    identifiers: { name: licensed }
+    conditions: [!Context theirs.example/enterprise/licensed]
+  - model: theirs_rbac.role
+    identifiers: { name: all-viewers }
+    attrs:
+      permissions: !Enumerate [!Context theirs.example/rbac/models, SEQ, !Format ["%s.view_%s", !Value 0, !Index 0]]
+`)
+  expect(judgements.map(({ outcome }) => outcome)).toEqual(['applies', 'applies'])
+  expect(document).toMatch(/- view_application\n/)
+})
