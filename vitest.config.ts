@@ -26,7 +26,7 @@ const onlyRandom = [
 const random = [
   ...onlyRandom,
   'test/api/authorization/applies.test.ts',
-  'test/api/{groups-write,plans,transactional-random,writes-random}.test.ts',
+  'test/api/{groups-write,plans,plans-again,transactional-random,writes-random}.test.ts',
   'test/apply/{sets,write}.test.ts',
   'test/document/yaml.test.ts',
   'test/events/order.test.ts',

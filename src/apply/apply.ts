@@ -3,18 +3,20 @@ import { permissionNames } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { type NamedRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
+import type { Effect } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
 import { hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
 import type { AuditedChange } from './audit.ts'
-import { type Change, digestOfEntry } from './changes.ts'
+import type { Change } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
-import type { Finding, Given, Objection } from './finding.ts'
+import type { Finding, Objection } from './finding.ts'
 import { Losses, removal } from './follow.ts'
 import { changesOfLosses, objectOf } from './history.ts'
 import { judge } from './judge.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
+import { Review } from './review.ts'
 import { emptyLines, orphanLines } from './unclaimed.ts'
 import { gainsLine, linesOf, rowName } from './words.ts'
 import { Writes } from './writes.ts'
@@ -34,7 +36,18 @@ export type ApplyResult = {
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
   /** The key of the first entry's row. */
   readonly key: string | number | undefined
+  /** The objects of a reviewed plan that stands already: nothing is left of it to apply. */
+  readonly stands?: readonly ObjectName[] | undefined
 }
+
+/** An object by its key; without one by its name, which it may have lost. */
+export type ObjectName = { readonly model: string; readonly key: string | null; readonly name: string }
+
+export const objectIn = ({ step: { model }, row, label }: Effect): ObjectName => ({
+  model: model.name,
+  key: row === undefined ? null : String(row.pk),
+  name: label,
+})
 
 /** Entries that were walked, of all that the document has. */
 export type Progress = { readonly done: number; readonly total: number }
@@ -82,7 +95,7 @@ export async function apply(
   const changes: Change[] = []
   const audited: AuditedChange[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
-  const review = mode === 'plan' || reviewed !== undefined ? new Review(engine, reviewed) : undefined
+  const review = mode === 'plan' || reviewed !== undefined ? new Review(engine.keyring, reviewed) : undefined
 
   const following = await expected(tx, engine, plan, submitter, conditions)
   await lock(tx, [...plan.steps, ...following.map(removal)])
@@ -140,7 +153,8 @@ export async function apply(
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
   const [first] = findings
   const key = first && keyOf(first)
-  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key }
+  const stands = review?.stands === true ? findings.map(objectIn) : undefined
+  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands }
 }
 
 /**
@@ -169,51 +183,4 @@ const keyOf = ({ row, identity }: Finding): string | number | undefined => row?.
 function orGone(actor: Actor | null): Actor {
   if (actor === null) throw new Refusal([{ is: 'gone' }])
   return actor
-}
-
-/** Begins the digest of who gains rights, which stands behind those of the entries. */
-const ofGains = 'gains '
-
-/** The comparison of an apply with the plan that was reviewed. */
-class Review {
-  readonly digests: string[] = []
-  readonly #gains: string[] = []
-  /** The entries that do something else than planned. */
-  readonly changed: Objection[] = []
-  readonly #engine: Engine
-  readonly #reviewed: readonly string[] | undefined
-
-  /** @param reviewed undefined in a plan: its digests are collected */
-  constructor(engine: Engine, reviewed: readonly string[] | undefined) {
-    this.#engine = engine
-    this.#reviewed = reviewed
-  }
-
-  compare(finding: Finding): void {
-    // A row that an entry takes as it is: the entry's own digest names it.
-    if (finding.cause === 'taken' && finding.change.action !== 'update') return
-    const digest = digestOfEntry(finding, this.#engine.keyring)
-    const expected = this.#reviewed?.[this.digests.length]
-    if (this.#reviewed !== undefined && digest !== expected) this.changed.push({ is: 'changed', effect: finding })
-    this.digests.push(digest)
-  }
-
-  /** That fewer users gain rights than planned is no surprise: then there is nothing to compare. */
-  compareGains({ gains }: Given): void {
-    const digest = `${ofGains}${gains.digest}`
-    if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.changed.push({ is: 'regranted' })
-    this.#gains.push(digest)
-  }
-
-  /** Of all that was compared, for the plan. */
-  get planned(): readonly string[] {
-    return [...this.digests, ...this.#gains]
-  }
-
-  /** Once the whole document was compared. */
-  get objections(): Objection[] {
-    const entries = this.#reviewed?.filter((digest) => !digest.startsWith(ofGains)) ?? []
-    const fewer = entries.length - this.digests.length
-    return this.changed.length === 0 && fewer > 0 ? [{ is: 'fewer', count: fewer }] : this.changed
-  }
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import type { Keyring } from '../db/seal.ts'
 import { Find, KeyOf } from '../document/document.ts'
+import { own } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import { expiresOf } from '../models/overlap.ts'
 import type { Effect } from '../plan/effect.ts'
@@ -11,7 +11,7 @@ import { endOfOverlap, keysOf } from '../plan/storage.ts'
 /** Of a secret: only whether it changes. */
 const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.enum(['changed', 'unchanged'])]).meta({
   description:
-    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}` as `to`: a generated or computed value. `{"not_shown": true}` as `from`: the submitter may not view such rows, or the caller not what another owner had.',
+    'From -> to. Only whether it changes, of a secret. `{"set_by_server": true}`: a generated or computed value. `{"not_shown": true}` as `from`: the submitter may not view such rows, or the caller not what another owner had.',
 })
 
 /**
@@ -36,15 +36,20 @@ type FieldChange = z.output<typeof fieldChange>
 /** The new value of a field that the service generates or computes. */
 export const setByServer = { set_by_server: true } as const
 
-/**
- * @param tags of the rows that the document has made by now
- * @param owner the label that the row gets; undefined when it keeps its own
- */
-export function describeChange(effect: Effect, tags: Tags, owner: string | null | undefined): Change {
+/** What earlier entries of the document have written by now. */
+export type Earlier = {
+  /** `!KeyOf id` by the key of a row that the document creates: in a plan it has no key yet. */
+  readonly tags: ReadonlyMap<unknown, string>
+  /** Of the row itself, what it was given, as the changes show it; undefined when no earlier entry wrote it. */
+  readonly given?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** @param owner the label that the row gets; undefined when it keeps its own */
+export function describeChange(effect: Effect, earlier: Earlier, owner: string | null | undefined): Change {
   const { step, action, row } = effect
   const fields: Record<string, FieldChange> = {}
   for (const field of step.model.fields.values()) {
-    const change = changeOfField(field, effect, tags)
+    const change = changeOfField(field, effect, earlier)
     if (change !== undefined) fields[field.name] = change
     const end = change === 'changed' ? changeOfOverlap(field, effect) : undefined
     if (end !== undefined) fields[expiresOf(field.name)] = end
@@ -70,10 +75,7 @@ const asText = (value: unknown): unknown =>
         ? value.name
         : value
 
-/** `!KeyOf id` by the key of a row that this document creates: in a plan it has no key yet. */
-type Tags = ReadonlyMap<unknown, string>
-
-function changeOfField(field: Field, effect: Effect, tags: Tags): FieldChange | undefined {
+function changeOfField(field: Field, effect: Effect, { tags, given = {} }: Earlier): FieldChange | undefined {
   const { name, secret } = field
   const { action, before, values, changed, sent, isHidden } = effect
   const isChanged = action === 'create' ? (values[name] ?? null) !== null : changed.includes(name)
@@ -83,7 +85,8 @@ function changeOfField(field: Field, effect: Effect, tags: Tags): FieldChange | 
   const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
   const isGenerated = effect.generated[name] !== undefined
   const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, values[name], tags) : setByServer
-  return { from: isHidden && before !== undefined ? notShown : (before?.[name] ?? null), to }
+  if (isHidden && before !== undefined) return { from: notShown, to }
+  return { from: own(given, name) ?? inDocument(field, before?.[name] ?? null, tags), to }
 }
 
 /** Until when the secret before is valid: the time is known at the apply. */
@@ -95,19 +98,32 @@ function changeOfOverlap({ name, overlap }: Field, { row, values, isHidden }: Ef
   return from === null && to === null ? undefined : { from, to }
 }
 
-function inDocument({ reference }: Field, value: unknown, tags: Tags): unknown {
+function inDocument({ reference }: Field, value: unknown, tags: Earlier['tags']): unknown {
   if (reference === undefined) return value
   const shown = keysOf(value).map((key) => tags.get(key) ?? key)
   return Array.isArray(value) ? shown : (shown[0] ?? null)
 }
 
+/** The values that a change gives to a row, as it shows them. */
+export const givenBy = ({ fields }: Change): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([name, change]) => (typeof change === 'string' ? [] : [[name, change.to]])),
+  )
+
 /**
- * A digest of the row that an entry looked at, and of what it does to it. Secrets are part of it, so it is keyed.
- *
- * @returns 16 characters
+ * What an entry looked at, with nothing that only this transaction knows: keys of rows that the document creates stand as
+ * tags. Null for a row that is not there, and for one that an earlier entry wrote: the digest of that entry has what it was.
  */
-export function digestOfEntry({ before, row, change }: Effect & { readonly change: Change }, keyring: Keyring): string {
-  const origin = row === undefined ? null : [row.pk, row.owner ?? null, row.created_by ?? null]
-  const looked = JSON.stringify([change, origin, before ?? row ?? null])
-  return keyring.digest('plan', looked).toString('base64url').slice(0, 16)
+export function lookedAt({ row, before, step: { model } }: Effect, { tags, given }: Earlier): unknown {
+  if (row === undefined || given !== undefined) return null
+  const { links = {}, ...columns } = row
+  const values = Object.entries(before ?? { ...columns, ...links }).map(([name, value]) => {
+    const isReference = model.fields.get(name)?.reference !== undefined
+    return [name, isReference ? withTags(value, tags) : value]
+  })
+  return [row.pk, row.owner ?? null, row.created_by ?? null, values]
 }
+
+/** A list in an order that does not depend on the keys. */
+const withTags = (value: unknown, tags: Earlier['tags']): unknown =>
+  Array.isArray(value) ? value.map((key) => String(tags.get(key) ?? key)).sort() : (tags.get(value) ?? value)

@@ -22,6 +22,8 @@ export type Finding = Effect & {
   readonly ownership: Ownership | undefined
   /** From -> to. */
   readonly change: Change
+  /** What the entry looked at, for the digest of a plan; undefined where no plan is made or compared. */
+  readonly looked?: unknown
   /** The keys of a new row; undefined in a check, which takes none. */
   readonly identity: Identity | undefined
   /** Why it is not applied, or not as it stands. Nothing else keeps a finding from being written. */
@@ -60,8 +62,8 @@ export type Objection =
   | { readonly is: 'gone' }
   | { readonly is: 'missing'; readonly step: Step }
   | { readonly is: 'exists'; readonly effect: Effect }
-  /** The entry does something else than in the plan that was reviewed. */
-  | { readonly is: 'changed'; readonly effect: Effect }
+  /** The entry does something else than in the plan that was reviewed. @property by undefined when that is not recorded */
+  | { readonly is: 'changed'; readonly effect: Effect; readonly by?: string | undefined }
   /** Other users gain rights than in the plan that was reviewed. */
   | { readonly is: 'regranted' }
   /** The reviewed plan has more to delete than there is now. */

@@ -15,7 +15,7 @@ import { newIdentity, plannedIdentity } from '../plan/storage.ts'
 import { gainsOf } from '../rights/gains.ts'
 import { forbidden, isMissing } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
-import { describeChange } from './changes.ts'
+import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
@@ -68,6 +68,8 @@ export async function* judge(
   }
   const { keys } = resolver
   const tags = new Map<unknown, string>()
+  /** By table and key: what the rows that entries wrote were given. */
+  const given = new Map<string, Readonly<Record<string, unknown>>>()
   const findings: Finding[] = []
   const judged = new RowSet()
   const twins = new Twins()
@@ -92,12 +94,17 @@ export async function* judge(
     // What is pruned is the owner's: a takeover is for what the document names.
     const takeover = conditions.allow.takeover && cause !== 'pruned'
     const ownership = ownershipOf(effect, actor, { ...conditions, allow: { ...conditions.allow, takeover } })
-    const change = describeChange(effect, tags, ownership?.becomes)
+    const at = `${step.model.table} ${row?.pk ?? identity?.pk}`
+    const earlier = { tags, given: isForeign ? undefined : given.get(at) }
+    const change = describeChange(effect, earlier, ownership?.becomes)
+    const looked = isReviewed ? lookedAt(effect, earlier) : undefined
     const objections = [...others, ...ofOwner(effect, ownership, conditions)]
-    const finding: Finding = { ...effect, cause, ownership, change, identity, objections }
+    const finding: Finding = { ...effect, cause, ownership, change, looked, identity, objections }
     findings.push(finding)
     if (!isForeign) judged.add(step.model, row?.pk ?? identity?.pk)
     yield finding
+    if (change.action === 'create' || change.action === 'update')
+      given.set(at, { ...earlier.given, ...givenBy(change) })
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? pending
     if (!isCheck) snapshot.wrote(effect, key)
     resolver.wrote(effect, key, entry)

@@ -42,7 +42,9 @@ export function textsOf(objection: Objection, who?: string): string[] {
     case 'exists':
       return [`${rowName(objection.effect)} is there already, and If-None-Match: * allows only to create`]
     case 'changed':
-      return [`${rowName(objection.effect)} changed after the plan.`]
+      return [
+        `${rowName(objection.effect)} changed after the plan${objection.by === undefined ? '' : `: ${objection.by}`}.`,
+      ]
     case 'fewer':
       return [`the plan has ${objection.count} more to delete than there is now.`]
     case 'invalid': {

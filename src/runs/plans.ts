@@ -18,12 +18,17 @@ export const endPlan = (tx: EngineTx): void => tx.send({ text: 'ROLLBACK TO SAVE
 export const planTagOf = (keyring: Keyring, document: Buffer, digests: readonly string[]): string =>
   keyring.digest('plan', document, digests.join()).toString('base64url').slice(0, 22)
 
-const planRow = z.object({ digests: z.array(z.string()), document: z.instanceof(Uint8Array).nullable() })
+const planRow = z.object({
+  ...{ digests: z.array(z.string()), document: z.instanceof(Uint8Array).nullable() },
+  at: z.date(),
+})
+
+export type ReviewedPlan = z.output<typeof planRow>
 
 /** A plan by its tag; undefined when there is none, or none any more. */
-export async function readPlan(reader: EngineReader, tag: string): Promise<z.output<typeof planRow> | undefined> {
+export async function readPlan(reader: EngineReader, tag: string): Promise<ReviewedPlan | undefined> {
   const [plan] = await reader.query(planRow, {
-    text: 'SELECT entry_digests AS digests, document FROM runs WHERE plan_tag = $1 LIMIT 1',
+    text: 'SELECT entry_digests AS digests, document, created_at AS at FROM runs WHERE plan_tag = $1 LIMIT 1',
     values: [tag],
   })
   return plan

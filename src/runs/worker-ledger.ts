@@ -21,7 +21,8 @@ import {
 } from './ledger.ts'
 import type { RunState } from './life.ts'
 import { conditionsOf, submitterOf } from './options.ts'
-import { beginPlan, digestOf, endPlan, planTagOf, readPlan } from './plans.ts'
+import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
+import { standsSince, withCauses } from './since-plan.ts'
 
 /** What a worker does with a run in one transaction, in this order. */
 export type RunTx = {
@@ -97,13 +98,19 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const document = digestOf(engine.keyring, text)
   const conditions = conditionsOf(run)
-  const reviewed = conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document)
+  const plan = conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document)
   const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const isPlan = conditions.mode === 'plan'
   if (isPlan) beginPlan(tx)
-  const result = await apply(tx, engine, await planOf(engine, text), submitter, conditions, { reviewed, onProgress })
-  const { actor, ...rest } = result
-  const outcome = { ...rest, event: 'finish', reason: null, actorName: actor.username, document } as const
+  const options = { reviewed: plan?.digests, onProgress }
+  const result = await apply(tx, engine, await planOf(engine, text), submitter, conditions, options).catch(
+    async (error: unknown) => {
+      throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
+    },
+  )
+  const { actor, stands, ...rest } = result
+  const logs = stands === undefined ? rest.logs : [...rest.logs, await standsSince(tx, stands, actor)]
+  const outcome = { ...rest, logs, event: 'finish', reason: null, actorName: actor.username, document } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
   const planTag = planTagOf(engine.keyring, document, result.digests)
@@ -111,12 +118,12 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
 }
 
 /** @throws {Refusal} when there is no such plan, or it was of another document */
-async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer): Promise<readonly string[]> {
+async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer): Promise<ReviewedPlan> {
   const plan = await readPlan(tx, tag)
   if (plan === undefined) throw noPlan('there is no such plan: plan again, and review that')
   if (plan.document === null || !document.equals(plan.document))
     throw noPlan('the plan is of another document: plan this one')
-  return plan.digests
+  return plan
 }
 
 const noPlan = (text: string) => new Refusal([{ is: 'stated', reason: 'precondition_failed', text }])

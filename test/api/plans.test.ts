@@ -151,13 +151,20 @@ describe('an apply of a reviewed plan', () => {
     await apply(body)
     const changed = await named('oauth2', name, { app: { group: 'New' } })
     const { tag } = await harmless(changed)
-    await apply(await named('oauth2', name, { app: { group: 'Old', meta_publisher: 'Another pipeline' } }))
+    const other = await apply(
+      await named('oauth2', name, { app: { group: 'Old', meta_publisher: 'Another pipeline' } }),
+    )
+    const id = other.headers['content-location']?.split('/').at(-2)
     const before = await objects(there.db)
     expect(await apply(changed, tag)).toMatchObject({
       status: 412,
       json: {
         code: 'precondition_failed',
-        detail: `rolled back: application "${name}" changed after the plan. Plan again, and review that plan.`,
+        detail: expect.stringMatching(
+          new RegExp(
+            `^rolled back: application "${name}" changed after the plan: run ${id} of \\S+, [\\dT:.-]+Z. Plan again, and review that plan.$`,
+          ),
+        ),
       },
     })
     expect(await objects(there.db)).toEqual(before)
@@ -172,11 +179,27 @@ describe('an apply of a reviewed plan', () => {
     expect(await apply(body, tag)).toMatchObject({ status: 412 })
   })
 
-  test('is refused when what was to be created is there, and when what was there is gone', async () => {
+  test('is unchanged when it was applied already, and says by which run', async () => {
     const body = await named('ldap', name)
     const { tag } = await harmless(body)
-    await apply(body)
+    const id = (await apply(body, tag)).headers['content-location']?.split('/').at(-2)
+    const again = await apply(body, tag)
+    expect(again).toMatchObject({ status: 200, json: { applied: true } })
+    expect((again.json as { logs: string[] }).logs.at(-1)).toMatch(
+      new RegExp(`^nothing is left of the reviewed plan: it stands, applied by run ${id} of \\S+, \\S+Z$`),
+    )
+    expect((await runOf(again)).changes.map(({ action }: { action: string }) => action)).toEqual([
+      'unchanged',
+      'unchanged',
+    ])
+  })
+
+  test('is refused when another document was applied, and when what was there is gone', async () => {
+    const body = await named('ldap', name)
+    const { tag } = await harmless(body)
+    await apply(await named('ldap', name, { app: { group: 'Another' } }))
     expect(await apply(body, tag)).toMatchObject({ status: 412 })
+    await apply(body)
     const later = (await harmless(body)).tag
     await there.db.application.delete({ where: { slug: name } })
     expect(await apply(body, later)).toMatchObject({ status: 412 })

@@ -97,16 +97,24 @@ describe('prune', () => {
   })
 
   test('is refused when there is more, or less, to delete than was planned', async () => {
-    for (const each of ['a', 'b']) await make(each)
+    for (const each of ['a', 'b', 'z']) await make(each)
+    const drop = async (...names: readonly string[]) => {
+      await there.db.application.deleteMany({ where: { slug: { in: names.map(nameOf) } } })
+      await there.db.provider.deleteMany({ where: { name: { in: names.map(nameOf) } } })
+    }
+    await there.db.application.delete({ where: { slug: nameOf('z') } })
     const planned = await prune([application('a')], { query: '?dry_run=true' })
     const headers = { 'if-match': planned.headers.etag ?? '' }
     await make('c')
-    const more = await prune([application('a')], { headers, allow: 'deletes=4' })
-    await there.db.application.deleteMany({ where: { slug: { in: [nameOf('b'), nameOf('c')] } } })
-    await there.db.provider.deleteMany({ where: { name: { in: [nameOf('b'), nameOf('c')] } } })
+    const more = await prune([application('a')], { headers, allow: 'deletes=5' })
+    await drop('c', 'z')
     const fewer = await prune([application('a')], { headers, allow: 'deletes=2' })
     expect([more.status, fewer.status]).toEqual([412, 412])
-    expect(detailOf(fewer)).toContain('the plan has 2 more to delete than there is now')
+    expect(detailOf(fewer)).toContain('the plan has 1 more to delete than there is now')
+    await drop('b')
+    const none = await prune([application('a')], { headers })
+    expect(none.status).toBe(200)
+    expect(logsOf(none).at(-1)).toMatch(/^nothing is left of the reviewed plan: it stands/)
   })
 
   test('leaves what another owner manages, what has none, and what is named in any state', async () => {

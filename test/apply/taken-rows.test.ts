@@ -50,10 +50,14 @@ test('an apply of a reviewed plan refuses when a row that it takes became the ob
   })
   await expect(planning).rejects.toThrow('rolled back')
   await there.db.provider.update({ where: { name }, data: { owner: 'team-c' } })
-  const applying = there.transaction((tx) => apply(tx, there.engine, plan, system, taking, { reviewed: digests }))
+  const applying = there.transaction((tx) =>
+    apply(tx, there.engine, plan, system, { ...taking, reviewed: 'tag' }, { reviewed: digests }),
+  )
   await expect(applying).rejects.toBeInstanceOf(Refusal)
   await expect(applying).rejects.toMatchObject({ reason: 'precondition_failed' })
   await there.db.provider.update({ where: { name }, data: { owner: 'team-b' } })
-  await there.transaction((tx) => apply(tx, there.engine, plan, system, taking, { reviewed: digests }))
+  await there.transaction((tx) =>
+    apply(tx, there.engine, plan, system, { ...taking, reviewed: 'tag' }, { reviewed: digests }),
+  )
   expect(await there.db.provider.findUnique({ where: { name } })).toMatchObject({ owner: 'team-a' })
 })

@@ -13,6 +13,7 @@ const effects = 'test/api/side-effects.test.ts'
 const removal = 'test/api/application-delete.test.ts'
 const groups = 'test/rights/escalation-groups.test.ts'
 const plans = 'test/api/plans.test.ts'
+const again = 'test/api/plans-again.test.ts'
 const meanwhile = 'test/rights/rights-taken-meanwhile.test.ts'
 const last = 'test/rights/last-superuser.test.ts'
 
@@ -261,6 +262,22 @@ export default {
       why: 'the run of a user who is no longer active is a bug of the service',
       tests: ['test/runs/work.test.ts', meanwhile],
     },
+  ],
+  'src/apply/changes.ts': [
+    {
+      from: 'if (row === undefined || given !== undefined) return null',
+      to: 'if (row === undefined) return null',
+      why: 'a plan of a document that names a new row again can never be applied',
+      tests: [again],
+    },
+    {
+      from: 'String(tags.get(key) ?? key)).sort()',
+      to: 'String(key)).sort()',
+      why: 'a plan of a document that puts a new row into a list of an old one can never be applied',
+      tests: [again],
+    },
+  ],
+  'src/apply/review.ts': [
     {
       from: 'this.#reviewed !== undefined && digest !== expected',
       to: 'this.#reviewed === undefined && digest !== expected',
@@ -268,10 +285,16 @@ export default {
       tests: [plans],
     },
     {
-      from: 'this.changed.length === 0 && fewer > 0 ?',
-      to: 'this.changed.length === 0 && fewer < 0 ?',
+      from: 'this.#changed.length === 0 && this.#fewer > 0 ?',
+      to: 'this.#changed.length === 0 && this.#fewer < 0 ?',
       why: 'fewer rows are deleted than the plan that was reviewed has',
       tests: [prune],
+    },
+    {
+      from: "this.#changesNothing &&= finding.change.action === 'unchanged'",
+      to: "this.#changesNothing &&= finding.change.action !== 'delete'",
+      why: 'a plan that differs is applied as if it stood already',
+      tests: [plans],
     },
   ],
 } satisfies MutantsOf

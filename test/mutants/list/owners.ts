@@ -85,8 +85,8 @@ export default {
   ],
   'src/apply/changes.ts': [
     {
-      from: 'from: isHidden && before !== undefined ? notShown :',
-      to: 'from:',
+      from: 'if (isHidden && before !== undefined) return { from: notShown, to }',
+      to: '',
       why: 'a plan shows old values to a submitter who may not view them',
       tests: [blind],
     },

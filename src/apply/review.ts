@@ -1,0 +1,79 @@
+import type { Keyring } from '../db/seal.ts'
+import type { Finding, Given, Objection } from './finding.ts'
+
+/** The comparison of an apply with the plan that was reviewed (docs/adr/0072-a-reviewed-plan-that-stands.md). */
+
+/** Begins the digest of who gains rights, which stands behind those of the entries. */
+const ofGains = 'gains '
+
+export class Review {
+  readonly #digests: string[] = []
+  readonly #gains: string[] = []
+  readonly #changed: Objection[] = []
+  readonly #keyring: Keyring
+  readonly #reviewed: readonly string[] | undefined
+  #changesNothing = true
+
+  /** @param reviewed the digests of the plan; undefined in a plan, whose digests are collected */
+  constructor(keyring: Keyring, reviewed: readonly string[] | undefined) {
+    this.#keyring = keyring
+    this.#reviewed = reviewed
+  }
+
+  compare(finding: Finding): void {
+    // A row that an entry takes as it is: the entry's own digest names it.
+    if (finding.cause === 'taken' && finding.change.action !== 'update') return
+    this.#changesNothing &&= finding.change.action === 'unchanged'
+    const digest = digestOfEntry(finding, this.#keyring)
+    const expected = this.#reviewed?.[this.#digests.length]
+    if (this.#reviewed !== undefined && digest !== expected) this.#changed.push({ is: 'changed', effect: finding })
+    this.#digests.push(digest)
+  }
+
+  /** That fewer users gain rights than planned is no surprise: then there is nothing to compare. */
+  compareGains({ gains }: Given): void {
+    const digest = `${ofGains}${gains.digest}`
+    if (this.#reviewed !== undefined && !this.#reviewed.includes(digest)) this.#changed.push({ is: 'regranted' })
+    this.#gains.push(digest)
+  }
+
+  /** Of all that was compared, for the plan. */
+  get planned(): readonly string[] {
+    return [...this.#digests, ...this.#gains]
+  }
+
+  /** The entries that do something else than planned, as far as the document was compared. */
+  get changed(): readonly Objection[] {
+    return this.#changed
+  }
+
+  /**
+   * Once the whole document was compared: whether all that it says stands already, though not by this apply. It was
+   * applied before, so that there is nothing left to apply.
+   */
+  get stands(): boolean {
+    return this.#reviewed !== undefined && this.#changesNothing && (this.#changed.length > 0 || this.#fewer > 0)
+  }
+
+  /** Once the whole document was compared. */
+  get objections(): readonly Objection[] {
+    if (this.stands) return []
+    return this.#changed.length === 0 && this.#fewer > 0 ? [{ is: 'fewer', count: this.#fewer }] : this.#changed
+  }
+
+  get #fewer(): number {
+    const entries = this.#reviewed?.filter((digest) => !digest.startsWith(ofGains)) ?? []
+    return entries.length - this.#digests.length
+  }
+}
+
+/**
+ * A digest of what an entry looked at, and of what it does. Secrets are part of it, so it is keyed.
+ *
+ * @returns 16 characters
+ */
+const digestOfEntry = ({ looked = null, change }: Finding, keyring: Keyring): string =>
+  keyring
+    .digest('plan', JSON.stringify([change, looked]))
+    .toString('base64url')
+    .slice(0, 16)
