@@ -27,7 +27,8 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
   const { kinds } = engine.registry
   const applications = applicationList(engine)
   list(app, db, applications)
-  one(app, db, applications, { by: 'slug', summary: 'Read an application', displayName: 'application' })
+  const named = { by: 'slug', key: 'uuid' } as const
+  one(app, db, applications, { ...named, summary: 'Read an application', displayName: 'application' })
 
   app.delete(
     '/core/applications/:slug/',
@@ -46,7 +47,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       schema: {
         summary: 'Delete an application',
         description,
-        params: z.object({ slug: queryText().meta({ description: 'The slug of the application.' }) }),
+        params: z.object({ slug: queryText().meta({ description: 'The slug, or the key, of the application.' }) }),
         querystring: z.strictObject({ with_provider: flag('Deletes its provider too.') }),
         response: { 204: z.null() },
       },
@@ -56,10 +57,12 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
       const owned = readOwnership(headers, errors)
       errors.throwIfAny()
       const conditions = { ...unconditional, ...owned, replaceProvider: query.with_provider }
-      const by = { slug: slug.normalize('NFC') }
+      const text = slug.normalize('NFC')
+      const pk = z.guid().safeParse(text).data?.toLowerCase()
+      const by = pk === undefined ? { slug: text } : { pk }
       const reading = { actor, uidOf: await readUidOf(db) }
       const isSeen = allowsSome(actor, 'view_application')
-      const tags = async (tx: Tx) => (isSeen ? await tagsOf(tx, applications, { by: 'slug' }, by.slug, reading) : [])
+      const tags = async (tx: Tx) => (isSeen ? await tagsOf(tx, applications, named, text, reading) : [])
       const precondition = preconditionOf(headers, 'application', tags)
       await remove(db, engine, actor, { ...{ model, by, conditions, requestId }, precondition })
       return reply.code(204).send(null)

@@ -19,6 +19,7 @@ export function auditRoutes(app: Api, db: Db): void {
     order: { at: 'at', id: 'pk' },
     defaultOrder: '-id',
     filters: {
+      id: filter.isOneOfKeys('pk', 'bigint'),
       action: filter.equals('action', 'With this action exactly, such as `apply` or `pause_queue`.'),
       user: filter.hasKey('actorPk', 'Done by the user with this key.'),
       real_user: filter.hasKey('realPk', 'Done by the user with this key, who impersonated another.'),

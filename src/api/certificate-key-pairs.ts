@@ -18,11 +18,12 @@ export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): 
     search: keyPairName,
     order: { name: 'name', pk: 'pk' },
     defaultOrder: 'name',
-    filters: { name: filter.equals('name') },
+    filters: { name: filter.equals('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
   }
   list(app, db, keyPairs)
   one(app, db, keyPairs, {
     by: 'name',
+    key: 'uuid',
     summary: 'Read a certificate key pair',
     displayName: 'certificate key pair',
   })

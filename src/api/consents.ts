@@ -22,6 +22,7 @@ export function consentRoutes(app: Api, db: Db, { kinds }: Registry): void {
     defaultOrder: 'application,expires',
     compared: { application: 'its uuid', user: 'its pk' },
     filters: {
+      pk: filter.isOneOfKeys('pk', 'integer'),
       application: filter.hasUuid('applicationPk', 'Of the application with this UUID.'),
       user: filter.hasKey('userPk', 'Of the user with this key.'),
     },

@@ -20,11 +20,12 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
     order: { slug: 'slug', name: 'name', pk: 'pk' },
     defaultOrder: 'slug',
     filters: {
+      pk: filter.isOneOfKeys('pk', 'uuid'),
       name: filter.equals('name'),
       slug: filter.equals('slug'),
       designation: filter.isOneOf('designation', 'flow_designation', designations, 'What the flow is for.'),
     },
   }
   list(app, db, flows)
-  one(app, db, flows, { by: 'slug', summary: 'Read a flow', displayName: 'flow' })
+  one(app, db, flows, { by: 'slug', key: 'uuid', summary: 'Read a flow', displayName: 'flow' })
 }

@@ -87,6 +87,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       members_by_pk: filter.membersByPk,
       members_by_username: filter.membersByUsername,
       name: filter.equals('name'),
+      pk: filter.isOneOfKeys('pk', 'uuid'),
     },
     include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },
   }

@@ -22,6 +22,7 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
     order: { name: 'name', kind: 'kind', pk: 'pk' },
     defaultOrder: 'name',
     filters: {
+      pk: filter.isOneOfKeys('pk', 'uuid'),
       name: filter.equals('name'),
       kind: filter.equals('kind', 'Of this kind.'),
       managed: filter.equals('managed', 'Under this mark of what manages it.'),
@@ -30,6 +31,7 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
   list(app, db, mappings)
   one(app, db, mappings, {
     by: 'name',
+    key: 'uuid',
     summary: 'Read a property mapping',
     displayName: 'property mapping',
     apartBy: 'kind',

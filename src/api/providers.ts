@@ -18,6 +18,7 @@ const providers = {
 } as const
 
 const filters = {
+  pk: filter.isOneOfKeys('pk', 'integer'),
   name: filter.equals('name'),
   owner: filter.equals('owner', 'Managed under this label.'),
   created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
@@ -45,7 +46,7 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
     filters: { ...filters, kind: filter.isOneOf('kind', 'text', [first, ...others], 'Of this kind.') },
   }
   list(app, db, all)
-  one(app, db, all, { by: 'name', summary: 'Read a provider of any kind', displayName: 'provider' })
+  one(app, db, all, { by: 'name', key: 'integer', summary: 'Read a provider of any kind', displayName: 'provider' })
 
   for (const { model, view } of views.ofKinds) {
     const { kind } = model.provider
@@ -62,6 +63,6 @@ export function providerRoutes(app: Api, db: Db, { kinds }: Registry): void {
     }
     list(app, db, ofKind)
     const { displayName } = model
-    one(app, db, ofKind, { by: 'name', summary: `Read a provider of the kind ${kind}`, displayName })
+    one(app, db, ofKind, { by: 'name', key: 'integer', summary: `Read a provider of the kind ${kind}`, displayName })
   }
 }

@@ -18,8 +18,8 @@ export function roleRoutes(app: Api, db: Db, registry: Registry): void {
     search: roleName,
     order: { name: 'name', pk: 'pk' },
     defaultOrder: 'name',
-    filters: { name: filter.equals('name') },
+    filters: { name: filter.equals('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
   }
   list(app, db, roles)
-  one(app, db, roles, { by: 'name', summary: 'Read a role', displayName: 'role' })
+  one(app, db, roles, { by: 'name', key: 'uuid', summary: 'Read a role', displayName: 'role' })
 }

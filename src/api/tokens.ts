@@ -82,6 +82,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     defaultOrder: 'identifier',
     compared: { user: 'its pk' },
     filters: {
+      pk: filter.isOneOfKeys('pk', 'uuid'),
       identifier: filter.equals('identifier'),
       intent: filter.isOneOf('intent', 'token_intent', tokenIntents, 'What the token is for.'),
       user: filter.hasKey('userPk', 'Of the user with this key.'),

@@ -13,7 +13,7 @@ const devices = {
   search: deviceName,
   order: { name: 'name', pk: 'pk' },
   defaultOrder: 'name',
-  filters: { name: filter.equals('name') },
+  filters: { name: filter.equals('name'), pk: filter.isOneOfKeys('pk', 'integer') },
 } as const
 
 export function totpRoutes(app: Api, db: Db): void {

@@ -23,6 +23,7 @@ export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): L
   order: { name: 'name', slug: 'slug', pk: 'pk' },
   defaultOrder: 'name',
   filters: {
+    pk: filter.isOneOfKeys('pk', 'uuid'),
     name: filter.equals('name'),
     slug: filter.equals('slug'),
     group: filter.equals('group', 'In this group of applications exactly.'),

@@ -119,6 +119,16 @@ export const isOneOf = <Field extends string>(
     condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
   })
 
+const keySchemas = { uuid: queryUuid, integer: queryKey, bigint: queryInteger(1, Number.MAX_SAFE_INTEGER) } as const
+
+/** @param type of the key, in PostgreSQL */
+export const isOneOfKeys = <Field extends string>(on: Field, type: keyof typeof keySchemas) =>
+  filter({
+    on,
+    schema: repeated<z.ZodType<string | number>>(keySchemas[type], 'With this key.'),
+    condition: (column, value, bind) => `${column} = ANY(${bind(value)}::${type}[])`,
+  })
+
 /** At this time or later. */
 export const isSince = <Field extends string>(on: Field, description: string) =>
   filter({

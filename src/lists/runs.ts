@@ -27,6 +27,7 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
   order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
   defaultOrder: '-created_at',
   filters: {
+    id: filter.isOneOfKeys('id', 'uuid'),
     state: filter.isOneOf(
       'state',
       'run_state',
