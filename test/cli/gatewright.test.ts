@@ -106,6 +106,12 @@ describe('apply', () => {
     const planned = await gatewright(['plan', path])
     const [, tag = ''] = /^ +plan ([\w-]{22})$/m.exec(planned.output) ?? []
     expect(await gatewright(['apply', path, '--if-match', tag])).toMatchObject({ code: 0 })
+    expect(await gatewright(['apply', path, '--if-match', tag])).toEqual({
+      code: 0,
+      output: expect.stringMatching(/^unchanged /),
+    })
+    const other = await named('oauth2', 'cli-reviewed', { app: { group: 'Another' } })
+    await gatewright(['apply', file('meanwhile.json', other)])
     expect(await gatewright(['apply', path, '--plan', tag])).toEqual({
       code: 1,
       output: expect.stringMatching(/^refused .* \(412\)\n.*changed after the plan/),
@@ -121,8 +127,11 @@ describe('apply', () => {
       output: expect.stringMatching(/has no plan of \S+pf-c\.yaml/),
     })
     expect(await countOf('cli-pf-a')).toBe(0)
-    await gatewright(['apply', paths[1] ?? ''])
-    expect(await gatewright(['apply', ...paths, '--plan-file', tags])).toEqual({
+    await gatewright(['apply', file('meanwhile.yaml', group('cli-pf-b', ', attrs: { attributes: { a: 1 } }'))])
+    const changed = [paths[0] ?? '', file('pf-b.yaml', group('cli-pf-b', ', attrs: { attributes: {} }'))]
+    await gatewright(['plan', ...changed, '--out', tags])
+    await gatewright(['apply', file('meanwhile.yaml', group('cli-pf-b', ', attrs: { attributes: { a: 2 } }'))])
+    expect(await gatewright(['apply', ...changed, '--plan-file', tags])).toEqual({
       code: 1,
       output: expect.stringMatching(/^applied .*pf-a.yaml\n[\s\S]*refused .*pf-b\.yaml \(412\)/),
     })
