@@ -45,6 +45,8 @@ async function groupsAndUsers(): Promise<void> {
   )
   hold('its member is in the answer', changed.users_obj?.[0]?.username === user.username && changed.attributes.a === 1)
   const query = { members_by_pk: [user.pk], include_users: false, ordering: '-name', page_size: 5 }
+  const read = await must(client.GET('/api/v3/core/groups/{group_uuid}/', { params: { path } }))
+  hold('a group is read by its key', read.pk === made.pk && read.parent === parent.pk)
   const groups = await must(client.GET('/api/v3/core/groups/', { params: { query } }))
   hold(
     'the list has the member',
