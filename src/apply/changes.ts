@@ -86,7 +86,15 @@ function changeOfField(field: Field, effect: Effect, { tags, given = {} }: Earli
   const isGenerated = effect.generated[name] !== undefined
   const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, values[name], tags) : setByServer
   if (isHidden && before !== undefined) return { from: notShown, to }
-  return { from: own(given, name) ?? inDocument(field, before?.[name] ?? null, tags), to }
+  return { from: own(given, name) ?? asStored(field, before?.[name] ?? null, tags), to }
+}
+
+/** What a row has. Links are a set: rows that the document creates stand last, because their keys are not known in a plan. */
+function asStored(field: Field, value: unknown, tags: Earlier['tags']): unknown {
+  if (field.storage.in !== 'link' || !Array.isArray(value)) return inDocument(field, value, tags)
+  const known = value.filter((key) => !tags.has(key))
+  const created = value.flatMap((key) => tags.get(key) ?? [])
+  return [...known, ...created.sort()]
 }
 
 /** Until when the secret before is valid: the time is known at the apply. */
