@@ -20,7 +20,8 @@ export function sentForms(
   const others = [
     ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate), ...overlapped })]),
     ...(overlap ? [z.strictObject({ value: schema, overlap: overlapTime })] : []),
-    ...(secret ? [z.strictObject({ create: schema })] : []),
+    // An object of any members takes this form as it is: generators make no type of a union of both.
+    ...(secret && !schema.safeParse({ create: {} }).success ? [z.strictObject({ create: schema })] : []),
     ...(initial === undefined || schema.safeParse(null).success ? [] : [z.null()]),
   ]
   return others.length === 0 ? stored : z.union([stored, ...others])
