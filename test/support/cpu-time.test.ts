@@ -9,9 +9,14 @@ function compute(ms: number): void {
 
 test('computing counts, waiting does not', async () => {
   expect(cpuMsOf(() => compute(30))).toBeGreaterThanOrEqual(30)
-  const from = cpuMs()
-  await setTimeout(300)
-  expect(cpuMs() - from).toBeLessThan(100)
+  // What other tests of the process left behind computes at times: the calmest of five.
+  const waits: number[] = []
+  for (let round = 0; round < 5; round += 1) {
+    const from = cpuMs()
+    await setTimeout(200)
+    waits.push(cpuMs() - from)
+  }
+  expect(Math.min(...waits)).toBeLessThan(100)
 })
 
 test('the longest turn counts, not all of them', async () => {
