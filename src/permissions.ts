@@ -94,6 +94,10 @@ export const system: Actor = { pk: null, username: 'gatewright', isSuperuser: tr
 export const allows = (actor: Actor, permission: Permission): boolean =>
   actor.isSuperuser || actor.permissions.has(permission)
 
+/** Whether a user may be named to the actor: to those who may view users, and to the user itself. `pk` is null for the service. */
+export const mayNameUser = (actor: Actor, pk: number | null): boolean =>
+  allows(actor, 'view_user') || (pk !== null && pk === actor.pk)
+
 /** Whether the actor may write anything beside what every user may: own tokens. */
 export const mayWriteAnything = ({ isSuperuser, permissions }: Actor): boolean =>
   isSuperuser || [...permissions].some((permission) => /^(add|change|delete)_/.test(permission))

@@ -1,5 +1,5 @@
 import type { Model } from '../models/define.ts'
-import { type Actor, allows, allowsFor, isBound, ownersFor, permissionsOf } from '../permissions.ts'
+import { type Actor, allowsFor, isBound, mayNameUser, ownersFor, permissionsOf } from '../permissions.ts'
 import type { Effect, Owners } from '../plan/effect.ts'
 import type { RequestConditions } from '../plan/engine.ts'
 import type { Row } from '../plan/statements.ts'
@@ -80,7 +80,6 @@ function originOf({ owner, created_by, created_by_name, created_at }: Row, actor
   const name = typeof created_by_name === 'string' ? JSON.stringify(created_by_name) : undefined
   const maker = name ?? (createdBy === null ? 'an unknown user' : `user ${createdBy}, deleted since,`)
   const day = new Date(String(created_at)).toISOString().slice(0, 10)
-  const isNamed = allows(actor, 'view_user') || (actor.pk !== null && actor.pk === createdBy)
-  const made = isNamed ? `by ${maker} on ${day}` : 'by another user'
+  const made = mayNameUser(actor, createdBy) ? `by ${maker} on ${day}` : 'by another user'
   return { owner: typeof owner === 'string' ? owner : null, createdBy, made }
 }

@@ -4,7 +4,7 @@ import type { Objection } from '../apply/finding.ts'
 import { Refusal } from '../apply/refusal.ts'
 import { maxListed } from '../apply/words.ts'
 import type { EngineReader } from '../db/engine-tx.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, mayNameUser } from '../permissions.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
 import { mayReadRun } from './options.ts'
 
@@ -65,8 +65,7 @@ export async function standsSince(reader: EngineReader, objects: readonly Object
 
 /** `run 0193... of ci, 2026-11-23T10:00:00.000Z` */
 function byWhat({ at, runId, submitterPk, options, actorPk, actorName }: Last, actor: Actor): string {
-  const isKnown = allows(actor, 'view_user') || actorPk === actor.pk
-  const user = isKnown ? actorName : 'another user'
+  const user = mayNameUser(actor, actorPk) ? actorName : 'another user'
   const what = runId === null ? 'a request' : mayReadRun({ options, submitterPk }, actor) ? `run ${runId}` : 'a run'
   return `${what} of ${user}, ${at.toISOString()}`
 }

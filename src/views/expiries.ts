@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Db } from '../db/client.ts'
 import { endOfCertificate } from '../models/pem.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, mayNameUser } from '../permissions.ts'
 
 /** @property token of those that authenticate @property certificate of those that a provider uses; it may have passed */
 export type Expiries = { readonly token: Date | null; readonly certificate: Date | null }
@@ -88,9 +88,8 @@ export async function expiringTokens(db: Db, actor: Actor, own: number | null | 
     between({ gt: lately, lte: now }, 'desc', mostExpired),
     between({ gt: now, lte: soon() }, 'asc', most),
   ])
-  const sees = (pk: number) => allows(actor, 'view_user') || pk === actor.pk
   return [...expired.reverse(), ...next].flatMap(({ identifier, expires, userPk, user }) =>
-    expires === null ? [] : [{ name: identifier, expires, user: sees(userPk) ? user.username : null }],
+    expires === null ? [] : [{ name: identifier, expires, user: mayNameUser(actor, userPk) ? user.username : null }],
   )
 }
 

@@ -4,7 +4,7 @@ import { objectsNamed } from '../apply/history.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, ownersFor, type Permission } from '../permissions.ts'
+import { type Actor, allows, mayNameUser, ownersFor, type Permission } from '../permissions.ts'
 import { mayReadRun } from '../runs/options.ts'
 import { wasAnothers, withoutFrom } from './former-owner.ts'
 
@@ -191,7 +191,6 @@ function toEntry(
   actor: Actor,
   seen: readonly Seen[],
 ): HistoryEntry {
-  const sees = (pk: number | null) => allows(actor, 'view_user') || (pk !== null && pk === actor.pk)
   const { requestId, fields, was, ...facts } = rest
   const seesRun = runId !== null && mayReadRun({ options, submitterPk }, actor)
   const owners = seen.find(({ model }) => model === facts.model)?.owners ?? null
@@ -202,8 +201,8 @@ function toEntry(
     ...facts,
     was: isTaken ? null : was,
     fields: isTaken ? withoutFrom(shown) : shown,
-    user: sees(actorPk) ? { pk: actorPk, username: actorName } : null,
-    real_user: realName !== null && sees(realPk) ? { pk: realPk, username: realName } : null,
+    user: mayNameUser(actor, actorPk) ? { pk: actorPk, username: actorName } : null,
+    real_user: realName !== null && mayNameUser(actor, realPk) ? { pk: realPk, username: realName } : null,
     run: seesRun ? runId : null,
     request_id: requestId,
   }

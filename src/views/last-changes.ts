@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows } from '../permissions.ts'
+import { type Actor, allows, mayNameUser } from '../permissions.ts'
 import { seenBy } from './history.ts'
 
 const row = z.object({
@@ -36,11 +36,10 @@ export async function readLastChanges(
     text,
     values: [pks, application, JSON.stringify(kinds), JSON.stringify(seenBy(registry, actor))],
   })
-  const mayKnow = (pk: number | null) => allows(actor, 'view_user') || (pk !== null && pk === actor.pk)
   return new Map(
     rows.map(({ application: of, at, actorPk, actorName, realName }) => [
       of,
-      { at, user: mayKnow(actorPk) ? ((allows(actor, 'view_user') ? realName : null) ?? actorName) : null },
+      { at, user: mayNameUser(actor, actorPk) ? ((allows(actor, 'view_user') ? realName : null) ?? actorName) : null },
     ]),
   )
 }

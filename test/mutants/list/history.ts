@@ -82,8 +82,8 @@ export default {
       tests: [history],
     },
     {
-      from: "const sees = (pk: number | null) => allows(actor, 'view_user') ||",
-      to: 'const sees = (pk: number | null) => true ||',
+      from: 'user: mayNameUser(actor, actorPk) ?',
+      to: 'user: true ?',
       why: 'a history names users to callers who may not view users',
       tests: [history],
     },

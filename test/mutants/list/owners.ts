@@ -143,8 +143,8 @@ export default {
   ],
   'src/apply/ownership.ts': [
     {
-      from: "const isNamed = allows(actor, 'view_user') ||",
-      to: 'const isNamed = true ||',
+      from: 'const made = mayNameUser(actor, createdBy) ?',
+      to: 'const made = true ?',
       why: 'a conflict of owners names the maker to callers who may not view users',
       tests: [bound],
     },
