@@ -228,14 +228,14 @@ describe('/admin/runs/', () => {
   })
 
   test('a failure that a later run repaired is not called failing', async () => {
-    const slug = `repaired-${uuid7().slice(-12)}`
+    const slug = `mended-${uuid7().slice(-12)}`
     const id = await recorded({ ...failed, slug, cause: `cause of ${slug}`, createdAt: new Date(Date.now() - 1_000) })
     const url = `/admin/runs/?outcome=failed&group=cause`
     const row = async (page = url) =>
       new RegExp(`cause of ${slug}.*?</tr>`, 's').exec((await get(reader, page)).body)?.[0]
     expect(await row()).toContain('1 still failing')
     const later = await recorded({ slug })
-    for (const page of [url, '/admin/']) expect(await row(page)).toContain('repaired')
+    for (const page of [url, '/admin/']) expect(await row(page)).toContain('>repaired<')
     const { body } = await get(reader, `/admin/runs/${id}/`)
     expect(body).toContain(`Repaired by <a href="/admin/runs/${later}/">`)
     expect(listed(body)).toEqual([later])
