@@ -55,6 +55,7 @@ describe('a failed run', () => {
     expect(run.cause?.length).toBe(300)
     expect((await listed(id))?.cause).toBe(run.cause)
     // Its submitter is told that it failed, and not how the database is made.
+    await there.db.runAttempt.create({ data: { runId: id, attempt: 1, cause: 'a corrupt index' } })
     const shown = [await read(id, submitter), await listed(id, submitter)]
     expect(shown).toMatchObject([{ cause: null, failed_attempts: [] }, { cause: null }])
     expect(JSON.stringify(shown)).not.toContain('corrupt')

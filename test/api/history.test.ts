@@ -91,6 +91,9 @@ describe('the history of an application has', () => {
     expect(entries[0]).toMatchObject({ action: 'update', name: fresh, was: slug })
     expect(await history(slug)).toEqual(entries)
     expect(await runsOf(`application:${slug}`)).toEqual(await runsOf(`application:${fresh}`))
+    // The retention deletes the oldest entries first: its rename is then all that has the former name.
+    await there.db.runObject.deleteMany({ where: { name: slug, action: 'create' } })
+    expect(brief(await history(slug))).toEqual([['update', application, fresh]])
   })
 
   test('its deletion by a request, and what that deleted with it', async () => {
@@ -161,6 +164,10 @@ describe('who sees it', () => {
     expect([other.status, other.json]).toMatchObject([404, { code: 'not_found' }])
     const nothing = await part(historyPath('never-there'), await asViewer(['view_application'], ['team-two']))
     expect(nothing.text).toBe(other.text.replaceAll(slug, 'never-there'))
+    const takeover = { 'gatewright-owner': 'team-two', 'gatewright-allow': 'takeover' }
+    expect((await put({ app: { group: 'New' } }, takeover)).status).toBe(200)
+    const seen = await history(slug, await asViewer(['view_application'], ['team-two']))
+    expect(brief(seen)).toEqual([['update', application, slug]])
   })
 })
 

@@ -127,6 +127,22 @@ describe('prune', () => {
     expect((await left()).map((names) => names?.length)).toEqual([4, 4])
   })
 
+  test('leaves what an entry begins to refer to', async () => {
+    for (const each of ['a', 'b']) await make(each)
+    const headers = { 'gatewright-owner': owner }
+    await there.admin.send({ method: 'DELETE', url: `/api/v3/core/applications/${nameOf('b')}/`, headers })
+    const { pk } = await there.db.provider.findFirstOrThrow({ where: { name: nameOf('b') } })
+    const entries = [application('a', { provider: pk })]
+    for (const query of ['?dry_run=true', '']) {
+      const answer = await prune(entries, { query, allow: 'deletes=1' })
+      expect([answer.status, logsOf(answer).filter((line) => line.includes('deleted'))]).toEqual([
+        200,
+        [expect.stringContaining(nameOf('a'))],
+      ])
+    }
+    expect(await left()).toEqual([[nameOf('a')], [nameOf('b')]])
+  })
+
   test('takes its owner from the header, too', async () => {
     for (const each of ['a', 'b']) await make(each)
     const headers = { 'gatewright-owner': owner }

@@ -162,6 +162,13 @@ test.each<[string, Values, Values | undefined, unknown, string[]]>([
     null,
     ['user'],
   ],
+  [
+    'of another intent',
+    { expires: null, expiring: false, user: 1, intent: 'api' },
+    { expires: null, expiring: false, user: 1, intent: 'recovery' },
+    null,
+    ['intent'],
+  ],
   ['fields with errors', { expires: undefined, expiring: undefined, user: undefined }, undefined, undefined, []],
 ])('when a token expires: %s', (_, values, before, expires, errors) => {
   expect(computed(values, before)).toEqual({ expires, errors })

@@ -176,6 +176,19 @@ describe('nothing is to acknowledge', () => {
     await applies([groupEntry(await inGroup(root), { is_superuser: true })])
   })
 
+  test('for users who have it for the same owner already', async () => {
+    const forOwner = async (owner: string) => {
+      const role = await crowd.role(['view_application'])
+      await db.role.update({ where: { pk: role }, data: { owners: [owner] } })
+      return role
+    }
+    const amira = await member()
+    await there.apply([groupEntry(amira.own, { roles: [await forOwner('team-a')] })], undefined, allowed)
+    const group = await inGroup(amira)
+    await applies([groupEntry(group, { roles: [await forOwner('team-a')] })])
+    expect(await refused([groupEntry(group, { roles: [await forOwner('team-b')] })])).toContain(amira.username)
+  })
+
   test('for users who get elsewhere what the same document takes', async () => {
     const amira = await member()
     const [group, from] = [await inGroup(amira), await crowd.group({ permissions: ['view_user'], users: [amira.pk] })]

@@ -92,6 +92,7 @@ export default {
       to: 'rowsNamed(findings)',
       why: 'a prune deletes what an entry refers to',
       tests: [prune],
+      survives: 'a row that another one claims is kept as well',
     },
     {
       from: "deletes === rows.length || mode === 'plan'",

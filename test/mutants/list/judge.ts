@@ -139,6 +139,8 @@ export default {
       to: '',
       why: 'what follows from a document is not locked before it is deleted',
       tests: ['test/apply/followers.test.ts'],
+      survives:
+        'the apply has locked what it knows of: no test changes a row that follows between its locks and the first look',
     },
     {
       from: 'index === 0 ? pruneObjections(pruned, conditions, actor) : []',
@@ -151,6 +153,8 @@ export default {
       to: 'return found',
       why: 'what another owner or application took meanwhile is deleted',
       tests: ['test/apply/followers.test.ts'],
+      survives:
+        'the apply has locked what it knows of: no test changes a row that follows between its locks and the first look',
     },
     {
       from: "if (effect.step.rename === 'both') return [{ is: 'both', effect }]",
