@@ -8,6 +8,7 @@ import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
 import type { Gains } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
+import { asJson, cutSides, itemsOf } from '../sides.ts'
 import { type Change, notShown, setByServer } from './changes.ts'
 import type { BrokenRule, Finding, Given, Objection, Skipped } from './finding.ts'
 
@@ -250,16 +251,15 @@ function shortSecrets(finding: Finding): string[] {
   })
 }
 
-const shownLength = 60
 const maxShownFields = 20
 
-/** The fields of a change: `name "a" -> "b", client_secret changed`. */
+/** The fields of a change: `name "a" -> "b", owners - "c" + "d", client_secret changed`. */
 function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode): string {
   const ends = new Set(Object.keys(fields).map(expiresOf))
   const shown = Object.entries(fields).flatMap(([name, change]) => {
     // A line of its own says whose the row is now, and the line of a secret says until when the one before is valid.
     if (change === 'unchanged' || name === 'owner' || ends.has(name)) return []
-    if (change !== 'changed') return [`${name} ${valueAsText(change.from)} -> ${valueAsText(change.to)}`]
+    if (change !== 'changed') return [`${name} ${sidesAsText(change)}`]
     const end = values[expiresOf(name)]
     if (end === undefined) return [`${name} changed`]
     const until =
@@ -272,9 +272,14 @@ function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode)
   return [...shown.slice(0, maxShownFields), ...(more > 0 ? [`${more} more`] : [])].join(', ')
 }
 
-function valueAsText(value: Extract<Change['fields'][string], object>['to']): string {
+/** `"a" -> "b"`, and of lists the items that differ: `- "a" + "b"`. */
+function sidesAsText({ from, to }: Extract<Change['fields'][string], object>): string {
+  const items = itemsOf(from, to)
+  if (items === null) return cutSides(valueAsText(from), valueAsText(to)).join(' -> ')
+  return [...items.removed.map((item) => `- ${item}`), ...items.added.map((item) => `+ ${item}`)].join(' ')
+}
+
+function valueAsText(value: unknown): string {
   if (isDeepStrictEqual(value, setByServer)) return 'set by the server'
-  if (isDeepStrictEqual(value, notShown)) return '(not shown)'
-  const text = JSON.stringify(value) ?? 'null'
-  return text.length > shownLength ? `${text.slice(0, shownLength - 1)}…` : text
+  return isDeepStrictEqual(value, notShown) ? '(not shown)' : asJson(value)
 }

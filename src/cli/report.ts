@@ -1,4 +1,5 @@
 import { isObject } from '../json-object.ts'
+import { itemsOf } from '../sides.ts'
 import type { Delivered, Outcome } from './deliver.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { type Colour, type Output, shown, writeOut } from './output.ts'
@@ -86,6 +87,12 @@ function fieldLines(name: string, field: FieldChange): string[] {
   if (typeof field === 'string') return field === 'unchanged' ? [] : [`  ~ ${name}: ${field}`]
   const { from, to } = field
   const value = (each: unknown) => markers.find(([name]) => isMarker(each, name))?.[1] ?? JSON.stringify(each)
+  const items = itemsOf(from, to)
+  if (items !== null)
+    return [
+      ...items.removed.map((item) => `  - ${name}: ${item}`),
+      ...items.added.map((item) => `  + ${name}: ${item}`),
+    ]
   return [
     ...(from === null || from === undefined ? [] : [`  - ${name}: ${value(from)}`]),
     ...(to === undefined || (to === null && from === null) ? [] : [`  + ${name}: ${value(to)}`]),
