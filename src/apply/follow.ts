@@ -89,13 +89,18 @@ export async function prunedBy(
   return first.filter(({ model, pk }) => !kept.has(model, pk))
 }
 
-/** @returns none when the number of these rows was acknowledged, and for a plan, which shows it */
+/**
+ * @returns none when the number of these rows was acknowledged, for a plan, which shows it, and for the apply of a reviewed
+ *   plan, which is refused when these are not the rows of the plan
+ */
 export function pruneObjections(
   rows: readonly LabelledRow[],
-  { mode, allow: { deletes } }: Conditions,
+  { mode, reviewed, allow: { deletes } }: Conditions,
   actor: Actor,
 ): readonly Objection[] {
-  const isPlanned = rows.length <= maxLabelled && (deletes === rows.length || mode === 'plan')
+  const isPlanned =
+    rows.length <= maxLabelled &&
+    (deletes === rows.length || mode === 'plan' || (reviewed !== null && deletes === null))
   return isPlanned ? [] : [{ is: 'prunes', rows, acknowledged: deletes, actor }]
 }
 

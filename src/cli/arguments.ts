@@ -36,6 +36,7 @@ export const sendOptions = {
   'allow-takeover': { type: 'boolean' },
   'allow-deletes': { type: 'string' },
   'create-only': { type: 'boolean' },
+  each: { type: 'boolean' },
   message: { type: 'string' },
   timeout: { type: 'string' },
 } as const satisfies Options
@@ -50,8 +51,9 @@ export const fileHelp = `  FILE...              files, folders (their .yaml, .ym
 export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applications and providers under this label (default: GATEWRIGHT_OWNER)
   --allow-grants       give rights to users whom the file does not name
   --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
-  --allow-deletes N    delete the N applications and providers that a file with prune: true does not name
+  --allow-deletes N    delete the N applications and providers that the files of an owner with prune: true do not name
   --create-only        refuse what is there already
+  --each               send each file on its own: what one file would create is not there in the plan of the next
   --message TEXT       why: a line of at most 300 characters, kept with each run; write no secret
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `

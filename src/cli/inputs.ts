@@ -47,7 +47,7 @@ export type Inputs = {
   readonly secrets: ReadonlySet<string>
 }
 
-export const isUnreadable = (input: Document | FormerRun | Unreadable): input is Unreadable => 'errors' in input
+export const isUnreadable = <Other extends object>(input: Other | Unreadable): input is Unreadable => 'errors' in input
 
 export const standardInput = 'standard input'
 

@@ -46,6 +46,24 @@ export async function locate(
   return { errors: [...located.map((each) => lineOf(file, each)), ...others], details: located }
 }
 
+/** `groups.yaml:12:7` of entries, the two of a submission included. */
+export async function locateEntries(
+  { file, form, text, value }: Document,
+  indexes: readonly number[],
+): Promise<string[]> {
+  const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
+    import('../document/places.ts'),
+    import('../document/visibility.ts'),
+    import('../models/registry.ts'),
+  ])
+  const paths = indexes.map((index) =>
+    form === 'blueprint' ? ['entries', String(index)] : [index === 0 ? 'provider' : 'app'],
+  )
+  return findSpots(text, paths, lookAt(value, await loadRegistry())).map((spot) =>
+    spot?.line === undefined ? file : `${file}:${spot.line}:${spot.column}`,
+  )
+}
+
 /** `groups.yaml:12:7 entries.3.name: May not be empty.` */
 function lineOf(file: string, { line, column, message, pointer, header, parameter }: ErrorDetail): string {
   const place = line === undefined ? '' : `${file}:${line}:${column} `

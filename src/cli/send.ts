@@ -11,12 +11,13 @@ import {
 import { type Client, openClient } from './client.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
-import { type FormerRun, formerRun, isUnreadable, readInputs } from './inputs.ts'
+import { type Document, type FormerRun, formerRun, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
+import { declaredTwice, type Joined, joinFiles, locateJoined } from './joined.ts'
 import { type Output, openOutput } from './output.ts'
 import { locate } from './places.ts'
 import { codeOfResults, emptyResult, printResult, type Result, toJson, totals, writeSummary } from './report.ts'
 
-/** What `plan`, `apply` and `diff` share: each file is sent on its own, one after the other. */
+/** What `plan`, `apply` and `diff` share: the files of one owner are sent as one document, or each on its own. */
 
 type SendValues = Partial<ReturnType<typeof readArguments<typeof sendOptions & typeof runOption>>['values']>
 
@@ -37,21 +38,25 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const { title, mode, waits = true, isDiff = false, tagFor = () => null, done } = sending
   const timeoutMs = readTimeoutMs(values.timeout)
   const ownerOption = checkedOwner('--owner', values.owner)
-  const { documents, secrets } =
+  const inputs =
     values.run === undefined
       ? await readInputs(paths, readGiven(values))
-      : { documents: [inputOf(values.run, paths)], secrets: new Set<string>() }
-  const tags = documents.map(({ file }) => tagFor(file, documents.length))
-  const output = openOutput(secrets)
+      : { documents: [], secrets: new Set<string>() }
+  const output = openOutput(inputs.secrets)
   const client = await openClient()
   const ownerSetting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
+  const documents =
+    values.run === undefined
+      ? await toSend(inputs.documents, values, ownerOption ?? ownerSetting)
+      : [inputOf(values.run, paths)]
+  const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   const add = (result: Result) => {
     results.push(result)
     if (values.json !== true) printResult(output, result, { isDiff })
   }
-  // An apply begins when every file can be sent, and stops at the first that is not applied.
-  const isBroken = mode === 'apply' && documents.some(isUnreadable)
+  // It begins when every file can be sent. An apply stops at the first that is not applied.
+  const isBroken = (mode === 'apply' || values.each !== true) && documents.some((each) => isUnreadable(each))
   let isStopped = isBroken
   for (const [index, document] of documents.entries()) {
     output.progress(index, documents.length, document.file)
@@ -65,7 +70,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       const owner = ownerOption ?? (isOwned ? undefined : ownerSetting)
       const headers = headersOf(values, owner, tags[index] ?? null)
       const delivered = await deliver(client, document, { mode, headers, waits, timeoutMs, onWait: output.waiting })
-      const located = document.form === 'run' ? {} : await locate(document, delivered.details, delivered.errors)
+      const located = await placesOf(document, delivered)
       add({ ...redacted({ ...delivered, ...located }, output), file })
       isStopped =
         ['unknown', 'unreachable'].includes(delivered.outcome) || (mode === 'apply' && delivered.outcome === 'refused')
@@ -75,6 +80,34 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   done?.(results, client)
   finish(results, values, { output, title })
   return codeOfResults(results)
+}
+
+/** @throws {UsageError} when one number of deletions, or `--each`, would be about a part of the files of an owner */
+async function toSend(
+  inputs: readonly (Document | Unreadable)[],
+  values: SendValues,
+  ownerGiven: string | undefined,
+): Promise<readonly (Document | Joined | Unreadable)[]> {
+  const readable = inputs.filter((each): each is Document => !isUnreadable(each))
+  const ownerOf = ({ value: { owner } }: Document) => (typeof owner === 'string' ? owner : ownerGiven)
+  const pruned = new Set(readable.filter(({ value }) => value.prune === true).map(ownerOf))
+  if (pruned.size > 1 && values['allow-deletes'] !== undefined)
+    throw new UsageError('--allow-deletes is one number, and files of several owners have prune: use --plan-file.')
+  if (
+    values.each === true &&
+    [...pruned].some((owner) => readable.filter((each) => ownerOf(each) === owner).length > 1)
+  )
+    throw new UsageError('--each would delete what other files of the owner name: prune is about all of them.')
+  if (readable.length < 2 || values.each === true) return inputs
+  const twice = await declaredTwice(readable)
+  const refused = new Map([...inputs.filter((each) => isUnreadable(each)), ...twice].map((each) => [each.file, each]))
+  if (refused.size > 0) return inputs.map((each) => refused.get(each.file) ?? each)
+  return joinFiles(readable, ownerOf, pruned)
+}
+
+const placesOf = async (document: Document | Joined | FormerRun, { details, errors }: Delivered) => {
+  if (document.form === 'run') return {}
+  return 'parts' in document ? locateJoined(document, { details, errors }) : locate(document, details, errors)
 }
 
 function inputOf(run: string, paths: readonly string[]): FormerRun {

@@ -19,7 +19,8 @@ export const acknowledgements = z.object({
     description: 'give rights to users whom the request does not name',
   }),
   deletes: z.int().min(0).nullable().default(null).meta({
-    description: 'with their number, `deletes=3`: delete what a document with `prune` does not name',
+    description:
+      'with their number, `deletes=3`: delete what a document with `prune` does not name. A reviewed plan (`If-Match`) acknowledges those that it lists',
   }),
 })
 

@@ -72,7 +72,7 @@ describe('prune', () => {
     expect(logsOf(await prune(entries, { allow: 'deletes=4' }))).toEqual([`application "${nameOf('a')}" unchanged`])
   })
 
-  test('is planned first, without an acknowledgement, and applied as planned', async () => {
+  test('is planned first, without an acknowledgement, and applied as planned: the plan acknowledges what it lists', async () => {
     for (const each of ['a', 'b']) await make(each)
     const before = await objects(there.db)
     const planned = await prune([application('a')], { query: '?dry_run=true' })
@@ -84,8 +84,9 @@ describe('prune', () => {
     ])
     expect(await objects(there.db)).toEqual(before)
     const headers = { 'if-match': planned.headers.etag ?? '' }
-    await refused(409, () => prune([application('a')], { headers }))
-    const applied = await prune([application('a')], { headers, allow: 'deletes=2' })
+    await refused(409, () => prune([application('a')]))
+    await refused(409, () => prune([application('a')], { headers, allow: 'deletes=3' }))
+    const applied = await prune([application('a')], { headers })
     expect(applied).toMatchObject({ status: 200, json: { applied: true } })
     const [one, two] = [await runOf(planned), await runOf(applied)] as { changes: { action: string; key: object }[] }[]
     expect(two?.changes).toEqual(one?.changes)
@@ -106,10 +107,11 @@ describe('prune', () => {
     const planned = await prune([application('a')], { query: '?dry_run=true' })
     const headers = { 'if-match': planned.headers.etag ?? '' }
     await make('c')
-    const more = await prune([application('a')], { headers, allow: 'deletes=5' })
+    const more = await prune([application('a')], { headers })
+    const counted = await prune([application('a')], { headers, allow: 'deletes=5' })
     await drop('c', 'z')
-    const fewer = await prune([application('a')], { headers, allow: 'deletes=2' })
-    expect([more.status, fewer.status]).toEqual([412, 412])
+    const fewer = await prune([application('a')], { headers })
+    expect([more.status, counted.status, fewer.status]).toEqual([412, 412, 412])
     expect(detailOf(fewer)).toContain('the plan has 1 more to delete than there is now')
     await drop('b')
     const none = await prune([application('a')], { headers })

@@ -48,12 +48,12 @@ const countOf = (name: string) => on.db.group.count({ where: { name } })
 describe('apply', () => {
   test('applies a submission and a blueprint; again, both are unchanged: 0', async () => {
     const paths = [file('a.json', await named('oauth2', 'cli-a')), file('b.yaml', group('cli-b'))]
-    const first = await gatewright(['apply', ...paths])
+    const first = await gatewright(['apply', '--each', ...paths])
     expect(first.output).toMatch(/^applied +\S+a\.json\n +provider oauth2 "cli-a" created .*\n/)
     expect(first.output).toMatch(/\n2 applied\n$/)
     expect(first.code).toBe(0)
     expect(await on.db.application.count({ where: { slug: 'cli-a' } })).toBe(1)
-    expect(await gatewright(['apply', ...paths])).toEqual({
+    expect(await gatewright(['apply', '--each', ...paths])).toEqual({
       code: 0,
       output: expect.stringMatching(/^unchanged +\S+a\.json\nunchanged +\S+b\.yaml\n2 unchanged\n$/),
     })
@@ -62,7 +62,7 @@ describe('apply', () => {
   test('stops at the first file that is refused, and says why: 1', async () => {
     const bad = file('bad.yaml', group('cli-bad', ', attrs: { parnt: 1, is_superuser: 7 }'))
     const later = file('later.yaml', group('cli-later'))
-    expect(await gatewright(['apply', bad, later])).toEqual({
+    expect(await gatewright(['apply', '--each', bad, later])).toEqual({
       code: 1,
       output: expect.stringMatching(
         /^refused +\S+bad\.yaml \(400\)\n +\S+:4:75 entries\.0\.parnt: Unknown field\. Did you mean parent\?\n.*\n +\S+:4:85 entries\.0\.is_superuser: .*\n.*\nnot tried +\S+later\.yaml\n1 refused, 1 not tried\n$/,
@@ -121,17 +121,19 @@ describe('apply', () => {
   test('plan --out and apply --plan-file do the same for several', async () => {
     const paths = [file('pf-a.yaml', group('cli-pf-a')), file('pf-b.yaml', group('cli-pf-b'))]
     const tags = join(folder, 'plans.json')
-    expect(await gatewright(['plan', ...paths, '--out', tags])).toMatchObject({ code: 2 })
-    expect(await gatewright(['apply', ...paths, file('pf-c.yaml', group('cli-pf-c')), '--plan-file', tags])).toEqual({
+    expect(await gatewright(['plan', '--each', ...paths, '--out', tags])).toMatchObject({ code: 2 })
+    expect(
+      await gatewright(['apply', '--each', ...paths, file('pf-c.yaml', group('cli-pf-c')), '--plan-file', tags]),
+    ).toEqual({
       code: 1,
       output: expect.stringMatching(/has no plan of \S+pf-c\.yaml/),
     })
     expect(await countOf('cli-pf-a')).toBe(0)
     await gatewright(['apply', file('meanwhile.yaml', group('cli-pf-b', ', attrs: { attributes: { a: 1 } }'))])
     const changed = [paths[0] ?? '', file('pf-b.yaml', group('cli-pf-b', ', attrs: { attributes: {} }'))]
-    await gatewright(['plan', ...changed, '--out', tags])
+    await gatewright(['plan', '--each', ...changed, '--out', tags])
     await gatewright(['apply', file('meanwhile.yaml', group('cli-pf-b', ', attrs: { attributes: { a: 2 } }'))])
-    expect(await gatewright(['apply', ...changed, '--plan-file', tags])).toEqual({
+    expect(await gatewright(['apply', '--each', ...changed, '--plan-file', tags])).toEqual({
       code: 1,
       output: expect.stringMatching(/^applied .*pf-a.yaml\n[\s\S]*refused .*pf-b\.yaml \(412\)/),
     })

@@ -7,12 +7,12 @@ import { sendFiles } from '../send.ts'
 
 export const usage = `gatewright apply FILE... | --run ID [OPTIONS]
 
-Applies files, in this order, each in one transaction: all of a file, or nothing of it. It stops at the first file that
-is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
+Applies files, in this order. The files of one owner are applied in one transaction: all of them, or nothing. With --each,
+each file is; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
 
 ${sendHelp}${runHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
-  --if-match TAG       apply one file exactly as this plan said, or refuse it; --plan TAG is the same
-  --plan-file FILE     the same for several files, by the tags that "plan --out FILE" wrote
+  --if-match TAG       apply files of one owner exactly as this plan said, or refuse it; --plan TAG is the same
+  --plan-file FILE     the same for several owners or files, by the tags that "plan --out FILE" wrote
 `
 
 const options = {
@@ -44,7 +44,8 @@ function tagsOf(tags: readonly (string | undefined)[], file: string | undefined)
   if (tag !== null && !/^"?[\w-]{22}"?$/.test(tag))
     throw new UsageError('--if-match takes the tag of a plan, of 22 characters.')
   return (name: string, count: number): string | null => {
-    if (tag !== null && count > 1) throw new UsageError('A tag is of one file: use --plan-file for several.')
+    if (tag !== null && count > 1)
+      throw new UsageError('A tag is of one plan: use --plan-file for files of several owners, and with --each.')
     return read === null ? tag : read(name)
   }
 }

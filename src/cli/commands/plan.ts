@@ -6,8 +6,8 @@ import { sendFiles } from '../send.ts'
 
 export const usage = `gatewright plan FILE... | --run ID [OPTIONS]
 
-Reports what apply would do, and changes nothing. Each file is planned on its own: what one file would create is not
-there for the next. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
+Reports what apply would do, and changes nothing. The files of one owner are one document, in their order: a file may name
+what another one creates. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
 
 ${sendHelp}${runHelp}  --out FILE           writes the tags, for "apply --plan-file FILE"
 `
