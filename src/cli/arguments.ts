@@ -37,6 +37,7 @@ export const sendOptions = {
   'allow-deletes': { type: 'string' },
   'create-only': { type: 'boolean' },
   each: { type: 'boolean' },
+  'keep-going': { type: 'boolean' },
   message: { type: 'string' },
   timeout: { type: 'string' },
 } as const satisfies Options
@@ -54,6 +55,7 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
   --allow-deletes N    delete the N applications and providers that the files of an owner with prune: true do not name
   --create-only        refuse what is there already
   --each               send each file on its own: what one file would create is not there in the plan of the next
+  --keep-going         with --each: go on behind a file that is refused
   --message TEXT       why: a line of at most 300 characters, kept with each run; write no secret
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `

@@ -73,7 +73,8 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       const located = await placesOf(document, delivered)
       add({ ...redacted({ ...delivered, ...located }, output), file })
       isStopped =
-        ['unknown', 'unreachable'].includes(delivered.outcome) || (mode === 'apply' && delivered.outcome === 'refused')
+        ['unknown', 'unreachable'].includes(delivered.outcome) ||
+        (mode === 'apply' && delivered.outcome === 'refused' && values['keep-going'] !== true)
     }
   }
   output.progress(documents.length, documents.length, '')
@@ -88,6 +89,7 @@ async function toSend(
   values: SendValues,
   ownerGiven: string | undefined,
 ): Promise<readonly (Document | Joined | Unreadable)[]> {
+  if (values['keep-going'] === true && values.each !== true) throw new UsageError('--keep-going is for --each.')
   const readable = inputs.filter((each): each is Document => !isUnreadable(each))
   const ownerOf = ({ value: { owner } }: Document) => (typeof owner === 'string' ? owner : ownerGiven)
   const pruned = new Set(readable.filter(({ value }) => value.prune === true).map(ownerOf))

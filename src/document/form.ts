@@ -33,6 +33,20 @@ export const wasMeaning =
 
 /** The form of a blueprint. @param model the schema of an entry's `model` */
 export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
+  formOf(model).check(({ value, issues }) => {
+    // A document that prunes deletes the last one by naming none.
+    if (value.entries.length === 0 && value.prune !== true)
+      issues.push({
+        code: 'too_small',
+        origin: 'array',
+        minimum: 1,
+        inclusive: true,
+        input: value.entries,
+        path: ['entries'],
+      })
+  })
+
+const formOf = <Model extends z.ZodType<string>>(model: Model) =>
   z.strictObject({
     version: z.literal(1),
     metadata: metadataForm.exactOptional(),
@@ -63,6 +77,8 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
           permissions: noPermissions.exactOptional(),
         }),
       )
-      .min(1)
-      .max(documentLimits.entries),
+      .max(documentLimits.entries)
+      .meta({
+        description: 'In their order. None at all only with `prune`, which then deletes all that the owner manages.',
+      }),
   })

@@ -88,6 +88,21 @@ describe('a shared file, and files of teams that name it', () => {
     expect(output).toMatch(/^applied .*a\.yaml\n[\s\S]*refused .*b\.yaml/)
     expect(await groups('fold-each')).toBe(1)
   })
+
+  test('--keep-going goes on behind a file that is refused', async () => {
+    const folder = folderOf({
+      'a.yaml': document(group('fold-going', ', attrs: { parnt: 1 }')),
+      'b.yaml': document(group('fold-going-2')),
+    })
+    expect(await there.gatewright(['apply', folder, '--keep-going'])).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('--keep-going is for --each.'),
+    })
+    const { code, output } = await there.gatewright(['apply', folder, '--each', '--keep-going'])
+    expect(code).toBe(1)
+    expect(output).toMatch(/^refused .*a\.yaml[\s\S]*\napplied .*b\.yaml\n/)
+    expect(await groups('fold-going')).toBe(1)
+  })
 })
 
 test('submissions are part of it', async () => {
@@ -109,6 +124,10 @@ test('what two files declare is refused with both places, and nothing is sent', 
   const folder = folderOf({
     'a.yaml': document(application('fold-twice'), application('fold-once')),
     'b.yaml': document(application('fold-other'), application('fold-twice')),
+  })
+  expect(await there.gatewright(['validate', folder])).toMatchObject({
+    code: 1,
+    output: expect.stringContaining(', too:'),
   })
   const { code, output } = await there.gatewright(['apply', folder])
   expect(code).toBe(1)
@@ -137,6 +156,25 @@ describe('prune', () => {
     await there.gatewright(['plan', folder, ...owner, '--out', out])
     expect(await there.gatewright(['apply', folder, ...owner, '--plan-file', out])).toMatchObject({ code: 0 })
     expect(await slugs('fold-p-')).toEqual(['fold-p-a', 'fold-p-b'])
+  })
+
+  test('the last one is deleted by a document without entries; without prune it is refused', async () => {
+    const folder = folderOf({ 'a.yaml': pruning('fold-l-a') })
+    const last = ['--owner', 'fold-last']
+    expect(await there.gatewright(['apply', folder, ...last])).toMatchObject({ code: 0 })
+    writeFileSync(join(folder, 'a.yaml'), 'version: 1\nentries: []\n')
+    expect(await there.gatewright(['apply', folder, ...last])).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('a.yaml:2:1 entries: Must be at least 1 entries.'),
+    })
+    writeFileSync(join(folder, 'a.yaml'), pruning())
+    const out = join(freshFolder(), 'plans.json')
+    expect(await there.gatewright(['plan', folder, ...last, '--out', out])).toMatchObject({ code: 2 })
+    expect(await there.gatewright(['apply', folder, ...last])).toMatchObject({ code: 1 })
+    expect(await slugs('fold-l-')).toEqual(['fold-l-a'])
+    expect(await there.gatewright(['apply', folder, ...last, '--plan-file', out])).toMatchObject({ code: 0 })
+    expect(await slugs('fold-l-')).toEqual([])
+    expect(await there.gatewright(['apply', folder, ...last])).toMatchObject({ code: 0 })
   })
 
   test('--each is refused for files of one owner, and one number for several owners', async () => {

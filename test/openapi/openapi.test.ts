@@ -199,7 +199,6 @@ test('describes a blueprint in both of its languages', async () => {
       version: { type: 'integer', enum: [1] },
       metadata: { properties: { name: { type: 'string', minLength: 1, maxLength: 255 } } },
       entries: {
-        minItems: 1,
         maxItems: 10_000,
         items: {
           required: ['model', 'identifiers'],

@@ -10,6 +10,7 @@ import { toBlueprint } from '../../plan/submission.ts'
 import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
 import { errorLines } from '../client.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
+import { declaredTwice } from '../joined.ts'
 import { openOutput } from '../output.ts'
 import { type Located, locate } from '../places.ts'
 import { codeOfResults, emptyResult, printResult, type Result } from '../report.ts'
@@ -42,11 +43,14 @@ export async function run(args: readonly string[]): Promise<number> {
   const output = openOutput(secrets)
   const registry = await loadRegistry()
   const results: Result[] = []
+  const readable = documents.filter((each): each is Document => !isUnreadable(each))
+  const twice = new Map((await declaredTwice(readable)).map((each) => [each.file, each.errors]))
   for (const document of documents) {
     const { file } = document
-    const { errors, details } = isUnreadable(document)
+    const { errors: found, details } = isUnreadable(document)
       ? { errors: document.errors, details: [] }
       : await errorsOf(document, registry)
+    const errors = [...found, ...(twice.get(file) ?? [])]
     const outcome = errors.length === 0 ? 'valid' : 'refused'
     results.push({ ...redacted({ ...emptyResult, errors, details }, output), file, outcome })
   }
