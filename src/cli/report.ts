@@ -9,6 +9,8 @@ import type { Change, FieldChange } from './runs.ts'
 
 export type Result = Omit<Delivered, 'outcome'> & {
   readonly file: string
+  /** Those that were sent as one document. */
+  readonly files?: readonly string[]
   readonly outcome: Outcome | 'valid' | 'not tried'
 }
 
@@ -118,8 +120,8 @@ export const toJson = (results: readonly Result[]): string =>
   JSON.stringify(
     {
       exit: codeOfResults(results),
-      results: results.map(({ file, outcome, status, logs, errors, details, changes, run, etag }) => ({
-        ...{ file, outcome, status: status ?? null, logs, errors, details, changes, run, etag },
+      results: results.map(({ file, files = [file], outcome, status, logs, errors, details, changes, run, etag }) => ({
+        ...{ file, files, outcome, status: status ?? null, logs, errors, details, changes, run, etag },
       })),
     },
     null,
@@ -135,7 +137,9 @@ const cell = (text: string): string => shown(text).replaceAll('|', '\\|').replac
 
 /** Markdown for a pull request. */
 export function writeSummary(file: string, title: string, results: readonly Result[], output: Output): void {
-  const rows = results.map(({ file: name, outcome }) => `| ${cell(name)} | ${outcome} |`)
+  const rows = results.flatMap(({ file, files = [file], outcome }) =>
+    files.map((name) => `| ${cell(name)} | ${outcome} |`),
+  )
   const details = results.flatMap(({ file: name, errors, logs, changes, outcome }) => {
     const lines = [...errors, ...(changes === null || outcome === 'applied' ? logs : changes.flatMap(diffLines))]
     if (lines.length === 0) return []

@@ -71,7 +71,8 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       const headers = headersOf(values, owner, tags[index] ?? null)
       const delivered = await deliver(client, document, { mode, headers, waits, timeoutMs, onWait: output.waiting })
       const located = await placesOf(document, delivered)
-      add({ ...redacted({ ...delivered, ...located }, output), file })
+      const files = 'parts' in document ? { files: document.parts.map((part) => part.document.file) } : {}
+      add({ ...redacted({ ...delivered, ...located }, output), file, ...files })
       isStopped =
         ['unknown', 'unreachable'].includes(delivered.outcome) ||
         (mode === 'apply' && delivered.outcome === 'refused' && values['keep-going'] !== true)

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
@@ -103,6 +103,15 @@ describe('a shared file, and files of teams that name it', () => {
     expect(output).toMatch(/^refused .*a\.yaml[\s\S]*\napplied .*b\.yaml\n/)
     expect(await groups('fold-going')).toBe(1)
   })
+})
+
+test('--json and the summary name each file of a document', async () => {
+  const folder = folderOf({ 'a.yaml': document(group('fold-json-a')), 'b.yaml': document(group('fold-json-b')) })
+  const summary = join(freshFolder(), 'summary.md')
+  const { output } = await there.gatewright(['plan', folder, '--json', '--summary', summary])
+  const files = ['a.yaml', 'b.yaml'].map((name) => join(folder, name))
+  expect(JSON.parse(output)).toMatchObject({ results: [{ files, outcome: 'changes' }] })
+  for (const file of files) expect(readFileSync(summary, 'utf8')).toContain(`| ${file} | changes |\n`)
 })
 
 test('submissions are part of it', async () => {
