@@ -226,7 +226,7 @@ describe('the program', () => {
       await on.db.group.create({ data: { pk: randomUUID(), name: 'the parent' } })
       const other = file('null.yaml', group('!Env NULL_NAME'))
       const applying = run('bin/gatewright.mjs', {
-        args: ['apply', path, other, '--context', 'parent=the parent', '--json'],
+        args: ['apply', '--each', path, other, '--context', 'parent=the parent', '--json'],
         env: { GATEWRIGHT_URL: url, GATEWRIGHT_TOKEN: adminToken, GROUP_NAME: 'name from "ci"', NULL_NAME: 'null' },
       })
       expect(await applying.exited).toMatchObject({ code: 0 })
