@@ -5,14 +5,16 @@ import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { documentLimits } from '../document/document.ts'
+import { TagErrors } from '../document/scope.ts'
 import { holdsTag, TagError } from '../document/tags.ts'
 import { printValue, readText } from '../document/yaml.ts'
-import { Problem } from '../errors.ts'
+import { type ErrorDetail, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { reasonOf } from '../start-error.ts'
 import type { GivenValues } from './arguments.ts'
 import { UsageError } from './exit.ts'
 import { readUpTo } from './read-up-to.ts'
+import { errorsBesideTags } from './tag-errors.ts'
 import { callerSide } from './tags.ts'
 
 /** What a command was given, read and with the caller's tags resolved. */
@@ -39,7 +41,12 @@ export function formerRun(id: string): FormerRun {
 }
 
 /** A file that cannot be sent, with the reasons. */
-export type Unreadable = { readonly file: string; readonly errors: readonly string[] }
+export type Unreadable = {
+  readonly file: string
+  readonly errors: readonly string[]
+  /** Those of its tags and of its form, in the order of `errors`. */
+  readonly details?: readonly ErrorDetail[]
+}
 
 export type Inputs = {
   readonly documents: readonly (Document | Unreadable)[]
@@ -102,7 +109,7 @@ async function readInput(path: string, reading: Reading): Promise<Document | Unr
   const file = path === '-' ? standardInput : path
   try {
     const bytes = await readBytes(path)
-    return toDocument(file, bytes, { ...reading, folder: path === '-' ? '.' : dirname(path) })
+    return await toDocument(file, bytes, { ...reading, folder: path === '-' ? '.' : dirname(path) })
   } catch (error) {
     if (error instanceof TagError) {
       const { place, message } = error
@@ -132,11 +139,17 @@ export async function readOne(path: string): Promise<string> {
   return bytes.toString('utf8')
 }
 
-function toDocument(file: string, bytes: Buffer, scope: Reading & { readonly folder: string }): Document | Unreadable {
+async function toDocument(
+  file: string,
+  bytes: Buffer,
+  scope: Reading & { readonly folder: string },
+): Promise<Document | Unreadable> {
   if (!isUtf8(bytes)) return { file, errors: ['Is not UTF-8.'] }
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   const { caller, isUsed } = callerSide(scope)
-  const value = readText(text, caller)
+  const errors = new TagErrors()
+  const value = readText(text, { ...caller, errors })
+  if (errors.count > 0) return { file, ...(await errorsBesideTags({ file, text, value }, errors.list)) }
   const form = formOf(value)
   if (form === null || !isObject(value))
     return { file, errors: ['Is neither a submission (app, provider_model, provider) nor a blueprint (entries).'] }

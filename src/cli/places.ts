@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { ErrorDetail, FieldPath } from '../errors.ts'
 import type { Answer } from './client.ts'
-import type { Document } from './inputs.ts'
 
 /** Errors with their places in the caller's own file: what is sent may be printed anew, and then has other lines. */
 
@@ -14,6 +13,9 @@ export function detailsOf({ status, body }: Answer): readonly ErrorDetail[] {
   return status === 400 && data !== undefined ? (data.errors as readonly unknown[] as readonly ErrorDetail[]) : []
 }
 
+/** A file as the caller has it, with its value. */
+export type SourceFile = { readonly file: string; readonly text: string; readonly value: unknown }
+
 export type Located = { readonly errors: readonly string[]; readonly details: readonly ErrorDetail[] }
 
 /**
@@ -23,7 +25,7 @@ export type Located = { readonly errors: readonly string[]; readonly details: re
  * @param lines of all errors. Those that are in no detail follow them, such as how many are not listed
  */
 export async function locate(
-  { file, text, value }: Document,
+  { file, text, value }: SourceFile,
   details: readonly ErrorDetail[],
   lines: readonly string[],
 ): Promise<Located> {

@@ -26,10 +26,32 @@ export function* evaluate(value: unknown, scope: Scope): Evaluation {
   count(scope, 1)
   done.depth += 1
   if (done.depth > maxDepth) throw new TagError(undefined, `nests tags deeper than ${maxDepth}`)
-  const result = isTag(value) ? yield* evaluateTag(value, scope) : yield* evaluateAll(value, { ...scope, asks: false })
+  const result = isTag(value)
+    ? yield* evaluateOrReport(value, scope)
+    : yield* evaluateAll(value, { ...scope, asks: false })
   done.depth -= 1
   return result
 }
+
+/** A tag with an error stays as it is, where errors are collected. */
+function* evaluateOrReport(tag: KeyOf | Find | Expression, scope: Scope): Evaluation {
+  const { errors } = scope.caller === 'refuse' ? {} : scope.caller
+  const { count: before } = errors ?? {}
+  const { depth } = scope.done
+  try {
+    return yield* evaluateTag(tag, scope)
+  } catch (error) {
+    // An error without a place is of the document as a whole: what it takes has a limit.
+    if (errors === undefined || !(error instanceof TagError) || error.offset === undefined) throw error
+    scope.done.depth = depth
+    // It follows from one inside of the tag.
+    if (errors.count === before) errors.add(error)
+    return tag
+  }
+}
+
+/** How many errors of tags there are so far. */
+const failuresOf = ({ caller }: Scope): number => (caller === 'refuse' ? 0 : (caller.errors?.count ?? 0))
 
 function* evaluateAll(value: object, scope: Scope): Generator<Lookup, object, unknown> {
   if (!Array.isArray(value)) return yield* evaluateFields(value, scope)
@@ -65,7 +87,10 @@ function* evaluateTag(tag: KeyOf | Find | Expression, scope: Scope): Evaluation 
       if (condition === undefined || (branches.length !== 0 && branches.length !== 2))
         throw new TagError(tag, 'takes a condition, or a list of three: [condition, value if true, value if false].')
       const [yes, no] = branches.length === 0 ? [true, false] : branches
+      const before = failuresOf(scope)
       const held = yield* evaluate(condition, { ...scope, asks: true })
+      // Which branch counts is not known: only one of them has to have a value.
+      if (failuresOf(scope) > before) return tag
       if (!isTag(held)) return yield* evaluate(isTrue(held) ? yes : no, scope)
       return tag.with([held, yield* evaluate(yes, scope), yield* evaluate(no, scope)])
     }

@@ -234,6 +234,18 @@ function linesOf(text: string, offsets: readonly number[]): Map<number, Range & 
   return lines
 }
 
+/** Line and column of offsets, from 1. */
+export function placesAt(
+  text: string,
+  offsets: readonly number[],
+): { readonly line: number; readonly column: number }[] {
+  const lines = linesOf(text, offsets)
+  return offsets.map((offset) => {
+    const { line, start } = lines.get(offset) ?? { line: 1, start: 0 }
+    return { line, column: offset - start + 1 }
+  })
+}
+
 const maxSource = 200
 
 /** The line as it may be shown. */

@@ -29,8 +29,25 @@ export type Lookup = { readonly tag: KeyOf | Find; readonly asks: boolean }
 
 export type Evaluation = Generator<Lookup, unknown, unknown>
 
+/** The errors of tags in one document. A tag with an error has no value, and the rest is evaluated. */
+export class TagErrors {
+  readonly list: TagError[] = []
+  /** How often a tag had no value: one of the context may be evaluated several times. */
+  count = 0
+  readonly #seen = new Set<string>()
+
+  add(error: TagError): void {
+    this.count += 1
+    const place = `${error.offset} ${error.message}`
+    if (!this.#seen.has(place)) this.list.push(error)
+    this.#seen.add(place)
+  }
+}
+
 /** The side of the caller: its variables and files. */
 export type Caller = {
+  /** Takes the errors of tags. Without it, the first one is thrown. */
+  readonly errors?: TagErrors
   /** @returns undefined when there is none. `keep`: the tags stay as they are */
   readonly read: ((tag: Expression, name: string) => string | undefined) | 'keep'
   /** `--context`, which goes before the context of the document. */

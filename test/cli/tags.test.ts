@@ -20,7 +20,7 @@ function file(name: string, text: string): string {
   return path
 }
 
-/** The value of a field of a submission, or the errors of the file. */
+/** The value of a field of a submission, or the errors of the file but for what the submission lacks. */
 async function nameFrom(
   text: string,
   context: Record<string, string> = {},
@@ -31,7 +31,8 @@ async function nameFrom(
     filesFrom,
   })
   const [document] = documents
-  if (document === undefined || 'errors' in document) return document?.errors
+  if (document === undefined || 'errors' in document)
+    return document?.errors.filter((error) => !error.endsWith('This field is required.'))
   return JSON.parse(document.body).app.name
 }
 
@@ -238,5 +239,79 @@ describe('the program', () => {
         results: [{}, { outcome: 'applied', status: null }],
       })
     })
+  })
+})
+
+describe('all tags without a value are reported in one run', () => {
+  test('with their places, and with the other errors of the file', async () => {
+    const path = file(
+      'many-tags.yaml',
+      [
+        'version: 1',
+        'context: { x: !Env NO_CONTEXT }',
+        'entries:',
+        '- model: service_core.group',
+        '  identifiers: { name: !Env NO_NAME }',
+        '  attrs:',
+        '    is_superuser: maybe',
+        '    nam: !File none.txt',
+        '    attributes: { a: !Format ["%s", !Context x], b: !Context x, c: !If [!Env NO_IF, !Env NO_BRANCH, 1] }',
+        '    parent: !Context nothing',
+        '- model: !Env NO_MODEL',
+        '  identifiers: { name: !Enumerate [!Env NO_LIST, MAP, !Value 0] }',
+        '- model: service_core.grup',
+        '  identifiers: { name: x }',
+        '',
+      ].join('\n'),
+    )
+    const { documents } = await readInputs([path], { context: new Map(), filesFrom: null })
+    const none = (what: string) => `!Env: the variable ${what} is not set, or is empty, and there is no default.`
+    const errors = [
+      `2:15 ${none('NO_CONTEXT')}`,
+      `5:24 ${none('NO_NAME')}`,
+      '7:5 entries.0.is_superuser: Must be true or false.',
+      '8:5 entries.0.nam: Unknown field. Did you mean name?',
+      '8:10 !File: there is no file none.txt, and there is no default.',
+      `9:73 ${none('NO_IF')}`,
+      '10:13 !Context: there is no --context nothing=VALUE, and no nothing in the context of the document, and no default.',
+      `11:10 ${none('NO_MODEL')}`,
+      `12:36 ${none('NO_LIST')}`,
+      '13:3 entries.2.model: Unknown model. Did you mean service_core.group?',
+    ]
+    expect(documents).toMatchObject([{ errors: errors.map((error) => `${path}:${error}`) }])
+    expect(documents).toMatchObject([{ details: errors.map((error) => ({ line: Number.parseInt(error, 10) })) }])
+  })
+
+  test('in a submission', async () => {
+    const path = file(
+      'tags-of-submission.yaml',
+      'app: {name: !Env NO_NAME, slug: "!!"}\nprovider_model: service_providers_oauth2.oauth2provider\nprovider: {name: x, client_type: 7, client_secret: !Env NO_SECRET}\n',
+    )
+    const { documents } = await readInputs([path], { context: new Map(), filesFrom: null })
+    expect(documents).toMatchObject([
+      {
+        errors: [
+          expect.stringContaining(':1:13 !Env: the variable NO_NAME'),
+          expect.stringContaining(':1:27 app.slug: '),
+          expect.stringContaining(':3:21 provider.client_type: '),
+          expect.stringContaining(':3:52 !Env: the variable NO_SECRET'),
+        ],
+      },
+    ])
+  })
+
+  test('five hundred are listed, and the others counted', async () => {
+    const entries = Array.from(
+      { length: 611 },
+      (_, index) => `- {model: service_core.group, identifiers: {name: !Env NO_${index}}}\n`,
+    )
+    const path = file('export.yaml', `version: 1\nentries:\n${entries.join('')}`)
+    const { documents } = await readInputs([path], { context: new Map(), filesFrom: null })
+    const { errors = [] } = documents[0] as { errors?: readonly string[] }
+    expect(errors).toHaveLength(501)
+    expect(errors[210]).toBe(
+      `${path}:213:51 !Env: the variable NO_210 is not set, or is empty, and there is no default.`,
+    )
+    expect(errors.at(-1)).toBe('111 more errors are not listed.')
   })
 })

@@ -1,0 +1,84 @@
+import type { TagError } from '../document/tags.ts'
+import { isTag } from '../document/tags.ts'
+import { detailOf, type ErrorDetail, ErrorList, type FieldError, type FieldPath } from '../errors.ts'
+import { isObject } from '../json-object.ts'
+import { type Located, locate, type SourceFile } from './places.ts'
+
+/** All that is wrong with a file in which tags have no value: those, and what can be said of the rest without them. */
+
+/** An export of a large installation has hundreds of variables: each is a line. */
+const maxListed = 500
+
+/** @param value of the file, in which the tags of the errors still stand */
+export async function errorsBesideTags(
+  { file, text, value }: SourceFile,
+  tagErrors: readonly TagError[],
+): Promise<Located> {
+  // Loaded for errors only: a command that works starts without them.
+  const { placesAt } = await import('../document/places.ts')
+  const places = placesAt(
+    text,
+    tagErrors.map(({ offset = 0 }) => offset),
+  )
+  const ofTags = tagErrors.map(({ message }, index) => {
+    const { line, column } = places[index] ?? { line: 1, column: 1 }
+    const detail: ErrorDetail = { code: 'syntax', message, pointer: '', line, column }
+    return { error: `${file}:${line}:${column} ${message}`, detail }
+  })
+  const others = await otherErrors({ file, text, value })
+  const all = [...ofTags, ...others].sort(
+    ({ detail: one }, { detail: other }) =>
+      (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0),
+  )
+  const listed = all.slice(0, maxListed)
+  const more = all.length - listed.length
+  const counted = more === 0 ? [] : [`${more} more errors are not listed.`]
+  return { errors: [...listed.map(({ error }) => error), ...counted], details: listed.map(({ detail }) => detail) }
+}
+
+async function otherErrors({ file, text, value }: SourceFile): Promise<{ error: string; detail: ErrorDetail }[]> {
+  if (!isObject(value)) return []
+  const [{ withPlaces }, { loadRegistry }] = await Promise.all([
+    import('../document/places.ts'),
+    import('../models/registry.ts'),
+  ])
+  const found = 'entries' in value ? await errorsOfBlueprint(value) : await errorsOfSubmission(value)
+  const placed = withPlaces(found.list, { value, text: undefined, registry: await loadRegistry() })
+  const meant = placed.filter((error) => !isOfTag(error, value))
+  const { errors, details } = await locate({ file, text, value }, meant.map(detailOf), [])
+  return details.map((detail, index) => ({ error: errors[index] ?? detail.message, detail }))
+}
+
+async function errorsOfBlueprint(value: Readonly<Record<string, unknown>>): Promise<ErrorList> {
+  const [{ readForm }, { errorsOfEntries }, { loadRegistry }] = await Promise.all([
+    import('../document/yaml.ts'),
+    import('../plan/read-blueprint.ts'),
+    import('../models/registry.ts'),
+  ])
+  const errors = new ErrorList()
+  readForm(value, errors)
+  return errors.include([errorsOfEntries({ value, text: undefined }, await loadRegistry())])
+}
+
+async function errorsOfSubmission(value: Readonly<Record<string, unknown>>): Promise<ErrorList> {
+  const [{ toBlueprint }, { nothingAllowed }, { loadRegistry }] = await Promise.all([
+    import('../plan/submission.ts'),
+    import('../plan/engine.ts'),
+    import('../models/registry.ts'),
+  ])
+  const without = { createOnly: false, replaceProvider: false, prune: false, owner: null, allow: nothingAllowed }
+  const conditions = { mode: 'plan', reviewed: null, ...without } as const
+  return toBlueprint(value, await loadRegistry(), conditions, new ErrorList()).plan.errors
+}
+
+/** Whether an error is of a value that is not there, because its tag has none. */
+function isOfTag({ code, place, path }: FieldError, value: unknown): boolean {
+  const pointer: FieldPath = place?.pointer ?? path
+  if (code.startsWith('unknown_')) return false
+  let node = value
+  for (const part of pointer) {
+    if (isTag(node)) return true
+    node = typeof node === 'object' && node !== null ? (node as Record<string, unknown>)[String(part)] : undefined
+  }
+  return isTag(node)
+}
