@@ -7,8 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
 import { apiPrefix } from '../paths.ts'
-import { reasonOf } from '../start-error.ts'
 import { Unreachable, UsageError } from './exit.ts'
+import { noAnswer } from './no-answer.ts'
+import { inOptions } from './options-for-headers.ts'
 import { readUpTo } from './read-up-to.ts'
 
 /** A running Gatewright, as its HTTP API. */
@@ -150,24 +151,9 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-const neverSent = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/
-const untrusted = /CERT|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL|EPROTO/
-
 function toLost(url: string, error: unknown): Lost {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  const isTimeout = error instanceof Error && error.name === 'TimeoutError'
-  const reason = isTimeout ? 'no answer in time' : reasonOf(cause)
-  const isRedirect = /redirect/i.test(reason)
-  return new Lost(
-    isRedirect
-      ? `${url} redirects: set GATEWRIGHT_URL to the address it redirects to`
-      : `${url} does not answer (${reason})`,
-    {
-      isSent: !neverSent.test(reason) && !untrusted.test(reason),
-      isFinal: reason === 'ENOTFOUND' || untrusted.test(reason) || isRedirect,
-      cause,
-    },
-  )
+  const { message, ...facts } = noAnswer(url, error)
+  return new Lost(message, facts)
 }
 
 /** Whether the service is on this machine: what is sent to it crosses no network. */
@@ -275,7 +261,7 @@ export function readAnswer<Schema extends z.ZodType>(
   if (answer.status >= 400) {
     if (codeOf(answer) === null || answer.status >= 500)
       throw new Unreachable(`${url} answered ${answer.status}: ${refusalOf(answer).join(' ')}`)
-    throw new (answer.status === 403 ? Denied : UsageError)(refusalOf(answer).join('\n'))
+    throw new (answer.status === 403 ? Denied : UsageError)(refusalOf(answer).map(inOptions).join('\n'))
   }
   const parsed = schema.safeParse(answer.body)
   if (!parsed.success) throw new Unreachable(`${url} does not answer as Gatewright does.`)

@@ -13,6 +13,7 @@ import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { type Document, type FormerRun, formerRun, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
 import { declaredTwice, type Joined, joinFiles, locateJoined } from './joined.ts'
+import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { locate } from './places.ts'
 import { codeOfResults, emptyResult, printResult, type Result, toJson, totals, writeSummary } from './report.ts'
@@ -138,8 +139,8 @@ export function redacted<Found extends Pick<Delivered, 'logs' | 'errors' | 'deta
   const inside = (_: string, value: unknown) => (typeof value === 'string' ? redact(value) : value)
   return {
     ...delivered,
-    logs: logs.map(redact),
-    errors: errors.map(redact),
+    logs: logs.map((text) => redact(inOptions(text))),
+    errors: errors.map((text) => redact(inOptions(text))),
     details: JSON.parse(JSON.stringify(details, inside)),
     changes: changes === null ? null : JSON.parse(JSON.stringify(changes, inside)),
   }

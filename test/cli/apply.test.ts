@@ -104,7 +104,7 @@ ${slugs.map((slug) => `  - { model: service_core.application, identifiers: { slu
   const path = file('one.yaml', document('kept'))
   expect(await apply([path], token)).toEqual({
     code: 1,
-    output: expect.stringMatching(/\(409\)\n.*surplus.*deletes=1/),
+    output: expect.stringMatching(/\(409\)\n.*surplus.*--allow-deletes 1 applies/),
   })
   expect(await apply([path, '--allow-deletes', '0'], token)).toMatchObject({ code: 1 })
   expect(await apply([path, '--allow-deletes', '1'], token)).toMatchObject({ code: 0 })

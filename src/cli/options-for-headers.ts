@@ -1,0 +1,23 @@
+/** Sentences of the service name headers; who reads them here knows the options that send them. */
+
+const options: readonly (readonly [RegExp, string])[] = [
+  [/Gatewright-Allow: (takeover|grants)\b/g, '--allow-$1'],
+  [/Gatewright-Allow: deletes=(\d+)/g, '--allow-deletes $1'],
+  [/`?Gatewright-Allow`?/g, '--allow-takeover, --allow-grants or --allow-deletes'],
+  [/`?Gatewright-Owner`?/g, '--owner'],
+  [/`?Gatewright-Message`?/g, '--message'],
+  [/If-None-Match: \*|`?If-None-Match`?/g, '--create-only'],
+  [/`?If-Match`?/g, '--if-match'],
+]
+
+/** A text of JSON, such as the name of an object: it stays as it is. */
+const quoted = /("(?:[^"\\]|\\.)*")/
+
+/** `Gatewright-Allow: takeover applies it all the same` -> `--allow-takeover applies it all the same` */
+export const inOptions = (text: string): string =>
+  text
+    .split(quoted)
+    .map((part, index) =>
+      index % 2 === 1 ? part : options.reduce((rest, [header, option]) => rest.replace(header, option), part),
+    )
+    .join('')

@@ -1,0 +1,96 @@
+import { writeFileSync } from 'node:fs'
+import { connect, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
+import { beforeAll, expect, test } from 'vitest'
+import { inOptions } from '../../src/cli/options-for-headers.ts'
+import { selfSigned } from '../../src/models/self-signed.ts'
+import { atEnd } from '../support/at-end.ts'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import { named } from '../support/installation.ts'
+
+/** What the program says where the service speaks of headers, or the system of codes. */
+
+const folder = freshFolder()
+let there: Listening
+beforeAll(async () => {
+  there = await listening({ GATEWRIGHT_TOKEN: adminToken })
+})
+
+async function portOf(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atEnd(async () => void server.close())
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+/** The service behind TLS. @returns its address, and the file of its certificate */
+async function behindTls(name: string, notBefore = new Date()): Promise<{ url: string; authority: string }> {
+  const { certificate, key } = await selfSigned(name, notBefore)
+  const server = createTlsServer({ cert: certificate, key }, (client) => {
+    const service = connect(Number(new URL(there.address).port), '127.0.0.1')
+    for (const socket of [client, service]) socket.on('error', () => service.destroy())
+    client.pipe(service).pipe(client)
+  })
+  const authority = join(folder, `${name}-${notBefore.getTime()}.pem`)
+  writeFileSync(authority, certificate)
+  return { url: `https://localhost:${await portOf(server)}`, authority }
+}
+
+test('a refusal of another owner names the option', async () => {
+  const path = join(folder, 'app.json')
+  writeFileSync(path, JSON.stringify(await named('oauth2', 'words')))
+  expect(await there.gatewright(['apply', path, '--owner', 'team-a'])).toMatchObject({ code: 0 })
+  const { code, output } = await there.gatewright(['apply', path, '--owner', 'team-b'])
+  expect(code).toBe(1)
+  expect(output).toContain('. --allow-takeover applies it all the same')
+  expect(output).not.toContain('Gatewright-Allow')
+  expect(await there.gatewright(['apply', path, '--owner', 'team-b', '--allow-takeover'])).toMatchObject({ code: 0 })
+})
+
+test.each([
+  ['Gatewright-Allow: deletes=3 applies it all the same', '--allow-deletes 3 applies it all the same'],
+  ['and If-None-Match: * allows only to create', 'and --create-only allows only to create'],
+  ['Apply it with Gatewright-Allow: grants, or with If-Match', 'Apply it with --allow-grants, or with --if-match'],
+  ['send one of them as Gatewright-Owner', 'send one of them as --owner'],
+  ['group "If-Match \\" Gatewright-Owner" created', 'group "If-Match \\" Gatewright-Owner" created'],
+])('%s', (sentence, words) => {
+  expect(inOptions(sentence)).toBe(words)
+})
+
+test('an unknown authority is named with its remedy, which works', async () => {
+  const { url, authority } = await behindTls('localhost')
+  const { code, output } = await there.gatewright(['runs'], { GATEWRIGHT_URL: url })
+  expect({ code, output }).toEqual({
+    code: 3,
+    output: expect.stringMatching(
+      / its certificate is signed by an unknown authority: set NODE_EXTRA_CA_CERTS to a file /,
+    ),
+  })
+  const trusting = { GATEWRIGHT_URL: url, NODE_EXTRA_CA_CERTS: authority }
+  expect(await there.gatewright(['runs'], trusting)).toMatchObject({ code: 0 })
+})
+
+test('an expired certificate, and one of another host, are named', async () => {
+  const old = await behindTls('localhost', new Date(Date.now() - 11 * 365 * 86_400_000))
+  expect(await there.gatewright(['runs'], { GATEWRIGHT_URL: old.url, NODE_EXTRA_CA_CERTS: old.authority })).toEqual({
+    code: 3,
+    output: expect.stringContaining('(CERT_HAS_EXPIRED): its certificate has expired'),
+  })
+  const other = await behindTls('gatewright.test')
+  const asOther = { GATEWRIGHT_URL: other.url, NODE_EXTRA_CA_CERTS: other.authority }
+  expect(await there.gatewright(['runs'], asOther)).toEqual({
+    code: 3,
+    output: expect.stringContaining('its certificate is for another host: set GATEWRIGHT_URL'),
+  })
+})
+
+test('https:// on a port of plain HTTP is named', async () => {
+  const port = await portOf(createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')))
+  expect(await there.gatewright(['runs'], { GATEWRIGHT_URL: `https://localhost:${port}` })).toEqual({
+    code: 3,
+    output: expect.stringContaining('it speaks no TLS on this port'),
+  })
+})
