@@ -62,9 +62,10 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   for (const [index, document] of documents.entries()) {
     output.progress(index, documents.length, document.file)
     const { file } = document
-    if (isUnreadable(document))
-      add({ file, ...redacted({ ...emptyResult, errors: document.errors }, output), outcome: 'refused' })
-    else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
+    if (isUnreadable(document)) {
+      const { errors, details = [] } = document
+      add({ file, ...redacted({ ...emptyResult, errors, details }, output), outcome: 'refused' })
+    } else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
     else {
       // A run has an owner of its own.
       const isOwned = document.form === 'run' || typeof document.value.owner === 'string'

@@ -94,3 +94,17 @@ test('https:// on a port of plain HTTP is named', async () => {
     output: expect.stringContaining('it speaks no TLS on this port'),
   })
 })
+
+test.each(['validate', 'plan'])('%s --json has the place of each value that is missing', async (command) => {
+  const path = join(folder, `missing-${command}.yaml`)
+  writeFileSync(path, 'app: {name: !Env NO_NAME, slug: a}\nprovider: {client_secret: !Env NO_SECRET}\n')
+  const { code, output } = await there.gatewright([command, path, '--json'])
+  expect(code).toBe(1)
+  const [{ details }] = JSON.parse(output).results
+  expect(details).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ line: 1, column: 13, message: expect.stringContaining('NO_NAME') }),
+      expect.objectContaining({ line: 2, column: 27, message: expect.stringContaining('NO_SECRET') }),
+    ]),
+  )
+})

@@ -48,7 +48,7 @@ export async function run(args: readonly string[]): Promise<number> {
   for (const document of documents) {
     const { file } = document
     const { errors: found, details } = isUnreadable(document)
-      ? { errors: document.errors, details: [] }
+      ? { errors: document.errors, details: document.details ?? [] }
       : await errorsOf(document, registry)
     const errors = [...found, ...(twice.get(file) ?? [])]
     const outcome = errors.length === 0 ? 'valid' : 'refused'
