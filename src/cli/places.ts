@@ -50,7 +50,7 @@ export async function locate(
 
 /** `groups.yaml:12:7` of entries, the two of a submission included. */
 export async function locateEntries(
-  { file, form, text, value }: Document,
+  { file, form, text, value }: SourceFile & { readonly form: 'submission' | 'blueprint' },
   indexes: readonly number[],
 ): Promise<string[]> {
   const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
