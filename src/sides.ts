@@ -1,5 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
-
 /** The two sides of a change as texts for people: lists by their items, and long texts from where they differ. */
 
 /** Characters of one side at most, without its ellipses. */
@@ -17,24 +15,26 @@ export const asJson = (value: unknown): string => JSON.stringify(value) ?? 'null
 /** @returns the items of each list that the other does not have, with their number; null when only the order differs, or one is no list */
 export function itemsOf(from: unknown, to: unknown): Sides | null {
   if (!Array.isArray(from) || !Array.isArray(to)) return null
-  const removed = lacking(from, to)
-  const added = lacking(to, from)
+  // By their text: a list may have thousands of items.
+  const [before, after] = [from.map(asJson), to.map(asJson)]
+  const [removed, added] = [lacking(before, after), lacking(after, before)]
   return removed.length + added.length === 0 ? null : { removed: cutList(removed), added: cutList(added) }
 }
 
 /** Each item as often as it is missing in `others`. */
-function lacking(items: readonly unknown[], others: readonly unknown[]): unknown[] {
-  const left = [...others]
+function lacking(items: readonly string[], others: readonly string[]): string[] {
+  const left = new Map<string, number>()
+  for (const other of others) left.set(other, (left.get(other) ?? 0) + 1)
   return items.filter((item) => {
-    const at = left.findIndex((other) => isDeepStrictEqual(other, item))
-    if (at >= 0) left.splice(at, 1)
-    return at < 0
+    const count = left.get(item) ?? 0
+    if (count > 0) left.set(item, count - 1)
+    return count === 0
   })
 }
 
-function cutList(items: readonly unknown[]): string[] {
+function cutList(items: readonly string[]): string[] {
   const more = items.length - maxItems
-  const shown = items.slice(0, maxItems).map((item) => cutAt(asJson(item), 0))
+  const shown = items.slice(0, maxItems).map((item) => cutAt(item, 0))
   return more > 0 ? [...shown, `${more} more`] : shown
 }
 

@@ -1,4 +1,4 @@
-/** Sentences of the service name headers; who reads them here knows the options that send them. */
+/** Sentences of the service name headers. The user of the program knows the options that send them. */
 
 const options: readonly (readonly [RegExp, string])[] = [
   [/Gatewright-Allow: (takeover|grants)\b/g, '--allow-$1'],

@@ -138,11 +138,12 @@ export function redacted<Found extends Pick<Delivered, 'logs' | 'errors' | 'deta
 ): Found {
   const { logs, errors, details, changes } = delivered
   const inside = (_: string, value: unknown) => (typeof value === 'string' ? redact(value) : value)
+  const worded = details.map((detail) => ({ ...detail, message: inOptions(detail.message) }))
   return {
     ...delivered,
     logs: logs.map((text) => redact(inOptions(text))),
     errors: errors.map((text) => redact(inOptions(text))),
-    details: JSON.parse(JSON.stringify(details, inside)),
+    details: JSON.parse(JSON.stringify(worded, inside)),
     changes: changes === null ? null : JSON.parse(JSON.stringify(changes, inside)),
   }
 }

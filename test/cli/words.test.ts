@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
 import { inOptions } from '../../src/cli/options-for-headers.ts'
+import { openOutput } from '../../src/cli/output.ts'
+import { redacted } from '../../src/cli/send.ts'
+import { uuid7 } from '../../src/ids.ts'
 import { selfSigned } from '../../src/models/self-signed.ts'
 import { atEnd } from '../support/at-end.ts'
 import { adminToken } from '../support/engine.ts'
@@ -107,4 +110,24 @@ test.each(['validate', 'plan'])('%s --json has the place of each value that is m
       expect.objectContaining({ line: 2, column: 27, message: expect.stringContaining('NO_SECRET') }),
     ]),
   )
+})
+
+test('each error of --json names the option, and what objects hold stays as it is', () => {
+  const fields = { message: { from: null, to: 'If-Match' } }
+  const changes = [{ model: 'service_core.group', key: { name: 'a' }, action: 'create', fields }]
+  const details = [{ code: 'invalid_value', message: 'Send it as Gatewright-Owner.', pointer: '' }] as const
+  expect(redacted({ logs: [], errors: [], details, changes }, openOutput(new Set()))).toMatchObject({
+    details: [{ message: 'Send it as --owner.' }],
+    changes,
+  })
+})
+
+test('the logs of a run name the option', async () => {
+  const id = uuid7()
+  const at = new Date()
+  const logs = ['rolled back: prune would delete 1: group "a". Gatewright-Allow: deletes=1 applies it all the same']
+  const run = { id, title: 'a', requestId: 'a', state: 'done', applied: false, reason: 'conflict', logs } as const
+  await there.on.db.run.create({ data: { ...run, startedAt: at, finishedAt: at } })
+  const { output } = await there.gatewright(['logs', id])
+  expect(output).toContain('. --allow-deletes 1 applies it all the same')
 })

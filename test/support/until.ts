@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
  */
 export async function until<Result>(
   condition: () => Result | Promise<Result>,
-  { what, withinMs = 20_000, everyMs = 10 }: { what: string; withinMs?: number; everyMs?: number },
+  { what, withinMs = 45_000, everyMs = 10 }: { what: string; withinMs?: number; everyMs?: number },
 ): Promise<NonNullable<Exclude<Result, false>>> {
   const deadline = performance.now() + withinMs
   let seen: unknown

@@ -4,6 +4,7 @@ import { readArguments, readRunId, readTimeoutMs } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { type ExitCode, exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { follow } from '../follow.ts'
+import { inOptions } from '../options-for-headers.ts'
 import { type Output, openOutput, shown } from '../output.ts'
 import { isOver, type Run, readRun, runSummary, whereItIs } from '../runs.ts'
 
@@ -61,7 +62,7 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   if (values.json === true) output.json(JSON.stringify(found, null, 2))
   else {
-    for (const line of found.logs) output.line(shown(line))
+    for (const line of found.logs) output.line(shown(inOptions(line)))
     output.line(`${found.id}  ${shown(found.title)}: ${wordFor(found)}`)
   }
   return codeOf(found)
