@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freshFolder } from '../support/folder.ts'
-import { example } from '../support/installation.ts'
+import { named } from '../support/installation.ts'
 import { run } from '../support/processes.ts'
 
 /** How long the program takes. The limits are for a machine that does nothing else, so the best of several counts. */
@@ -26,7 +26,7 @@ test('validate of 1 000 files takes at most 3 s', async () => {
   const folder = freshFolder()
   for (let count = 0; count < 1_000; count += 1) {
     const slug = `app-${count}`
-    writeFileSync(join(folder, `${slug}.json`), JSON.stringify(await example('oauth2', { app: { slug } })))
+    writeFileSync(join(folder, `${slug}.json`), JSON.stringify(await named('oauth2', slug)))
   }
   expect(await bestOf(2, ['validate', folder])).toBeLessThan(3_000)
 })
