@@ -11,10 +11,11 @@ import { recordSettings } from '../rights/settings.ts'
 import type { AuditedChange } from './audit.ts'
 import type { Change } from './changes.ts'
 import { changeOf, execute, lock, lockRows } from './execute.ts'
-import type { Finding, Objection } from './finding.ts'
+import type { Finding, Objection, Skipped } from './finding.ts'
 import { Losses, removal } from './follow.ts'
 import { changesOfLosses, objectOf } from './history.ts'
 import { judge } from './judge.ts'
+import { ReferenceNames } from './reference-names.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { Review } from './review.ts'
 import { emptyLines, orphanLines } from './unclaimed.ts'
@@ -86,14 +87,13 @@ export async function apply(
   const objections: Objection[] = [...earlier]
   if (plan.errors.any) objections.push({ is: 'invalid', errors: plan.errors })
   const findings: Finding[] = []
-  const logs: string[] = [...(plan.skipped ?? [])]
+  /** Sentences, and what they are made of: names are read for all at once. */
+  const lines: (string | Finding | Skipped)[] = [...(plan.skipped ?? [])]
   let done = 0
   const entryDone = () => {
     done += 1
     onProgress({ done, total: plan.steps.length })
   }
-  const changes: Change[] = []
-  const audited: AuditedChange[] = []
   const generated: Record<string, Readonly<Record<string, string>>> = {}
   const review = mode === 'plan' || reviewed !== undefined ? new Review(engine.keyring, reviewed) : undefined
 
@@ -104,7 +104,7 @@ export async function apply(
   const walk = judge(tx, { engine, plan, actor: reading, conditions, lock: (rows) => lockRows(tx, rows) })
   for await (const finding of walk) {
     if (finding.cause === 'skipped') {
-      logs.push(...linesOf(finding, mode))
+      lines.push(finding)
       entryDone()
       continue
     }
@@ -116,7 +116,7 @@ export async function apply(
     if (finding.cause === 'given') {
       objections.push(...finding.objections)
       review?.compareGains(finding)
-      logs.push(gainsLine(finding, actor, conditions))
+      lines.push(gainsLine(finding, actor, conditions))
       continue
     }
     hadSuperuser ??= await hasSuperuser(tx, actor, plan.steps)
@@ -127,11 +127,7 @@ export async function apply(
     losses.expect(finding)
     execute(writes, engine, finding, originOf(actor, conditions.owner, permissions))
     recordSettings(tx, actor, finding, keyOf(finding))
-    logs.push(...linesOf(finding, mode))
-    if (finding.cause !== 'taken' || finding.change.action === 'update') changes.push(finding.change)
-    const written = changeOf(finding)
-    if (written !== undefined)
-      audited.push({ ...written, object: objectOf(finding, changes.length - 1, conditions.owner) })
+    lines.push(finding)
     if (Object.keys(finding.generated).length > 0) {
       const entry = finding.step.id ?? rowName(finding)
       generated[entry] = { ...generated[entry], ...finding.generated }
@@ -142,13 +138,27 @@ export async function apply(
   refuseIfAny(objections.length > 0 ? [...objections, ...(review?.changed ?? [])] : [])
 
   const actor = await reading
+  const names = await ReferenceNames.read(tx, engine.registry, actor, findings)
+  const logs = lines.flatMap((line) => {
+    if (typeof line === 'string') return line
+    return linesOf(line.cause === 'skipped' ? line : names.in(line), mode)
+  })
+  const changes: Change[] = []
+  const audited: AuditedChange[] = []
+  for (const finding of findings) {
+    const named = names.in(finding)
+    if (finding.cause !== 'taken' || named.change.action === 'update') changes.push(named.change)
+    const written = changeOf(named)
+    if (written !== undefined)
+      audited.push({ ...written, object: objectOf(named, changes.length - 1, conditions.owner) })
+  }
   const deleted = findings.filter(({ cause }) => cause === 'pruned').length
   if (mode === 'plan' && deleted > 0)
     logs.push(`prune would delete ${deleted}: apply it with Gatewright-Allow: deletes=${deleted}`)
   logs.push(...orphanLines(await orphansOf(tx, engine.registry, findings), actor, conditions))
   const left = await losses.left(tx)
   logs.push(...emptyLines(left, actor, mode))
-  audited.push(...changesOfLosses(left))
+  audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
   const [first] = findings

@@ -26,6 +26,8 @@ export type Finding = Effect & {
   readonly looked?: unknown
   /** The keys of a new row; undefined in a check, which takes none. */
   readonly identity: Identity | undefined
+  /** What stands for the key of a new row in `change`, because a plan has none. */
+  readonly tag: string | undefined
   /** Why it is not applied, or not as it stands. Nothing else keeps a finding from being written. */
   readonly objections: readonly Objection[]
 }

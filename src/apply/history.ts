@@ -1,6 +1,7 @@
 import type { LeftEmpty } from '../plan/claims.ts'
 import type { AuditedChange, ObjectChange } from './audit.ts'
 import type { Finding } from './finding.ts'
+import type { ReferenceNames } from './reference-names.ts'
 
 /** The history of objects (docs/adr/0062-history-is-of-objects.md). */
 
@@ -20,7 +21,10 @@ export function objectOf(finding: Finding, change: number, label: string | null)
 }
 
 /** The changes of rows that lost what they claimed, because it is deleted: the document does not name them. */
-export function changesOfLosses(left: readonly (LeftEmpty & { readonly name: string | undefined })[]): AuditedChange[] {
+export function changesOfLosses(
+  left: readonly (LeftEmpty & { readonly name: string | undefined })[],
+  names: ReferenceNames,
+): AuditedChange[] {
   const byRow = Map.groupBy(left, ({ of, pk }) => `${of.name} ${pk}`)
   return [...byRow.values()].flatMap((losses) => {
     const [first] = losses
@@ -33,7 +37,8 @@ export function changesOfLosses(left: readonly (LeftEmpty & { readonly name: str
         return [field, all[0]?.isLink === true ? { from: gone, to: [] } : { from: gone[0], to: null }]
       }),
     )
-    const object = { name, was: null, owner, change: null, fields, table: of.isLabelled ? of.table : null }
+    const shown = names.fields(of, fields, typeof owner === 'string' ? owner : null)
+    const object = { name, was: null, owner, change: null, fields: shown, table: of.isLabelled ? of.table : null }
     return [{ model: of.name, key, action: 'update', fields: [...byField.keys()], object }] as const
   })
 }

@@ -99,7 +99,8 @@ export async function* judge(
     const change = describeChange(effect, earlier, ownership?.becomes)
     const looked = isReviewed ? lookedAt(effect, earlier) : undefined
     const objections = [...others, ...ofOwner(effect, ownership, conditions)]
-    const finding: Finding = { ...effect, cause, ownership, change, looked, identity, objections }
+    const tag = row === undefined ? `!KeyOf ${step.id ?? nameOf(effect)}` : undefined
+    const finding: Finding = { ...effect, cause, ownership, change, looked, identity, tag, objections }
     findings.push(finding)
     if (!isForeign) judged.add(step.model, row?.pk ?? identity?.pk)
     yield finding
@@ -109,7 +110,7 @@ export async function* judge(
     if (!isCheck) snapshot.wrote(effect, key)
     resolver.wrote(effect, key, entry)
     if (step.id !== undefined) keys.set(step.id, entryKey(effect, key, isForeign || row === undefined))
-    if (row === undefined) tags.set(key, `!KeyOf ${step.id ?? nameOf(effect)}`)
+    if (tag !== undefined) tags.set(key, tag)
   }
 
   async function* judgeStep(

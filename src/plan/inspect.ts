@@ -218,11 +218,14 @@ function checkUnique(
 ): void {
   if (state === 'absent') return
   for (const [name, holders] of Object.entries(seen.taken)) {
-    for (const { pk, label, value } of holders) {
+    for (const { pk, label, value, named } of holders) {
       if (pk === row?.pk) continue
       const reference = model.fields.get(name)?.reference
+      const referred = named === null || hidesNames ? value : JSON.stringify(named)
       const held =
-        reference === undefined ? `${JSON.stringify(value)} is taken by` : `The ${reference.target} ${value} belongs to`
+        reference === undefined
+          ? `${JSON.stringify(value)} is taken by`
+          : `The ${reference.target} ${referred} belongs to`
       // A row with an owner may belong to another user: its name is reported only to a caller who sent it.
       const isNamed = (model.owner === undefined && !hidesNames) || label === value
       const holder = isNamed ? `${model.displayName} ${JSON.stringify(label)}` : `another ${model.displayName}`

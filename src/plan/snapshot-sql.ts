@@ -19,7 +19,18 @@ export const seen = z.object({
   /** Keys of references that do not fit, by `referenceName`. `found` is what the row has instead; null without a row. */
   unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
   /** Rows that already have a value that must be unique, by field. */
-  taken: z.record(z.string(), z.array(z.object({ pk: key, label: z.string(), value: key }))),
+  taken: z.record(
+    z.string(),
+    z.array(
+      z.object({
+        pk: key,
+        label: z.string(),
+        value: key,
+        /** The name of the row that the value is the key of; null for a value that is no key. */
+        named: z.string().nullable(),
+      }),
+    ),
+  ),
   /** Rows whose names look like the entry's, by field. One of them may be the entry's own. */
   twins: z.record(z.string(), z.array(z.object({ pk: key, value: z.string() }))),
   /** Rows that the entry's row claims, by field: what tells their model, name and owner. */
@@ -67,8 +78,8 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
  *         FROM "roles" t WHERE t."name" = $1 LIMIT 2) r),
  *       'unfit', jsonb_build_object(),
  *       'taken', jsonb_build_object('name', ARRAY(SELECT to_jsonb(u) FROM unnest($2::text[]) k, LATERAL (
- *         (SELECT t.pk, t."name" AS label, t."name" AS value FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
- *         (SELECT t.pk, t."name" AS label, t."name" AS value FROM "roles" t WHERE compared_name(t."name") = compared_name(k) LIMIT 1)
+ *         (SELECT t.pk, t."name" AS label, t."name" AS value, NULL::text AS named FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
+ *         (SELECT t.pk, t."name" AS label, t."name" AS value, NULL::text AS named FROM "roles" t WHERE compared_name(t."name") = compared_name(k) LIMIT 1)
  *         LIMIT 1) u)),
  *       'twins', jsonb_build_object('name', ARRAY(SELECT to_jsonb(u) FROM unnest($3::text[]) k, LATERAL (
  *         SELECT t.pk, t."name" AS value FROM "roles" t WHERE t."skeleton" = substr(k, 2) AND ... LIMIT 3) u)),
@@ -238,8 +249,13 @@ function takenPart(model: Model, registry: Registry, name: string, next: Next): 
     link === undefined
       ? [`t.${quoted(columnOf(model, name))}`, from]
       : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
+  const [referred] = target?.models ?? []
+  const named =
+    target === undefined || referred === undefined
+      ? 'NULL::text'
+      : `(SELECT n.${quoted(labelColumn(referred))} FROM ${quoted(target.table)} n WHERE n.pk = ${value})`
   const holder = (condition: string) =>
-    `SELECT t.pk, ${label}, ${value} AS value FROM ${holders} WHERE ${condition} LIMIT 1`
+    `SELECT t.pk, ${label}, ${value} AS value, ${named} AS named FROM ${holders} WHERE ${condition} LIMIT 1`
   // The row with this very name comes first: an earlier version may have stored another spelling, too.
   const isFolded = model.fields.get(name)?.folded === true
   const found = isFolded

@@ -77,7 +77,7 @@ describe('nothing that the service does counts:', () => {
     const { results } = json as { results: { action: string; fields: object }[] }
     expect(results.map(({ action, fields }) => [action, fields])).toContainEqual([
       'update',
-      { provider: { from: expect.any(Number), to: null } },
+      { provider: { from: slug, to: null } },
     ])
     const deleted = await there.admin.send({ method: 'DELETE', url: `/api/v3/core/applications/${later}/` })
     expect(deleted.status, deleted.text).toBe(204)

@@ -63,7 +63,7 @@ describe('a plan', () => {
         model: 'service_core.application',
         key: { slug: name },
         action: 'create',
-        fields: { provider: { from: null, to: '!KeyOf provider' } },
+        fields: { provider: { from: null, to: name } },
       },
     ])
     expect(JSON.stringify(run)).not.toContain(String(body.provider.client_secret))

@@ -144,7 +144,7 @@ const members: Record<string, Case> = {
   'a backchannel provider that another application has': [
     (to) => ({ ...to, app: { ...to.app, backchannel_providers: [takenPk + 1] } }),
     () => ({
-      app: { backchannel_providers: [`The backchannel provider ${takenPk + 1} belongs to application "owner".`] },
+      app: { backchannel_providers: ['The backchannel provider "behind" belongs to application "owner".'] },
     }),
   ],
   'a provider name that another kind has': provider(
@@ -153,7 +153,7 @@ const members: Record<string, Case> = {
   ),
   'a provider that another application has': [
     (to) => ({ ...to, provider: { ...to.provider, name: 'taken', client_id: 'client-taken' } }),
-    () => ({ app: { provider: [`The provider ${takenPk} belongs to application "taken".`] } }),
+    () => ({ app: { provider: ['The provider "taken" belongs to application "taken".'] } }),
   ],
   'another key than the provider has': [
     (to) => ({ ...to, app: { ...to.app, slug: 'taken', provider: 999 }, provider: { name: 'taken' } }),

@@ -258,11 +258,11 @@ describe('a unique value', () => {
     const { pk } = await provider()
     await there.apply([application(name, { provider: pk, backchannel_providers: [] })])
     expect((await there.refusal([application(`${name}-b`, { provider: pk })])).logs).toEqual([
-      `rolled back: entries.0.provider: The provider ${pk} belongs to application "${name}".`,
+      `rolled back: entries.0.provider: The provider "${name}" belongs to application "${name}".`,
     ])
     await there.apply([application(name, { provider: null, backchannel_providers: [pk] })])
     expect((await there.refusal([application(`${name}-b`, { backchannel_providers: [pk] })])).logs).toEqual([
-      `rolled back: entries.0.backchannel_providers: The backchannel provider ${pk} belongs to application "${name}".`,
+      `rolled back: entries.0.backchannel_providers: The backchannel provider "${name}" belongs to application "${name}".`,
     ])
   })
 

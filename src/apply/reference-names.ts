@@ -1,0 +1,181 @@
+import type { EngineReader } from '../db/engine-tx.ts'
+import type { Model, ReferenceTarget } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { type Actor, mayNameUser } from '../permissions.ts'
+import { mayKnow } from '../plan/effect.ts'
+import { type FoundRow, nameColumns, readRows } from '../plan/lookup-sql.ts'
+import { modelOf } from '../plan/model-of.ts'
+import { Named } from '../plan/named.ts'
+import { keysOf } from '../plan/storage.ts'
+import type { Change } from './changes.ts'
+import type { Finding } from './finding.ts'
+
+/**
+ * Names instead of keys, in what a document changed: of rows to which its fields refer. The judge compares keys, and so does
+ * the digest of a plan: a flow that is renamed meanwhile is no reason to plan again
+ * (docs/adr/0075-changes-show-names.md).
+ */
+
+/** A field with more keys than this shows keys. */
+const mostNamed = 100
+/** A document that changes more references than this shows the keys of the others. */
+const mostRead = 5_000
+
+type Fields = Change['fields']
+type Key = string | number
+type Known = { readonly name: string; readonly model: Model; readonly owner: unknown }
+
+export class ReferenceNames {
+  readonly #registry: Registry
+  readonly #actor: Actor
+  /** By table, and key or tag. */
+  readonly #known = new Map<string, Known>()
+
+  private constructor(registry: Registry, actor: Actor) {
+    this.#registry = registry
+    this.#actor = actor
+  }
+
+  /** Reads the names of what updates refer to: one statement, and none when no update changes a reference. */
+  static async read(
+    reader: EngineReader,
+    registry: Registry,
+    actor: Actor,
+    findings: readonly Finding[],
+  ): Promise<ReferenceNames> {
+    const names = new ReferenceNames(registry, actor)
+    const asked = new Map<string, { readonly target: ReferenceTarget; readonly keys: Set<Key> }>()
+    let left = mostRead
+    for (const { change, step } of findings) {
+      if (change.action !== 'update') continue
+      for (const [name, sides] of Object.entries(change.fields)) {
+        const target = names.#targetOf(step.model, name)
+        const keys = keysIn(sides).filter((key) => !isTag(key))
+        if (target === undefined || keys.length > Math.min(mostNamed, left)) continue
+        left -= keys.length
+        const of = asked.getOrInsertComputed(target.table, () => ({ target, keys: new Set() }))
+        for (const key of keys) of.keys.add(key)
+      }
+    }
+    for (const finding of findings) names.#addWritten(finding)
+    const lookups = [...asked.values()].flatMap(({ target, keys }) => {
+      const there = [...keys].filter((key) => !names.#known.has(placeOf(target.table, key)))
+      const [model] = target.models
+      if (model === undefined || there.length === 0 || nameColumns(target).length === 0) return []
+      const by = there.map((key) => ({ columns: ['pk'], values: [String(key)] }))
+      return [{ table: target.table, model, columns: columnsOf(target), by }]
+    })
+    for (const [table, rows] of await readRows(reader, lookups))
+      for (const row of rows) names.#addRead(asked.get(table)?.target, row)
+    return names
+  }
+
+  /** The finding, whose change has names for the keys that the submitter may know. */
+  in(finding: Finding): Finding {
+    const { change, step, sent, ownership } = finding
+    const owner = ownership?.becomes === undefined ? ownership?.owner : ownership.becomes
+    const given = (name: string) => (change.action === 'create' ? namesSent(step, name, sent.get(name)) : undefined)
+    return { ...finding, change: { ...change, fields: this.fields(step.model, change.fields, owner ?? null, given) } }
+  }
+
+  /**
+   * Fields of a row, with names for keys.
+   *
+   * @param owner the label under which the row is managed
+   * @param given the names of the document, by key
+   */
+  fields(
+    model: Model,
+    fields: Fields,
+    owner: string | null,
+    given: (field: string) => ReadonlyMap<Key, string> | undefined = () => undefined,
+  ): Fields {
+    const named = Object.entries(fields).map(([name, sides]): [string, Fields[string]] => {
+      const target = this.#targetOf(model, name)
+      if (target === undefined || typeof sides === 'string') return [name, sides]
+      const keys = [...new Set(keysIn(sides))]
+      if (keys.length > mostNamed) return [name, sides]
+      const sent = given(name)
+      const found = keys.map((key) => [key, sent?.get(key) ?? this.#nameOf(target, key, owner)] as const)
+      const byName = Map.groupBy(found, ([, text]) => text)
+      const shown = new Map(
+        found.map(([key, text]) => {
+          const isAlone = text !== undefined && byName.get(text)?.length === 1
+          return [key, text === undefined ? key : isAlone ? text : `${text} (${key})`]
+        }),
+      )
+      const side = (value: unknown): unknown =>
+        Array.isArray(value) ? value.map((each) => shown.get(each) ?? each) : (shown.get(value as Key) ?? value)
+      return [name, { from: side(sides.from), to: side(sides.to) }]
+    })
+    return Object.fromEntries(named)
+  }
+
+  /** A row with an owner is named where the row that refers to it has the same: whoever sees the one sees the other. */
+  #nameOf({ table }: ReferenceTarget, key: Key, owner: string | null): string | undefined {
+    const row = this.#known.get(placeOf(table, key))
+    if (row === undefined) return undefined
+    if (isTag(key)) return row.name
+    const { model } = row
+    if (model.isLabelled && (row.owner ?? null) !== owner) return undefined
+    const isFree = model.offersNames === true
+    const isUser = model.resource === 'user'
+    const isKnown = isUser ? mayNameUser(this.#actor, Number(key)) : mayKnow(this.#actor, model, row.owner)
+    return isFree || isKnown ? row.name : undefined
+  }
+
+  #targetOf(model: Model, field: string): ReferenceTarget | undefined {
+    return this.#registry.targets.get(model.fields.get(field)?.reference?.target ?? '')
+  }
+
+  #addRead(target: ReferenceTarget | undefined, row: FoundRow): void {
+    const model = target && modelOf(this.#registry, target.table, row)
+    const name = target && nameColumns(target).map(({ column }) => row[column])
+    const text = name?.find((each) => typeof each === 'string')
+    if (model !== undefined && typeof text === 'string')
+      this.#known.set(placeOf(model.table, row.pk), { name: text, model, owner: row.owner })
+  }
+
+  /** A row that the document deletes is not there any more, and one that it creates has another key in each plan. */
+  #addWritten({ action, step: { model }, label: name, row, tag }: Finding): void {
+    if (action === 'delete' && row !== undefined)
+      this.#known.set(placeOf(model.table, row.pk), { name, model, owner: row.owner })
+    if (tag !== undefined) this.#known.set(placeOf(model.table, tag), { name, model, owner: undefined })
+  }
+}
+
+const placeOf = (table: string, key: Key): string => `${table} ${key}`
+
+const columnsOf = (target: ReferenceTarget): string[] => [
+  ...new Set([
+    ...['pk', ...nameColumns(target).map(({ column }) => column)],
+    ...target.models.flatMap(({ discriminator, isLabelled }) => [
+      ...Object.keys(discriminator),
+      ...(isLabelled ? ['owner'] : []),
+    ]),
+  ]),
+]
+
+const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
+
+const isTag = (key: Key): boolean => typeof key === 'string' && key.startsWith('!KeyOf ')
+
+/** The keys on both sides, and what stands for one. */
+const keysIn = (sides: Fields[string]): Key[] =>
+  typeof sides === 'string'
+    ? []
+    : [...keysOf(sides.from), ...keysOf(sides.to)].filter(
+        (key) => typeof key === 'number' || uuid.test(key) || isTag(key),
+      )
+
+/** The names by which an entry refers to rows, by the keys that they stand for. */
+function namesSent(
+  { attrs, identifiers }: Finding['step'],
+  field: string,
+  keys: unknown,
+): ReadonlyMap<Key, string> | undefined {
+  const said = [attrs.get(field) ?? identifiers.get(field)].flat()
+  const found = [keys].flat()
+  if (said.length !== found.length) return undefined
+  return new Map(said.flatMap((each, index) => (each instanceof Named ? [[found[index] as Key, each.name]] : [])))
+}
