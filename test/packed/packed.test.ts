@@ -8,30 +8,14 @@ import { adminToken } from '../support/engine.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
+import { installCli, installNodes, type Nodes } from '../support/packed-cli.ts'
 import { run } from '../support/processes.ts'
 
 /** The tarball of the command line program, installed by npm in an empty folder, on each Node. It needs the registry. */
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const folder = freshFolder()
-const program = join(folder, 'node_modules', 'gatewright-cli', 'bin', 'gatewright.mjs')
 const execute = promisify(execFile)
-const oldNodes = { 18: '18.20.8', 22: '22.23.3' } as const
-
-const npm = (args: readonly string[], cwd: string) =>
-  execute('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts'], {
-    cwd,
-    env: plainEnvironment(),
-  })
-
-/** @returns its program @throws when the registry has none for this machine */
-async function installNode(version: string): Promise<string> {
-  const cwd = freshFolder()
-  writeFileSync(join(cwd, 'package.json'), '{"private": true}')
-  const name = `node-${process.platform}-${process.arch}`
-  await npm(['install', `${name}@${version}`], cwd)
-  return join(cwd, 'node_modules', name, 'bin', 'node')
-}
 
 function sizeOf(path: string): number {
   const info = statSync(path)
@@ -40,18 +24,13 @@ function sizeOf(path: string): number {
 
 let on: Installation
 let address: string
-const nodes: Record<string, string> = { 26: process.execPath }
+let nodes: Nodes
+let program: string
 beforeAll(async () => {
   on = await installation()
   address = await on.app.listen({ port: 0, host: '127.0.0.1' })
-  const built = join(freshFolder(), 'cli')
-  await execute(process.execPath, ['scripts/build-cli.mjs', built], { cwd: root })
-  const { stdout } = await npm(['pack', '--json', '--pack-destination', folder], built)
-  const [{ filename, files }] = JSON.parse(stdout)
-  writeFileSync(join(folder, 'files.json'), JSON.stringify(files))
-  writeFileSync(join(folder, 'package.json'), '{"private": true}')
-  await npm(['install', join(folder, filename)], folder)
-  for (const [major, version] of Object.entries(oldNodes)) nodes[major] = await installNode(version)
+  program = await installCli(folder)
+  nodes = await installNodes()
 }, 300_000)
 
 const tokens = { GATEWRIGHT_TOKEN: adminToken, OAUTH2_SECRET: 'a secret of the caller, of many letters' }
