@@ -22,10 +22,18 @@ function isProgram(path: string): boolean {
   }
 }
 
+const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'SystemRoot']
+
 /** The base environment of child processes, without the developer's settings. */
-export function plainEnvironment(): Record<string, string> {
-  const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'SystemRoot']
-  return Object.fromEntries(
-    kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+export const plainEnvironment = (): Record<string, string> => variablesOf((name) => kept.includes(name))
+
+/** The same, with what npm needs to reach its registry: its own settings, and certificates. */
+export const registryEnvironment = (): Record<string, string> =>
+  variablesOf((name) => kept.includes(name) || name === 'NODE_EXTRA_CA_CERTS' || name.startsWith('npm_config_'))
+
+const variablesOf = (isKept: (name: string) => boolean): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      value !== undefined && isKept(name) ? [[name, value]] : [],
+    ),
   )
-}

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { plainEnvironment } from './environment.ts'
+import { registryEnvironment } from './environment.ts'
 import { freshFolder } from './folder.ts'
 
 /** The command line program as npm installs it from its tarball. It needs the registry. */
@@ -18,7 +18,7 @@ export type Nodes = Readonly<Record<string, string>>
 const npm = (args: readonly string[], cwd: string) =>
   execute('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts'], {
     cwd,
-    env: plainEnvironment(),
+    env: registryEnvironment(),
   })
 
 /** @returns its program @throws when the registry has none for this machine */
