@@ -34,6 +34,7 @@ import type { Api } from './http/api.ts'
 import { refuseWhileFull } from './http/apply-answer.ts'
 import { auditImpersonatedReads } from './http/audited-reads.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
+import { compressAnswers } from './http/compress.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, gaugeStreams, openMetrics } from './http/metrics.ts'
@@ -93,6 +94,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   // Called, not registered: a registered plugin loads after the hooks below, which may refuse a request.
   void helmet(app, securityHeaders)
   forbidCaching(app)
+  compressAnswers(app)
   const metrics = openMetrics(() => poolUse(db))
   countRequests(app, metrics)
   keepRefusals(app, db)

@@ -25,7 +25,7 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
   app.get(
     '/blueprints/runs/:id/',
     {
-      config: { permission: 'authenticated', document: { alsoNeeds: toSeeOthers } },
+      config: { permission: 'authenticated', secret: true, document: { alsoNeeds: toSeeOthers } },
       schema: {
         summary: 'Read what became of a submission',
         description: 'Its submitter and superusers see generated values too, as long as they are kept.',

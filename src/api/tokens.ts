@@ -168,7 +168,7 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     {
       // HEAD would use up the one view, and show nothing.
       exposeHeadRoute: false,
-      config: { permission: 'authenticated', document: { codes: ['key_gone'], alsoNeeds: toView } },
+      config: { permission: 'authenticated', secret: true, document: { codes: ['key_gone'], alsoNeeds: toView } },
       schema: {
         summary: "View a new token's key, once",
         params,

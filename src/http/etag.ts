@@ -71,19 +71,22 @@ export function preconditionOf(
   }
 }
 
-/**
- * Answers with this JSON text and its tag, or with 304 when `If-None-Match` has the tag. A cache may keep it for the
- * same caller, and must ask again.
- */
-export function sendTagged(reply: FastifyReply, text: string): FastifyReply {
+/** A cache may keep it for the same caller, and must ask again. */
+const ofCaller = {
+  type: 'application/json; charset=utf-8',
+  headers: { 'cache-control': 'private, no-cache', vary: 'Authorization, Impersonate-User' },
+}
+
+/** Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. @param headers beside the tag */
+export function sendTagged(
+  reply: FastifyReply,
+  text: string,
+  { type, headers }: { readonly type: string; readonly headers: Readonly<Record<string, string>> } = ofCaller,
+): FastifyReply {
   const etag = etagOf(text)
-  reply.headers({
-    etag,
-    'cache-control': 'private, no-cache',
-    vary: 'Authorization, Impersonate-User',
-  })
+  reply.headers({ etag, ...headers })
   if (names(reply.request.headers['if-none-match'], etag)) return reply.code(304).send()
-  return reply.type('application/json; charset=utf-8').send(text)
+  return reply.type(type).send(text)
 }
 
 /** Answers with what was written, and with the tag that a read of it has. No cache may keep it. */

@@ -28,7 +28,8 @@ export function prefersHtml({ headers: { accept = '' } }: Pick<FastifyRequest, '
   return html > 0 && html > weightOf('application/json', accept)
 }
 
-function weightOf(type: string, accept: string): number {
+/** The weight of a type that a request names itself; 0 when it does not. */
+export function weightOf(type: string, accept: string): number {
   for (const range of accept.toLowerCase().split(',')) {
     const [name = '', ...parameters] = range.split(';').map((part) => part.trim())
     if (name !== type) continue

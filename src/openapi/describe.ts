@@ -1,24 +1,35 @@
 import type { FastifyInstance } from 'fastify'
 import type { Route } from './operation.ts'
 
+export const documentForms = ['json', 'yaml'] as const
+export type DocumentForm = (typeof documentForms)[number]
+
+/** @returns the document, the same text for the same routes */
+export type Describe = (form: DocumentForm) => Promise<string>
+
 /**
  * The API's own description in OpenAPI 3.1, made from the routes as they are registered: their permissions, and the
  * schemas that validate. The first request for it makes it, and loads the code for that. A start does not wait for it,
  * and a server that is never asked does not hold it in memory (docs/adr/0024-openapi-by-fastify-swagger.md).
  *
  * @param prefix routes below it are the API
- * @returns the document as JSON, the same text for the same routes
  */
-export function describeRoutes(app: FastifyInstance, prefix: string): () => Promise<string> {
+export function describeRoutes(app: FastifyInstance, prefix: string): Describe {
   const routes: Route[] = []
   app.addHook('onRoute', function (options) {
     if (!options.url.startsWith(`${prefix}/`) || options.method === 'HEAD' || options.schema?.hide === true) return
     const mediaTypes = ['application/json', 'application/yaml'].filter((type) => this.hasContentTypeParser(type))
     routes.push({ options, mediaTypes })
   })
-  let text: Promise<string> | undefined
-  return () => {
-    text ??= import('./document.ts').then(async ({ toDocument }) => JSON.stringify(await toDocument(routes, prefix)))
-    return text
+  const texts: Partial<Record<DocumentForm, Promise<string>>> = {}
+  const asJson = () => import('./document.ts').then(({ toDocument }) => toDocument(routes, prefix)).then(JSON.stringify)
+  const asYaml = async () => {
+    const [{ printValue }, json] = await Promise.all([import('../document/yaml.ts'), describe('json')])
+    return printValue(JSON.parse(json))
   }
+  const describe: Describe = (form) => {
+    texts[form] ??= form === 'json' ? asJson() : asYaml()
+    return texts[form]
+  }
+  return describe
 }

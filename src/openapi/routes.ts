@@ -1,9 +1,12 @@
-import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
+import { sendTagged } from '../http/etag.ts'
 import { policy, self } from '../http/headers.ts'
 import { icon } from '../http/icon.ts'
+import { weightOf } from '../http/not-found.ts'
 import { apiPrefix } from '../paths.ts'
+import { type Describe, type DocumentForm, documentForms } from './describe.ts'
 
 /**
  * GET /api/v3/schema/: the API's own description, for programs. GET /docs/: the same for people. Both show what the
@@ -30,23 +33,29 @@ const files = [
   ['swagger-ui-bundle.js', new URL('swagger-ui-bundle.js', swaggerUi), 'text/javascript'],
 ] as const
 
-export function docsRoutes(app: Api, describe: () => Promise<string>): void {
+const types = { json: 'application/json; charset=utf-8', yaml: 'application/yaml; charset=utf-8' } as const
+
+const schemaQuery = z.strictObject({ format: z.enum(documentForms).optional() })
+
+export function docsRoutes(app: Api, describe: Describe): void {
   // The description leaves itself out: it is no operation on stored data.
-  const schema = { hide: true, response: { 200: z.string() } }
-  app.get(`${apiPrefix}/schema/`, { config, schema, serializerCompiler: () => String }, async (_, reply) =>
-    reply
-      .type('application/json; charset=utf-8')
-      .header('Cache-Control', 'no-cache')
-      .send(await describe()),
-  )
+  const schema = { hide: true, querystring: schemaQuery, response: { 200: z.string() } }
+  app.get(`${apiPrefix}/schema/`, { config, schema, serializerCompiler: () => String }, async (request, reply) => {
+    const form = request.query.format ?? formOf(request.headers.accept)
+    const headers = { 'cache-control': 'no-cache', vary: 'Accept' }
+    return sendTagged(reply, await describe(form), { type: types[form], headers })
+  })
+  const texts = new Map<string, Promise<string>>()
   for (const [name, file, type] of files)
-    app.get(`/docs/${name}`, page(), async (_, reply) =>
-      reply
-        .type(`${type}; charset=utf-8`)
-        .header('Cache-Control', name.startsWith('swagger-ui') ? 'public, max-age=86400' : 'no-cache')
-        .send(createReadStream(file)),
-    )
+    app.get(`/docs/${name}`, page(), async (_, reply) => {
+      const text = await texts.getOrInsertComputed(name, () => readFile(file, 'utf8'))
+      const headers = { 'cache-control': name.startsWith('swagger-ui') ? 'public, max-age=86400' : 'no-cache' }
+      return sendTagged(reply, text, { type: `${type}; charset=utf-8`, headers })
+    })
   app.get('/docs/icon.svg', page(), async (_, reply) =>
-    reply.type('image/svg+xml').header('Cache-Control', 'no-cache').send(icon),
+    sendTagged(reply, icon, { type: 'image/svg+xml', headers: { 'cache-control': 'no-cache' } }),
   )
 }
+
+const formOf = (accept = ''): DocumentForm =>
+  weightOf('application/yaml', accept) > weightOf('application/json', accept) ? 'yaml' : 'json'

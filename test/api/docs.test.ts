@@ -1,3 +1,4 @@
+import { load } from 'js-yaml'
 import { beforeAll, expect, test } from 'vitest'
 import { contentPolicy } from '../support/content-policy.ts'
 import { type Installation, installation } from '../support/installation.ts'
@@ -28,3 +29,27 @@ test('the page loads nothing from other hosts', async () => {
   }
   expect((await service.app.inject({ url: '/docs/../package.json' })).statusCode).toBe(404)
 })
+
+test('the description is YAML for those who ask for it, and says the same', async () => {
+  const json = await service.app.inject({ url: schemaPath })
+  for (const request of [
+    { url: `${schemaPath}?format=yaml` },
+    { url: schemaPath, headers: { accept: 'application/yaml, application/json;q=0.5' } },
+  ]) {
+    const { headers, body } = await service.app.inject(request)
+    expect(headers).toMatchObject({ 'content-type': 'application/yaml; charset=utf-8', vary: 'Accept' })
+    expect(load(body)).toEqual(JSON.parse(json.body))
+  }
+  for (const accept of ['*/*', 'application/json, application/yaml'])
+    expect((await service.app.inject({ url: schemaPath, headers: { accept } })).body).toBe(json.body)
+  expect((await service.app.inject({ url: `${schemaPath}?format=toml` })).statusCode).toBe(400)
+})
+
+test.each([schemaPath, `${schemaPath}?format=yaml`, '/docs/', '/docs/page.js', '/docs/swagger-ui-bundle.js'])(
+  '%s has an entity tag, by which a client need not get it again',
+  async (url) => {
+    const { headers } = await service.app.inject({ url })
+    const again = await service.app.inject({ url, headers: { 'if-none-match': String(headers.etag) } })
+    expect([again.statusCode, again.body, again.headers.etag]).toEqual([304, '', headers.etag])
+  },
+)
