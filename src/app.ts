@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
@@ -49,7 +50,7 @@ import { checkModels } from './models/check.ts'
 import { permissionNames } from './models/registry.ts'
 import { describeRoutes } from './openapi/describe.ts'
 import { docsRoutes } from './openapi/routes.ts'
-import { apiPrefix } from './paths.ts'
+import { apiPrefix, withBasePath } from './paths.ts'
 import type { ApplyQueue } from './queue/backend.ts'
 import type { Submitter } from './runs/submit.ts'
 import './messages.ts'
@@ -76,6 +77,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
     frameworkErrors: answerUnroutable,
     clientErrorHandler: answerMalformed(log),
     genReqId: ({ headers }) => validRequestId(headers['x-request-id']) ?? randomUUID(),
+    rewriteUrl: ({ url = '/' }: IncomingMessage) => withBasePath(url),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
     // Closes the connection of a client that sends slowly, or nothing.
     requestTimeout: 25_000,

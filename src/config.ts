@@ -37,6 +37,15 @@ const settings = z.object({
     .default('info'),
   port: integer(1, 65_535).default(9_000),
   host: z.string().default('127.0.0.1'),
+  /** Where a proxy has the service below a path; none: at the root. `paths.ts` has it in all paths. */
+  basePath: z
+    .string()
+    .regex(/^(\/[\w.~-]{1,50}){0,5}\/?$/, {
+      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a path such as /iam, of letters, digits and ._~-`,
+    })
+    .refine((path) => !/\/\.{1,2}(\/|$)/.test(path), 'has . or .. as a part of its path.')
+    .transform((path) => path.replace(/\/$/, ''))
+    .default(''),
   /** Absolute. The folder of the embedded database, its secret key and the first token. */
   dataDir: z
     .string()
@@ -167,6 +176,10 @@ export function readClientConfig(env: Environment = process.env) {
     requestId: gatewright.gatewrightRequestId,
   }
 }
+
+/** Of paths, which are made before the settings are checked: one that is not valid stops the start, and is none here. */
+export const readBasePath = (env: Environment = process.env): string =>
+  settings.shape.basePath.safeParse(env.BASE_PATH?.trim() || undefined).data ?? ''
 
 /** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */
 export const readVariable = (name: string, env: Environment = process.env): string | undefined => env[name] || undefined

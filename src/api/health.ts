@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
 import type { Inspect } from '../http/readiness.ts'
+import { probesPath, readyPath } from '../paths.ts'
 
 /**
  * GET /-/health/live/ and /-/health/ready/, for process supervisors and load balancers. They need no token, so the
@@ -24,12 +25,16 @@ const retryAfterS = 2
 
 export function healthRoutes(app: Api, inspect: Inspect): void {
   // Checks nothing: a restart of this process would not bring the database back.
-  app.get('/-/health/live/', { config: { permission: 'anyone' }, schema: { response: { 200: live } } }, () => ({
-    status: 'ok' as const,
-  }))
+  app.get(
+    `${probesPath}health/live/`,
+    { config: { permission: 'anyone' }, schema: { response: { 200: live } } },
+    () => ({
+      status: 'ok' as const,
+    }),
+  )
 
   app.get(
-    '/-/health/ready/',
+    readyPath,
     { config: { permission: 'anyone' }, schema: { response: { 200: ready, 503: notReady } } },
     async (_, reply) => {
       const found = await inspect()

@@ -3,7 +3,7 @@ import { html } from '../http/html.ts'
 import { icon } from '../http/icon.ts'
 import { prefersHtml } from '../http/not-found.ts'
 import { htmlPage, plainPolicy } from '../http/page.ts'
-import { applyPath, dashboardPath, docsPath, faviconPath, homePath, readyPath, schemaPath } from '../paths.ts'
+import { applyPath, basePath, dashboardPath, docsPath, faviconPath, homePath, readyPath, schemaPath } from '../paths.ts'
 
 /**
  * GET /: what this is, and where everything else is, for a person who opens the address. It needs no token, so it says
@@ -30,7 +30,7 @@ export function homeRoutes(app: Api): void {
     return reply.type('text/html; charset=utf-8').send(homePage(scheme, headers.host))
   })
   // Browsers ask for the second where a page names no icon, such as one that shows JSON.
-  for (const path of [faviconPath, '/favicon.ico'])
+  for (const path of [faviconPath, `${basePath}/favicon.ico`])
     app.get(path, open(), async (_request, reply) =>
       reply.type('image/svg+xml').header('Cache-Control', 'public, max-age=86400').send(icon),
     )

@@ -6,6 +6,7 @@ import type { Api } from '../http/api.ts'
 import type { Metrics } from '../http/metrics.ts'
 import { probe, seldom } from '../http/probe.ts'
 import type { Registry } from '../models/registry.ts'
+import { probesPath } from '../paths.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { countJobs, jobStates } from '../queue/counts.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
@@ -36,7 +37,7 @@ export function metricsRoutes(app: Api, sources: Sources, metrics: Metrics): voi
   const scrape = cached(read)
   const ofRuns = Object.values(runMetrics(sources.registry, 'gatewright_'))
   app.get(
-    '/-/metrics/',
+    `${probesPath}metrics/`,
     { config: { permission: 'anyone' }, schema: { response: { 200: z.string() } } },
     async (_, reply) => {
       await scrape()

@@ -6,7 +6,7 @@ import type { ReadableStream } from 'node:stream/web'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
-import { apiPrefix } from '../paths.ts'
+import { versionPath } from '../paths.ts'
 import { Unreachable, UsageError } from './exit.ts'
 import { noAnswer } from './no-answer.ts'
 import { inOptions } from './options-for-headers.ts'
@@ -79,12 +79,22 @@ export function asLost(error: unknown): Lost {
 const longestTryMs = 60_000
 const maxAnswerBytes = 33_554_432
 
+/**
+ * @param url of the service, which may stand below a path
+ * @param path of the API, or whole as an answer names it
+ */
+export function addressOf(url: string, path: string): URL {
+  const base = new URL(url).pathname.replace(/\/+$/, '')
+  if (path.startsWith(`${base}${versionPath}/`)) return new URL(path, url)
+  return new URL(path.startsWith(`${versionPath}/`) ? `${base}${path}` : `${base}${versionPath}${path}`, url)
+}
+
 /** @throws {UsageError} without a token; @throws {ConfigError} */
 export async function openClient(): Promise<Client> {
   const config = readClientConfig()
   const { url, owner, requestId } = config
   const authorization = `Bearer ${await readToken(config)}`
-  const whole = (path: string) => new URL(path.startsWith(apiPrefix) ? path : `${apiPrefix}${path}`, url)
+  const whole = (path: string) => addressOf(url, path)
   const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
   let submitted: Submitted | null = null
   const client: Client = {

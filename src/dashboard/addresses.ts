@@ -4,7 +4,7 @@ import { dashboardPath } from '../paths.ts'
 
 /** What is going on now. The session's cookie holds below it. */
 export const nowPath = dashboardPath
-export const cookiePath = '/admin'
+export const cookiePath = nowPath.slice(0, -1)
 export const loginPath = `${nowPath}login/`
 export const logoutPath = `${nowPath}logout/`
 export const workersPath = `${nowPath}workers/`

@@ -6,6 +6,7 @@ import {
   applicationsPath,
   auditPath,
   boardPath,
+  eventsPath,
   iconPath,
   logoutPath,
   nowPath,
@@ -78,7 +79,7 @@ ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 ${actor !== null && menu(actor, within)}
 </header>
 ${isLive && html`<p id="live" class="live" role="status" hidden></p>`}
-<main id="main" tabindex="-1"${isLive && html` data-live`}>
+<main id="main" tabindex="-1"${isLive && html` data-live="${eventsPath}"`}>
 ${content}
 </main>
 </body>

@@ -63,7 +63,7 @@
   function listen() {
     if (isIdle() || stream !== undefined) return
     listenedAt = performance.now()
-    stream = new EventSource('/admin/events/')
+    stream = new EventSource(main.dataset.live)
     for (const name of [...events, 'error']) stream.addEventListener(name, soon)
   }
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Problem } from '../errors.ts'
 import { causeOf, type SubmissionFields } from '../log.ts'
-import { dashboardPath } from '../paths.ts'
+import { dashboardPath, probesPath } from '../paths.ts'
 
 type Failure = {
   readonly code: string
@@ -41,7 +41,7 @@ export function logAccess(app: FastifyInstance): void {
 
 /** Probes come every two seconds, and an open page is read again every three: they are not worth a line. */
 function levelOf(request: FastifyRequest, status: number): 'debug' | 'info' | 'warn' {
-  if (request.routeOptions.url?.startsWith('/-/') || (status === 200 && isRefresh(request))) return 'debug'
+  if (request.routeOptions.url?.startsWith(probesPath) || (status === 200 && isRefresh(request))) return 'debug'
   return status < 500 ? 'info' : 'warn'
 }
 

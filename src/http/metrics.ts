@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { catalogue, type ProblemCode } from '../errors.ts'
+import { dashboardPath } from '../paths.ts'
 import { openRegistry, type PoolUse } from '../process-metrics.ts'
 import { runFormat } from '../runs/format.ts'
 
@@ -61,7 +62,7 @@ export function openMetrics(pool: () => PoolUse) {
       registers,
     }),
     countFailedLogin: ({ routeOptions: { url = '' } }: Pick<FastifyRequest, 'routeOptions'>) =>
-      failedLogins.inc({ to: url.startsWith('/admin/') ? 'dashboard' : 'api' }),
+      failedLogins.inc({ to: url.startsWith(dashboardPath) ? 'dashboard' : 'api' }),
     countLimited: (limit: LimitName) => limited.inc({ limit }),
     ...partGauges(registry),
     ...queueGauges(registry),

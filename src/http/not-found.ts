@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { docsPath, faviconPath, homePath } from '../paths.ts'
+import { basePath, docsPath, faviconPath, homePath } from '../paths.ts'
 import { html } from './html.ts'
 import { htmlPage } from './page.ts'
 
@@ -17,7 +17,9 @@ export const notFoundPage = htmlPage({
 })
 
 export const asksForPage = (request: FastifyRequest): boolean =>
-  ['GET', 'HEAD'].includes(request.method) && !/^\/api(\/|\?|$)/i.test(request.url) && prefersHtml(request)
+  ['GET', 'HEAD'].includes(request.method) &&
+  !/^\/api(\/|\?|$)/i.test(request.url.slice(basePath.length)) &&
+  prefersHtml(request)
 
 /**
  * Whether a browser asks: it names `text/html`, curl sends any type (RFC 9110, section 12.5.1). JSON that is named

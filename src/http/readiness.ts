@@ -4,6 +4,7 @@ import { type Db, ping } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
+import { dashboardPath } from '../paths.ts'
 import { whyNoJobs } from '../queue/accepts-jobs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
@@ -119,7 +120,9 @@ const secretsCheck = (why: string | null): Check =>
 
 function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownWorker[]]): Check {
   if (pause !== null)
-    return unhealthy(`No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, /admin/resume/.`)
+    return unhealthy(
+      `No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.`,
+    )
   const { ok, detail } = judgeWorkers(seen)
   const silent = silentWorkers(workers)
   // The others do its work: that is a warning.

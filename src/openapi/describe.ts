@@ -22,7 +22,7 @@ export function describeRoutes(app: FastifyInstance, prefix: string): Describe {
     routes.push({ options, mediaTypes })
   })
   const texts: Partial<Record<DocumentForm, Promise<string>>> = {}
-  const asJson = () => import('./document.ts').then(({ toDocument }) => toDocument(routes, prefix)).then(JSON.stringify)
+  const asJson = () => import('./document.ts').then(({ toDocument }) => toDocument(routes)).then(JSON.stringify)
   const asYaml = async () => {
     const [{ printValue }, json] = await Promise.all([import('../document/yaml.ts'), describe('json')])
     return printValue(JSON.parse(json))

@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import manifest from '../../package.json' with { type: 'json' }
 import { isObject, type JsonObject } from '../json-object.ts'
+import { basePath } from '../paths.ts'
 import { nameEnums } from './enums.ts'
 import { conversion, withUsedSchemas } from './json-schema.ts'
 import { type Described, describeRoute, type Route } from './operation.ts'
@@ -11,11 +12,9 @@ import { nameOf, problemResponse } from './problems.ts'
 /**
  * The description of these routes: what applies a document first, then sorted by path. `@fastify/swagger` makes the paths,
  * parameters and schemas; this adds what it has no word for (docs/adr/0024-openapi-by-fastify-swagger.md).
- *
- * @param prefix the path that the routes have in common
  */
-export async function toDocument(routes: readonly Route[], prefix: string): Promise<JsonObject> {
-  const described = routes.map((route) => describeRoute(route, prefix)).sort(inOrder)
+export async function toDocument(routes: readonly Route[]): Promise<JsonObject> {
+  const described = routes.map(describeRoute).sort(inOrder)
   const statuses = [...new Set(described.flatMap((each) => each.statuses))].sort()
   const responses = statuses.map((status) => [nameOf(status), problemResponse(status)] as const)
   const made = withUsedSchemas(await describe(described), statuses.map(nameOf))
@@ -50,7 +49,7 @@ async function describe(routes: readonly Described[]): Promise<JsonObject> {
     openapi: {
       openapi: '3.1.0',
       info: { title: 'Gatewright', version: manifest.version, description, license },
-      servers: [{ url: '/', description: 'This installation.' }],
+      servers: [{ url: basePath || '/', description: 'This installation.' }],
       security: [{ bearer: [] }],
       components: { securitySchemes },
     },

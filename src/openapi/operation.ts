@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { catalogue, type ProblemCode } from '../errors.ts'
 import type { Documented } from '../http/documented.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
+import { basePath, versionPath } from '../paths.ts'
 import { exampleOf } from './example.ts'
 import type { Components } from './json-schema.ts'
 import { sentencesOf, toAlsoNeeds } from './permission-docs.ts'
@@ -32,13 +33,15 @@ const verbs: Readonly<Record<string, string>> = {
   DELETE: 'destroy',
 }
 
-export function describeRoute({ options, mediaTypes }: Route, prefix: string): Described {
-  const { schema = {}, config = {}, url } = options
+export function describeRoute({ options, mediaTypes }: Route): Described {
+  const { schema = {}, config = {} } = options
+  // `servers` has the base path.
+  const url = options.url.slice(basePath.length)
   const { document = {}, permission = 'anyone' } = config
   const { alsoNeeds = [] } = document
   const method = [options.method].flat()[0] ?? ''
   const names = url
-    .slice(prefix.length)
+    .slice(versionPath.length)
     .split('/')
     .filter((part) => part !== '')
   const body = document.body?.() ?? schema.body

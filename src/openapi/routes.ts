@@ -5,7 +5,7 @@ import { sendTagged } from '../http/etag.ts'
 import { policy, self } from '../http/headers.ts'
 import { icon } from '../http/icon.ts'
 import { weightOf } from '../http/not-found.ts'
-import { apiPrefix } from '../paths.ts'
+import { basePath, docsPath, schemaPath } from '../paths.ts'
 import { type Describe, type DocumentForm, documentForms } from './describe.ts'
 
 /**
@@ -40,22 +40,28 @@ const schemaQuery = z.strictObject({ format: z.enum(documentForms).optional() })
 export function docsRoutes(app: Api, describe: Describe): void {
   // The description leaves itself out: it is no operation on stored data.
   const schema = { hide: true, querystring: schemaQuery, response: { 200: z.string() } }
-  app.get(`${apiPrefix}/schema/`, { config, schema, serializerCompiler: () => String }, async (request, reply) => {
+  app.get(schemaPath, { config, schema, serializerCompiler: () => String }, async (request, reply) => {
     const form = request.query.format ?? formOf(request.headers.accept)
     const headers = { 'cache-control': 'no-cache', vary: 'Accept' }
     return sendTagged(reply, await describe(form), { type: types[form], headers })
   })
   const texts = new Map<string, Promise<string>>()
   for (const [name, file, type] of files)
-    app.get(`/docs/${name}`, page(), async (_, reply) => {
-      const text = await texts.getOrInsertComputed(name, () => readFile(file, 'utf8'))
+    app.get(`${docsPath}${name}`, page(), async (_, reply) => {
+      const text = await texts.getOrInsertComputed(name, () => readPage(name, file))
       const headers = { 'cache-control': name.startsWith('swagger-ui') ? 'public, max-age=86400' : 'no-cache' }
       return sendTagged(reply, text, { type: `${type}; charset=utf-8`, headers })
     })
-  app.get('/docs/icon.svg', page(), async (_, reply) =>
+  app.get(`${docsPath}icon.svg`, page(), async (_, reply) =>
     sendTagged(reply, icon, { type: 'image/svg+xml', headers: { 'cache-control': 'no-cache' } }),
   )
 }
 
 const formOf = (accept = ''): DocumentForm =>
   weightOf('application/yaml', accept) > weightOf('application/json', accept) ? 'yaml' : 'json'
+
+/** Our own files name addresses of this service. */
+async function readPage(name: string, file: URL): Promise<string> {
+  const text = await readFile(file, 'utf8')
+  return name.startsWith('swagger-ui') ? text : text.replaceAll(/(["'>])\/(?=docs\/|api\/)/g, `$1${basePath}/`)
+}

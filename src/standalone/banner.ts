@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { Report } from '../start-error.ts'
+import { apiPrefix, applyPath, dashboardPath, docsPath, homePath, readyPath } from '../paths.ts'
 
 const secondsSince = (startMs: number) => `${((performance.now() - startMs) / 1000).toFixed(1)} s`
 
@@ -40,18 +41,18 @@ export function banner({ url, startMs, database, queue, tokenFile, isFirst, whyR
   return `
   Gatewright is ready (${secondsSince(startMs)}).
 
-  Start      ${url}/
-  API        ${url}/api/v3/
-  Docs       ${url}/docs/
-  Dashboard  ${url}/admin/
-  Health     ${url}/-/health/ready/
+  Start      ${url}${homePath}
+  API        ${url}${apiPrefix}/
+  Docs       ${url}${docsPath}
+  Dashboard  ${url}${dashboardPath}
+  Health     ${url}${readyPath}
   Database   ${database}
   Queue      on ${queue}
   Token      ${token}${isFirst ? ' (made at this start; it is in the file only)' : ''}
 ${whyRoot === null ? '' : `  User       root, because ${whyRoot}\n`}
   A first application with its provider; paste this into another terminal:
 
-  curl -i -X PUT ${url}/api/v3/core/transactional/applications/ \\
+  curl -i -X PUT ${url}${applyPath} \\
     -H "Authorization: Bearer ${bearer}" \\
     -H 'Content-Type: application/json' \\
     -d @${quoted(example)}

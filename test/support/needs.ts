@@ -5,7 +5,16 @@ import { findProgram } from './environment.ts'
 import { releaseInHistory } from './release.ts'
 
 /** What tests need and a developer's machine may lack; CI has it all. */
-export type Needed = 'redis-server' | 'chromium' | 'curl' | 'promtool' | 'script' | 'root' | 'history' | Toolchain
+export type Needed =
+  | 'redis-server'
+  | 'chromium'
+  | 'curl'
+  | 'promtool'
+  | 'script'
+  | 'nginx'
+  | 'root'
+  | 'history'
+  | Toolchain
 /** Only for `npm run clients`, which leaves out the languages that a machine cannot compile. */
 type Toolchain = (typeof toolchains)[number]
 const toolchains = ['python3', 'java', 'javac', 'mvn', 'go'] as const
@@ -24,6 +33,7 @@ export function needs(...programs: Needed[]): boolean {
     promtool,
     root,
     script: findProgram('script'),
+    nginx: findProgram('nginx'),
   }
   for (const name of toolchains) found[name] = findProgram(name)
   // A shallow clone has no commit of the last release: `git fetch --unshallow` brings it.
