@@ -22,6 +22,45 @@ describe('lists', () => {
   })
 })
 
+describe('long items of lists', () => {
+  const uri = (path: string) => ({ matching_mode: 'strict', url: `https://grafana.monitoring.example.com/${path}` })
+
+  test('of one host are told apart', () => {
+    const sides = itemsOf([uri('login'), uri('old')], [uri('login'), uri('new'), uri('new/2')])
+    expect(sides).toEqual({
+      removed: ['…example.com/old"}'],
+      added: ['…example.com/new"}', '…example.com/new/2"}'],
+    })
+  })
+
+  test('are told apart from those that the list keeps', () => {
+    expect(itemsOf([uri('login'), uri('old')], [uri('login')])?.removed).toEqual(['…example.com/old"}'])
+  })
+
+  test('that differ in two places show both', () => {
+    const item = (host: string, end: string) => `${host}${'/same'.repeat(30)}${end}`
+    const sides = itemsOf([item('a', '1'), item('b', '1')], [item('a', '2'), item('b', '2')])
+    expect(sides?.removed).toEqual(['"a/same/same/…me/same/same1"', '"b/same/same/…me/same/same1"'])
+  })
+
+  test('that differ never look the same', () => {
+    const part = fc.oneof(
+      fc.constantFrom('x'.repeat(80), 'same'.repeat(40), '😀', '😁', '…'),
+      fc.string({ maxLength: 90 }),
+    )
+    const item = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join(''))
+    const list = fc.uniqueArray(item, { maxLength: 10 })
+    fc.assert(
+      fc.property(list, list, (from, to) => {
+        const { removed = [], added = [] } = itemsOf(from, to) ?? {}
+        const shown = [...removed, ...added].map((each) => each.toWellFormed())
+        expect(new Set(shown).size).toBe(shown.length)
+        expect(Math.max(0, ...shown.map(({ length }) => length))).toBeLessThanOrEqual(62 + 20 * 25)
+      }),
+    )
+  })
+})
+
 describe('long texts', () => {
   test('that differ at their end are shown from there', () => {
     const same = 'x'.repeat(500)
