@@ -145,9 +145,10 @@ export async function apply(
   })
   const changes: Change[] = []
   const audited: AuditedChange[] = []
+  const toChange = withEntries()
   for (const finding of findings) {
     const named = names.in(finding)
-    if (finding.cause !== 'taken' || named.change.action === 'update') changes.push(named.change)
+    if (finding.cause !== 'taken' || named.change.action === 'update') changes.push(toChange(named))
     const written = changeOf(named)
     if (written !== undefined)
       audited.push({ ...written, object: objectOf(named, changes.length - 1, conditions.owner) })
@@ -165,6 +166,18 @@ export async function apply(
   const key = first && keyOf(first)
   const stands = review?.stands === true ? findings.map(objectIn) : undefined
   return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands }
+}
+
+/** Changes in their order, each with the index of its entry where its place does not say it. */
+function withEntries(): (finding: Finding) => Change {
+  let next = 0
+  return ({ cause, step, change }) => {
+    // A row that an entry takes belongs to that entry.
+    const entry = cause === 'entry' ? (step.entry ?? next) : cause === 'taken' ? next - 1 : null
+    const isNext = entry === next
+    if (entry !== null) next = entry + 1
+    return isNext ? change : { ...change, entry }
+  }
 }
 
 /**

@@ -24,6 +24,10 @@ export const change = z
     key: z.record(z.string(), z.unknown()).meta({ description: 'The identifiers of the entry.' }),
     action: z.enum(['create', 'update', 'unchanged', 'delete']),
     fields: z.record(z.string(), fieldChange),
+    entry: z.int().nonnegative().nullable().optional().meta({
+      description:
+        'The index of its entry in the document. Left out where it is the one behind that of the change before (0 for the first). Null for what follows from the whole document, such as a prune.',
+    }),
   })
   .meta({ id: 'Change' })
 

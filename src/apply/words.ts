@@ -182,8 +182,8 @@ function why({ effect, rule: { kind, constraint } }: { effect: Effect; rule: Bro
 /** The lines of the log about a finding: what was done, and what to know about it. */
 export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
   if (finding.cause === 'skipped') {
-    const { conditions, model, identifiers } = finding.step
-    return [skippedLine(conditions?.entry ?? 0, model.displayName, [...identifiers.values()])]
+    const { entry = 0, model, identifiers } = finding.step
+    return [skippedLine(entry, model.displayName, [...identifiers.values()])]
   }
   const done = finding.cause === 'taken' ? [] : [whatWasDone(finding, mode), ...shortSecrets(finding)]
   return [...done, ...ownerNote(finding)]

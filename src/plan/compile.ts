@@ -21,6 +21,8 @@ import { wasOf } from './was.ts'
 /** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
 export type Step = {
   readonly id: string | undefined
+  /** The index of the entry in the document. What follows from the document has none. */
+  readonly entry?: number
   readonly model: Model
   readonly state: EntryState
   readonly identifiers: ReadonlyMap<string, unknown>
@@ -31,8 +33,8 @@ export type Step = {
   readonly path: FieldPath
   /** Of conditions that cannot be evaluated. */
   readonly conditionErrors?: readonly FieldError[]
-  /** What must be true, else the step is skipped: only the database knows. `entry` is its index in the document. */
-  readonly conditions?: { readonly all: readonly unknown[]; readonly entry: number }
+  /** What must be true, else the step is skipped: only the database knows. */
+  readonly conditions?: readonly unknown[]
   /** The name that the row had before. */
   readonly was?: string
   /** A row that is not there is an error: the entry may not create it. */
@@ -97,9 +99,10 @@ function* compiling(
     const was = wasOf(entry, model, path, errors.of('entry'))
     const ofEntry = { ...context, errors: errors.of('entry') }
     const isChecked = checkLookups(entry.conditions, [...path, 'conditions'], ofEntry, true)
-    const conditions = entry.conditions && isChecked ? { all: entry.conditions, entry: index } : undefined
+    const conditions = entry.conditions && isChecked ? entry.conditions : undefined
     steps.push({
       id: entry.id,
+      entry: index,
       model,
       state: entry.state,
       identifiers: checkIdentifiers(entry, { ...context, errors: errors.of('identifiers') }),

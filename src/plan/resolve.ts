@@ -156,7 +156,7 @@ export class Resolver {
    * @returns the step, with the errors of its conditions; null when they are false
    */
   async evaluateConditions(step: Step): Promise<Step | null> {
-    for (const condition of step.conditions?.all ?? []) {
+    for (const condition of step.conditions ?? []) {
       try {
         if (!isTrue(await this.#evaluate(condition, true))) return null
       } catch (error) {
@@ -363,7 +363,7 @@ type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly m
 const valuesOf = ({ identifiers, attrs, conditions }: Step): [string | undefined, unknown][] => [
   ...identifiers,
   ...attrs,
-  ...(conditions?.all ?? []).map((each): [undefined, unknown] => [undefined, each]),
+  ...(conditions ?? []).map((each): [undefined, unknown] => [undefined, each]),
 ]
 
 const storedIn = (model: Model, name: string): string | undefined =>

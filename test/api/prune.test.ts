@@ -88,8 +88,12 @@ describe('prune', () => {
     await refused(409, () => prune([application('a')], { headers, allow: 'deletes=3' }))
     const applied = await prune([application('a')], { headers })
     expect(applied).toMatchObject({ status: 200, json: { applied: true } })
-    const [one, two] = [await runOf(planned), await runOf(applied)] as { changes: { action: string; key: object }[] }[]
+    const [one, two] = [await runOf(planned), await runOf(applied)] as {
+      changes: { action: string; key: object; entry?: number | null }[]
+    }[]
     expect(two?.changes).toEqual(one?.changes)
+    // What is pruned belongs to no entry.
+    expect(one?.changes.map(({ entry }) => entry)).toEqual([undefined, null, null])
     expect(one?.changes.map(({ action, key }) => [action, key])).toEqual([
       ['unchanged', { slug: nameOf('a') }],
       ['delete', { slug: nameOf('b') }],
