@@ -2,15 +2,16 @@ import { isObject } from '../json-object.ts'
 import { itemsOf } from '../sides.ts'
 import type { Delivered, Outcome } from './deliver.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
-import { type Colour, type Output, shown, writeOut } from './output.ts'
+import { type Colour, type Output, shown } from './output.ts'
 import type { Change, FieldChange } from './runs.ts'
+import { byFile, type FilePart, totalsOf, totalsText } from './totals.ts'
 
-/** The results of a command over files: lines, JSON and a Markdown summary. */
+/** The results of a command over files, as lines and as JSON. */
 
 export type Result = Omit<Delivered, 'outcome'> & {
   readonly file: string
-  /** Those that were sent as one document. */
-  readonly files?: readonly string[]
+  /** The files that were sent as one document. */
+  readonly parts?: readonly FilePart[]
   readonly outcome: Outcome | 'valid' | 'not tried'
 }
 
@@ -73,16 +74,15 @@ function paintDiff(output: Output, line: string): string {
 
 const marks: Readonly<Record<string, string>> = { create: '+', delete: '-', update: '~' }
 
-const keyOf = ({ key }: Change): string =>
-  Object.values(key)
-    .map((value) => JSON.stringify(value))
-    .join(' ')
+/** `service_core.application "grafana"` */
+export const objectOf = ({ model, key }: Change): string =>
+  [model, ...Object.values(key).map((value) => JSON.stringify(value))].join(' ')
 
-function diffLines(change: Change): string[] {
-  const { action, model, fields } = change
+export function diffLines(change: Change): string[] {
+  const { action, fields } = change
   if (action === 'unchanged') return []
   const lines = Object.entries(fields).flatMap(([name, field]) => fieldLines(name, field))
-  return [`${marks[action] ?? '?'} ${model} ${keyOf(change)}`, ...lines]
+  return [`${marks[action] ?? '?'} ${objectOf(change)}`, ...lines]
 }
 
 function fieldLines(name: string, field: FieldChange): string[] {
@@ -109,8 +109,14 @@ const markers = [
 
 const isMarker = (value: unknown, name: string): boolean => isObject(value) && name in value
 
+/** Prints how many objects are added, changed and deleted, where that is known. */
+export function printTotals(output: Output, results: readonly Result[], isDone: boolean): void {
+  const totals = totalsOf(results)
+  if (totals !== null) output.line(output.paint('bold', totalsText(totals, isDone)))
+}
+
 /** `2 applied, 1 refused` */
-export function totals(results: readonly Result[]): string {
+export function outcomesOf(results: readonly Result[]): string {
   const groups = Map.groupBy(results, ({ outcome }) => outcome)
   return [...groups].map(([outcome, { length }]) => `${length} ${outcome}`).join(', ')
 }
@@ -120,35 +126,16 @@ export const toJson = (results: readonly Result[]): string =>
   JSON.stringify(
     {
       exit: codeOfResults(results),
-      results: results.map(({ file, files = [file], outcome, status, logs, errors, details, changes, run, etag }) => ({
-        ...{ file, files, outcome, status: status ?? null, logs, errors, details, changes, run, etag },
-      })),
+      totals: totalsOf(results),
+      results: results.map((result) => {
+        const { file, parts, outcome, status, logs, errors, details, changes, run, etag } = result
+        return {
+          ...{ file, files: parts?.map((part) => part.file) ?? [file], outcome, status: status ?? null },
+          ...{ logs, errors, details, changes, run, etag },
+          parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),
+        }
+      }),
     },
     null,
     2,
   )
-
-const fence = '`'.repeat(6)
-
-/** Comments of pull requests end at 65,536 characters. */
-const maxSummary = 60_000
-
-const cell = (text: string): string => shown(text).replaceAll('|', '\\|').replaceAll('<', '&lt;').replace(/\s+/g, ' ')
-
-/** Markdown for a pull request. */
-export function writeSummary(file: string, title: string, results: readonly Result[], output: Output): void {
-  const rows = results.flatMap(({ file, files = [file], outcome }) =>
-    files.map((name) => `| ${cell(name)} | ${outcome} |`),
-  )
-  const details = results.flatMap(({ file: name, errors, logs, changes, outcome }) => {
-    const lines = [...errors, ...(changes === null || outcome === 'applied' ? logs : changes.flatMap(diffLines))]
-    if (lines.length === 0) return []
-    // A fence that is longer than any in the text.
-    const text = [`${fence}diff`, ...lines.map(shown), fence].join('\n')
-    return [`<details><summary>${cell(name)}</summary>\n\n${text}\n\n</details>\n`]
-  })
-  const head = [`### gatewright ${title}: ${totals(results)}`, '', '| File | Outcome |', '| --- | --- |']
-  const text = output.redact([...head, ...rows, '', ...details].join('\n'))
-  const cut = text.length > maxSummary ? `${text.slice(0, maxSummary)}\n${fence}\n\nThe summary is cut here.\n` : text
-  writeOut(file, cut)
-}

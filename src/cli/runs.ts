@@ -10,6 +10,7 @@ const change = z.object({
   key: z.record(z.string(), z.unknown()),
   action: z.string(),
   fields: z.record(z.string(), fieldChange),
+  entry: z.int().nullish(),
 })
 
 export const runSummary = z.object({

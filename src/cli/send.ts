@@ -16,7 +16,8 @@ import { declaredTwice, type Joined, joinFiles, locateJoined } from './joined.ts
 import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { locate } from './places.ts'
-import { codeOfResults, emptyResult, printResult, type Result, toJson, totals, writeSummary } from './report.ts'
+import { codeOfResults, emptyResult, outcomesOf, printResult, printTotals, type Result, toJson } from './report.ts'
+import { writeSummary } from './summary.ts'
 
 /** What `plan`, `apply` and `diff` share: the files of one owner are sent as one document, or each on its own. */
 
@@ -52,9 +53,14 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       : [inputOf(values.run, paths)]
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
+  // Totals go before what they are of. Several documents that are applied are printed as they come.
+  const isListed = mode === 'apply' && documents.length > 1
+  const print = (result: Result) => {
+    if (values.json !== true) printResult(output, result, { isDiff })
+  }
   const add = (result: Result) => {
     results.push(result)
-    if (values.json !== true) printResult(output, result, { isDiff })
+    if (isListed) print(result)
   }
   // It begins when every file can be sent. An apply stops at the first that is not applied.
   const isBroken = (mode === 'apply' || values.each !== true) && documents.some((each) => isUnreadable(each))
@@ -73,8 +79,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       const headers = headersOf(values, owner, tags[index] ?? null)
       const delivered = await deliver(client, document, { mode, headers, waits, timeoutMs, onWait: output.waiting })
       const located = await placesOf(document, delivered)
-      const files = 'parts' in document ? { files: document.parts.map((part) => part.document.file) } : {}
-      add({ ...redacted({ ...delivered, ...located }, output), file, ...files })
+      add({ ...redacted({ ...delivered, ...located }, output), file, ...partsOf(document) })
       isStopped =
         ['unknown', 'unreachable'].includes(delivered.outcome) ||
         (mode === 'apply' && delivered.outcome === 'refused' && values['keep-going'] !== true)
@@ -82,6 +87,9 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   }
   output.progress(documents.length, documents.length, '')
   done?.(results, client)
+  if (!isListed && values.json !== true) printTotals(output, results, mode === 'apply')
+  if (!isListed) for (const result of results) print(result)
+  if (isListed && values.json !== true) printTotals(output, results, true)
   finish(results, values, { output, title })
   return codeOfResults(results)
 }
@@ -115,6 +123,11 @@ const placesOf = async (document: Document | Joined | FormerRun, { details, erro
   return 'parts' in document ? locateJoined(document, { details, errors }) : locate(document, details, errors)
 }
 
+const partsOf = (document: Document | Joined | FormerRun): Pick<Result, 'parts'> =>
+  'parts' in document
+    ? { parts: document.parts.map(({ document: { file }, entries, from }) => ({ file, from, count: entries.length })) }
+    : {}
+
 function inputOf(run: string, paths: readonly string[]): FormerRun {
   if (paths.length > 0) throw new UsageError('Use either files or --run.')
   return formerRun(run)
@@ -128,7 +141,7 @@ export function finish(
 ): void {
   if (summary !== undefined) writeSummary(summary, title, results, output)
   if (json === true) output.json(toJson(results))
-  else if (results.length > 1) output.line(output.paint('bold', totals(results)))
+  else if (results.length > 1) output.line(output.paint('bold', outcomesOf(results)))
 }
 
 /** Text by text: a value such as `null` may stand in the JSON around them. */

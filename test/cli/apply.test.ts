@@ -31,11 +31,13 @@ const group = (name: string, attrs = '') =>
 test('applies a file, and the second time changes nothing: gatewright apply', async () => {
   const path = file('group.yaml', group('from the shell'))
   const first = await apply([path], token)
-  expect(first.output).toMatch(/^applied +\S+group\.yaml\n +group "from the shell" created \(pk [\da-f-]{36}\)\n$/)
+  expect(first.output).toMatch(
+    /^1 added, 0 changed, 0 deleted, 0 unchanged\napplied +\S+group\.yaml\n +group "from the shell" created \(pk [\da-f-]{36}\)\n$/,
+  )
   expect(first.code).toBe(0)
   expect(await apply([path], token)).toEqual({
     code: 0,
-    output: expect.stringMatching(/^unchanged +\S+group\.yaml\n$/),
+    output: expect.stringMatching(/^0 added, 0 changed, 0 deleted, 1 unchanged\nunchanged +\S+group\.yaml\n$/),
   })
 })
 

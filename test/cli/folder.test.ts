@@ -51,7 +51,9 @@ describe('a shared file, and files of teams that name it', () => {
     const folder = folderOf(files)
     const out = join(freshFolder(), 'plans.json')
     const planned = await there.gatewright(['plan', folder, '--out', out])
-    expect(planned.output).toMatch(/^changes +\S+0-shared\.yaml and 2 more files\n/)
+    expect(planned.output).toMatch(
+      /^4 to add, 0 to change, 0 to delete, 0 unchanged\nchanges +\S+0-shared\.yaml and 2 more files\n/,
+    )
     expect(planned.output.match(/ would be created/g)).toHaveLength(4)
     expect(planned.output.match(/^ +plan [\w-]{22}$/gm)).toHaveLength(1)
     expect(planned.code).toBe(2)
@@ -63,7 +65,7 @@ describe('a shared file, and files of teams that name it', () => {
     expect(rows.find(({ name }) => name === 'fold-b')?.parentPk).toBe(keys.get('fold-shared'))
     expect(await there.gatewright(['plan', folder])).toMatchObject({
       code: 0,
-      output: expect.stringMatching(/^unchanged /),
+      output: expect.stringMatching(/^0 to add, 0 to change, 0 to delete, 4 unchanged\nunchanged /),
     })
   })
 

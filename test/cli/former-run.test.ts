@@ -38,11 +38,11 @@ test('applies the document of a former run, with its owner; a plan shows it', as
   expect(await groupOf('cli-run')).toBe('Second')
   const [, tag = ''] = /plan ([\w-]{22})\n/.exec(plan.output) ?? []
   const applied = await gatewright(['apply', '--run', id, '--if-match', tag], { GATEWRIGHT_OWNER: 'team-b' })
-  expect(applied).toMatchObject({ code: 0, output: expect.stringMatching(/^applied +run /) })
+  expect(applied).toMatchObject({ code: 0, output: expect.stringMatching(/^applied +run /m) })
   expect(await groupOf('cli-run')).toBe('First')
   expect(await gatewright(['apply', '--run', id])).toMatchObject({
     code: 0,
-    output: expect.stringMatching(/^unchanged/),
+    output: expect.stringMatching(/^unchanged/m),
   })
 })
 

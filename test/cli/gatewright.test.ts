@@ -55,7 +55,9 @@ describe('apply', () => {
     expect(await on.db.application.count({ where: { slug: 'cli-a' } })).toBe(1)
     expect(await gatewright(['apply', '--each', ...paths])).toEqual({
       code: 0,
-      output: expect.stringMatching(/^unchanged +\S+a\.json\nunchanged +\S+b\.yaml\n2 unchanged\n$/),
+      output: expect.stringMatching(
+        /^unchanged +\S+a\.json\nunchanged +\S+b\.yaml\n0 added, 0 changed, 0 deleted, 3 unchanged\n2 unchanged\n$/,
+      ),
     })
   })
 
@@ -108,7 +110,7 @@ describe('apply', () => {
     expect(await gatewright(['apply', path, '--if-match', tag])).toMatchObject({ code: 0 })
     expect(await gatewright(['apply', path, '--if-match', tag])).toEqual({
       code: 0,
-      output: expect.stringMatching(/^unchanged /),
+      output: expect.stringMatching(/^unchanged /m),
     })
     const other = await named('oauth2', 'cli-reviewed', { app: { group: 'Another' } })
     await gatewright(['apply', file('meanwhile.json', other)])
@@ -157,7 +159,9 @@ describe('plan and diff', () => {
   test('changes are a 2, and change nothing; none are a 0; what is refused is a 1', async () => {
     const path = file('planned.json', await named('oauth2', 'cli-planned'))
     const planned = await gatewright(['plan', path])
-    expect(planned.output).toMatch(/^changes +\S+planned\.json\n +provider oauth2 "cli-planned" would be created\n/)
+    expect(planned.output).toMatch(
+      /^2 to add, 0 to change, 0 to delete, 0 unchanged\nchanges +\S+planned\.json\n +provider oauth2 "cli-planned" would be created\n/,
+    )
     expect(planned.code).toBe(2)
     expect(await on.db.application.count({ where: { slug: 'cli-planned' } })).toBe(0)
     expect(await gatewright(['diff', path])).toMatchObject({ code: 2 })
@@ -165,7 +169,9 @@ describe('plan and diff', () => {
     for (const command of ['plan', 'diff'])
       expect(await gatewright([command, path])).toEqual({
         code: 0,
-        output: expect.stringMatching(/^unchanged +\S+planned\.json\n$/),
+        output: expect.stringMatching(
+          /^0 to add, 0 to change, 0 to delete, 2 unchanged\nunchanged +\S+planned\.json\n$/,
+        ),
       })
     const bad = file('refused.yaml', group('cli-refused', ', attrs: { parnt: 1 }'))
     expect(await gatewright(['diff', bad, path])).toMatchObject({ code: 1 })
@@ -196,7 +202,9 @@ describe('plan and diff', () => {
       exit: 2,
       results: [{ file: path, outcome: 'changes', changes: [{ action: 'create', key: { name: 'cli-json' } }] }],
     })
-    expect(readFileSync(summary, 'utf8')).toMatch(/^### gatewright plan: 1 changes\n\n\| File \| Outcome \|\n/)
+    expect(readFileSync(summary, 'utf8')).toMatch(
+      /^### gatewright plan: 1 to add, 0 to change, 0 to delete, 0 unchanged\n\n\| File \| Outcome \|\n/,
+    )
   })
 })
 
@@ -247,7 +255,7 @@ describe('rotate', () => {
     const secret = await secretOf()
     expect(await gatewright(['diff', path], env)).toMatchObject({ code: 0 })
     const again = await gatewright(['apply', path], env)
-    expect(again.output).toMatch(/^unchanged/)
+    expect(again.output).toMatch(/^unchanged/m)
     expect(await secretOf()).toBe(secret)
     for (const { output } of [first, again]) expect(output).not.toContain(env.CREATED)
     // What the sentence says of a plain value.

@@ -1,0 +1,117 @@
+import { type Output, shown, writeOut } from './output.ts'
+import { diffLines, objectOf, outcomesOf, type Result } from './report.ts'
+import { byFile, totalsOf, totalsText } from './totals.ts'
+
+/** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */
+
+/** Characters. Comments of pull requests end at 65,536. */
+const most = { all: 60_000, deletions: 10_000, rows: 20_000, file: 20_000 } as const
+
+export function writeSummary(file: string, title: string, results: readonly Result[], output: Output): void {
+  // Text by text: what is hidden is never a part of the Markdown itself.
+  const plain = (text: string) => shown(output.redact(text))
+  const parts = [
+    `### gatewright ${title}: ${headOf(title, results)}\n`,
+    ...deletionsOf(title, results, plain),
+    ...tableOf(results, plain),
+  ]
+  const left = most.all - parts.join('\n').length
+  writeOut(file, [...parts, ...detailsOf(title, results, plain, left)].join('\n'))
+}
+
+/** The totals, with what was not done; the outcomes of files where there are no totals. */
+function headOf(title: string, results: readonly Result[]): string {
+  const totals = totalsOf(results)
+  if (totals === null) return outcomesOf(results)
+  const open = results.filter(({ outcome }) => !['changes', 'unchanged', 'applied'].includes(outcome))
+  const text = totalsText(totals, title === 'apply')
+  return open.length === 0 ? text : `${text} (${outcomesOf(open)})`
+}
+
+function deletionsOf(title: string, results: readonly Result[], plain: (text: string) => string): string[] {
+  const deleted = results.flatMap(({ changes }) => (changes ?? []).filter(({ action }) => action === 'delete'))
+  if (deleted.length === 0) return []
+  const names = new Set(deleted.map((change) => `- ${inText(plain(objectOf(change)))}\n`))
+  const { taken, left } = takeUpTo([...names], most.deletions)
+  return [`**${title === 'apply' ? 'Deleted' : 'Deletes'}**\n`, taken.join('') + moreOf(left, 'deletion', '\n')]
+}
+
+function tableOf(results: readonly Result[], plain: (text: string) => string): string[] {
+  const files = results.flatMap((result) => byFile(result))
+  const row = ({ file, outcome }: (typeof files)[number]) => `| ${inText(plain(file))} | ${outcome} |\n`
+  const all = takeUpTo(files.map(row), most.rows)
+  const changed = files.filter(({ outcome }) => outcome !== 'unchanged')
+  // Where not all of them fit, those that stay as they are go first.
+  const { taken } = all.left === 0 ? all : takeUpTo(changed.map(row), most.rows)
+  const left = files.length - taken.length
+  const table = taken.length === 0 ? '' : `| File | Outcome |\n| --- | --- |\n${taken.join('')}\n`
+  return [table + moreOf(left, 'file', '')]
+}
+
+/** Each file folded away, as long as there is space: it is cut between files. */
+function detailsOf(
+  title: string,
+  results: readonly Result[],
+  plain: (text: string) => string,
+  space: number,
+): string[] {
+  const blocks = results
+    .flatMap((result) => textsOf(title, result))
+    .flatMap(({ file, lines }) => {
+      if (lines.length === 0) return []
+      return [blockOf(plain(file), lines.map(plain))]
+    })
+  const { taken, left } = takeUpTo(blocks, space - 100)
+  return [
+    ...taken,
+    ...(left === 0 ? [] : [`The fields of ${left} more ${left === 1 ? 'file' : 'files'} are not shown.\n`]),
+  ]
+}
+
+type Lines = { readonly file: string; readonly lines: readonly string[] }
+
+/** The log of an apply is of the whole document; a plan shows the fields of each of its files. */
+function textsOf(title: string, result: Result): Lines[] {
+  const { file, errors, logs, changes } = result
+  if (errors.length > 0 || changes === null || title === 'apply') {
+    const isQuiet = result.outcome === 'unchanged' && changes !== null
+    return [{ file, lines: [...errors, ...(isQuiet ? [] : logs)] }]
+  }
+  return byFile(result).map((each) => ({ file: each.file, lines: (each.changes ?? []).flatMap(diffLines) }))
+}
+
+function blockOf(file: string, lines: readonly string[]): string {
+  const { taken, left } = takeUpTo(
+    lines.map((line) => `${line}\n`),
+    most.file,
+  )
+  const text = taken.join('')
+  // A fence that is longer than any in the text.
+  const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)))
+  const more = moreOf(left, 'line', '\n')
+  return `<details><summary>${inText(file)}</summary>\n\n${fence}diff\n${text}${fence}\n\n${more}</details>\n`
+}
+
+/** The first of the texts, as far as they fit. A text that is too long by itself is left out, too. */
+function takeUpTo(texts: readonly string[], space: number): { readonly taken: string[]; readonly left: number } {
+  let sum = 0
+  const end = texts.findIndex((text) => {
+    sum += text.length + 1
+    return sum > space
+  })
+  const taken = end === -1 ? [...texts] : texts.slice(0, end)
+  return { taken, left: texts.length - taken.length }
+}
+
+const moreOf = (count: number, what: string, end: string): string =>
+  count === 0 ? '' : `\n${count} more ${count === 1 ? `${what} is` : `${what}s are`} not shown.\n${end}`
+
+/** A name as Markdown shows it, in a line of text, a cell and an HTML element alike: no character of it is markup. */
+const inText = (text: string): string =>
+  text
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(
+      /[&<>|\\`*[\]~#$!@]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|:(?=\/\/)|(?<=www)\./giu,
+      (each) => `&#${each.codePointAt(0)};`,
+    )
