@@ -5,7 +5,16 @@ import type { ErrorDetail } from '../errors.ts'
 import { type Answer, asLost, backOff, type Client, codeOf, isLater, Lost, refusalOf } from './client.ts'
 import type { Document, FormerRun } from './inputs.ts'
 import { detailsOf } from './places.ts'
-import { type Change, isOver, type Run, readRun, run as runSchema, whereItIs, withoutBlueprint } from './runs.ts'
+import {
+  type Change,
+  isOver,
+  type Run,
+  readRun,
+  run as runSchema,
+  type StandsSince,
+  whereItIs,
+  withoutBlueprint,
+} from './runs.ts'
 
 /** Sends a document and finds out what became of it, through restarts of the service: once, under one Idempotency-Key. */
 
@@ -28,6 +37,8 @@ export type Delivered = {
   readonly changes: readonly Change[] | null
   /** The path of the run. */
   readonly run: string | null
+  /** Of an apply of a plan that stood already, as the last line of `logs` says. */
+  readonly standsSince: StandsSince | null
   /** Of a plan: for `--if-match` of the apply. */
   readonly etag: string | null
 }
@@ -122,7 +133,7 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
 const undecided = (
   outcome: Outcome,
   { errors, run }: { readonly errors: readonly string[]; readonly run: string | null },
-): Delivered => ({ outcome, logs: [], errors, details: [], changes: null, run, etag: null })
+): Delivered => ({ outcome, logs: [], errors, details: [], changes: null, run, standsSince: null, etag: null })
 
 const runOf = (answer: Answer): string | null =>
   z.object({ run: z.string() }).safeParse(answer.body).data?.run ?? answer.headers.get('location')
@@ -146,10 +157,13 @@ async function finished(
   const run = path === null ? null : await readRun(client, path, { withinMs, onWait }).catch(() => null)
   if (run === null && mode === 'plan')
     return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
-  return done(mode, { logs, changes: run?.changes ?? null, run: path, etag })
+  const standsSince = run?.stands_since ?? null
+  return done(mode, { logs, changes: run?.changes ?? null, run: path, standsSince, etag })
 }
 
-function done(mode: Delivery['mode'], facts: Pick<Delivered, 'logs' | 'changes' | 'run' | 'etag'>): Delivered {
+type Done = Pick<Delivered, 'logs' | 'changes' | 'run' | 'standsSince' | 'etag'>
+
+function done(mode: Delivery['mode'], facts: Done): Delivered {
   const isUnchanged = facts.changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
   return { ...facts, outcome, errors: [], details: [] }
@@ -190,7 +204,9 @@ const isOutcome = ({ state, reason }: Run): boolean =>
   state === 'done' || (state === 'failed' && reason !== 'unavailable')
 
 function outcomeOf(run: Run, path: string, mode: Delivery['mode']): Delivered {
-  const { state, applied, reason, logs, changes, etag } = run
+  const { state, applied, reason, logs, changes, stands_since: standsSince = null, etag } = run
   const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
-  return isFine ? done(mode, { logs, changes, run: path, etag }) : undecided('refused', { errors: logs, run: path })
+  return isFine
+    ? done(mode, { logs, changes, run: path, standsSince, etag })
+    : undecided('refused', { errors: logs, run: path })
 }

@@ -15,7 +15,9 @@ export type Result = Omit<Delivered, 'outcome'> & {
   readonly outcome: Outcome | 'valid' | 'not tried'
 }
 
-export const emptyResult = { logs: [], errors: [], details: [], changes: null, run: null, etag: null } as const
+export const emptyResult = {
+  ...{ logs: [], errors: [], details: [], changes: null, run: null, standsSince: null, etag: null },
+} as const
 
 const looks: Readonly<Record<Result['outcome'], { colour: Colour; code: ExitCode }>> = {
   applied: { colour: 'green', code: exitCodes.done },
@@ -44,7 +46,7 @@ const indent = ' '.repeat(width)
 
 /** Prints one result. @param isDiff shows each field */
 export function printResult(output: Output, result: Result, { isDiff = false }: { isDiff?: boolean } = {}): void {
-  const { file, outcome, status, errors, details, logs, changes, run, etag } = result
+  const { file, outcome, status, errors, details, changes, run, etag } = result
   const word = output.paint(looks[outcome].colour, outcome.padEnd(width - 1))
   output.line(`${word} ${shown(file)}${status === undefined ? '' : ` (${status})`}`)
   const tell = (text: string) => {
@@ -56,11 +58,17 @@ export function printResult(output: Output, result: Result, { isDiff = false }: 
     if (source !== undefined) tell(`${String(line).padStart(5)} | ${source}`)
   }
   if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
-  else if (outcome !== 'unchanged' || changes === null) for (const line of logs) tell(line)
+  else for (const line of logsOf(result)) tell(line)
   const next = advice[outcome]
   if (next !== undefined) tell(next)
   if (run !== null && ['accepted', 'unknown'].includes(outcome)) tell(`gatewright logs -f ${idOf(run)}`)
   if (etag !== null && outcome === 'changes' && !isDiff) tell(`plan ${etag.replaceAll('"', '')}`)
+}
+
+/** What is unchanged is one line of its own; of a reviewed plan that was applied already, the line that says by which run. */
+export function logsOf({ outcome, logs, changes, standsSince }: Result): readonly string[] {
+  if (outcome !== 'unchanged' || changes === null) return logs
+  return standsSince === null ? [] : logs.slice(-1)
 }
 
 export const idOf = (run: string): string => run.split('/').findLast((part) => part !== '') ?? run
@@ -128,10 +136,10 @@ export const toJson = (results: readonly Result[]): string =>
       exit: codeOfResults(results),
       totals: totalsOf(results),
       results: results.map((result) => {
-        const { file, parts, outcome, status, logs, errors, details, changes, run, etag } = result
+        const { file, parts, outcome, status, logs, errors, details, changes, run, standsSince, etag } = result
         return {
           ...{ file, files: parts?.map((part) => part.file) ?? [file], outcome, status: status ?? null },
-          ...{ logs, errors, details, changes, run, etag },
+          ...{ logs, errors, details, changes, run, stands_since: standsSince, etag },
           parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),
         }
       }),

@@ -28,15 +28,20 @@ export const runSummary = z.object({
   finished_at: z.string().nullable(),
 })
 
+const standsSince = z.object({ run: z.string().nullable(), at: z.string().nullable() })
+
 const progress = z.object({ done: z.int(), total: z.int() })
 
 export const run = runSummary.extend({
   progress: progress.nullish(),
   changes: z.array(change),
   etag: z.string().nullable(),
+  stands_since: standsSince.nullish(),
   generated: z.record(z.string(), z.record(z.string(), z.string())),
 })
 
+/** Of a reviewed plan that stood already: by which run, and since when. */
+export type StandsSince = z.output<typeof standsSince>
 export type Change = z.output<typeof change>
 export type FieldChange = z.output<typeof fieldChange>
 export type RunSummary = z.output<typeof runSummary>

@@ -1,5 +1,5 @@
 import { type Output, shown, writeOut } from './output.ts'
-import { diffLines, objectOf, outcomesOf, type Result } from './report.ts'
+import { diffLines, logsOf, objectOf, outcomesOf, type Result } from './report.ts'
 import { byFile, totalsOf, totalsText } from './totals.ts'
 
 /** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */
@@ -72,11 +72,9 @@ type Lines = { readonly file: string; readonly lines: readonly string[] }
 
 /** The log of an apply is of the whole document; a plan shows the fields of each of its files. */
 function textsOf(title: string, result: Result): Lines[] {
-  const { file, errors, logs, changes } = result
-  if (errors.length > 0 || changes === null || title === 'apply') {
-    const isQuiet = result.outcome === 'unchanged' && changes !== null
-    return [{ file, lines: [...errors, ...(isQuiet ? [] : logs)] }]
-  }
+  const { file, errors, changes } = result
+  if (errors.length > 0 || changes === null || title === 'apply')
+    return [{ file, lines: [...errors, ...logsOf(result)] }]
   return byFile(result).map((each) => ({ file: each.file, lines: (each.changes ?? []).flatMap(diffLines) }))
 }
 

@@ -11,7 +11,7 @@ import type { Conditions } from '../plan/engine.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { comesBackAfterMs, live, type RunState, staleAfterS } from './life.ts'
-import { storedOptions, submitterOf } from './options.ts'
+import { type StandsSince, storedOptions, submitterOf } from './options.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -233,6 +233,8 @@ export type RunResult = {
   readonly digests: readonly string[]
   /** Of a plan that was not refused. */
   readonly planTag?: string
+  /** Of an apply of a reviewed plan that stood already. */
+  readonly stands?: StandsSince | undefined
   /** For the audit row. */
   readonly audited: readonly AuditedChange[]
   /** Generated values by entry and field; readable for a few hours. */
@@ -253,7 +255,7 @@ export function finishRun(
   result: RunResult,
 ): void {
   const { document = null, applied, reason, logs, changes, digests, planTag = null, cause = null } = result
-  const { audited, generated, actorName } = result
+  const { audited, generated, actorName, stands } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
@@ -267,6 +269,7 @@ export function finishRun(
     return
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
+  if (stands !== undefined) tx.send({ text: keepStanding, values: [run.id, JSON.stringify({ stands })] })
   const { impersonator } = submitterOf(run)
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
   const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
@@ -286,6 +289,9 @@ const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, l
   generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
   started_at = now(), finished_at = clock_timestamp(), document = $8::bytea, changes = $9::jsonb,
   entry_digests = $10::text[], plan_tag = $11, cause = $12 WHERE id = $1::uuid`
+
+/** It is rare: no other run has a column for it. */
+const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'
 
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all

@@ -74,6 +74,15 @@ const formerSchema = z.object({ former: z.guid().nullable().default(null) })
 export const formerOfRun = ({ options }: { readonly options: unknown }): string | null =>
   formerSchema.safeParse(options).data?.former ?? null
 
+const standsSince = z.object({ run: z.guid().nullable(), at: z.string().nullable() })
+const standingSchema = z.object({ stands: standsSince.nullable().default(null) })
+
+/** Of an apply of a reviewed plan that stood already: by which run, as far as the submitter may see it, and since when. */
+export type StandsSince = z.output<typeof standsSince>
+
+export const standsSinceOf = ({ options }: { readonly options: unknown }): StandsSince | null =>
+  standingSchema.safeParse(options).data?.stands ?? null
+
 /** The real user, if the submitter was impersonated. The only permissions that its token carries, if it has a ceiling. */
 export function submitterOf(run: { readonly options: unknown }) {
   const { impersonator, ceiling } = submitterSchema.parse(run.options)

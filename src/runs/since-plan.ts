@@ -6,7 +6,7 @@ import { maxListed } from '../apply/words.ts'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { type Actor, mayNameUser } from '../permissions.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
-import { mayReadRun } from './options.ts'
+import { mayReadRun, type StandsSince } from './options.ts'
 
 /** What happened to the objects of a plan after it was reviewed: by which run, who, and when. */
 
@@ -57,10 +57,17 @@ export async function withCauses(
   return new Refusal(refusal.objections.map(withCause), refusal.cause)
 }
 
-/** The line of an apply of a plan that stands already. */
-export async function standsSince(reader: EngineReader, objects: readonly ObjectName[], actor: Actor): Promise<string> {
+/** Of an apply of a plan that stands already: since when, and the last line of its log. */
+export async function standsSince(
+  reader: EngineReader,
+  objects: readonly ObjectName[],
+  actor: Actor,
+): Promise<{ readonly since: StandsSince; readonly line: string }> {
   const [newest] = [...(await lastChanges(reader, objects)).values()].sort((one, other) => +other.at - +one.at)
-  return `nothing is left of the reviewed plan: it stands${newest === undefined ? '' : `, applied by ${byWhat(newest, actor)}`}`
+  const line = 'nothing is left of the reviewed plan: it stands'
+  if (newest === undefined) return { since: { run: null, at: null }, line }
+  const run = mayReadRun(newest, actor) ? newest.runId : null
+  return { since: { run, at: newest.at.toISOString() }, line: `${line}, applied by ${byWhat(newest, actor)}` }
 }
 
 /** `run 0193... of ci, 2026-11-23T10:00:00.000Z` */

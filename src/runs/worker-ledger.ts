@@ -109,8 +109,17 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
     },
   )
   const { actor, stands, ...rest } = result
-  const logs = stands === undefined ? rest.logs : [...rest.logs, await standsSince(tx, stands, actor)]
-  const outcome = { ...rest, logs, event: 'finish', reason: null, actorName: actor.username, document } as const
+  const standing = stands === undefined ? undefined : await standsSince(tx, stands, actor)
+  const logs = standing === undefined ? rest.logs : [...rest.logs, standing.line]
+  const outcome = {
+    ...rest,
+    logs,
+    stands: standing?.since,
+    event: 'finish',
+    reason: null,
+    actorName: actor.username,
+    document,
+  } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
   const planTag = planTagOf(engine.keyring, document, result.digests)

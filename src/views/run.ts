@@ -10,7 +10,7 @@ import { type Actor, allows, covers } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
-import { mayReadRun, ownershipOfRun, submitterOf } from '../runs/options.ts'
+import { mayReadRun, ownershipOfRun, standsSinceOf, submitterOf } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
 import { readStoredChanges } from './stored-changes.ts'
@@ -122,6 +122,14 @@ export const run = runSummary
         'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null and `allowed` is empty.',
       examples: [[]],
     }),
+    stands_since: z
+      .object({ run: z.guid().nullable(), at: time.nullable() })
+      .nullable()
+      .meta({
+        description:
+          'Of an apply of a reviewed plan of which nothing was left, because it stands already: by which run, as far as the submitter may see it, and since when, as far as that is recorded. Null otherwise.',
+        examples: [null],
+      }),
     etag: z
       .string()
       .nullable()
@@ -271,6 +279,7 @@ export function toRun(
     progress: null,
     failed_attempts: [],
     changes: changesShown(changes, actor),
+    stands_since: standsSinceOf(row),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
     generated: otherwise({}, () =>

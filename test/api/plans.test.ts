@@ -24,6 +24,7 @@ type Run = {
   reason: string | null
   changes: Change[]
   etag: string | null
+  stands_since: { run: string | null; at: string | null } | null
 }
 
 const plan = (body: unknown, as: Asker = there.admin) => as.put(`${applyPath}?dry_run=true`, body)
@@ -188,10 +189,10 @@ describe('an apply of a reviewed plan', () => {
     expect((again.json as { logs: string[] }).logs.at(-1)).toMatch(
       new RegExp(`^nothing is left of the reviewed plan: it stands, applied by run ${id} of \\S+, \\S+Z$`),
     )
-    expect((await runOf(again)).changes.map(({ action }: { action: string }) => action)).toEqual([
-      'unchanged',
-      'unchanged',
-    ])
+    const run = await runOf(again)
+    expect(run.changes.map(({ action }: { action: string }) => action)).toEqual(['unchanged', 'unchanged'])
+    expect(run.stands_since).toEqual({ run: id, at: expect.stringMatching(/^\d{4}-.*Z$/) })
+    expect((await runOf(await apply(body))).stands_since).toBeNull()
   })
 
   test('is refused when another document was applied, and when what was there is gone', async () => {
