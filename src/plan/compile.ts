@@ -16,6 +16,7 @@ import { listError, Named, nameError, withNames } from './named.ts'
 import { pkField } from './pk-field.ts'
 import { ForNew, generateNew } from './secret-forms.ts'
 import { skippedLine } from './skipped.ts'
+import { unknownModel } from './unknown-model.ts'
 import { wasOf } from './was.ts'
 
 /** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
@@ -90,8 +91,7 @@ function* compiling(
       continue
     }
     if (model === undefined) {
-      const names = () => registry.models.map(({ name }) => name)
-      errors.of('entry').add([...path, 'model'], 'unknown_model', () => unknownName('model', entry.model, names()))
+      errors.of('entry').add([...path, 'model'], 'unknown_model', () => unknownModel(entry.model, registry.models))
       continue
     }
     const overlaps = new Map<string, string>()

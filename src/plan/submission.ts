@@ -8,6 +8,7 @@ import { comparedName } from '../names.ts'
 import { type Actor, allowsSome } from '../permissions.ts'
 import { compile, compileInTurns, type Plan } from './compile.ts'
 import type { Conditions, RequestConditions } from './engine.ts'
+import { unknownKind } from './unknown-model.ts'
 
 /** An application and its provider in one body, as deployment pipelines send them. */
 
@@ -112,10 +113,9 @@ function entriesOf(
 ): Part {
   const sent = envelope(body, errors, at)
   const kind = kindOf(body, registry)
-  if (sent.provider_model !== undefined && kind === undefined) {
-    const names = [...registry.kinds.values()].map(({ name }) => name)
-    errors.add([...at, 'provider_model'], 'invalid_choice', `Must be one of: ${names.join(', ')}.`)
-  }
+  const { provider_model: named } = sent
+  if (named !== undefined && kind === undefined)
+    errors.add([...at, 'provider_model'], 'invalid_choice', () => unknownKind(named, [...registry.kinds.values()]))
   const [providerId = '', appId = ''] = [ids.provider, ids.app].map((id) => [...at, id].join('.'))
   const entries: Entry[] = []
   if (kind !== undefined && isObject(sent.provider)) {
