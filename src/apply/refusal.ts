@@ -20,12 +20,13 @@ export class Refusal extends Error {
     this.objections = reported
   }
 
-  /** The lines of the run's log. */
+  /** The lines of the run's log. That it was rolled back is said once, first: each reason is a line of its own. */
   get logs(): string[] {
     const [texts, more] = this.#texts()
+    const [text = '', ...others] = texts
     return [
-      ...texts.map((text) => `rolled back: ${text}`),
-      ...(more > 0 ? [`rolled back: ${more} more ${this.#verb}.`] : []),
+      ...(others.length === 0 ? [`rolled back: ${text}`] : ['rolled back, for these reasons:', ...texts]),
+      ...(more > 0 ? [`${more} more ${this.#verb}.`] : []),
       ...hintsOf(this.objections),
     ]
   }

@@ -81,7 +81,11 @@ describe('errors of rules are reported together with errors that need the databa
     })
     expect(await there.refusal(entries)).toMatchObject({
       reason: 'invalid',
-      logs: [`rolled back: entries.0.signing_key: ${missing}`, `rolled back: entries.0.client_secret: ${empty}`],
+      logs: [
+        'rolled back, for these reasons:',
+        `entries.0.signing_key: ${missing}`,
+        `entries.0.client_secret: ${empty}`,
+      ],
     })
   })
 

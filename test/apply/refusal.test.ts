@@ -41,13 +41,17 @@ test('all errors of fields are one answer, wherever they were found', () => {
     { is: 'invalid', errors: ofEntry },
   ])
   expect(refusal.problem.fields).toEqual({ entries: { 0: { nam: ['Unknown field.'] }, 1: { slug: ['Is taken.'] } } })
-  expect(refusal.logs).toEqual(['rolled back: entries.0.nam: Unknown field.', 'rolled back: entries.1.slug: Is taken.'])
+  expect(refusal.logs).toEqual([
+    'rolled back, for these reasons:',
+    'entries.0.nam: Unknown field.',
+    'entries.1.slug: Is taken.',
+  ])
 })
 
 test('more than twenty conflicts are counted', () => {
   const conflicts = Array.from({ length: 23 }, () => objectionOf('conflict'))
-  expect(new Refusal(conflicts).logs).toHaveLength(21)
-  expect(new Refusal(conflicts).logs.at(-1)).toBe('rolled back: 3 more are not listed.')
+  expect(new Refusal(conflicts).logs).toHaveLength(22)
+  expect(new Refusal(conflicts).logs.at(-1)).toBe('3 more are not listed.')
   expect(reasonOf({ is: 'gone' })).toBe('permission_denied')
 })
 

@@ -50,7 +50,10 @@ describe('it is an error', () => {
   test.each([undefined, 1_000, 300 * dayMs])('to let the only token expire in %s ms', async (ms) => {
     const entry = tokenEntry(key, { expiring: true, ...(ms !== undefined && { expires: ahead(ms).toISOString() }) })
     const { logs } = await there.refusal([entry], root)
-    expect(logs).toEqual(['expires', 'expiring'].map((name) => `rolled back: entries.0.${name}: ${message}`))
+    expect(logs).toEqual([
+      'rolled back, for these reasons:',
+      ...['expires', 'expiring'].map((name) => `entries.0.${name}: ${message}`),
+    ])
   })
 
   test('to move the end of the only token forward', async () => {

@@ -29,7 +29,7 @@ const refused = {
   state: 'done',
   applied: false,
   reason: expect.stringMatching(/^(invalid|permission_denied)$/),
-  logs: expect.arrayContaining([expect.stringMatching(/^rolled back: /)]),
+  logs: expect.arrayContaining([expect.stringMatching(/^rolled back[:,] /)]),
 }
 const audits = (runId: string) => there.db.auditRow.count({ where: { runId } })
 
@@ -129,9 +129,11 @@ describe('a refusal is not a failure', () => {
     expect(await there.work(winner.id)).toEqual(applied)
     await there.db.flow.delete({ where: { pk: flow.pk } })
     expect(await there.work(id)).toEqual(refused)
-    expect((await there.run(id)).logs.toSorted()).toEqual([
-      `rolled back: provider.authorization_flow: There is no flow with the key ${flow.pk}.`,
-      `rolled back: provider.client_id: "contested" is taken by provider oauth2 ${JSON.stringify(winner.name)}.`,
+    const [first, ...reasons] = (await there.run(id)).logs
+    expect(first).toBe('rolled back, for these reasons:')
+    expect(reasons.toSorted()).toEqual([
+      `provider.authorization_flow: There is no flow with the key ${flow.pk}.`,
+      `provider.client_id: "contested" is taken by provider oauth2 ${JSON.stringify(winner.name)}.`,
     ])
     expect([await providers(name), await audits(id)]).toEqual([0, 0])
   })
