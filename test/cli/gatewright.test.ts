@@ -119,7 +119,7 @@ describe('apply', () => {
     expect((await gatewright(['apply', path])).output).not.toContain('applied by')
     const other = await named('oauth2', 'cli-reviewed', { app: { group: 'Another' } })
     await gatewright(['apply', file('meanwhile.json', other)])
-    expect(await gatewright(['apply', path, '--plan', tag])).toEqual({
+    expect(await gatewright(['apply', path, '--if-match', tag])).toEqual({
       code: 1,
       output: expect.stringMatching(/^refused .* \(412\)\n.*changed after the plan/),
     })
@@ -320,6 +320,13 @@ test('what is missing is a 1: a command, files, a token, a permission', async ()
     [['aply'], {}, /^There is no command "aply"/],
     [['apply'], {}, /^Name files or folders/],
     [['apply', path, '--allow-everything'], {}, /^Unknown option '--allow-everything'/],
+    [['apply', path, '--plan', 'x'.repeat(22)], {}, /^Unknown option '--plan'/],
+    [['apply', path, '--if-match', 'short'], {}, /^--if-match takes the tag of a plan, of 22 characters\.$/m],
+    [
+      ['apply', path, '--if-match', 'x'.repeat(22), '--plan-file', 'plans.json'],
+      {},
+      /^Use either --if-match or --plan-file\.$/m,
+    ],
     [['apply', path, '--owner', ''], {}, /^--owner: Must have 1 to 100 characters\.$/m],
     [['apply', path, '--timeout', '0'], {}, /^--timeout takes/],
     [['apply', path], { GATEWRIGHT_TOKEN: '' }, /^No access token: set GATEWRIGHT_TOKEN/],

@@ -11,7 +11,7 @@ Applies files, in this order. The files of one owner are applied in one transact
 each file is; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
 
 ${sendHelp}${runHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
-  --if-match TAG       apply files of one owner exactly as this plan said, or refuse it; --plan TAG is the same
+  --if-match TAG       apply files of one owner exactly as this plan said, or refuse it
   --plan-file FILE     the same for several owners or files, by the tags that "plan --out FILE" wrote
 `
 
@@ -20,7 +20,6 @@ const options = {
   ...runOption,
   'no-wait': { type: 'boolean' },
   'if-match': { type: 'string' },
-  plan: { type: 'string' },
   'plan-file': { type: 'string' },
 } as const
 
@@ -30,19 +29,16 @@ export async function run(args: readonly string[]): Promise<number> {
     title: 'apply',
     mode: 'apply',
     waits: values['no-wait'] !== true,
-    tagFor: tagsOf([values['if-match'], values.plan], values['plan-file']),
+    tagFor: tagsOf(values['if-match'] ?? null, values['plan-file']),
   })
 }
 
-/** @throws {UsageError} for more than one of the options */
-function tagsOf(tags: readonly (string | undefined)[], file: string | undefined) {
-  const given = tags.filter((tag) => tag !== undefined)
-  if (given.length + (file === undefined ? 0 : 1) > 1)
-    throw new UsageError('Use one of --if-match, --plan and --plan-file.')
-  const read = file === undefined ? null : planFile.read(file)
-  const [tag = null] = given
+/** @throws {UsageError} for both, and for what is no tag */
+function tagsOf(tag: string | null, file: string | undefined) {
+  if (tag !== null && file !== undefined) throw new UsageError('Use either --if-match or --plan-file.')
   if (tag !== null && !/^"?[\w-]{22}"?$/.test(tag))
     throw new UsageError('--if-match takes the tag of a plan, of 22 characters.')
+  const read = file === undefined ? null : planFile.read(file)
   return (name: string, count: number): string | null => {
     if (tag !== null && count > 1)
       throw new UsageError('A tag is of one plan: use --plan-file for files of several owners, and with --each.')
