@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { marked } from 'marked'
 import { expect, test } from 'vitest'
 
 /** The pages of the documentation refer to what is there. */
@@ -62,4 +63,9 @@ test.each(pages)('the links of %s lead somewhere', (path) => {
     return anchor !== undefined && !anchorsOf(textOf(target)).has(anchor)
   })
   expect(broken).toEqual([])
+})
+
+test.each(pages)('%s has no row without its table', (page) => {
+  const tokens = marked.lexer(textOf(page))
+  expect(tokens.filter(({ type, raw }) => type === 'paragraph' && raw.startsWith('|'))).toEqual([])
 })
