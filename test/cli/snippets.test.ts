@@ -1,0 +1,91 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { load } from 'js-yaml'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { adminToken } from '../support/engine.ts'
+import { plainEnvironment } from '../support/environment.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import { shellIn } from '../support/shell.ts'
+
+/** The shipped CI files with a merge that removes an application: their plan lists the deletion, their apply makes it. */
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+let there: Listening
+beforeAll(async () => {
+  there = await listening({})
+})
+
+const textsIn = (value: unknown): string[] =>
+  typeof value === 'string'
+    ? value.split('\n')
+    : typeof value === 'object' && value !== null
+      ? Object.values(value).flatMap(textsIn)
+      : []
+
+/** A folder `deploy`, and the program on the PATH. */
+function workplace() {
+  const folder = freshFolder()
+  mkdirSync(join(folder, 'deploy'))
+  const program = `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src/cli/gatewright.ts')}' "$@"\n`
+  writeFileSync(join(folder, 'gatewright'), program, { mode: 0o755 })
+  const write = (...slugs: string[]) =>
+    writeFileSync(
+      join(folder, 'deploy', 'apps.yaml'),
+      `version: 1\nprune: true\nentries:\n${slugs
+        .map(
+          (slug) =>
+            `  - { model: service_core.application, identifiers: { slug: ${slug} }, attrs: { name: ${slug} } }\n`,
+        )
+        .join('')}`,
+    )
+  return { folder, write, PATH: `${folder}:${plainEnvironment().PATH}` }
+}
+
+describe.each(['github-actions.yml', 'gitlab-ci.yml'])('docs/snippets/%s', (name) => {
+  const text = readFileSync(join(root, 'docs/snippets', name), 'utf8')
+  const commands = textsIn(load(text)).filter((each) => /^gatewright (plan|apply) /.test(each))
+  const [plan = '', apply = ''] = [
+    commands.findLast((each) => each.startsWith('gatewright plan')),
+    commands.find((each) => each.startsWith('gatewright apply')),
+  ]
+  const start = name.slice(0, 6)
+  const slugs = async () =>
+    (await there.on.db.application.findMany({ where: { slug: { startsWith: start } }, orderBy: { slug: 'asc' } })).map(
+      ({ slug }) => slug,
+    )
+
+  test('deletes what its plan lists, without a number, and nothing that came meanwhile', async () => {
+    const { folder, write, PATH } = workplace()
+    const env = {
+      ...{ PATH, GATEWRIGHT_URL: there.address, GATEWRIGHT_TOKEN: adminToken, GATEWRIGHT_OWNER: `owner-${start}` },
+      GITHUB_STEP_SUMMARY: join(folder, 'summary.md'),
+    }
+    const job = (commands: string) => shellIn(folder)(commands, env)
+    write(`${start}-kept`, `${start}-gone`)
+    expect(await job(`${plan}\n${apply}`)).toMatchObject({ code: 0 })
+    expect(await slugs()).toEqual([`${start}-gone`, `${start}-kept`])
+
+    write(`${start}-kept`)
+    const planned = await job(plan)
+    expect(planned).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/^0 to add, 0 to change, 1 to delete, 1 unchanged\n/),
+    })
+    expect(readFileSync(join(folder, 'summary.md'), 'utf8')).toContain(
+      `**Deletes**\n\n- service_core.application "${start}-gone"\n`,
+    )
+    const late = `version: 1\nentries:\n  - { model: service_core.application, identifiers: { slug: ${start}-late }, attrs: { name: late } }\n`
+    writeFileSync(join(folder, 'late.yaml'), late)
+    expect(await job('gatewright apply late.yaml')).toMatchObject({ code: 0 })
+    expect(await job(apply)).toMatchObject({ code: 1, output: expect.stringContaining('(412)') })
+    expect(await slugs()).toHaveLength(3)
+    // Planned again, and reviewed again.
+    expect(await job(`${plan}\n${apply}`)).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/^0 added, 0 changed, 2 deleted, 1 unchanged$/m),
+    })
+    expect(await slugs()).toEqual([`${start}-kept`])
+  })
+})
