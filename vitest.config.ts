@@ -11,7 +11,7 @@ const e2e = [
   'test/e2e/**/*.test.ts',
   'test/standalone/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
-  'test/cli/{database,export,export-folder,gatewright,migration,owners,restart,runs,seed}.test.ts',
+  'test/cli/{database,export,export-folder,gatewright,migration,owners,restart,rotate,runs,seed}.test.ts',
   'test/cli/round-trip/round-trip.test.ts',
   'test/browser/{dashboard,docs,home,live,pages,questions,roll-back}.test.ts',
 ]

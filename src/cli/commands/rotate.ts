@@ -5,6 +5,7 @@ import { readArguments, readTimeoutMs, sendOptions } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { deliver } from '../deliver.ts'
 import { UsageError } from '../exit.ts'
+import { type LastDocument, lastDocument } from '../last-document.ts'
 import { openOutput, shown } from '../output.ts'
 import { codeOfResults, printResult } from '../report.ts'
 import { headersOf } from '../send.ts'
@@ -18,14 +19,14 @@ time that it is shown. The old secret ends at once, unless an overlap is given. 
 printed too: it may be in force.
 
 A file that has the secret as a plain value puts the old one back when it is applied again; one with
-client_secret: {create: !Env NAME} leaves it as it is.
+client_secret: {create: !Env NAME} leaves it as it is. It says so of the document that was applied last.
 
   --overlap TIME       for how long the old secret stays valid too, such as hours=24; at most days=90
   --owner LABEL        the owner under which you manage the application (default: GATEWRIGHT_OWNER)
   --allow-takeover     also of another owner; it belongs to your owner afterwards
   --timeout SECONDS    how long to wait for the outcome (default 120)
-  --json               {"exit", "outcome", "logs", "errors", "run", "client_secret"} on standard output; the last one is null
-                       when it is certainly not in force
+  --json               {"exit", "outcome", "logs", "errors", "run", "client_secret", "last_document"} on standard output; the
+                       secret is null when it is certainly not in force
 `
 
 const { owner, 'allow-takeover': takeover, timeout } = sendOptions
@@ -53,6 +54,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const client = await openClient()
   const provider = await providerOf(client, slug, timeoutMs)
   const secret = await newSecretOf(provider.meta_model_name, provider.verbose_name)
+  const asked = { slug, model: provider.meta_model_name, provider: provider.name, field }
+  const last = await lastDocument(client, asked, Math.min(timeoutMs, 10_000))
   const output = openOutput(new Set([secret]))
   const value = {
     app: { slug },
@@ -71,7 +74,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const isInForce = ['applied', 'unknown'].includes(delivered.outcome)
   if (values.json === true) {
     const { outcome, logs, errors, run } = delivered
-    output.json(JSON.stringify({ exit, outcome, logs, errors, run, [field]: isInForce ? secret : null }, null, 2))
+    const result = { exit, outcome, logs, errors, run, [field]: isInForce ? secret : null, last_document: last }
+    output.json(JSON.stringify(result, null, 2))
     return exit
   }
   // Standard output has the secret alone, for a pipe into a secret store.
@@ -79,13 +83,35 @@ export async function run(args: readonly string[]): Promise<number> {
   if (isInForce) {
     process.stdout.write(`${secret}
 `)
-    output.note(afterwards)
+    const next = afterwards(last)
+    if (next !== null) output.note(next)
   }
   return exit
 }
 
-const afterwards = `A file that has ${field} as a plain value puts that value back at its next apply, also one with !Env until its variable
-holds the new secret. Written as ${field}: {create: !Env NAME}, it is set for a new provider only, and stays as it is now.`
+const remedy = `Written as ${field}: {create: !Env NAME}, it is set for a new provider only, and stays as it is now.`
+
+/** What the next apply of the files does to the new secret; null when it leaves it as it is. */
+function afterwards(last: LastDocument | null): string | null {
+  if (last === null)
+    return `A file that has ${field} as a plain value puts that value back at its next apply, also one with !Env until its variable
+holds the new secret. ${remedy}`
+  const { run, title, at, sends } = last
+  const file = `The file of run ${run} (${title}, ${at.slice(0, 19)})`
+  switch (sends) {
+    case 'value':
+      return `${file} sends ${field} as a plain value: its next apply puts that value back,
+also with !Env until its variable holds the new secret. ${remedy}`
+    case 'generate':
+      return `${file} sends ${field}: {generate: true}: its next apply makes another one.
+${remedy}`
+    case 'create':
+    case 'nothing':
+      return null
+    default:
+      return sends satisfies never
+  }
+}
 
 /** @throws {UsageError} for an application without a provider */
 async function providerOf(client: Client, slug: string, withinMs: number) {
