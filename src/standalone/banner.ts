@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import type { Report } from '../start-error.ts'
 import { apiPrefix, applyPath, dashboardPath, docsPath, homePath, readyPath } from '../paths.ts'
+import type { Report } from '../start-error.ts'
 
 const secondsSince = (startMs: number) => `${((performance.now() - startMs) / 1000).toFixed(1)} s`
 

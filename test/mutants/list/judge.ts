@@ -183,7 +183,7 @@ export default {
       tests: ['test/apply/taken-rows.test.ts'],
     },
     {
-      from: 'audited.push(...changesOfLosses(left))',
+      from: 'audited.push(...changesOfLosses(left, names))',
       to: '',
       why: 'an application whose provider is deleted counts as changed past the service',
       tests: ['test/api/changed-outside.test.ts'],
@@ -249,8 +249,8 @@ export default {
       tests: [write, 'test/runs/work.test.ts'],
     },
     {
-      from: 'objectOf(finding, changes.length - 1, conditions.owner)',
-      to: 'objectOf(finding, changes.length, conditions.owner)',
+      from: 'objectOf(named, changes.length - 1, conditions.owner)',
+      to: 'objectOf(named, changes.length, conditions.owner)',
       why: 'the history of an object shows the change of another',
       tests: [history],
     },
