@@ -103,16 +103,19 @@ async function workOn(job: Job<ApplyJob>, token: string | undefined, run: string
 const shownFrom = 200
 const shownEveryMs = 500
 
-/** Shows on the job how far its run is, from time to time. BullMQ makes an event of it. */
+/** Shows on the job how far its run is, from time to time and at the last entry. BullMQ makes an event of it. */
 function reportProgress(job: Job<ApplyJob>): (progress: Progress) => void {
   let next = 0
+  // One after the other: the last one stays.
+  let sending = Promise.resolve()
   return (progress) => {
+    const { done, total } = progress
     const now = performance.now()
-    if (progress.total < shownFrom || now < next) return
+    if (total < shownFrom || (now < next && done < total)) return
     next = now + shownEveryMs
     // The dashboard draws the percentage. It is lost while the queue is away: the run goes on.
-    const percent = Math.floor((100 * progress.done) / progress.total)
-    job.updateProgress({ ...progress, progress: percent }).catch(() => {})
+    const percent = Math.floor((100 * done) / total)
+    sending = sending.then(() => job.updateProgress({ ...progress, progress: percent })).catch(() => {})
   }
 }
 

@@ -73,6 +73,26 @@ function claims(queue: QueueKind): void {
     expect(second).toMatchObject({ state: 'completed', result: { applied: true } })
   })
 
+  test('of an applied set: all of its entries are done', async () => {
+    const total = 250
+    const entries = Array.from({ length: total }, (_, index) => ({
+      model: 'service_flows.flow',
+      identifiers: { slug: `entry-${index}` },
+      attrs: { name: 'Entry', title: 'Entry', designation: 'recovery' },
+    }))
+    const document = { version: 1, metadata: { name: 'many' }, entries }
+    const answer = await there.admin.put('/api/v3/blueprints/', document)
+    expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+    const { id } = await there.db.run.findFirstOrThrow({ where: { kind: 'blueprint' } })
+    await ended(id)
+    const shown = async () => {
+      const job = await there.queue.getJob(jobId(id, 1))
+      expect(job?.progress).toEqual({ done: total, total, progress: 100 })
+      return true
+    }
+    await until(shown, { what: 'the last progress' })
+  })
+
   test('of a cancelled run: it failed, and nothing was applied', async () => {
     const release = there.hold()
     const sending = there.admin.put(applyPath, await named('radius', 'cancelled'))
