@@ -62,6 +62,9 @@ export function outcomeMark({ outcome, state }: Pick<RunRow, 'outcome' | 'state'
 /** `3 runs`, `1 run` */
 export const count = (of: number, what: string): string => `${number(of)} ${what}${of === 1 ? '' : 's'}`
 
+/** The end of an id: its beginning is a time, the same in all ids of a minute (RFC 9562, version 7). */
+export const shortId = (id: string): string => id.slice(-8)
+
 /** A part of a page that could not be read. */
 export const notKnown = (why = 'This could not be read just now.'): Html => html`<p class="quiet">${why}</p>`
 

@@ -4,7 +4,7 @@ import type { Actor } from '../permissions.ts'
 import { workersPath } from './addresses.ts'
 import { page } from './frame.ts'
 import { table } from './table.ts'
-import { duration, mark, number, time } from './words.ts'
+import { duration, mark, number, shortId, time } from './words.ts'
 
 /** @property servers the processes of the API */
 export type Processes = { readonly workers: readonly KnownProcess[]; readonly servers: readonly KnownProcess[] }
@@ -68,7 +68,7 @@ const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy
           String(format),
           takenAt === null ? 'none yet' : time(takenAt),
           time(startedAt),
-          html`<code>${id.slice(0, 8)}</code>`,
+          html`<code>${shortId(id)}</code>`,
         ],
       }
     }),

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { uuid7 } from '../../src/ids.ts'
 import { applyPath } from '../support/asker.ts'
 import { type Dashboard, dashboardOf, form, origin } from '../support/dashboard.ts'
 import { example, type Installation, installation, named } from '../support/installation.ts'
@@ -66,6 +67,16 @@ describe('the audit', () => {
     expect(rowsOf(await show(next.replaceAll('&amp;', '&')))).toHaveLength(1)
     expect(rowsOf(await show('/admin/audit/?period=week&who=made'))).toHaveLength(0)
     expect(rowsOf(await show('/admin/audit/?period=all&id=made-7'))).toHaveLength(1)
+  })
+
+  test('tells runs of the same moment apart', async () => {
+    const ids = [uuid7(), uuid7(), uuid7()]
+    const of = { actorName: 'hasty', action: 'apply', changes: [], requestId: 'hasty' }
+    await there.db.auditRow.createMany({ data: ids.map((runId) => ({ ...of, runId })) })
+    const page = await show('/admin/audit/?who=hasty')
+    const names = ids.map((id) => new RegExp(`<a href="/admin/runs/${id}/">([^<]+)</a>`).exec(page)?.[1])
+    expect(new Set(names).size).toBe(3)
+    expect(names).not.toContain(undefined)
   })
 
   test('needs view_audit, and an address that is right', async () => {

@@ -5,7 +5,7 @@ import type { Beside, HistoryEntry } from '../../views/history.ts'
 import { applicationPath, comparePath, rollBackPath, runPagePath } from '../addresses.ts'
 import { fieldList } from '../runs/changes.ts'
 import { table } from '../table.ts'
-import { type Look, mark, time } from '../words.ts'
+import { type Look, mark, shortId, time } from '../words.ts'
 
 /** What was done to an application, the newest first, with the choice of two states to compare. */
 
@@ -69,7 +69,7 @@ export function timeline(of: Timeline, actor: Actor): Html {
           html`${nameOf(model)} ${name}${was !== null && `, was ${was}`}${owner !== null && html`<br><span class="quiet">owner ${owner}</span>`}`,
           html`${user?.username ?? 'not shown'}${real_user !== null && `, in truth ${real_user.username}`}`,
           run !== null &&
-            html`<a href="${runPagePath(run)}">${run.slice(-8)}</a>${
+            html`<a href="${runPagePath(run)}">${shortId(run)}</a>${
               former?.hasDocument === true &&
               mayRollBack(actor, former.submitterPk) &&
               html`<br><a href="${rollBackPath(run)}">roll back to this</a>`

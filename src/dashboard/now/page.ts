@@ -15,7 +15,7 @@ import {
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { table } from '../table.ts'
-import { count, duration, mark, notKnown, number, time } from '../words.ts'
+import { count, duration, mark, notKnown, number, shortId, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
 import type { Now, Outside } from './read.ts'
@@ -84,7 +84,7 @@ ${
 function blockerText({ pid, run, program, state, openS, statement }: Blocker): Html {
   const who = html`process ${String(pid)}${program !== '' && ` (${program})`}`
   if (run !== null)
-    return html`${mark('warn', 'blocked')} by another run: <a href="${runPagePath(run)}">${run.slice(0, 8)}</a>, ${who}`
+    return html`${mark('warn', 'blocked')} by another run: <a href="${runPagePath(run)}">${shortId(run)}</a>, ${who}`
   if (state === null) return html`${mark('warn', 'blocked')} by another session, of another login: ${who}`
   return html`${mark('warn', 'blocked')} by ${who}, ${state}${openS !== null && `, its transaction is open for ${duration(openS * 1_000)}`}${statement !== null && html`; last statement: <code>${statement}</code>`}`
 }

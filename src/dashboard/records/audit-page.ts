@@ -7,7 +7,7 @@ import { auditPath, runPagePath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { table } from '../table.ts'
-import { notKnown, shortTime, time } from '../words.ts'
+import { notKnown, shortId, shortTime, time } from '../words.ts'
 
 /** /admin/audit/: who did what. */
 
@@ -96,7 +96,7 @@ const rows = (all: readonly AuditEntry[], registry: Shown['registry']): Html => 
           : html`${each.real_user.username} <span class="quiet">as</span> ${each.user.username}`,
         wordsOf(each.action),
         whatOf(each, registry),
-        each.run !== null && html`<a href="${runPagePath(each.run)}">${each.run.slice(0, 8)}</a>`,
+        each.run !== null && html`<a href="${runPagePath(each.run)}">${shortId(each.run)}</a>`,
         each.request_id !== null && html`<code>${each.request_id}</code>`,
       ],
     })),
