@@ -3,7 +3,7 @@ import { causeOf } from '../log.ts'
 
 const longest = 300
 
-/** Why an attempt ended without a result: the innermost message and its code, at most 300 characters. */
+/** Why an attempt failed: the innermost message and its code, at most 300 characters. */
 export function causeText(error: unknown): string {
   const code = failureCode(error)
   const text = causeOf(error)

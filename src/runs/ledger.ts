@@ -265,7 +265,7 @@ export function finishRun(
     ...[changes.length === 0 ? null : JSON.stringify(changes), digests, planTag, cause],
   ]
   if (!applied) {
-    tx.send({ text: end, values })
+    tx.send({ text: cause === null ? end : `WITH attempted AS (${attempt}) ${end}`, values })
     return
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
@@ -293,6 +293,10 @@ const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, l
 /** It is rare: no other run has a column for it. */
 const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'
 
+/** The attempt that ended a run as failed, with the cause of the run. */
+const attempt = `INSERT INTO run_attempts (run_id, attempt, cause)
+  SELECT id, attempts, $12::text FROM runs WHERE id = $1::uuid ON CONFLICT DO NOTHING`
+
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all
  * (docs/adr/0035-the-newest-run-keeps-the-document.md).
@@ -306,7 +310,7 @@ function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
   })
 }
 
-/** Records that the present attempt of a queued run ended without a result. The first cause of an attempt stays. */
+/** Records that the present attempt of a queued run failed. The first cause of an attempt stays. */
 export async function recordAttempt(db: Db, id: string, cause: string): Promise<void> {
   await execute(db, {
     text: `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs

@@ -90,15 +90,15 @@ async function save(ledger: ReconcilerLedger, runs: readonly Decided[], { log, t
   if (runs.length === 0) return []
   const written = await ledger.save(runs)
   const saved = runs.filter(({ id }) => written.has(id))
+  const isOver = ({ attempts, next }: Decided) => next.state === 'failed' || next.attempts > attempts
+  for (const { isExplained } of saved.filter(isOver)) if (!isExplained) tally.attemptFailed('lost')
   for (const run of saved.filter(({ next }) => next.state === 'failed')) {
     ledger.notifyEnded(run.id)
     tally.ended({ kind: run.kind, mode: run.mode, outcome: 'failed', reason: 'unavailable' })
     const outcome = { code: 'unavailable', state: 'failed', outcome: 'failed', applied: false, attempts: run.attempts }
     log.error({ ...fieldsOf(run), ...outcome }, 'run ended: no worker finished it')
   }
-  const toEnqueue = saved.filter(({ attempts, next }) => next.attempts > attempts)
-  for (const { isExplained } of toEnqueue) if (!isExplained) tally.attemptFailed('lost')
-  return toEnqueue
+  return saved.filter(({ attempts, next }) => next.attempts > attempts)
 }
 
 /** Reconciles at once and then at intervals, until it is stopped: often while runs are queued, rarely while none is. */

@@ -109,15 +109,17 @@ async function count(tx: Tx, runs: readonly Decided[]): Promise<{ id: string }[]
 /** Of an attempt whose worker recorded no other. */
 const lostCause = 'its worker ended, or the queue lost its job'
 
+/** The cause of the run is the last one that was recorded before: the statement does not see the rows that it inserts. */
 async function fail(tx: Tx, runs: readonly Overdue[]): Promise<{ id: string }[]> {
   if (runs.length === 0) return []
   return query(tx, idRow, {
     text: `WITH still AS (
-        SELECT id FROM runs WHERE id = ANY($1::uuid[]) AND state = 'queued' FOR UPDATE SKIP LOCKED
-      )
-      UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
-        logs = ARRAY['not applied: enqueued ' || attempts || ' times, and no worker finished it'],
-        cause = coalesce((SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY attempt DESC LIMIT 1), $2)
+        SELECT id, attempts FROM runs WHERE id = ANY($1::uuid[]) AND state = 'queued' FOR UPDATE SKIP LOCKED
+      ), lost AS (
+        INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2::text FROM still ON CONFLICT DO NOTHING
+      ) UPDATE runs SET state = 'failed', applied = false, reason = 'unavailable', finished_at = now(),
+        logs = ARRAY['not applied: enqueued ' || runs.attempts || ' times, and no worker finished it'],
+        cause = coalesce((SELECT a.cause FROM run_attempts a WHERE a.run_id = runs.id ORDER BY a.attempt DESC LIMIT 1), $2)
       FROM still WHERE runs.id = still.id RETURNING runs.id`,
     values: [runs.map(({ id }) => id), lostCause],
   })

@@ -29,7 +29,7 @@ type Ending = Exclude<Outcome, 'unknown'> | 'planned'
 
 export type Tally = {
   ended(run: EndedRun): void
-  /** An attempt ended without a result. */
+  /** An attempt failed: the run goes on, or has failed with it. */
   attemptFailed(cause: CauseClass): void
   workerStarted(): void
 }
@@ -92,7 +92,7 @@ export function runMetrics({ kinds }: Pick<Registry, 'kinds'>, prefix: string): 
       buckets: seconds,
     },
     attemptsFailed: {
-      ...named('run_attempts_failed_total', 'Attempts that ended without a result, by the class of their cause.'),
+      ...named('run_attempts_failed_total', 'Attempts that failed, by the class of their cause.'),
       labels: ['cause'],
       fromZero: causeClasses.map((cause) => [cause]),
     },

@@ -176,8 +176,12 @@ function reportEnd({ log, tally }: Worker, task: Task, ended: Ended, bug?: unkno
   const outcome = outcomeOf(ended, task.isUnchanged)
   tally.ended({ kind, mode, outcome, reason, queueMs, workMs })
   const times = { outcome, attempts, queue_ms: queueMs, work_ms: workMs }
-  if (bug === undefined) log.info({ ...facts, ...times }, 'run ended')
-  else log.error({ ...facts, ...times, err: bug }, 'run ended: it failed unexpectedly')
+  if (bug === undefined) {
+    log.info({ ...facts, ...times }, 'run ended')
+    return
+  }
+  if (state === 'failed') tally.attemptFailed(causeClass(bug))
+  log.error({ ...facts, ...times, err: bug }, 'run ended: it failed unexpectedly')
 }
 
 /** @returns undefined while the run is queued, and when its row cannot be read */

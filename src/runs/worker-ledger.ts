@@ -48,7 +48,7 @@ export type WorkerLedger = {
   transaction<Result>(id: string, work: (tx: RunTx) => Promise<Result>): Promise<Result>
   /** Reads the run without a lock. */
   read(id: string): Promise<Run | null>
-  /** Records that an attempt of a queued run ended without a result, if the database takes it. Never fails. */
+  /** Records that an attempt of a queued run failed, if the database takes it. Never fails. */
   attemptFailed(id: string, cause: string): Promise<void>
   /** Notifies the subscribers of a run, in the background. */
   notifyEnded(id: string): void

@@ -89,7 +89,7 @@ export const run = runSummary
     }),
     failed_attempts: z.array(failedAttempt).meta({
       description:
-        'Those that ended without a result, as far as they could be recorded. Empty for callers without `view_run`.',
+        'Those that failed, as far as they could be recorded: the last of a failed run too. Empty for callers without `view_run`.',
       examples: [[]],
     }),
     owner: z

@@ -100,6 +100,9 @@ test('each end of a run is counted once, whether anything waits for it or not', 
   await until(async () => total(await scrape(stack)) === 8, { what: 'all ends to be counted' })
   const samples = await scrape(stack)
   expect(counted(samples, 'gatewright_runs_ended_total')).toEqual(expected)
+  expect(counted(samples, 'gatewright_run_attempts_failed_total')).toEqual({
+    'gatewright_run_attempts_failed_total{cause="other"}': 1,
+  })
   // The run that was cancelled had no worker.
   expect(samples.get('gatewright_run_work_seconds_count')).toBe(7)
   expect(counted(samples, 'gatewright_submissions_refused_total')).toEqual({

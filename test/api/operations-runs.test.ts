@@ -160,7 +160,7 @@ describe('A run failed: whose was it?', () => {
   shows(
     [
       '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt failed, or the queue lost the job',
-      '`cause`, `failed_attempts` | why it failed, with the SQLSTATE of PostgreSQL, and each attempt that ended without a result; for `view_run`',
+      '`cause`, `failed_attempts` | why it failed, with the SQLSTATE of PostgreSQL, and each attempt that failed, the last of a failed run too; for `view_run`',
       '`repaired`, `repaired_by` | whether a later run applied the same document or application: the failure is over then; and the next such run, if the caller sees it',
     ],
     async () => {

@@ -3,8 +3,10 @@ import { notifiedRun, runChannel } from '../../src/runs/ledger.ts'
 import { maxAttempts, patienceS } from '../../src/runs/life.ts'
 import { type RunQueue, reconcile, startReconciler } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'
+import type { Worker } from '../../src/runs/work.ts'
 import { listen } from '../support/listen.ts'
 import { rows, run, sql } from '../support/sql.ts'
+import { uncounted } from '../support/uncounted.ts'
 import { until } from '../support/until.ts'
 import { type Stand, stand } from './stand.ts'
 
@@ -44,10 +46,10 @@ type Answers = {
 }
 
 /** Reconciles once; @returns which jobs the queue was asked about, and which were to be added, as `<run>/<attempt>` */
-async function round({
-  refuses = () => false,
-  isQueued = () => false,
-}: Answers = {}): Promise<Record<'asked' | 'added', string[]>> {
+async function round(
+  { refuses = () => false, isQueued = () => false }: Answers = {},
+  worker: Pick<Worker, 'log' | 'tally'> = there.worker,
+): Promise<Record<'asked' | 'added', string[]>> {
   const heard = { asked: [] as string[], added: [] as string[] }
   const queue: RunQueue = {
     enqueue: async ({ id }, attempt) => {
@@ -59,7 +61,7 @@ async function round({
       return isQueued(id)
     },
   }
-  await reconcile(reconcilerLedger(there.db), queue, there.worker).catch(() => {})
+  await reconcile(reconcilerLedger(there.db), queue, worker).catch(() => {})
   return heard
 }
 
@@ -111,6 +113,24 @@ describe('a queued run that no worker has', () => {
     })
     expect(await there.work(id)).toMatchObject({ state: 'failed', applied: false })
     expect(await there.run(early)).toMatchObject({ state: 'queued', attempts: 5 })
+  })
+
+  test('has a row for each of its five attempts when it has failed, and each is counted once', async () => {
+    const counted: string[] = []
+    const tally = { ...uncounted, attemptFailed: (cause: string) => void counted.push(cause) }
+    const id = await queued(1, 60)
+    for (let times = 1; times <= maxAttempts; times += 1) {
+      if (times === 2) await there.worker.ledger.attemptFailed(id, 'a lock that was not given')
+      await round({}, { ...there.worker, tally })
+      await run(there.db, sql`UPDATE runs SET enqueued_at = now() - interval '1 minute' WHERE id = ${id}::uuid`)
+    }
+    expect(await there.run(id)).toMatchObject({ state: 'failed', reason: 'unavailable' })
+    const attempts = await there.db.runAttempt.findMany({ where: { runId: id }, orderBy: { attempt: 'asc' } })
+    const lost = 'its worker ended, or the queue lost its job'
+    const causes = [lost, 'a lock that was not given', lost, lost, lost]
+    expect(attempts).toMatchObject(causes.map((cause, index) => ({ attempt: index + 1, cause })))
+    // The worker counts the one that it has recorded.
+    expect(counted).toEqual(Array(4).fill('lost'))
   })
 
   test('is not delayed by many that must wait longer', async () => {

@@ -45,6 +45,7 @@ export async function submit(stage: Stage, process: Process, id: string): Promis
 
 export const newRow = (id: string, now: number): Row => ({
   ...{ id, state: 'queued', attempts: 1, createdAt: now, enqueuedAt: now, applied: null, reason: null, logs: [] },
+  failedAttempts: [],
 })
 
 /** @returns false when the database got it too late, and wrote nothing */

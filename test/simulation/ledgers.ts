@@ -147,7 +147,8 @@ function inTx(stage: Stage, tx: Open, id: string): RunTx {
       return { ...applied, changes: [], digests: [], audited: [], generated: {}, actorName: '' }
     },
     finish: ({ id }, state, { applied, reason, logs }) => {
-      const finish = () => database.write(id, { state, applied, reason, logs })
+      const attempts = () => (state === 'failed' ? attempted(database.rows.get(id)) : {})
+      const finish = () => database.write(id, { state, applied, reason, logs, ...attempts() })
       if (flaw === 'result outside of the transaction') world.after(500, finish)
       else tx.writes.push(finish)
     },
@@ -159,6 +160,10 @@ function inTx(stage: Stage, tx: Open, id: string): RunTx {
     },
   }
 }
+
+/** Records that the present attempt failed. */
+const attempted = (row: Row | undefined): Partial<Row> =>
+  row === undefined ? {} : { failedAttempts: [...new Set([...row.failedAttempts, row.attempts])] }
 
 export const cancelled = (why: string): Partial<Row> => ({ state: 'cancelled', reason: 'cancelled', logs: [why] })
 
@@ -202,10 +207,10 @@ export function reconcilerLedger(stage: Stage, process: Process): RoundLedger {
         if (process.isAlive) counted.add(id)
         else watch.excused(id)
       }
-      if (next.state === 'failed') database.write(id, { ...next, attempts: row.attempts, ...failed })
+      if (next.state === 'failed') database.write(id, { ...next, attempts: row.attempts, ...failed, ...attempted(row) })
       else if (flaw === 'attempts are not counted') database.write(id, { enqueuedAt: world.now() })
       else if (flaw === 'failed enqueue is counted' && next.attempts < attempts) continue
-      else database.write(id, { ...next, enqueuedAt: world.now() })
+      else database.write(id, { ...next, enqueuedAt: world.now(), ...(next.attempts > attempts && attempted(row)) })
     }
     return written
   }
@@ -226,8 +231,17 @@ export function reconcilerLedger(stage: Stage, process: Process): RoundLedger {
           ({ attempts, enqueuedAt }) => world.now() - enqueuedAt > patienceS(Math.min(attempts, maxAttempts)) * 1_000,
         )
         due.sort((one, other) => one.enqueuedAt - other.enqueuedAt)
-        const fields = { ...ofKind, request: '', user: null, realUser: null, isExplained: false }
-        reply.ok(due.map(({ id, attempts }) => ({ id, attempts, title: id, ...fields })))
+        const fields = { ...ofKind, request: '', user: null, realUser: null }
+        const isExplained = (row: Row) => row.failedAttempts.includes(row.attempts)
+        reply.ok(
+          due.map((row) => ({
+            ...fields,
+            id: row.id,
+            attempts: row.attempts,
+            title: row.id,
+            isExplained: isExplained(row),
+          })),
+        )
       }),
     save: (runs) =>
       database

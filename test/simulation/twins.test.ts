@@ -7,6 +7,11 @@ import { realTwin, simulatedTwin, type Twin } from './twins.ts'
 
 const nothing = { changes: [], digests: [], audited: [], generated: {}, actorName: 'admin' }
 const appliedResult = { event: 'finish', applied: true, reason: null, logs: ['applied'], ...nothing } as const
+const failedResult = {
+  ...nothing,
+  event: 'fail',
+  ...{ applied: false, reason: 'server_error', logs: ['failed'], cause: 'a bug' },
+} as const
 const ofKind = { title: 'apply', kind: 'radius', mode: 'apply' } as const
 const request = { ...ofKind, request: 'r', user: null, realUser: null, isExplained: false }
 
@@ -131,17 +136,31 @@ const scenarios: Record<string, Steps> = {
       const again = await twin.until(reconciler.save([decided(id, 2, 'enqueue')]))
       await twin.until(reconciler.save([decided(id, 3, 'unqueue')]))
       const dueAfter = await twin.until(reconciler.overdue())
-      return [dueBefore.length, first.has(id), again.has(id), ...rows, await twin.row(id), dueAfter.length]
+      const failed = await twin.failedAttempts(id)
+      return [dueBefore.length, first.has(id), again.has(id), ...rows, await twin.row(id), dueAfter.length, failed]
     },
-    outcome: [1, true, false, ['queued', 3, null, null], ['queued', 2, null, null], 0],
+    outcome: [1, true, false, ['queued', 3, null, null], ['queued', 2, null, null], 0, [2]],
   },
   'the reconciler fails a run': {
     steps: async (twin) => {
       const id = await twin.add({ enqueuedS: 60, attempts: maxAttempts })
       const written = await twin.until(twin.reconciler.save([decided(id, maxAttempts, 'enqueue')]))
-      return [written.has(id), await twin.row(id), await twin.until(twin.cancel(id))]
+      const failed = await twin.failedAttempts(id)
+      return [written.has(id), await twin.row(id), failed, await twin.until(twin.cancel(id))]
     },
-    outcome: [true, ['failed', maxAttempts, false, 'unavailable'], false],
+    outcome: [true, ['failed', maxAttempts, false, 'unavailable'], [maxAttempts], false],
+  },
+  'a worker fails a run': {
+    steps: async (twin) => {
+      const id = await twin.add({ attempts: 2 })
+      const failing = twin.worker.transaction(id, async (tx) => {
+        const run = await tx.lock()
+        if (run !== undefined) tx.finish(run, 'failed', failedResult)
+      })
+      await twin.until(failing)
+      return [await twin.row(id), await twin.failedAttempts(id)]
+    },
+    outcome: [['failed', 2, false, 'server_error'], [2]],
   },
   'patience, by the number of attempts': {
     steps: async (twin) => {

@@ -28,6 +28,8 @@ export type Twin = {
   cancel(id: string): Promise<boolean>
   /** State, attempts, applied, reason. */
   row(id: string): Promise<readonly unknown[]>
+  /** Numbers of the attempts that are recorded as failed. */
+  failedAttempts(id: string): Promise<readonly number[]>
   /** Waits for it, and lets time pass. */
   until<Result>(result: Promise<Result>): Promise<Result>
 }
@@ -52,6 +54,10 @@ export async function realTwin({ db, worker }: Stand): Promise<Twin> {
     row: async (id) => {
       const { state, attempts, applied, reason } = await db.run.findUniqueOrThrow({ where: { id } })
       return [state, attempts, applied, reason]
+    },
+    failedAttempts: async (id) => {
+      const found = await db.runAttempt.findMany({ where: { runId: id }, orderBy: { attempt: 'asc' } })
+      return found.map(({ attempt }) => attempt)
     },
     until: (result) => result,
   }
@@ -82,6 +88,7 @@ export function simulatedTwin(): Twin {
       const row = database.rows.get(id)
       return [row?.state, row?.attempts, row?.applied, row?.reason]
     },
+    failedAttempts: async (id) => database.rows.get(id)?.failedAttempts ?? [],
     until: async (result) => {
       let isOver = false
       const over = () => {

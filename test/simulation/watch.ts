@@ -22,6 +22,8 @@ export type Row = {
   applied: boolean | null
   reason: string | null
   logs: readonly string[]
+  /** Numbers of the attempts that are recorded as failed. */
+  failedAttempts: readonly number[]
 }
 
 /** What a client was answered: the end of its run, or that it is not known yet. */
@@ -129,6 +131,11 @@ export function newWatch(world: () => World) {
       const end = row === undefined ? 'vanished' : endOf(row)
       if (never[fate].includes(end)) broken(`${id}, which is ${fate}, ended as ${end}`)
       if (end === 'unknown') broken(`${id} has not ended`)
+      if (row !== undefined && end === 'failed') {
+        const failed = new Set(row.failedAttempts)
+        for (let attempt = 1; attempt <= row.attempts; attempt += 1)
+          if (!failed.has(attempt)) broken(`${id} failed, and its attempt ${attempt} is not recorded`)
+      }
       const count = effects.get(id) ?? 0
       if (count !== (end === 'applied' ? 1 : 0)) broken(`${id} ended as ${end}, and has ${count} effects`)
       const answer = answers.get(id)

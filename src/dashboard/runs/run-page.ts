@@ -120,8 +120,8 @@ const mostAttempts = 20
 function attempts({ failed_attempts }: Run): Html | false {
   if (failed_attempts.length === 0) return false
   const rows = failed_attempts.slice(-mostAttempts)
-  return html`<section><h2>Attempts without a result</h2>${table(
-    'Attempts without a result',
+  return html`<section><h2>Failed attempts</h2>${table(
+    'Failed attempts',
     [{ head: 'Attempt', of: 'number' }, { head: 'At' }, { head: 'Cause', of: 'text' }],
     rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), cause] })),
   )}</section>`

@@ -73,6 +73,12 @@ export default {
       why: 'what a run changed is not in the history of its objects',
       tests: [history],
     },
+    {
+      from: 'cause === null ? end :',
+      to: 'cause !== undefined ? end :',
+      why: 'the attempt that ended a run as failed is not recorded',
+      tests: [causes],
+    },
   ],
   'src/views/history.ts': [
     {
@@ -151,6 +157,12 @@ export default {
       from: 'FROM still WHERE next > attempts',
       to: 'FROM still WHERE false',
       why: 'an attempt whose worker ended is not recorded',
+      tests: ['test/runs/reconcile.test.ts'],
+    },
+    {
+      from: 'SELECT id, attempts, $2::text FROM still ON CONFLICT',
+      to: 'SELECT id, attempts, $2::text FROM still WHERE false ON CONFLICT',
+      why: 'the last attempt of a run that no worker finished is not recorded',
       tests: ['test/runs/reconcile.test.ts'],
     },
   ],
