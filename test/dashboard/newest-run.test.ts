@@ -103,6 +103,17 @@ describe('the page of a run offers', () => {
   })
 })
 
+test('the later runs of many objects are those of the first ones, and the page says so', async () => {
+  const [few, many] = [await set(upTo(10), 'first'), await set(upTo(11), 'second')]
+  await set([1], 'later')
+  expect(await get(operator, `/admin/runs/${few}/`)).toContain('Later runs of the same objects')
+  expect(await get(operator, `/admin/runs/${many}/`)).toContain('Later runs of its first 10 objects')
+  // What stays as it was is not asked for.
+  const one = await set(upTo(11), 'second')
+  await set([1], 'after')
+  expect(await get(operator, `/admin/runs/${one}/`)).toContain('Later runs of the same objects')
+})
+
 test('the differences of a run that waits are a page', async () => {
   await service.queue.pause()
   try {

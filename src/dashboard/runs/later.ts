@@ -31,6 +31,10 @@ export function objectsOf(
   return [...new Set(objects)]
 }
 
+/** Which objects of a run `readLater` asks for. */
+export const objectsAsked = ({ counts }: Pick<RunPart, 'counts'>): string =>
+  countOf(counts) - (counts.unchanged ?? 0) > mostObjects ? `its first ${mostObjects} objects` : 'the same objects'
+
 /** Later runs of the same objects, the next one first. */
 export async function readLater(
   { db, registry, runs }: Of,

@@ -11,6 +11,7 @@ import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
 import { count, duration, number, outcomeMark, pauseSentence, time } from '../words.ts'
 import { changeCounts, changeTables, countOf } from './changes.ts'
+import { objectsAsked } from './later.ts'
 import { runTable } from './tables.ts'
 
 /** /admin/runs/{id}/: what became of a submission. */
@@ -40,7 +41,7 @@ ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href=
 ${
   from === 0 &&
   html`<div class="columns"><section><h2>Facts</h2>${facts(run, allowsSome(actor, 'view_application'))}</section>
-<div>${said(run)}${attempts(run)}${laterRuns(later)}</div></div>`
+<div>${said(run)}${attempts(run)}${laterRuns(run, later)}</div></div>`
 }
 ${changed(run, from, nameOf)}`,
   })
@@ -127,13 +128,11 @@ function attempts({ failed_attempts }: Run): Html | false {
   )}</section>`
 }
 
-function laterRuns(later: readonly RunRow[] | null): Html | false {
+function laterRuns(run: Run, later: readonly RunRow[] | null): Html | false {
+  const title = `Later runs of ${objectsAsked(run)}`
   if (later === null)
-    return html`<section><h2>Later runs of the same objects</h2><p class="quiet">They could not be read in time.</p></section>`
-  return (
-    later.length > 0 &&
-    html`<section><h2>Later runs of the same objects</h2>${runTable('Later runs of the same objects', later, new Date())}</section>`
-  )
+    return html`<section><h2>${title}</h2><p class="quiet">They could not be read in time.</p></section>`
+  return later.length > 0 && html`<section><h2>${title}</h2>${runTable(title, later, new Date())}</section>`
 }
 
 const parts: Readonly<Record<Run['unreadable'][number], string>> = {
