@@ -17,6 +17,8 @@ export type StreamEvent = {
   readonly data: string
   /** For readers with `view_run`. */
   readonly dataForViewers?: string
+  /** A stream of one run sends it once; by default it is the id. */
+  readonly once?: string
 }
 
 /** An event of a run, and who sees it, by the number of the condition. */
@@ -106,8 +108,15 @@ export function endedEvent(run: ChangedRun): Omit<RunEvent, 'place'> {
   }
 }
 
+/** A run that waits, as it is now: it may have been enqueued again since it was recorded. */
+export const waitingEvent = (run: ChangedRun): Omit<RunEvent, 'place'> => ({
+  ...queuedEvent(run),
+  data: JSON.stringify(toData(run)),
+})
+
 export const runningEvent = (run: ChangedRun, progress: Progress | null): StreamEvent => ({
   event: 'running',
+  once: `running ${run.attempts}`,
   data: JSON.stringify({ ...toData({ ...run, state: 'running' }), progress }),
 })
 

@@ -17,7 +17,7 @@ import type { Reader } from './reader.ts'
  */
 
 /** A run that is at work for so long is `running`. */
-const shownAfterMs = 1_000
+export const shownAfterMs = 1_000
 const [runsEveryMs, partsEveryMs] = [1_000, 2_000]
 
 type Parts = { readonly db: Db; readonly queue: ApplyQueue }

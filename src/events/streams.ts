@@ -9,13 +9,15 @@ import type { RefusalCounts } from '../http/metrics.ts'
 import { Share } from '../http/shares.ts'
 import type { Logger } from '../log.ts'
 import { type Actor, allows } from '../permissions.ts'
+import { activeJob } from '../queue/active.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { type Condition, readNow } from '../runs/changes.ts'
 import { isFinished } from '../runs/life.ts'
 import type { Runs } from '../runs/subscribe.ts'
-import { endedEvent, idOfPlace, parseId, queuedEvent, resetEvent, type StreamEvent } from './event.ts'
+import { endedEvent, idOfPlace, parseId, resetEvent, runningEvent, type StreamEvent, waitingEvent } from './event.ts'
 import { Feed } from './feed.ts'
 import { type Message, Outbox } from './outbox.ts'
+import { shownAfterMs } from './present.ts'
 import type { Reader } from './reader.ts'
 
 /** Server-Sent Events: https://html.spec.whatwg.org/multipage/server-sent-events.html */
@@ -245,9 +247,8 @@ class Stream implements Reader {
    */
   async #begin(): Promise<'over' | 'going'> {
     const run = await readOne(this.#parts.db, this.#of.run ?? '', this.condition)
-    const isAtEnd = isFinished(run.state)
-    const event = isAtEnd ? endedEvent(run) : queuedEvent(run)
-    if (isAtEnd && event.id === this.#reply.sse.lastEventId) return 'over'
+    const event = isFinished(run.state) ? endedEvent(run) : await this.#presentOf(run)
+    if (isFinished(run.state) && event.id === this.#reply.sse.lastEventId) return 'over'
     const early = this.#early ?? []
     this.#early = undefined
     void this.send([event])
@@ -255,10 +256,16 @@ class Stream implements Reader {
     return 'going'
   }
 
+  async #presentOf(run: Awaited<ReturnType<typeof readOne>>): Promise<StreamEvent> {
+    const job = run.isLocked ? await activeJob(this.#parts.queue, run) : null
+    return job !== null && job.sinceMs >= shownAfterMs ? runningEvent(run, job.progress) : waitingEvent(run)
+  }
+
   /** The events of one run that were not sent yet. */
   #news(events: readonly StreamEvent[]): StreamEvent[] {
-    const news = events.filter(({ id }) => id === undefined || !this.#sent.has(id))
-    for (const { id } of news) if (id !== undefined) this.#sent.add(id)
+    const nameOf = ({ once, id }: StreamEvent) => once ?? id
+    const news = events.filter((event) => !this.#sent.has(nameOf(event) ?? ''))
+    for (const name of news.map(nameOf)) if (name !== undefined) this.#sent.add(name)
     return news
   }
 

@@ -22,3 +22,17 @@ export async function activeRuns(queue: ApplyQueue): Promise<ActiveRun[]> {
     return [{ run: data.run, attempt, progress: progress.safeParse(job.progress).data ?? null }]
   })
 }
+
+/**
+ * The job of the present attempt of a run, while a worker has it.
+ *
+ * @returns how long the worker has had it, by the clock of the worker; null when none has it, or that is not known
+ */
+export async function activeJob(
+  queue: ApplyQueue,
+  { id, attempts }: { readonly id: string; readonly attempts: number },
+): Promise<{ readonly sinceMs: number; readonly progress: Progress | null } | null> {
+  const job = await answered(queue.getJob(jobId(id, attempts))).catch(() => undefined)
+  if (!job?.processedOn || job.finishedOn) return null
+  return { sinceMs: Date.now() - job.processedOn, progress: progress.safeParse(job.progress).data ?? null }
+}

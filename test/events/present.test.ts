@@ -1,13 +1,17 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
+import { startConsumer } from '../../src/queue/consumer.ts'
+import { jobId } from '../../src/queue/define.ts'
 import { recordAttempt } from '../../src/runs/ledger.ts'
 import { held } from '../runs/stand.ts'
 import { applyPath } from '../support/asker.ts'
+import { atEnd } from '../support/at-end.ts'
 import { dashboardOf, form, origin } from '../support/dashboard.ts'
 import { adminToken } from '../support/engine.ts'
 import { readEvents } from '../support/events.ts'
 import { type Installation, installation, named, type QueueKind } from '../support/installation.ts'
 import { needs } from '../support/needs.ts'
+import { queueOn } from '../support/queue.ts'
 import { sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
 
@@ -48,10 +52,45 @@ function claims(queue: QueueKind): void {
     await late.ended
     // The lock may outlast a try, and an event may come twice: the run is running again then.
     const states = late.events.map(({ event }) => event).filter((event) => event !== 'attempt')
-    expect([...new Set(states)]).toEqual(['queued', 'running', 'progress', 'ended'])
+    expect([...new Set(states)].filter((state) => state !== 'queued')).toEqual(['running', 'progress', 'ended'])
     const runningIds = reader.events.filter(({ event }) => event === 'running').map(({ data }) => data.id)
     expect([...new Set(runningIds)]).toEqual([id])
     reader.close()
+  })
+
+  test('the stream of one run begins with how it is: with its attempts, and running when it is at work', async () => {
+    const idle = await installation({ queue, workers: 'none' })
+    const url = await idle.app.listen({ port: 0, host: '127.0.0.1' })
+    const id = uuid7()
+    await idle.db.run.create({ data: { id, title: 'apply x', requestId: 'x', attempts: 3 } })
+    const followOne = () => readEvents(`${url}${runs}${id}/events/`, { token: adminToken })
+    const waiting = await followOne()
+    const [queued] = await waiting.got('queued')
+    expect(queued?.data).toMatchObject({ state: 'queued', attempts: 3 })
+
+    const work = Promise.withResolvers<undefined>()
+    const { backend } = await queueOn({ redisUrl: idle.redisUrl, databaseUrl: idle.url })
+    const consumer = await startConsumer(backend, idle.db, 1, () => work.promise)
+    atEnd(() => consumer.close())
+    const release = await held(idle, (tx) => tx.$queryRaw(sql`SELECT 1 FROM runs WHERE id = ${id}::uuid FOR UPDATE`))
+    await idle.enqueue({ id, title: 'apply x' }, 3)
+    const jobOf = () => idle.queue.getJob(jobId(id, 3))
+    await until(async () => Date.now() - ((await jobOf())?.processedOn ?? Date.now()) > 1_000, {
+      what: 'it to be at work for a second',
+    })
+    const late = await followOne()
+    const [running] = await late.got('running')
+    expect(late.events.map(({ event }) => event)).toEqual(['running'])
+    expect(running?.data).toMatchObject({ state: 'running', attempts: 3, progress: null, finished_at: null })
+    // The process sees it at work later than the worker does, and says so once.
+    await waiting.got('running')
+    await (await jobOf())?.updateProgress({ done: 7, total: 500 })
+    for (const each of [waiting, late]) await each.got('progress')
+    expect(late.events.map(({ event }) => event)).toEqual(['running', 'progress'])
+    expect(waiting.events.map(({ event }) => event)).toEqual(['queued', 'running', 'progress'])
+    for (const each of [waiting, late]) each.close()
+    work.resolve(undefined)
+    await release()
   })
 
   test('a pause and its end, for those who may view the queue', async () => {
