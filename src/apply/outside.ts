@@ -41,9 +41,19 @@ export const isOutsideWithProvider = (row: string, { applications, providers, ke
     AND (SELECT ${isOutside('p', providers, key)} FROM providers p WHERE p.pk = ${row}.provider_pk)))`
 
 /** The last recorded change of an object. */
-const lastOf = (models: string, key: string): string =>
-  `SELECT r.digest, r.name, r.model, r.key, r.action FROM run_objects r WHERE r.model = ANY (${models}::text[]) AND r.key = ${key}
-    ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1`
+export const lastOf = (models: string, key: string): string =>
+  `SELECT r.digest, r.name, r.model, r.key, r.action, r.owner, r.audit_pk FROM run_objects r
+    WHERE r.model = ANY (${models}::text[]) AND r.key = ${key} ORDER BY r.audit_pk DESC, r.position DESC LIMIT 1`
+
+/**
+ * Whether an object whose last recorded change is `o`, and whose row is gone, was put back: under another key. Not asked of
+ * rows that are there, whose histories may be long.
+ *
+ * @param models the placeholder of the models of its table
+ */
+export const isPutBack = (models: string): string =>
+  `EXISTS (SELECT FROM run_objects n
+    WHERE n.model = ANY (${models}::text[]) AND n.name = o.name AND n.key <> o.key AND n.audit_pk > o.audit_pk)`
 
 type Recorded = { readonly table: string; readonly key: 'uuid' | 'integer'; readonly models: readonly string[] }
 
@@ -71,7 +81,8 @@ export async function isApplicationOutside(
 ): Promise<boolean | null> {
   const tables = new Map(recordedTables(registry).map(({ table, models }) => [table, models]))
   const [row] = await query(db, answer, {
-    text: `SELECT bool_or(CASE WHEN a.pk IS NULL THEN o.action <> 'delete' AND o.digest IS NOT NULL
+    text: `SELECT bool_or(
+          CASE WHEN a.pk IS NULL THEN o.action <> 'delete' AND o.digest IS NOT NULL AND NOT ${isPutBack('$1')}
           ELSE ${isOutsideWithProvider('a', { applications: '$1', providers: '$2', key: '$3' })} END) AS "isOutside"
       FROM (${objectsNamed('$1', '$4', '$5')}) named, LATERAL (${lastOf('$1', 'named.key')}) o
         LEFT JOIN applications a ON a.pk = o.key::uuid`,
@@ -103,7 +114,8 @@ export async function findOutside(db: Db, registry: Registry, keyring: Keyring):
     const changed = changedPart(table, key)
     for await (const rows of partsOf(db, changed, [models, portion, digestKey(keyring)])) all.push(...rows)
     const deleted = deletedPart(table, key)
-    for (const model of models) for await (const rows of partsOf(db, deleted, [[model], portion])) all.push(...rows)
+    for (const model of models)
+      for await (const rows of partsOf(db, deleted, [[model], portion, models])) all.push(...rows)
   }
   await db.$transaction([
     db.outsideChange.deleteMany(),
@@ -133,13 +145,17 @@ const changedPart = (table: string, key: string): string =>
       CASE WHEN count(*) = $3 THEN (array_agg((t).pk ORDER BY (t).pk DESC))[1]::text END AS last
     FROM part`
 
-/** Objects whose last recorded change is no deletion, and whose row is gone. Parameters: as above, without `digestKey`. */
+/**
+ * Objects whose last recorded change is no deletion, whose row is gone, and that were not put back. Parameters: as above, and
+ * the models of the table in place of `digestKey`.
+ */
 const deletedPart = (table: string, key: string): string =>
   `WITH part AS MATERIALIZED (
       SELECT DISTINCT r.key FROM run_objects r WHERE r.model = ANY ($2::text[]) AND r.key > $1 ORDER BY r.key LIMIT $3
     )
     SELECT (SELECT ${listed(true)} FROM part p, LATERAL (${lastOf('$2', 'p.key')}) o
-        WHERE o.digest IS NOT NULL AND o.action <> 'delete'
-          AND NOT EXISTS (SELECT FROM ${quoted(table)} t WHERE t.pk = p.key::${key})) AS rows,
+        WHERE o.digest IS NOT NULL AND o.action <> 'delete' AND CASE
+          WHEN EXISTS (SELECT FROM ${quoted(table)} t WHERE t.pk = p.key::${key}) THEN false
+          ELSE NOT ${isPutBack('$4')} END) AS rows,
       CASE WHEN count(*) = $3 THEN max(key) END AS last
     FROM part`

@@ -197,13 +197,20 @@ function claims(queue: QueueKind): void {
     })
 
     test('what was changed outside?', async () => {
-      const { outside } = scenario.facts
+      const { outside, erased } = scenario.facts
       await one.ask(async () => {
         await one.follow('All applications that were changed outside')
         expect(column(await one.table('Applications'), 'Slug').toSorted()).toEqual(outside)
       })
       await one.ask(async () => {
         await one.follow(outside.at(-1) ?? '')
+        await one.page.getByText('changed outside').waitFor()
+      })
+      await one.ask(async () => {
+        await one.follow('All applications that were changed outside')
+        await one.page.getByRole('heading', { name: 'Deleted past the service' }).waitFor()
+        await one.follow(erased)
+        await one.page.getByText('There is no application of this slug now').waitFor()
         await one.page.getByText('changed outside').waitFor()
       })
     })

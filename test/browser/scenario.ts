@@ -56,6 +56,7 @@ export type Facts = {
   readonly certificates: readonly Expiring[]
   /** The last one itself, the first one by its provider. */
   readonly outside: readonly string[]
+  readonly erased: string
 }
 
 const cause = 'index "providers_name" contains unexpected zero page'
@@ -81,7 +82,7 @@ export async function openScenario(queue: QueueKind): Promise<Scenario> {
     ...{ failures, cause, refused, raced, ...changed, pause: paused, tokens, certificates },
     outcomes: { failed: failures.length, cancelled: 3, refused: 1 },
     workers: await workers(service),
-    outside: await bySql(service),
+    ...(await bySql(service)),
   }
   const operator = await service.make.user({ permissions })
   return { service, operator, facts, pause, resume, holdUp: () => holdUp(service, cast) }
@@ -120,7 +121,7 @@ async function before(service: Installation, { alice, bob }: Cast): Promise<void
   const { db } = service
   await put(alice, 'store', { app: { group: 'Sales' } })
   await put(alice, 'gone')
-  for (const slug of ['wiki', 'drive', 'vpn']) await put(bob, slug)
+  for (const slug of ['wiki', 'drive', 'vpn', 'fax']) await put(bob, slug)
   await put(bob, 'raced')
   await rows(
     db,
@@ -282,14 +283,15 @@ async function workers({ db }: Installation): Promise<Facts['workers']> {
   return { working: manifest.version, silent, silentHost }
 }
 
-/** Past the service: an application, and the provider of another one. Then a worker looks, as it does once a day. */
-async function bySql({ db, engine }: Installation): Promise<readonly string[]> {
+/** Past the service: an application, the provider of another one, and a third one that is deleted. Then a worker looks, as it does once a day. */
+async function bySql({ db, engine }: Installation): Promise<Pick<Facts, 'outside' | 'erased'>> {
   await db.application.updateMany({ where: { slug: 'wiki' }, data: { metaDescription: 'by SQL' } })
   await rows(db, sql`UPDATE providers SET settings = settings || '{"mfa_support": false}' WHERE name = 'drive'`)
+  await rows(db, sql`DELETE FROM applications WHERE slug = 'fax'`)
   const retention = startRetention(db, engine, { runDays: 90, auditDays: 400 }, pino({ level: 'silent' }))
-  await until(async () => (await db.outsideChange.count()) === 2, { what: 'both to be found' })
+  await until(async () => (await db.outsideChange.count()) === 3, { what: 'all to be found' })
   await retention.stop()
-  return ['drive', 'wiki']
+  return { outside: ['drive', 'wiki'], erased: 'fax' }
 }
 
 async function holdUp(service: Installation, { bob }: Cast): Promise<HeldUp> {

@@ -206,6 +206,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/views/audit.ts': 'a part of what JSON holds',
   'src/views/last-changes.ts': 'the newest of many rows for each of some objects',
   'src/views/former-owner.ts': 'a part of what JSON holds, of many rows',
+  'src/views/outside.ts': 'the last recorded change of each of some objects, whose owner decides who sees it',
   'src/views/history.ts': 'a union over objects and their names, and a part of what JSON holds',
   'src/lists/changed-object.ts': 'a condition on a relation that has no key, for find.ts',
   'src/runs/skeletons.ts': 'columns are named by the models; many rows with a value each, SKIP LOCKED',

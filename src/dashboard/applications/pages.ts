@@ -1,8 +1,10 @@
 import { type Html, type HtmlValue, html } from '../../http/html.ts'
 import { type ApplicationRow, mostCounted } from '../../lists/applications.ts'
+import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { HistoryEntry } from '../../views/history.ts'
 import type { LastChange } from '../../views/last-changes.ts'
+import type { readDeletedOutside } from '../../views/outside.ts'
 import { applicationPath, applicationsPath, rollBackPath, runsPath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
@@ -31,8 +33,16 @@ type Found = {
   readonly changes: ReadonlyMap<string, LastChange> | null
 }
 
-/** @param found null: they could not be read in time */
-export function applicationsPage(asked: Question, found: Found | null, actor: Actor): string {
+type Listed = {
+  /** Null: they could not be read in time. */
+  readonly found: Found | null
+  /** What was deleted past the service; null: not in time; undefined: not asked for. */
+  readonly deleted: Awaited<ReturnType<typeof readDeletedOutside>> | null | undefined
+  /** What a model is called. */
+  readonly nameOf: (model: string) => string
+}
+
+export function applicationsPage(asked: Question, { found, deleted, nameOf }: Listed, actor: Actor): string {
   const { text, owner, outside, page: at } = asked
   return page({
     title: 'Applications',
@@ -49,6 +59,7 @@ ${choiceField('outside', 'Changed outside', outside ? 'yes' : '', [
 ])}
 <div class="choice"><button type="submit">Show</button><a class="button" href="${applicationsPath}">Clear</a></div>
 </form>
+${deleted !== undefined && deletedOutside(deleted, nameOf)}
 <section>${
       found === null
         ? notKnown('This takes too long: say more of what you look for.')
@@ -59,6 +70,20 @@ ${found.rows.length > 0 ? list(found) : formerly(text)}
 ${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ...asked, page: at + 1 })}">Next</a>`}</p>`
     }</section>`,
   })
+}
+
+/** What has no row is in no list. A provider has no page of its own. */
+function deletedOutside(deleted: Exclude<Listed['deleted'], undefined>, nameOf: Listed['nameOf']): Html | false {
+  if (deleted === null)
+    return html`<section><h2>Deleted past the service</h2>${notKnown('This could not be read in time.')}</section>`
+  const { objects, isAll } = deleted
+  if (objects.length === 0) return false
+  const items = objects.map(({ model, name }) => {
+    const shown = model === application.name ? html`<a href="${applicationPath(name)}">${name}</a>` : name
+    return html`<li>${nameOf(model)} ${shown}</li>`
+  })
+  return html`<section><h2>Deleted past the service</h2><ul class="names">${items}</ul>
+<p class="quiet">${!isAll && 'There are more. '}As a worker found them: one looks once a day.</p></section>`
 }
 
 /** One that was deleted or renamed is in no list, and has a history. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isApplicationOutside } from '../../apply/outside.ts'
 import type { Db } from '../../db/client.ts'
 import { inTime } from '../../db/in-time.ts'
 import { Problem } from '../../errors.ts'
@@ -14,6 +15,7 @@ import type { Engine } from '../../plan/engine.ts'
 import { type HistoryEntry, readHistory } from '../../views/history.ts'
 import { differenceOf, reversed } from '../../views/history-difference.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
+import { readDeletedOutside } from '../../views/outside.ts'
 import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
 import { pagePolicy } from '../frame.ts'
 import { nullWhenLate } from '../late.ts'
@@ -79,7 +81,12 @@ export function applicationPages(
       const found = await inTime(readApplications(db, engine, actor, question)).catch(nullWhenLate)
       const pks = (found?.rows ?? []).map(({ pk }) => pk)
       const changes = await inTime(readLastChanges(db, registry, actor, pks)).catch(nullWhenLate)
-      return reply.type(html).send(applicationsPage(asked, found && { ...found, changes }, actor))
+      const isWhole = asked.outside && asked.text === '' && asked.page === 1
+      const deleted = isWhole
+        ? await inTime(readDeletedOutside(db, registry, actor, asked.owner || null)).catch(nullWhenLate)
+        : undefined
+      const shown = { found: found && { ...found, changes }, deleted, nameOf }
+      return reply.type(html).send(applicationsPage(asked, shown, actor))
     },
   )
 
@@ -102,7 +109,11 @@ export function applicationPages(
       const [row] = found.rows
       if (history === undefined && row === undefined) throw new Problem('not_found', none)
       const { entries = [], beside = [], next = null } = history ?? {}
-      const isOutside = changed && changed.rows.length > 0
+      // A row that is gone is in no list.
+      const isOutside =
+        row === undefined
+          ? await inTime(isApplicationOutside(db, engine, slug, history?.owners ?? null)).catch(nullWhenLate)
+          : changed && changed.rows.length > 0
       const putBack =
         isOutside === true ? await inTime(lastDocument(slug, { entries, beside }, actor)).catch(nullWhenLate) : null
       const shown = { slug, entries, beside, next, chosen, nameOf }

@@ -2,6 +2,7 @@ import type { MutantsOf } from '../mutant.ts'
 
 const causes = 'test/api/causes.test.ts'
 const outside = 'test/api/changed-outside.test.ts'
+const applications = 'test/dashboard/applications.test.ts'
 const history = 'test/api/history.test.ts'
 
 /** What an object's history has, and who sees it. */
@@ -59,6 +60,12 @@ export default {
       why: 'a row that was deleted past the service is not noticed',
       tests: [outside],
     },
+    {
+      from: 'AND n.key <> o.key AND',
+      to: 'AND n.key = o.key AND',
+      why: 'what was deleted past the service and put back counts for ever',
+      tests: [applications],
+    },
   ],
   'src/runs/ledger.ts': [
     {
@@ -104,6 +111,14 @@ export default {
       to: ')',
       why: 'a part of a history leaves out what one document did besides',
       tests: [history],
+    },
+  ],
+  'src/views/outside.ts': [
+    {
+      from: '(v.owners IS NULL OR o.owner = ANY (v.owners))',
+      to: 'true',
+      why: 'a page names what was deleted past the service to callers who are bound to other owners',
+      tests: [applications],
     },
   ],
   'src/runs/history-fill.ts': [
