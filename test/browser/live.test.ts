@@ -1,6 +1,7 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
+import { breakable } from '../support/breakable.ts'
 import { openBrowser, visit } from '../support/browser.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
@@ -8,6 +9,13 @@ import { needs } from '../support/needs.ts'
 import { until } from '../support/until.ts'
 
 /** The pages follow the stream of events. Their clock stands still: so nothing is asked for but because of an event. */
+
+async function logIn(page: Page, token: string): Promise<void> {
+  await page.goto('/admin/')
+  await page.getByLabel('Access token').fill(token)
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.getByRole('heading', { name: 'Now' }).waitFor()
+}
 
 describe.runIf(needs('chromium'))("the operators' pages with a stream of events", () => {
   let service: Installation
@@ -19,42 +27,60 @@ describe.runIf(needs('chromium'))("the operators' pages with a stream of events"
     service = await installation()
     origin = await service.app.listen({ host: '127.0.0.1', port: 0 })
     browser = await openBrowser()
-    operator = await service.make.user({ permissions: ['view_queue', 'view_run'] })
+    operator = await service.make.user({ permissions: ['view_queue', 'view_run', 'view_application'] })
   })
 
   const ended = () =>
     service.log.filter((line) => line.includes('a stream of events ended')).map((line) => JSON.parse(line))
 
-  async function open(): Promise<Page> {
+  async function open(path = '/admin/'): Promise<Page> {
     const { page } = await visit(browser, origin)
-    await page.goto('/admin/')
-    await page.getByLabel('Access token').fill(operator.token)
-    await page.getByRole('button', { name: 'Log in' }).click()
-    await page.getByRole('heading', { name: 'Now' }).waitFor()
+    await logIn(page, operator.token)
     // The first page has a stream, too: it ends here, so that its answer is not taken for that of the second.
     await page.goto('about:blank')
     await page.clock.install()
     const stream = page.waitForResponse('**/admin/events/')
-    await page.goto('/admin/')
+    await page.goto(path)
     await stream
     await page.getByText('Updates by itself.').waitFor()
     return page
   }
 
+  /** A second for the least time between two questions; the page asks by itself after three at the earliest. */
+  const comes = (page: Page, wanted: Locator, what: string) =>
+    until(
+      async () => {
+        await page.clock.runFor(100)
+        return (await wanted.count()) > 0
+      },
+      { what },
+    )
+
   test('a run that ends is on the page, long before the page would ask by itself', async () => {
     const page = await open()
     await service.admin.put(applyPath, await named('radius', 'is-told'))
     const link = page.getByRole('link', { name: 'apply radius is-told' })
-    const isThere = async () => {
-      // A second for the least time between two questions; the page asks by itself after three at the earliest.
-      await page.clock.runFor(100)
-      return (await link.count()) > 0
-    }
     const from = await page.evaluate<number>('performance.now()')
-    await until(isThere, { what: 'the run to be on the page' })
+    await comes(page, link, 'the run to be on the page')
     expect((await page.evaluate<number>('performance.now()')) - from).toBeGreaterThan(0)
     expect(await link.count()).toBe(1)
     await page.close()
+  })
+
+  test('a failure that is repaired, and a new application, are on their pages', async () => {
+    const { breaks, heals } = await breakable(service.db)
+    const put = async () => (await service.admin.put(applyPath, await named('radius', 'mended'))).status
+    await breaks('mended', 'XX002', 'a broken index')
+    expect(await put()).toBe(500)
+    const { id } = await service.db.run.findFirstOrThrow({ where: { slug: 'mended' } })
+    const [run, applications] = [await open(`/admin/runs/${id}/`), await open('/admin/applications/')]
+    const [repaired, listed] = [run.getByText('Repaired by'), applications.getByRole('row', { name: 'mended' })]
+    expect([await repaired.count(), await listed.count()]).toEqual([0, 0])
+    await heals('mended')
+    expect(await put()).toBe(200)
+    await comes(run, repaired, 'the page of the run to say that it is repaired')
+    await comes(applications, listed, 'the application to be in the list')
+    for (const page of [run, applications]) await page.close()
   })
 
   test('a hidden page has no stream, and has one again when it is shown', async () => {

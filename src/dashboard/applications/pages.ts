@@ -48,6 +48,8 @@ export function applicationsPage(asked: Question, { found, deleted, nameOf }: Li
     title: 'Applications',
     actor,
     within: applicationsPath,
+    // No event says what was changed past the service.
+    isLive: at === 1 && !outside,
     content: html`<h1>Applications</h1>
 ${!allows(actor, 'view_application') && html`<p class="quiet">You see those of some owners only: your rights are bound to them.</p>`}
 <form class="filters" method="get" action="${applicationsPath}">
@@ -110,6 +112,7 @@ const list = ({ rows, changes }: Found): Html =>
       { head: 'Last change', of: 'text' },
     ],
     rows.map((row) => ({
+      id: `application-${row.pk}`,
       cells: [
         html`<a href="${applicationPath(row.slug)}">${row.name}</a>`,
         row.slug,

@@ -33,7 +33,8 @@ export function runPage(run: Run, { later, from, pause, nameOf }: Shown, actor: 
     title: run.title,
     actor,
     within: runsPath,
-    isLive: !isOver,
+    // A failure may be repaired.
+    isLive: !isOver || (run.state === 'failed' && run.repaired !== true),
     content: html`<h1>${run.title}</h1>
 ${summary(run, pause)}
 ${unreadable(run)}
