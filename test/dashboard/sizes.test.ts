@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from 'vitest'
 import { uuid7 } from '../../src/ids.ts'
 import { type Dashboard, dashboardOf } from '../support/dashboard.ts'
@@ -57,6 +58,29 @@ beforeAll(async () => {
       SELECT gen_random_uuid(), ${words(150)} || i, left(repeat('s', 45) || i, 50), '', repeat('o', 100), ${pk}
       FROM generate_series(1, 60) i`,
   )
+  const model = 'service_providers_radius.radiusprovider'
+  await run(
+    service.db,
+    sql`WITH written AS (INSERT INTO audit_rows (actor_name, action, changes) VALUES ('seed', 'apply', '[]') RETURNING pk)
+      INSERT INTO run_objects (audit_pk, position, model, key, name, action, digest)
+      SELECT pk, i, ${model}, i::text, ${words(200)} || i, 'create', 'digest' FROM written, generate_series(1, 60) i`,
+  )
+  await run(
+    service.db,
+    sql`INSERT INTO outside_changes (model, key, name, is_deleted) SELECT ${model}, i::text, 'x', true FROM generate_series(1, 60) i`,
+  )
+})
+
+test.each([
+  ['script', /<script src="([^"]+)"/, 12_000],
+  ['style', /<link rel="stylesheet" href="([^"]+)"/, 8_000],
+] as const)('the %s of the pages is short, compressed by gzip', async (_, tag, most) => {
+  const get = (url: string) => dashboard.send({ method: 'GET', url, headers: { cookie } })
+  const all = [...(await get('/admin/')).body.matchAll(new RegExp(tag, 'g'))].map(([, url = '']) => url)
+  expect(all).toHaveLength(1)
+  const { statusCode, body } = await get(all[0] ?? '')
+  expect([statusCode, body.length > 1_000]).toEqual([200, true])
+  expect(gzipSync(body).length).toBeLessThanOrEqual(most)
 })
 
 test.each([
@@ -68,6 +92,7 @@ test.each([
   '/admin/runs/',
   '/admin/runs/?period=all&group=cause',
   '/admin/applications/',
+  '/admin/applications/?outside=yes',
   '/admin/workers/',
 ])('%s is at most 100 KB long', async (url) => {
   const { statusCode, body } = await dashboard.send({ method: 'GET', url, headers: { cookie } })
