@@ -55,12 +55,12 @@ describe('A run is blocked', () => {
       try {
         await until(() => shown(/blocked<\/span> by another session, of another login: process \d+/), {
           what: 'the page to name the process alone',
-          withinMs: 20_000,
+          withinMs: 15_000,
         })
         await run(there.db, sql`GRANT pg_read_all_stats TO ${service}`)
         const whole =
           /blocked<\/span> by process \d+ \(gatewright-test\), idle in transaction, its transaction is open for [^;]+; last statement: <code>UPDATE/
-        await until(() => shown(whole), { what: 'the page to name what blocks it', withinMs: 20_000 })
+        await until(() => shown(whole), { what: 'the page to name what blocks it', withinMs: 15_000 })
       } finally {
         // Other test files have the same login.
         await run(there.db, sql`REVOKE pg_read_all_stats FROM ${service}`)

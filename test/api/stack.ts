@@ -6,6 +6,7 @@ import { type Running, run } from '../support/processes.ts'
 
 /** The API in this process, on a free port, and workers as child processes. */
 export type Stack = {
+  readonly url: string
   get(path: string, init?: RequestInit): Promise<Answer>
   /** As the first admin. */
   send(method: string, path: string, body?: unknown): Promise<Answer>
@@ -51,6 +52,7 @@ export async function startStack({
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
   return {
+    url: server.url,
     get,
     send,
     put: (body) => send('PUT', '/api/v3/core/transactional/applications/', body),

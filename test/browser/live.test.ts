@@ -1,8 +1,10 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { startStack } from '../api/stack.ts'
 import { applyPath } from '../support/asker.ts'
 import { breakable } from '../support/breakable.ts'
 import { openBrowser, visit } from '../support/browser.ts'
+import { freshDatabase } from '../support/database.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { needs } from '../support/needs.ts'
@@ -97,5 +99,34 @@ describe.runIf(needs('chromium'))("the operators' pages with a stream of events"
     expect((await again).method()).toBe('GET')
     expect(ended().at(-1)).toMatchObject({ kind: 'pages', why: 'client', user: operator.username })
     await page.close()
+  })
+})
+
+describe.runIf(needs('chromium'))('the first page, in real time', () => {
+  test('names a second worker, of another version, within 15 s after it has fallen silent', async () => {
+    const { url, db } = await freshDatabase()
+    const stack = await startStack({ databaseUrl: url, redisUrl: null })
+    const [one, other] = [await stack.startWorker(), await stack.startWorker()]
+    const rename = () => db.workerProcess.updateMany({ where: { processId: other.pid }, data: { version: '0.1.9' } })
+    await until(async () => (await rename()).count > 0, { what: 'the worker to be known' })
+    const { page, errors } = await visit(await openBrowser(), stack.url)
+    await logIn(page, 'a-token-for-the-first-admin')
+    const row = page.getByRole('region', { name: 'Parts' }).getByRole('row', { name: new RegExp(`, ${other.pid}\\b`) })
+    await row.getByText('Version 0.1.9').waitFor()
+    await row.getByText('heard').waitFor()
+    await page.getByText('Updates by itself.').waitFor()
+    try {
+      // It is there, and says nothing any more.
+      other.signal('SIGSTOP')
+      await row.getByText('silent').waitFor({ timeout: 15_000 })
+      await page.getByText('1 worker silent').waitFor()
+      await row.getByText(/Not heard for \d+ s\. Version 0\.1\.9\./).waitFor()
+    } finally {
+      other.signal('SIGCONT')
+    }
+    await row.getByText('heard').waitFor({ timeout: 15_000 })
+    expect(errors).toEqual([])
+    await page.close()
+    await Promise.all([one.stop(), other.stop()])
   })
 })

@@ -161,7 +161,7 @@ function claims(queue: QueueKind): void {
               )
               return true
             }),
-          { what: 'the run to be shown with what it waits for' },
+          { what: 'the run to be shown with what it waits for', withinMs: 15_000 },
         )
       } finally {
         await held.release()

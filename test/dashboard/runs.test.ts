@@ -340,7 +340,7 @@ test('what holds a run up is named: another session, or another run', async () =
     const row = (body: string, what: RegExp) => what.test(body)
     await until(async () => row(await now(), /blocked<\/span> by another session, of another login: process \d+/), {
       what: 'the run to be shown with the session that blocks it',
-      withinMs: 40_000,
+      withinMs: 15_000,
     })
     await until(async () => row(await now(), /blocked<\/span> by another run: <a href="\/admin\/runs\//), {
       what: 'the other run to be shown with the run that blocks it',
