@@ -29,26 +29,28 @@ const times = z.object({
   workMs: z.array(z.number().nullable()).nullable(),
 })
 
-const figuresRow = z.object({ from: z.date(), bars: z.array(z.unknown()), ...times.shape })
+const figuresRow = z.object({ from: z.date(), bars: z.array(z.unknown()), steps: z.array(z.unknown()), ...times.shape })
 
-/** Reads what became of the submissions of a period, the current step included. */
+/** Reads what became of the submissions of a period, and how long they took, the current step included. */
 export function readFigures(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
+  if (period === 'hour') return readHour(db, spec, actor)
   const { own, owners } = scopeOf(spec, actor)
   const seesAll = own === undefined && owners === undefined
-  return seesAll && period !== 'hour'
-    ? readSums(db, periods[period], sumsOf[period])
-    : readRuns(db, spec, actor, period)
+  return readSums(db, periods[period], sumsOf[period], seesAll ? null : (values) => seenRuns(spec, actor, values))
 }
 
 /** From which sums a plot is made. */
-const sumsOf = { day: 60, week: 3_600, month: 3_600, year: 86_400 } as const satisfies Partial<Record<Period, StepS>>
+const sumsOf = { day: 60, week: 3_600, month: 3_600, year: 86_400 } as const satisfies Record<
+  Exclude<Period, 'hour'>,
+  StepS
+>
 
 /**
- * Of callers who do not see all runs, and of the last hour, the runs themselves are read. The period stands in the text: PostgreSQL
- * estimates what lies between it and now, and takes the index of a short one.
+ * Of the last hour, the runs themselves are read, and times are exact. The period stands in the text: PostgreSQL estimates what
+ * lies between it and now, and takes the index of a short one.
  */
-async function readRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Period): Promise<Figures> {
-  const { steps, stepS } = periods[period]
+async function readHour(db: Db, spec: ListSpec<'Run'>, actor: Actor): Promise<Figures> {
+  const { steps, stepS } = periods.hour
   const values = new Values()
   const step = `interval '${stepS} s'`
   const from = `date_bin(${step}, now(), 'epoch'::timestamptz) - interval '${(steps - 1) * stepS} s'`
@@ -57,20 +59,34 @@ async function readRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, period: Per
         SELECT date_bin(${step}, runs.created_at, 'epoch'::timestamptz) AS at, ${outcomeSql} AS outcome,
           (${queueMsSql})::float8 AS queue_ms, (${workMsSql})::float8 AS work_ms
         FROM runs WHERE runs.created_at >= ${from} AND runs.mode = 'apply' AND ${seenRuns(spec, actor, values)}),
-      bars AS (SELECT at, outcome, count(*)::integer AS runs FROM seen GROUP BY at, outcome)
+      bars AS (SELECT at, outcome, count(*)::integer AS runs FROM seen GROUP BY at, outcome),
+      steps AS (SELECT at, ${quantileSql('queue_ms')} AS queue, ${quantileSql('work_ms')} AS work FROM seen GROUP BY at)
       SELECT ${from} AS from,
         coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'outcome', outcome, 'runs', runs) ORDER BY at) FROM bars), '[]')
           AS bars,
-        percentile_disc(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY queue_ms) AS "queueMs",
-        percentile_disc(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY work_ms) AS "workMs"
+        coalesce((SELECT jsonb_agg(jsonb_build_object('at', at, 'queueMs', queue, 'workMs', work) ORDER BY at) FROM steps), '[]')
+          AS steps,
+        ${quantileSql('queue_ms')} AS "queueMs", ${quantileSql('work_ms')} AS "workMs"
       FROM seen`,
     values: values.list,
   })
   if (row === undefined) throw new Error('a statement that always has a row had none')
-  return { from: row.from, bars: z.array(barText).parse(row.bars), times: timesOf(row) }
+  return {
+    from: row.from,
+    bars: z.array(barText).parse(row.bars),
+    times: timesOf(row),
+    steps: z
+      .array(stepText)
+      .parse(row.steps)
+      .map(({ at, ...found }) => ({ at, ...timesOf(found) })),
+  }
 }
 
-const barText = bar.extend({ at: z.iso.datetime({ offset: true }).transform((text) => new Date(text)) })
+const quantileSql = (of: string): string => `percentile_disc(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY ${of})`
+
+const at = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
+const barText = bar.extend({ at })
+const stepText = times.extend({ at })
 
 const timesOf = ({ queueMs, workMs }: z.output<typeof times>): Times => ({
   queueMs: quantilesOf(queueMs),

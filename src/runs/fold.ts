@@ -25,8 +25,9 @@ const portion = 20_000
 /** Each bucket of times ends a quarter above the one before: what is read from them is right to an eighth. */
 const growth = 1.25
 
-/** The bucket of a time in milliseconds, in SQL. */
-export const bucketSql = (ms: string): string => `ceil(ln(greatest(${ms}, 1)::float8) / ln(${growth}))::smallint`
+/** The bucket of a time in milliseconds, in SQL; null of null, which `greatest` would not be. */
+export const bucketSql = (ms: string): string =>
+  `(CASE WHEN ${ms} < 1 THEN 0 ELSE ceil(ln((${ms})::float8) / ln(${growth})) END)::smallint`
 
 /** Milliseconds in the middle of a bucket. */
 export const middleOf = (bucket: number): number => growth ** (bucket - 0.5)

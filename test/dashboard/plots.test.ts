@@ -144,6 +144,58 @@ test('times of a longer period are right to an eighth', async () => {
   expect(times.workMs?.p99).toSatisfy((ms: number) => Math.abs(ms - 20_000) <= 2_500)
 })
 
+test.each(['hour', 'day', 'week', 'month', 'year'] as const)(
+  'a plot of the last %s has the times of each step, of all runs and of those that a caller sees',
+  async (period) => {
+    const { steps, stepS } = periods[period]
+    const own = await service.make.user({ permissions: ['view_queue'] })
+    const [early, late] = [ago((steps - 2) * stepS * 1_000), ago(2 * stepS * 1_000)]
+    for (const workMs of [40, 40, 400]) await recorded(early, { ...outcomes.applied, submitterPk: own.pk }, workMs)
+    await recorded(late, outcomes.applied, 9_000)
+    await recorded(late, { ...outcomes.cancelled, startedAt: null })
+    const shown = async (pk?: number) =>
+      (await figures(period, pk)).steps.map(({ at, queueMs, workMs }) => ({
+        step: Math.floor(at.getTime() / 1_000 / stepS),
+        ms: [queueMs?.p50, queueMs?.p99, workMs?.p50, workMs?.p99],
+      }))
+    const about = (...all: number[]) =>
+      all.map((ms) => expect.toSatisfy((found: number) => Math.abs(found - ms) <= (period === 'hour' ? 0 : ms / 8)))
+    const stepOf = (at: Date) => Math.floor(at.getTime() / 1_000 / stepS)
+    const first = { step: stepOf(early), ms: about(3, 3, 40, 400) }
+    const before = await shown()
+    expect(before).toEqual([first, { step: stepOf(late), ms: about(3, 3, 9_000, 9_000) }])
+    expect(await shown(own.pk)).toEqual([first])
+    await fold()
+    expect(await shown()).toEqual(before)
+  },
+)
+
+test('the first page draws p50 and p99 of each step, and has them as columns', async () => {
+  for (const minutes of [50, 49, 20]) await recorded(ago(minutes * minutesMs), outcomes.applied, 40)
+  await recorded(ago(20 * minutesMs), outcomes.applied, 30_000)
+  await recorded(ago(5 * minutesMs), { ...outcomes.cancelled, startedAt: null })
+  const dashboard = dashboardOf(service)
+  const viewer = await service.make.user({ permissions: ['view_queue', 'view_run'] })
+  const headers = { cookie: await dashboard.session(viewer.token) }
+  const { body } = await dashboard.send({ method: 'GET', url: '/admin/', headers })
+  const described = /<title id="work-title">([^<]*)<\/title>\s*<desc id="work-says">([^<]*)</.exec(body)
+  expect(described?.slice(1)).toEqual([
+    'Time at work, p50 and p99',
+    expect.stringMatching(
+      /^p50: 40 ms, step by step from 40 ms to 40 ms\. p99: 30 s, step by step from 40 ms to 30 s\./,
+    ),
+  ])
+  const [, line = ''] = /aria-labelledby="work-title"[\s\S]*?<path class="p99" d="([^"]*)"/.exec(body) ?? []
+  // Two that follow each other are one line; the next one stands for itself, and higher.
+  expect(line.match(/[MVH]/g)).toEqual(['M', 'H', 'V', 'H', 'M', 'H'])
+  const [, first = '', last = ''] = /^M[\d.]+ ([\d.]+)H.*M[\d.]+ ([\d.]+)H/.exec(line) ?? []
+  expect(Number(last)).toBeLessThan(Number(first))
+  const rows = body.match(/<tr><th scope="row"><time[\s\S]*?<\/tr>/g) ?? []
+  const cells = rows.map((row) => [...row.matchAll(/<td class="number">([^<]*)</g)].map(([, cell]) => cell).slice(-4))
+  const quick = ['3 ms', '3 ms', '40 ms', '40 ms']
+  expect(cells).toEqual([quick, quick, ['3 ms', '3 ms', '40 ms', '30 s'], ['', '', '', '']])
+})
+
 test('callers who see some runs get plots of these alone', async () => {
   const own = await service.make.user({ permissions: ['view_queue'] })
   await recorded(ago(10 * daysMs), { ...outcomes.failed, submitterPk: own.pk })

@@ -1,11 +1,13 @@
 import { type Html, html } from '../../http/html.ts'
 import { type Figures, type Period, periods } from '../../lists/run-figures.ts'
+import type { Quantiles } from '../../lists/run-sums.ts'
 import { type Outcome, outcomes } from '../../runs/outcome.ts'
 import { nowPath } from '../addresses.ts'
 import { table } from '../table.ts'
 import { duration, number, shortTime } from '../words.ts'
+import { timesPlots } from './times-plot.ts'
 
-/** Stacked bars of outcomes: SVG that the server draws, with the same numbers in tables. */
+/** Stacked bars of outcomes, and lines of times: SVG that the server draws, with the same numbers in tables. */
 
 const width = 720
 const height = 120
@@ -26,13 +28,16 @@ const periodWords: Readonly<Record<Period, string>> = {
   year: 'Last year',
 }
 
-export function plot({ bars, from, times }: Figures, period: Period): Html {
+export function plot(figures: Figures, period: Period): Html {
+  const { bars, from, times } = figures
   const { steps, stepS } = periods[period]
   const totals = new Map(
     outcomes.map((each) => [each, sumOf(bars.filter(({ outcome }) => outcome === each).map(({ runs }) => runs))]),
   )
-  const byStep = Map.groupBy(bars, ({ at }) => Math.round((at.getTime() - from.getTime()) / 1_000 / stepS))
-  const highest = Math.max(1, ...[...byStep.values()].map((all) => sumOf(all.map(({ runs }) => runs))))
+  const stepOf = ({ at }: { readonly at: Date }) => Math.round((at.getTime() - from.getTime()) / 1_000 / stepS)
+  const byStep = Map.groupBy(bars, stepOf)
+  const timesByStep = new Map(figures.steps.map((each) => [stepOf(each), each]))
+  const highest = highestOf(byStep)
   const all = sumOf([...totals.values()])
   const said = outcomes.flatMap((each) => (totals.get(each) ? [`${totals.get(each)} ${each}`] : [])).join(', ')
   return html`<nav class="tabs" aria-label="Period"><ul>${(Object.keys(periods) as Period[]).map(
@@ -40,14 +45,17 @@ export function plot({ bars, from, times }: Figures, period: Period): Html {
       html`<li><a href="${nowPath}${each !== 'hour' && `?period=${each}`}"${each === period && html` aria-current="true"`}>${periodWords[each]}</a></li>`,
   )}</ul></nav>
 <div class="plot">
+<div class="figures">
 <figure>
 <svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Submissions by outcome: ${all === 0 ? 'none' : said}">
 ${patterns}
 <line class="ground" x1="0" x2="${width}" y1="${height - 0.5}" y2="${height - 0.5}"/>
-${[...byStep].map(([step, found]) => barOf(found, (step * width) / steps, width / steps - gap, highest))}
+${barPaths(byStep, steps)}
 </svg>
 <figcaption><span>${shortTime(from)}</span><span>${duration(stepS * 1_000)} a bar, the highest ${number(highest)}</span><span>now</span></figcaption>
 </figure>
+${timesPlots(figures, { from, stepS, steps })}
+</div>
 <div>${table(
     `Submissions of the ${periodWords[period].toLowerCase()}`,
     [{ head: 'Outcome' }, { head: 'Runs', of: 'number' }],
@@ -64,11 +72,13 @@ ${table(
 <details id="bars"><summary>Each bar as a row</summary>
 ${table(
   'Submissions, bar by bar',
-  [{ head: 'From' }, ...outcomes.map((head) => ({ head, of: 'number' as const }))],
+  [{ head: 'From' }, ...[...outcomes, ...timeHeads].map((head) => ({ head, of: 'number' as const }))],
   [...byStep].map(([step, found]) => ({
     cells: [
       shortTime(new Date(from.getTime() + step * stepS * 1_000)),
       ...outcomes.map((each) => found.find(({ outcome }) => outcome === each)?.runs ?? ''),
+      ...quantiles(timesByStep.get(step)?.queueMs ?? null, ''),
+      ...quantiles(timesByStep.get(step)?.workMs ?? null, ''),
     ],
   })),
 )}</details>`
@@ -83,21 +93,34 @@ const outcomeWords: Readonly<Record<Outcome, string>> = {
   unknown: 'unknown yet',
 }
 
-const quantiles = (of: Figures['times']['workMs']): readonly string[] =>
-  of === null ? ['none', 'none'] : [duration(of.p50), duration(of.p99)]
+const timeHeads = ['queue p50', 'queue p99', 'work p50', 'work p99'] as const
 
-function barOf(found: Figures['bars'], x: number, barWidth: number, highest: number): Html {
-  let top = height - 1
+const quantiles = (of: Quantiles | null, none = 'none'): readonly string[] =>
+  of === null ? [none, none] : [duration(of.p50), duration(of.p99)]
+
+/** One path for each outcome. */
+function barPaths(byStep: ReadonlyMap<number, Figures['bars']>, steps: number): Html {
+  const highest = highestOf(byStep)
   const room = height - 1 - stacked.length * leastHeight
-  return html`${stacked.map((outcome) => {
-    const runs = found.find((each) => each.outcome === outcome)?.runs ?? 0
-    if (runs === 0) return null
-    const tall = leastHeight + (room * runs) / highest
-    top -= tall
-    return html`<rect class="${outcome}" x="${x.toFixed(1)}" y="${top.toFixed(1)}" width="${barWidth.toFixed(1)}" height="${tall.toFixed(1)}"/>`
-  })}
-`
+  const paths = new Map<Outcome, string>()
+  for (const [step, found] of byStep) {
+    let top = height - 1
+    for (const outcome of stacked) {
+      const runs = found.find((each) => each.outcome === outcome)?.runs ?? 0
+      if (runs === 0) continue
+      const tall = leastHeight + (room * runs) / highest
+      top -= tall
+      const [x, y, across, down] = [(step * width) / steps, top, width / steps - gap, tall].map((each) =>
+        each.toFixed(1),
+      )
+      paths.set(outcome, `${paths.get(outcome) ?? ''}M${x} ${y}h${across}v${down}h-${across}z`)
+    }
+  }
+  return html`${[...paths].map(([outcome, path]) => html`<path class="${outcome}" d="${path}"/>`)}`
 }
+
+const highestOf = (byStep: ReadonlyMap<number, Figures['bars']>): number =>
+  Math.max(1, ...[...byStep.values()].map((all) => sumOf(all.map(({ runs }) => runs))))
 
 const swatch = (outcome: Outcome): Html =>
   html`<svg class="swatch" viewBox="0 0 12 12" aria-hidden="true"><rect class="${outcome}" width="12" height="12"/></svg>`
