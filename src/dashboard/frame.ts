@@ -16,6 +16,7 @@ import {
   workersPath,
 } from './addresses.ts'
 import { assets } from './assets.ts'
+import { nameText, titleText } from './words.ts'
 import { utc } from './zone.ts'
 
 /** The frame of the operators' pages: one head, one header, one script that keeps `<main>` up to date. */
@@ -67,7 +68,7 @@ export const page = ({ title, actor, content, within, isLive = false, width = 'w
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>${title} - Gatewright</title>
+<title>${titleText(title)} - Gatewright</title>
 <link rel="icon" type="image/svg+xml" href="${iconPath}">
 <link rel="stylesheet" href="${assets.style.path}">
 ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
@@ -92,7 +93,7 @@ const menu = (
 ): Html => html`<nav aria-label="Pages"><ul>
 ${navigation.map(({ href, text }) => html`<li><a href="${href}"${href === within && html` aria-current="page"`}>${text}</a></li>`)}
 </ul></nav>
-<p class="user">${timesLink()} <span>${username}</span> <a href="${logoutPath}">Log out</a></p>`
+<p class="user">${timesLink()} <span>${nameText(username)}</span> <a href="${logoutPath}">Log out</a></p>`
 
 /** Which zone the times of a page are in, and where another one is chosen. `times.ts` puts the zone of the caller in. */
 export const timesLink = (zone = utc, next: string = nowPath): Html =>

@@ -1,4 +1,4 @@
-import { type Html, type HtmlValue, html } from '../http/html.ts'
+import { bytesOf, type Html, type HtmlValue, html } from '../http/html.ts'
 
 /** @property of `number`: aligned to the right, digits of one width */
 type Column = { readonly head: string; readonly of?: 'number' | 'text' | 'name' }
@@ -25,6 +25,18 @@ ${rows.map(
   }) => html`<tr${id && html` id="${id}"`}${look && html` class="${look}"`}><th scope="row"${kind(0) && html` class="${kind(0)}"`}>${first}</th>${others.map((cell, index) => html`<td${kind(index + 1) && html` class="${kind(index + 1)}"`}>${cell}</td>`)}</tr>
 `,
 )}</tbody></table></div>`
+}
+
+const bytesOfCell = 40
+
+/** The first rows of a table, as many as its page has room for, and at least one. @param most about how many bytes */
+export function rowsWithin(most: number, rows: readonly Row[]): readonly Row[] {
+  let left = most
+  const after = rows.findIndex(({ cells }, index) => {
+    left -= bytesOf(cells) + bytesOfCell * (cells.length + 1)
+    return index > 0 && left < 0
+  })
+  return after === -1 ? rows : rows.slice(0, after)
 }
 
 /** Names and values, without those that there are none of. */

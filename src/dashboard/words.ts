@@ -1,4 +1,4 @@
-import { type Html, html } from '../http/html.ts'
+import { cutTo, type Html, html } from '../http/html.ts'
 import type { RunRow } from '../lists/run-rows.ts'
 import { type Pause, pauseParts } from '../queue/pause.ts'
 import { utc, type Written, written } from './zone.ts'
@@ -35,6 +35,14 @@ export function duration(ms: number): string {
 const grouped = new Intl.NumberFormat('en-US')
 
 export const number = (of: number): string => grouped.format(of).replaceAll(',', '\u202f')
+
+/**
+ * What others wrote, as it stands in one place among many: cut by the length of its HTML, because a page has a limit and a
+ * character may take six bytes. What is not made to be long is shown whole.
+ */
+export const nameText = (of: string): string => cutTo(160, of)
+export const titleText = (of: string): string => cutTo(400, of)
+export const sentenceText = (of: string): string => cutTo(500, of)
 
 /** How a state looks: a shape, and a colour. The word stands beside it. */
 export type Look = 'good' | 'same' | 'changed' | 'warn' | 'bad' | 'off' | 'open'

@@ -1,10 +1,10 @@
 import { isSilent, type KnownProcess, silentAfterS, silentOnes } from '../db/presence.ts'
-import { html } from '../http/html.ts'
+import { cutTo, html } from '../http/html.ts'
 import type { Actor } from '../permissions.ts'
 import { workersPath } from './addresses.ts'
 import { page } from './frame.ts'
-import { table } from './table.ts'
-import { duration, mark, number, shortId, time } from './words.ts'
+import { type Row, rowsWithin, table } from './table.ts'
+import { duration, mark, nameText, number, shortId, time } from './words.ts'
 
 /** @property servers the processes of the API */
 export type Processes = { readonly workers: readonly KnownProcess[]; readonly servers: readonly KnownProcess[] }
@@ -32,16 +32,24 @@ ${servers.length > 0 && list('Servers of the API', servers, { busy: 'Submissions
 function summary(what: 'worker' | 'server', all: readonly KnownProcess[], none: string) {
   if (all.length === 0) return html`<p class="summary bad">${mark('bad', none)}</p>`
   const silent = silentOnes(all, what)
-  if (silent !== '') return html`<p class="summary bad">${mark('bad', silent)}</p>`
+  if (silent !== '') return html`<p class="summary bad">${mark('bad', cutTo(1_000, silent))}</p>`
   const sum = (of: (each: KnownProcess) => number) => number(all.reduce((total, each) => total + of(each), 0))
   const [busy, slots] = [sum((each) => each.busy), sum((each) => each.slots)]
   const work = what === 'worker' ? `They have ${busy} of ${slots} jobs.` : `They wait for ${busy} submissions.`
   return html`<p class="summary good">${mark('good', `All are heard. ${work}`)}</p>`
 }
 
-/** @param heads of how much it has at the moment, and of when it last took something */
-const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy: string; readonly taken: string }) =>
-  table(
+/** In bytes: of each kind, about a hundred processes. */
+const mostBytes = 42_000
+
+/** The silent ones first. @param heads of how much it has at the moment, and of when it last took something */
+function list(what: string, all: readonly KnownProcess[], heads: { readonly busy: string; readonly taken: string }) {
+  const rows = rowsWithin(
+    mostBytes,
+    all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one))).map(rowOf),
+  )
+  const left = all.length - rows.length
+  return html`${table(
     what,
     [
       { head: 'Host' },
@@ -54,22 +62,25 @@ const list = (what: string, all: readonly KnownProcess[], heads: { readonly busy
       { head: 'Started' },
       { head: 'Id' },
     ],
-    all.map((each) => {
-      const { id, host, processId, version, format, slots, busy, startedAt, takenAt, seenS } = each
-      return {
-        id: `process-${id}`,
-        look: isSilent(each) ? 'bad' : undefined,
-        cells: [
-          host,
-          String(processId),
-          isSilent(each) ? mark('bad', `silent for ${duration(seenS * 1_000)}`) : mark('good', 'heard'),
-          isSilent(each) ? 'not known' : `${busy} of ${slots}`,
-          version,
-          String(format),
-          takenAt === null ? 'none yet' : time(takenAt),
-          time(startedAt),
-          html`<code>${shortId(id)}</code>`,
-        ],
-      }
-    }),
-  )
+    rows,
+  )}${left > 0 && html`<p class="quiet">And ${number(left)} more. The silent ones come first.</p>`}`
+}
+
+function rowOf(each: KnownProcess): Row {
+  const { id, host, processId, version, format, slots, busy, startedAt, takenAt, seenS } = each
+  return {
+    id: `process-${id}`,
+    look: isSilent(each) ? 'bad' : undefined,
+    cells: [
+      nameText(host),
+      String(processId),
+      isSilent(each) ? mark('bad', `silent for ${duration(seenS * 1_000)}`) : mark('good', 'heard'),
+      isSilent(each) ? 'not known' : `${busy} of ${slots}`,
+      nameText(version),
+      String(format),
+      takenAt === null ? 'none yet' : time(takenAt),
+      time(startedAt),
+      html`<code>${shortId(id)}</code>`,
+    ],
+  }
+}

@@ -5,7 +5,7 @@ import type { Difference } from '../../views/history-difference.ts'
 import { applicationPath, applicationsPath, comparePath, runPagePath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { changeTables } from '../runs/changes.ts'
-import { mark, number, shortId, time } from '../words.ts'
+import { mark, nameText, number, shortId, time } from '../words.ts'
 
 /** /admin/applications/{slug}/compare/: how two states of an application and its providers differ. */
 
@@ -52,4 +52,4 @@ ${
 }
 
 const stateOf = ({ entry: { at, user, run } }: State): Html =>
-  html`after ${time(new Date(at))}${user !== null && `, ${user.username}`}${run !== null && html`, run <a href="${runPagePath(run)}">${shortId(run)}</a>`}`
+  html`after ${time(new Date(at))}${user !== null && `, ${nameText(user.username)}`}${run !== null && html`, run <a href="${runPagePath(run)}">${shortId(run)}</a>`}`

@@ -9,7 +9,7 @@ import { applicationPath, applicationsPath, rollBackPath, runsPath } from '../ad
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
 import { factList, table } from '../table.ts'
-import { count, mark, notKnown, number, shortTime, time } from '../words.ts'
+import { count, mark, nameText, notKnown, number, shortTime, time, titleText } from '../words.ts'
 import { chosenQuery, type Timeline, timeline } from './timeline.ts'
 
 /** /admin/applications/: what there is, whose it is; and of each, what was done to it, when and by whom. */
@@ -114,24 +114,24 @@ const list = ({ rows, changes }: Found): Html =>
     rows.map((row) => ({
       id: `application-${row.pk}`,
       cells: [
-        html`<a href="${applicationPath(row.slug)}">${row.name}</a>`,
+        html`<a href="${applicationPath(row.slug)}">${titleText(row.name)}</a>`,
         row.slug,
         ...providerCells(row),
-        row.owner ?? '',
-        row.created_by_name ?? '',
+        nameText(row.owner ?? ''),
+        nameText(row.created_by_name ?? ''),
         changes === null ? 'not known' : lastChange(changes.get(row.pk)),
       ],
     })),
   )
 
 const lastChange = (last: LastChange | undefined): Html | false =>
-  last !== undefined && html`${shortTime(last.at)}${last.user !== null && html` by ${last.user}`}`
+  last !== undefined && html`${shortTime(last.at)}${last.user !== null && ` by ${nameText(last.user)}`}`
 
 /** A provider of an owner that the caller may not see is shown by its key. */
 const providerCells = ({ provider, provider_obj }: ApplicationRow): readonly [HtmlValue, HtmlValue] =>
   provider === null
     ? ['none', '']
-    : [provider_obj?.name ?? `key ${provider}`, provider_obj?.verbose_name ?? 'not shown']
+    : [nameText(provider_obj?.name ?? `key ${provider}`), provider_obj?.verbose_name ?? 'not shown']
 
 type Shown = {
   readonly slug: string
@@ -152,7 +152,7 @@ export function applicationPage({ slug, row, isOutside, putBack, history, isFirs
     actor,
     within: applicationsPath,
     isLive: isFirst,
-    content: html`<h1>${row?.name ?? slug}</h1>
+    content: html`<h1>${titleText(row?.name ?? slug)}</h1>
 ${row === undefined && html`<div class="summary bad"><p>${mark('off', 'gone')} <span class="says">There is no application of this slug now: it was deleted or renamed.</span></p></div>`}
 ${
   isOutside === true &&
@@ -173,12 +173,13 @@ function facts(row: ApplicationRow, last: HistoryEntry | undefined): Html {
     ['Slug', html`<code>${row.slug}</code>`],
     ['Provider', html`${provider}${kind !== '' && html`, ${kind}`}`],
     ['Backchannel', row.backchannel_providers.length > 0 && `${number(row.backchannel_providers.length)} providers`],
-    ['Owner', row.owner ?? 'none'],
-    ['Made by', row.created_by_name],
-    ['Group', row.group !== '' && row.group],
+    ['Owner', nameText(row.owner ?? 'none')],
+    ['Made by', row.created_by_name && nameText(row.created_by_name)],
+    ['Group', row.group !== '' && titleText(row.group)],
     [
       'Last change',
-      last !== undefined && html`${time(new Date(last.at))}${last.user !== null && html`, by ${last.user.username}`}`,
+      last !== undefined &&
+        html`${time(new Date(last.at))}${last.user !== null && `, by ${nameText(last.user.username)}`}`,
     ],
     [
       'Runs',

@@ -5,7 +5,7 @@ import type { Beside, HistoryEntry } from '../../views/history.ts'
 import { applicationPath, comparePath, rollBackPath, runPagePath } from '../addresses.ts'
 import { fieldList } from '../runs/changes.ts'
 import { table } from '../table.ts'
-import { type Look, mark, shortId, time } from '../words.ts'
+import { type Look, mark, nameText, shortId, time } from '../words.ts'
 
 /** What was done to an application, the newest first, with the choice of two states to compare. */
 
@@ -34,8 +34,8 @@ const actions: Readonly<Record<HistoryEntry['action'], readonly [Look, string]>>
   delete: ['bad', 'deleted'],
 }
 
-/** About how long the HTML of the fields of one entry may be. */
-const mostOfEntry = 3_000
+/** How many bytes the HTML of the fields of one entry may have. */
+const mostOfEntry = 2_500
 const formId = 'compare'
 const sides = ['from', 'to'] as const
 
@@ -66,8 +66,8 @@ export function timeline(of: Timeline, actor: Actor): Html {
           time(new Date(at)),
           ...sides.map((side) => isNext && radio(side, state, chosen, at)),
           mark(...actions[action]),
-          html`${nameOf(model)} ${name}${was !== null && `, was ${was}`}${owner !== null && html`<br><span class="quiet">owner ${owner}</span>`}`,
-          html`${user?.username ?? 'not shown'}${real_user !== null && `, in truth ${real_user.username}`}`,
+          html`${nameOf(model)} ${nameText(name)}${was !== null && `, was ${nameText(was)}`}${owner !== null && html`<br><span class="quiet">owner ${nameText(owner)}</span>`}`,
+          html`${nameText(user?.username ?? 'not shown')}${real_user !== null && `, in truth ${nameText(real_user.username)}`}`,
           run !== null &&
             html`<a href="${runPagePath(run)}">${shortId(run)}</a>${
               former?.hasDocument === true &&

@@ -14,8 +14,8 @@ import {
 } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
-import { table } from '../table.ts'
-import { count, duration, mark, notKnown, number, shortId, time } from '../words.ts'
+import { rowsWithin, table } from '../table.ts'
+import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
 import type { Now, Outside } from './read.ts'
@@ -49,6 +49,11 @@ function acts({ pause, failedJobs }: Now, actor: Actor): Html | false {
 ${(failedJobs ?? 0) > 0 && html`<a class="button" href="${actPath('clear')}">Clear ${count(failedJobs ?? 0, 'failed job')}</a>`}</p>`
 }
 
+/** Bytes of the rows of each table: with the plots, all of them have room on one page. */
+const mostOf = { running: 6_000, failures: 14_000, expiring: 5_000, newest: 12_000 } as const
+
+const andMore = (left: number): Html | false => left > 0 && html`<p class="quiet">And ${number(left)} more.</p>`
+
 function queue({ backlog, atWork }: Now): Html {
   const oldest = backlog?.oldestS ?? null
   return html`<dl class="tiles">
@@ -56,37 +61,35 @@ function queue({ backlog, atWork }: Now): Html {
 <div><dt>The oldest waits for</dt><dd>${backlog === null ? 'not known' : oldest === null ? 'none waits' : duration(oldest * 1_000)}</dd></div>
 <div><dt>At work for 1 s or longer</dt><dd>${atWork === null ? 'not known' : number(atWork.length)}</dd></div>
 </dl>
-${
-  atWork === null
-    ? notKnown()
-    : atWork.length > 0 &&
-      table(
-        'Running',
-        [
-          { head: 'Run', of: 'text' },
-          { head: 'At work for', of: 'number' },
-          { head: 'Who' },
-          { head: 'Waits for a lock of', of: 'text' },
-        ],
-        atWork.map(({ run, workS, blocker }) => ({
-          id: `work-${run.id}`,
-          cells: [
-            runLink(run),
-            duration(workS * 1_000),
-            person(run),
-            blocker === null ? 'no lock' : blockerText(blocker),
-          ],
-        })),
-      )
-}`
+${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
+}
+
+function running(atWork: NonNullable<Now['atWork']>): Html {
+  const rows = rowsWithin(
+    mostOf.running,
+    atWork.map(({ run, workS, blocker }) => ({
+      id: `work-${run.id}`,
+      cells: [runLink(run), duration(workS * 1_000), person(run), blocker === null ? 'no lock' : blockerText(blocker)],
+    })),
+  )
+  return html`${table(
+    'Running',
+    [
+      { head: 'Run', of: 'text' },
+      { head: 'At work for', of: 'number' },
+      { head: 'Who' },
+      { head: 'Waits for a lock of', of: 'text' },
+    ],
+    rows,
+  )}${andMore(atWork.length - rows.length)}`
 }
 
 function blockerText({ pid, run, program, state, openS, statement }: Blocker): Html {
-  const who = html`process ${String(pid)}${program !== '' && ` (${program})`}`
+  const who = html`process ${String(pid)}${program !== '' && ` (${nameText(program)})`}`
   if (run !== null)
     return html`${mark('warn', 'blocked')} by another run: <a href="${runPagePath(run)}">${shortId(run)}</a>, ${who}`
   if (state === null) return html`${mark('warn', 'blocked')} by another session, of another login: ${who}`
-  return html`${mark('warn', 'blocked')} by ${who}, ${state}${openS !== null && `, its transaction is open for ${duration(openS * 1_000)}`}${statement !== null && html`; last statement: <code>${statement}</code>`}`
+  return html`${mark('warn', 'blocked')} by ${who}, ${state}${openS !== null && `, its transaction is open for ${duration(openS * 1_000)}`}${statement !== null && html`; last statement: <code>${sentenceText(statement)}</code>`}`
 }
 
 function attention({ failures, tokens, certificates, refused, outside }: Now): Html {
@@ -96,7 +99,7 @@ ${
     ? notKnown()
     : failures.groups.length === 0
       ? html`<p>${mark('good', 'None.')}</p>`
-      : html`${groupTable('Failures by cause', failures.groups.slice(0, mostGroups))}
+      : html`${groupTable('Failures by cause', failures.groups.slice(0, mostGroups), mostOf.failures)}
 <p><a href="${runsPath}?period=week&outcome=failed">All failed runs of the week</a></p>`
 }
 ${failures !== null && !failures.isAll && html`<p class="quiet">There are more: these are the newest.</p>`}
@@ -109,6 +112,7 @@ ${certificates !== undefined && expiring('Certificates', certificates)}`
 }
 
 const mostGroups = 20
+const mostCodes = 10
 
 function refusals(found: Now['refused']): Html {
   if (found === null) return notKnown()
@@ -116,7 +120,7 @@ function refusals(found: Now['refused']): Html {
   const byCode = [...Map.groupBy(found, ({ code }) => code)].toSorted(([, one], [, other]) => other.length - one.length)
   const whoOf = (all: typeof found) => [...new Set(all.map(({ username }) => username ?? 'not authenticated'))]
   return html`<ul>${byCode
-    .slice(0, mostGroups)
+    .slice(0, mostCodes)
     .map(([code, all]) => html`<li>${number(all.length)} ${code}: ${names(whoOf(all))}</li>`)}</ul>
 <p><a href="${refusalsPath}">All refusals</a></p>`
 }
@@ -136,24 +140,28 @@ function changedOutside(found: Outside | null): Html {
 
 /** A provider has no page of its own: that of its application is in the list. */
 const outsideName = ({ model, name }: Outside['first'][number]): Html =>
-  model === application.name ? html`<a href="${applicationPath(name)}">${name}</a>` : html`${name}`
+  model === application.name ? html`<a href="${applicationPath(name)}">${nameText(name)}</a>` : html`${nameText(name)}`
 
 function expiring(what: string, found: readonly Expiring[] | null): Html {
   if (found === null) return html`<p>${what}: not known just now.</p>`
   if (found.length === 0) return html`<p>${what}: ${mark('good', 'none')}</p>`
   const now = Date.now()
-  return table(
-    what,
-    [{ head: what, of: 'text' }, { head: 'Of' }, { head: 'Expires' }, { head: 'In', of: 'number' }],
+  const rows = rowsWithin(
+    mostOf.expiring,
     found.slice(0, mostGroups).map(({ name, user, expires }) => ({
       cells: [
-        name,
-        user ?? '',
+        nameText(name),
+        nameText(user ?? ''),
         time(expires),
         expires.getTime() <= now ? mark('bad', 'expired') : duration(expires.getTime() - now),
       ],
     })),
   )
+  return html`${table(
+    what,
+    [{ head: what, of: 'text' }, { head: 'Of' }, { head: 'Expires' }, { head: 'In', of: 'number' }],
+    rows,
+  )}${andMore(found.length - rows.length)}`
 }
 
 const newest = ({ newest: rows, at }: Now): Html =>
@@ -161,4 +169,4 @@ const newest = ({ newest: rows, at }: Now): Html =>
     ? notKnown()
     : rows.length === 0
       ? html`<p>There is no run yet.</p>`
-      : html`${runTable('The last ten runs', rows, at)}<p><a href="${runsPath}">All runs</a></p>`
+      : html`${runTable('The last ten runs', rows, at, mostOf.newest)}<p><a href="${runsPath}">All runs</a></p>`

@@ -2,8 +2,8 @@ import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
 import type { KnownWorker } from '../../queue/workers.ts'
-import { table } from '../table.ts'
-import { duration, mark, number, pauseSentence } from '../words.ts'
+import { type Row, rowsWithin, table } from '../table.ts'
+import { duration, mark, nameText, number, pauseSentence } from '../words.ts'
 import type { Now } from './read.ts'
 
 /** A line for each part of the installation, as readiness judges it, for each worker, and for each silent server. */
@@ -16,10 +16,23 @@ export const parts = (now: Now): Html =>
       ...(now.pause !== null && now.pause !== 'none'
         ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), pauseSentence(now.pause)] }]
         : []),
-      ...(now.workers ?? []).map(workerLine),
-      ...serverLines(now.servers),
+      ...someOf('Workers', silentFirst(now.workers ?? []).map(workerLine)),
+      ...someOf('Servers', serverLines(now.servers)),
     ],
   )
+
+const silentFirst = <Each extends KnownProcess>(all: readonly Each[]): readonly Each[] =>
+  all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))
+
+/** In bytes: the page has room for about thirty of each. */
+const mostBytes = 9_000
+
+/** The page of workers has all of them. */
+function someOf(part: string, rows: readonly Row[]): readonly Row[] {
+  const some = rowsWithin(mostBytes, rows)
+  const left = rows.length - some.length
+  return left === 0 ? some : [...some, { id: `part-more-${part}`, cells: [part, '', `And ${number(left)} more.`] }]
+}
 
 /** The line of the pause says by whom, and since when. */
 function checkOf({ checks, pause }: Now, part: keyof Checks): Check {
@@ -47,7 +60,7 @@ function workerLine(worker: KnownWorker) {
   return {
     id: `part-${id}`,
     cells: [
-      html`<span class="inner">${host}, ${String(processId)}</span>`,
+      html`<span class="inner">${nameText(host)}, ${String(processId)}</span>`,
       isSilent(worker) ? mark('bad', 'silent') : mark('good', 'heard'),
       isSilent(worker)
         ? `Not heard for ${duration(seenS * 1_000)}. Version ${version}.`
@@ -68,7 +81,7 @@ function serverLines(servers: readonly KnownProcess[] | null) {
     ...silent.map(({ id, host, processId, version, seenS }) => ({
       id: `part-${id}`,
       cells: [
-        html`<span class="inner">${host}, ${String(processId)}</span>`,
+        html`<span class="inner">${nameText(host)}, ${String(processId)}</span>`,
         mark('bad', 'silent'),
         `A server of the API, not heard for ${duration(seenS * 1_000)}. Version ${version}.`,
       ],

@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/html.ts'
+import { cutTo, type Html, html } from '../../http/html.ts'
 import type { AuditQuestion, AuditSpan, FoundAudit } from '../../lists/audit-search.ts'
 import type { Registry } from '../../models/registry.ts'
 import type { Actor } from '../../permissions.ts'
@@ -6,8 +6,8 @@ import type { AuditEntry } from '../../views/audit.ts'
 import { auditPath, runPagePath } from '../addresses.ts'
 import { choiceField, textField } from '../filter-fields.ts'
 import { page } from '../frame.ts'
-import { table } from '../table.ts'
-import { notKnown, shortId, shortTime, time } from '../words.ts'
+import { type Row, rowsWithin, table } from '../table.ts'
+import { nameText, notKnown, sentenceText, shortId, shortTime, time } from '../words.ts'
 
 /** /admin/audit/: who did what. */
 
@@ -28,17 +28,32 @@ export const auditPage = ({ question, found, registry }: Shown, actor: Actor): s
 <p>Who did what: applies, writes of single objects, acts on the queue, and reads while impersonating. Names of fields, and no values.</p>
 ${form(question)}
 <section><h2>${spanWords[question.span]}</h2>
-${found === null ? notKnown('This takes too long: choose a shorter period, or say more.') : results(found, registry)}
-<p class="choice">${question.before !== null && html`<a class="button" href="${addressOf(question, null)}">The newest</a>`}
-${found !== null && found.next !== null && html`<a class="button" href="${addressOf(question, found.next)}">${found.next === found.looked ? 'Look further back' : 'Older'}</a>`}</p></section>`,
+${found === null ? html`${notKnown('This takes too long: choose a shorter period, or say more.')}${moves(question, null)}` : results(question, found, registry)}</section>`,
   })
 
-function results({ rows: all, next, looked }: FoundAudit, registry: Shown['registry']): Html {
+/** In bytes: the rows of a page are up to 50, and fewer where they are long. */
+const mostBytes = 80_000
+
+function results(
+  question: AuditQuestion,
+  { rows: all, looked, ...found }: FoundAudit,
+  registry: Shown['registry'],
+): Html {
+  const now = new Date()
+  const shown = rowsWithin(
+    mostBytes,
+    all.map((each) => rowOf(each, registry, now)),
+  )
+  const next = shown.length < all.length ? (all[shown.length - 1]?.id ?? null) : found.next
   const isPart = next !== null && next === looked
-  if (all.length === 0 && !isPart) return html`<p>There is nothing of this kind.</p>`
-  return html`${all.length > 0 && rows(all, registry)}
-${isPart && html`<p class="quiet">Not everything was looked through: older rows may match too.</p>`}`
+  return html`${shown.length > 0 ? rows(shown) : !isPart && html`<p>There is nothing of this kind.</p>`}
+${isPart && html`<p class="quiet">Not everything was looked through: older rows may match too.</p>`}
+${moves(question, next, isPart ? 'Look further back' : 'Older')}`
 }
+
+const moves = (question: AuditQuestion, next: string | null, words = ''): Html =>
+  html`<p class="choice">${question.before !== null && html`<a class="button" href="${addressOf(question, null)}">The newest</a>`}
+${next !== null && html`<a class="button" href="${addressOf(question, next)}">${words}</a>`}</p>`
 
 const spanWords: Readonly<Record<AuditSpan, string>> = {
   day: 'The last day',
@@ -75,9 +90,8 @@ function addressOf({ span, action, who, id }: AuditQuestion, before: string | nu
 /** `pause_queue` -> `pause queue` */
 const wordsOf = (action: string): string => action.replaceAll('_', ' ')
 
-const rows = (all: readonly AuditEntry[], registry: Shown['registry']): Html => {
-  const now = new Date()
-  return table(
+const rows = (all: readonly Row[]): Html =>
+  table(
     'The audit, the newest first',
     [
       { head: 'When' },
@@ -87,21 +101,22 @@ const rows = (all: readonly AuditEntry[], registry: Shown['registry']): Html => 
       { head: 'Run' },
       { head: 'Request', of: 'text' },
     ],
-    all.map((each) => ({
-      id: `audit-${each.id}`,
-      cells: [
-        shortTime(new Date(each.at), now),
-        each.real_user === null
-          ? each.user.username
-          : html`${each.real_user.username} <span class="quiet">as</span> ${each.user.username}`,
-        wordsOf(each.action),
-        whatOf(each, registry),
-        each.run !== null && html`<a href="${runPagePath(each.run)}">${shortId(each.run)}</a>`,
-        each.request_id !== null && html`<code>${each.request_id}</code>`,
-      ],
-    })),
+    all,
   )
-}
+
+const rowOf = (each: AuditEntry, registry: Shown['registry'], now: Date): Row => ({
+  id: `audit-${each.id}`,
+  cells: [
+    shortTime(new Date(each.at), now),
+    each.real_user === null
+      ? nameText(each.user.username)
+      : html`${nameText(each.real_user.username)} <span class="quiet">as</span> ${nameText(each.user.username)}`,
+    nameText(wordsOf(each.action)),
+    whatOf(each, registry),
+    each.run !== null && html`<a href="${runPagePath(each.run)}">${shortId(each.run)}</a>`,
+    each.request_id !== null && html`<code>${nameText(each.request_id)}</code>`,
+  ],
+})
 
 const mostObjects = 3
 
@@ -121,13 +136,13 @@ function objectOf(
   registry: Shown['registry'],
 ): Html {
   if (model === 'queue')
-    return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${reason}`}`
-  const name = registry.byName(model)?.displayName ?? model
+    return html`${value !== undefined && `${fields.join(', ')}: ${value}`}${reason !== undefined && html` - ${cutTo(1_200, reason)}`}`
+  const name = nameText(registry.byName(model)?.displayName ?? model)
   const left = fields.length - mostFields
   // A new object has all of them.
   const listed =
     action === 'create' || fields.length === 0
       ? ''
       : `: ${fields.slice(0, mostFields).join(', ')}${left > 0 ? ` and ${left} more` : ''}`
-  return html`${name} <code>${String(key)}</code> ${doneWords[action] ?? wordsOf(action)}${listed}`
+  return html`${name} <code>${nameText(String(key))}</code> ${doneWords[action] ?? wordsOf(action)}${sentenceText(listed)}`
 }

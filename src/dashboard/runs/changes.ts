@@ -1,7 +1,7 @@
 import type { Change } from '../../apply/changes.ts'
-import { type Html, html } from '../../http/html.ts'
+import { bytesOf, cutTo, type Html, html } from '../../http/html.ts'
 import { changeOrder, type RunPart } from '../../views/run-parts.ts'
-import { count, number } from '../words.ts'
+import { count, nameText, number } from '../words.ts'
 
 /** What a run changed, from -> to: what is done first, what stays as it was last and folded. */
 
@@ -18,13 +18,14 @@ export const changeCounts = (counts: RunPart['counts']): string =>
 
 export const countOf = (counts: RunPart['counts']): number => Object.values(counts).reduce((sum, each) => sum + each, 0)
 
-/** Entries of a page, and about how long their HTML may be: entries differ much in what they hold. */
+/** Entries of a page, and how many bytes their HTML may have: entries differ much in what they hold. */
 export const mostEntries = 100
-const mostLength = 60_000
+const mostBytes = 48_000
 /** Lines of a run's log, and fields of an entry. */
 export const mostLines = 40
 const mostFields = 30
 const mostText = 160
+const mostBytesOfText = 320
 
 type Names = (model: string) => string
 
@@ -41,13 +42,13 @@ export function changeTables(
   called: Words = words,
 ): { readonly shown: Html; readonly size: number } {
   const blocks = new Map<Change['action'], Html[]>()
-  let length = 0
+  let bytes = 0
   let size = 0
   for (const change of changes) {
-    if (size === mostEntries || length > mostLength) break
     const { action } = change
     const block = action === 'unchanged' ? html`<li>${objectName(change, nameOf)}</li>` : rowsOf(change, nameOf)
-    length += String(block).length
+    bytes += bytesOf(block)
+    if (size === mostEntries || (size > 0 && bytes > mostBytes)) break
     size += 1
     const all = blocks.get(action)
     if (all === undefined) blocks.set(action, [block])
@@ -79,7 +80,7 @@ function rowsOf(change: Change, nameOf: Names): Html {
   const some = fields.slice(0, mostFields)
   const left = fields.length - some.length
   const lines = [
-    ...some.map(([name, field]) => html`<td>${name}</td>${fieldCells(field, isNew)}`),
+    ...some.map(([name, field]) => html`<td>${nameText(name)}</td>${fieldCells(field, isNew)}`),
     ...(left > 0 ? [html`<td colspan="${width}">and ${count(left, 'field')} more, in the API</td>`] : []),
   ]
   const [first = html`<td colspan="${width}"></td>`, ...others] = lines
@@ -105,20 +106,20 @@ function fieldCells(field: Change['fields'][string], isNew: boolean): Html {
 /**
  * Fields as lines: `name: from -> to`.
  *
- * @param most about how long their HTML may be
+ * @param most bytes of their HTML
  */
 export function fieldList(fields: Change['fields'], isNew: boolean, most: number): Html {
   const lines: Html[] = []
-  let length = 0
+  let bytes = 0
   const all = Object.entries(fields)
   for (const [name, field] of all) {
-    if (length > most) break
     const line =
       typeof field === 'string'
-        ? html`<li>${name}: a secret, ${field}</li>`
-        : html`<li>${name}: ${!isNew && html`<span class="quiet">${cut(textOf(field.from))}</span> -> `}${cut(textOf(field.to))}</li>`
+        ? html`<li>${nameText(name)}: a secret, ${field}</li>`
+        : html`<li>${nameText(name)}: ${!isNew && html`<span class="quiet">${cut(textOf(field.from))}</span> -> `}${cut(textOf(field.to))}</li>`
+    bytes += bytesOf(line)
+    if (lines.length > 0 && bytes > most) break
     lines.push(line)
-    length += String(line).length
   }
   const left = all.length - lines.length
   return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${count(left, 'field')} more</li>`}</ul>`
@@ -133,4 +134,20 @@ export function textOf(value: unknown): string {
   return JSON.stringify(value)
 }
 
-const cut = (text: string): string => (text.length <= mostText ? text : `${text.slice(0, mostText)}…`)
+const cut = (text: string): string =>
+  cutTo(mostBytesOfText, text.length <= mostText ? text : `${text.slice(0, mostText)}…`)
+
+const mostBytesOfLines = 16_000
+
+/** Sentences of a run, as many as its page has room for. @param all how many there are */
+export function lineList(lines: readonly (string | Html)[], all = lines.length): Html {
+  let bytes = 0
+  const shown = lines.map((line) => html`<li>${typeof line === 'string' ? cutTo(1_000, line) : line}</li>`)
+  const end = shown.findIndex((line) => {
+    bytes += bytesOf(line)
+    return bytes > mostBytesOfLines
+  })
+  const some = end === -1 ? shown : shown.slice(0, end)
+  return html`<ul>${some}</ul>
+${all > some.length && html`<p class="quiet">And ${count(all - some.length, 'line')} more, in the API.</p>`}`
+}

@@ -5,7 +5,7 @@ import type { DocumentDifference } from '../../views/run-differences.ts'
 import type { RunPart } from '../../views/run-parts.ts'
 import { differencesPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { mark, number, time } from '../words.ts'
+import { mark, number, sentenceText, time, titleText } from '../words.ts'
 import { changeTables, fieldList } from './changes.ts'
 
 /** /admin/runs/{id}/differences/: how the document of a run differs from that of the applied run before it. */
@@ -26,14 +26,14 @@ export const differencesPage = ({ run, earlier, found, from, nameOf }: Shown, ac
     title: `Differences of ${run.title}`,
     actor,
     within: runsPath,
-    content: html`<h1>Differences of ${run.title}</h1>
+    content: html`<h1>Differences of ${titleText(run.title)}</h1>
 <p><a href="${runPagePath(run.id)}">Back to the run</a></p>
 ${
   earlier === undefined
     ? html`<p>There is no applied run before it ${run.slug === null ? 'with the same title or objects' : 'of the same application'}, as far as you may see.</p>`
     : earlier === null
       ? html`<p class="quiet">The run before it could not be found in time.</p>`
-      : html`<p>Compared with <a href="${runPagePath(earlier.id)}">${earlier.title}</a> of ${time(earlier.createdAt)}, the applied run before it. Secrets are masked.</p>
+      : html`<p>Compared with <a href="${runPagePath(earlier.id)}">${titleText(earlier.title)}</a> of ${time(earlier.createdAt)}, the applied run before it. Secrets are masked.</p>
 ${contentOf(run.id, found, from, nameOf)}`
 }`,
   })
@@ -44,7 +44,7 @@ const mostOfSettings = 5_000
 function contentOf(id: string, found: Shown['found'], from: number, nameOf: Shown['nameOf']): Html {
   if (found === null) return html`<p class="quiet">The documents are too long to be compared in time.</p>`
   if (typeof found === 'string')
-    return html`<p>They cannot be compared: one of the documents is not there. ${found}</p>`
+    return html`<p>They cannot be compared: one of the documents is not there. ${sentenceText(found)}</p>`
   const { changes, settings } = found
   const isSame = changes.length === 0 && Object.keys(settings).length === 0
   if (isSame)

@@ -1,13 +1,14 @@
-import { html } from '../../http/html.ts'
+import { endWithin, html } from '../../http/html.ts'
 import type { Actor } from '../../permissions.ts'
 import { documentPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { number } from '../words.ts'
+import { number, titleText } from '../words.ts'
 
 /** /admin/runs/{id}/document/: what was sent, with its secrets masked. */
 
-/** Characters of a page: their HTML may be longer. */
+/** Of a page: characters, and bytes of their HTML. */
 const mostText = 40_000
+const mostBytes = 85_000
 
 /** @param at from 1 @returns null when there is no such page */
 export function documentPage(
@@ -23,7 +24,7 @@ export function documentPage(
     title: `Document of ${title}`,
     actor,
     within: runsPath,
-    content: html`<h1>Document of ${title}</h1>
+    content: html`<h1>Document of ${titleText(title)}</h1>
 <p><a href="${runPagePath(id)}">Back to the run</a></p>
 ${pages.length > 1 && html`<p class="quiet">Page ${number(at)} of ${number(pages.length)}.</p>`}
 ${text === '' ? html`<p>The document is no longer stored.</p>` : html`<div class="card scroll" role="region" aria-label="Document" tabindex="0"><pre>${text}</pre></div>`}
@@ -35,11 +36,20 @@ ${at < pages.length && html`<a class="button" href="${documentPath(id)}?page=${a
 /** Cut at ends of lines, and a line that is too long for a page within it. */
 export function pagesOf(text: string): readonly string[] {
   const pages: string[] = []
-  let rest = text
-  while (rest.length > mostText) {
-    const end = rest.lastIndexOf('\n', mostText - 1) + 1 || mostText
-    pages.push(rest.slice(0, end))
-    rest = rest.slice(end)
-  }
-  return [...pages, rest]
+  let from = 0
+  do {
+    const end = endOfPage(text, from)
+    pages.push(text.slice(from, end))
+    from = end
+  } while (from < text.length)
+  return pages
+}
+
+function endOfPage(text: string, from: number): number {
+  const most = Math.min(endWithin(mostBytes, text, from), from + mostText)
+  if (most >= text.length) return text.length
+  // No character is cut in two.
+  const end = text.slice(from, most).isWellFormed() ? most : most - 1
+  const line = text.lastIndexOf('\n', end - 1) + 1
+  return line > from ? line : end
 }

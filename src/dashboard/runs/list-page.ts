@@ -63,7 +63,7 @@ function results({ sent, question, before }: Asked, found: Runs): Html {
   if ('groups' in found) {
     const { groups, isAll, looked } = found
     return html`<h2>${count(groups.length, 'group')} ${of}</h2>
-${groups.length > 0 && groupTable('Runs by cause', groups)}
+${groups.length > 0 && groupTable('Runs by cause', groups, mostOfGroups)}
 ${!isAll && html`<p class="quiet">Of the newest ${number(mostGrouped)} runs: there are more.</p>`}
 ${looked !== null && lookedBack(looked)}`
   }
@@ -74,6 +74,9 @@ ${looked !== null && next === looked && lookedBack(looked)}
 <p class="choice">${before !== null && html`<a class="button" href="${addressOf(sent, { before: undefined })}">The newest</a>`}
 ${next !== null && html`<a class="button" href="${addressOf(sent, { before: placeText(next) })}">${next === looked ? 'Look further back' : 'Older'}</a>`}</p>`
 }
+
+/** In bytes. */
+const mostOfGroups = 80_000
 
 const countWords = (matching: number, looked: Place | null): string =>
   matching > mostCounted

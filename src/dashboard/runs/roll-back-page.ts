@@ -1,12 +1,12 @@
 import { detailOf, type Problem } from '../../errors.ts'
-import { type Html, html } from '../../http/html.ts'
+import { cutTo, type Html, html } from '../../http/html.ts'
 import type { Actor } from '../../permissions.ts'
 import { longestMessage } from '../../runs/message.ts'
 import type { RunPart } from '../../views/run-parts.ts'
 import { rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { mark, number, time } from '../words.ts'
-import { changeCounts, changeTables, countOf } from './changes.ts'
+import { mark, nameText, number, time, titleText } from '../words.ts'
+import { changeCounts, changeTables, countOf, lineList } from './changes.ts'
 
 /** What the document of a former run would do today, and the form that does it. Cancel comes first. */
 
@@ -48,14 +48,14 @@ export function rollBackPage({ former, plan, isNewest, said, nameOf }: Shown, ac
     actor,
     within: runsPath,
     isLive: plan.is === 'open',
-    content: html`<h1>${title}: ${former.title}</h1>
-<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${former.submitter_name}`}, against today. ${
+    content: html`<h1>${title}: ${titleText(former.title)}</h1>
+<p>The document of <a href="${runPagePath(former.id)}">this run</a> of ${time(new Date(former.created_at))}${former.submitter_name !== null && `, by ${nameText(former.submitter_name)}`}, against today. ${
       isNewest && 'No later run has changed its objects: this is what it would put back.'
     }</p>
 ${
   said.changed !== undefined &&
   html`<div class="alert" role="alert"><p>Something changed after the plan: nothing was applied. Below is the new plan.</p>
-<p>The answer was: ${said.changed}</p></div>`
+<p>The answer was: ${cutTo(mostOfAnswer, said.changed)}</p></div>`
 }
 ${said.problem !== undefined && html`<div class="alert" role="alert"><p>Nothing was applied.</p>${sentences(said.problem)}</div>`}
 ${contentOf(former.id, plan, said, nameOf)}`,
@@ -75,7 +75,7 @@ function contentOf(id: string, plan: Planned, said: Said, nameOf: Shown['nameOf'
 <section><h2>Why</h2>${sentences(plan.problem)}</section>${again(id)}`
     case 'not planned':
       return html`<div class="summary bad"><p>${mark('warn', 'not planned')} <span class="says">The document would not be applied today. Nothing was changed.</span></p></div>
-<section><h2>Why</h2><ul>${plan.run.logs.map((line) => html`<li>${line}</li>`)}</ul>
+<section><h2>Why</h2>${lineList(plan.run.logs, plan.run.lines)}
 <p><a href="${runPagePath(plan.run.id)}">The run of this plan</a></p></section>${again(id)}`
     case 'plan':
       return planOf(id, plan, said, nameOf)
@@ -102,9 +102,7 @@ ${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(tot
 ${shown}
 ${size > 0 && next < total && html`<p class="choice"><a class="button" href="${address}&amp;from=${next}">The next ones, of ${number(total)}</a></p>`}
 ${
-  logs.length > 0 &&
-  html`<details id="says"><summary>What the plan says</summary><ul>${logs.map((line) => html`<li>${line}</li>`)}</ul>
-${lines > logs.length && html`<p class="quiet">And ${number(lines - logs.length)} more, in the API.</p>`}</details>`
+  logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs, lines)}</details>`
 }</section>
 ${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` : form(id, run.id, said)}`
 }
@@ -128,10 +126,16 @@ const again = (id: string): Html =>
 
 /** Each error with its place in the document, or else the message. */
 function sentences({ message, errors = [] }: Problem): Html {
-  if (errors.length === 0) return html`<p>${message}</p>`
-  const lines = errors.map((error) => {
-    const { pointer, message } = detailOf(error)
-    return html`<li>${pointer !== undefined && pointer !== '' && html`<code>${pointer}</code>: `}${message}</li>`
-  })
-  return html`<ul>${lines}</ul>`
+  if (errors.length === 0) return html`<p>${cutTo(mostOfAnswer, message)}</p>`
+  return lineList(
+    errors.map((error) => {
+      const { pointer, message } = detailOf(error)
+      return pointer === undefined || pointer === ''
+        ? message
+        : html`<code>${cutTo(500, pointer)}</code>: ${cutTo(1_000, message)}`
+    }),
+  )
 }
+
+/** In bytes. */
+const mostOfAnswer = 4_000

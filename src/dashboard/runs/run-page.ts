@@ -1,5 +1,5 @@
 import { mayRollBack } from '../../http/apply-access.ts'
-import { type Html, type HtmlValue, html } from '../../http/html.ts'
+import { cutTo, type Html, type HtmlValue, html } from '../../http/html.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPath } from '../../paths.ts'
 import { type Actor, allowsSome } from '../../permissions.ts'
@@ -8,9 +8,19 @@ import { outcomeOf } from '../../runs/outcome.ts'
 import type { RunPart as Run } from '../../views/run-parts.ts'
 import { applicationPath, differencesPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { factList, table } from '../table.ts'
-import { count, duration, number, outcomeMark, pauseSentence, time } from '../words.ts'
-import { changeCounts, changeTables, countOf } from './changes.ts'
+import { factList, rowsWithin, table } from '../table.ts'
+import {
+ 
+  duration,
+  nameText,
+  number,
+  outcomeMark,
+  pauseSentence,
+  sentenceText,
+  time,
+  titleText,
+} from '../words.ts'
+import { changeCounts, changeTables, countOf, lineList } from './changes.ts'
 import { objectsAsked } from './later.ts'
 import { runTable } from './tables.ts'
 
@@ -35,7 +45,7 @@ export function runPage(run: Run, { later, from, pause, nameOf }: Shown, actor: 
     within: runsPath,
     // A failure may be repaired.
     isLive: !isOver || (run.state === 'failed' && run.repaired !== true),
-    content: html`<h1>${run.title}</h1>
+    content: html`<h1>${titleText(run.title)}</h1>
 ${summary(run, pause)}
 ${unreadable(run)}
 ${isOver && mayRollBack(actor, run.submitter) && html`<p><a class="button" href="${rollBackPath(run.id)}">${run.applied === true ? 'Plan again or roll back to this' : 'Plan it again'}</a></p>`}
@@ -55,7 +65,7 @@ function summary(run: Run, pause: Pause | null): Html {
   const look = outcome === 'failed' || outcome === 'refused' || outcome === 'cancelled' ? 'bad' : 'good'
   return html`<div class="summary ${look}"><p>${outcomeMark({ outcome, state: run.state })} <span class="says">${says(run, outcome)}</span></p>
 ${run.state === 'queued' && pause !== null && html`<p>${pauseSentence(pause)} No worker takes this run until the queue is resumed.</p>`}
-${cause !== null && html`<p>Cause: ${cause}</p>`}
+${cause !== null && html`<p>Cause: ${sentenceText(cause)}</p>`}
 ${repaired === true && html`<p>Repaired by ${repaired_by === null ? 'a later run' : html`<a href="${runPagePath(repaired_by)}">a later run</a>`}.</p>`}</div>`
 }
 
@@ -82,8 +92,8 @@ function says({ progress, counts }: Run, outcome: RunRow['outcome']): string {
 
 function facts(run: Run, seesApplications: boolean): Html {
   const rows: readonly (readonly [string, HtmlValue])[] = [
-    ['Who', run.submitter_name],
-    ['Owner', run.owner],
+    ['Who', run.submitter_name && nameText(run.submitter_name)],
+    ['Owner', run.owner && nameText(run.owner)],
     ['Kind', run.kind],
     [
       'Application',
@@ -91,11 +101,11 @@ function facts(run: Run, seesApplications: boolean): Html {
     ],
     ['Mode', run.mode === 'plan' ? 'a plan: nothing was kept' : null],
     ['Reason', run.reason],
-    ['Message', run.message],
-    ['Allowed', run.allowed.join(', ') || null],
+    ['Message', run.message && cutTo(1_000, run.message)],
+    ['Allowed', cutTo(1_000, run.allowed.join(', ')) || null],
     [
       'Request',
-      html`<a href="${runsPath}?period=all&amp;request=${encodeURIComponent(run.request_id)}">${run.request_id}</a>`,
+      html`<a href="${runsPath}?period=all&amp;request=${encodeURIComponent(run.request_id)}">${nameText(run.request_id)}</a>`,
     ],
     ['Recorded', time(new Date(run.created_at))],
     ['Began', run.started_at !== null && time(new Date(run.started_at))],
@@ -113,11 +123,12 @@ function facts(run: Run, seesApplications: boolean): Html {
 /** Of an applied run, the changes say the same. */
 function said({ logs, lines, applied, counts }: Run): Html | false {
   if (logs.length === 0 || (applied === true && countOf(counts) > 0)) return false
-  return html`<section><h2>What it says</h2><ul>${logs.map((line) => html`<li>${line}</li>`)}</ul>
-${lines > logs.length && html`<p class="quiet">And ${count(lines - logs.length, 'line')} more, in the API.</p>`}</section>`
+  return html`<section><h2>What it says</h2>${lineList(logs, lines)}</section>`
 }
 
 const mostAttempts = 20
+/** In bytes. */
+const mostOfTable = 10_000
 
 function attempts({ failed_attempts }: Run): Html | false {
   if (failed_attempts.length === 0) return false
@@ -125,7 +136,10 @@ function attempts({ failed_attempts }: Run): Html | false {
   return html`<section><h2>Failed attempts</h2>${table(
     'Failed attempts',
     [{ head: 'Attempt', of: 'number' }, { head: 'At' }, { head: 'Cause', of: 'text' }],
-    rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), cause] })),
+    rowsWithin(
+      mostOfTable,
+      rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), sentenceText(cause)] })),
+    ),
   )}</section>`
 }
 
@@ -133,7 +147,9 @@ function laterRuns(run: Run, later: readonly RunRow[] | null): Html | false {
   const title = `Later runs of ${objectsAsked(run)}`
   if (later === null)
     return html`<section><h2>${title}</h2><p class="quiet">They could not be read in time.</p></section>`
-  return later.length > 0 && html`<section><h2>${title}</h2>${runTable(title, later, new Date())}</section>`
+  return (
+    later.length > 0 && html`<section><h2>${title}</h2>${runTable(title, later, new Date(), mostOfTable)}</section>`
+  )
 }
 
 const parts: Readonly<Record<Run['unreadable'][number], string>> = {

@@ -2,19 +2,33 @@ import { type Html, html } from '../../http/html.ts'
 import type { RunGroup } from '../../lists/run-groups.ts'
 import type { RunRow } from '../../lists/run-rows.ts'
 import { runPagePath } from '../addresses.ts'
-import { table } from '../table.ts'
-import { duration, looks, mark, number, outcomeMark, shortTime } from '../words.ts'
+import { type Row, rowsWithin, table } from '../table.ts'
+import {
+  count,
+  duration,
+  looks,
+  mark,
+  nameText,
+  number,
+  outcomeMark,
+  sentenceText,
+  shortTime,
+  titleText,
+} from '../words.ts'
 
 /** Runs in tables: one in each row, or those of one cause. */
 
 export const runLink = ({ id, title }: Pick<RunRow, 'id' | 'title'>): Html =>
-  html`<a href="${runPagePath(id)}">${title}</a>`
+  html`<a href="${runPagePath(id)}">${titleText(title)}</a>`
 
 /** A user who was deleted has no name any more. */
-export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): string => submitter_name ?? 'gone'
+export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): string => nameText(submitter_name ?? 'gone')
 
-/** @param at when it is read: of today, the clock alone is shown */
-export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Html =>
+/**
+ * @param at when it is read: of today, the clock alone is shown
+ * @param most bytes of all rows: where that is more than runs have, the table ends before
+ */
+export const runTable = (caption: string, rows: readonly RunRow[], at: Date, most = 85_000): Html =>
   table(
     caption,
     [
@@ -27,29 +41,36 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date): Ht
       { head: 'Work', of: 'number' },
       { head: 'Why', of: 'text' },
     ],
-    rows.map((row) => ({
-      id: `run-${row.id}`,
-      cells: [
-        shortTime(new Date(row.created_at), at),
-        html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}`,
-        runLink(row),
-        person(row),
-        row.owner ?? '',
-        row.queue_ms === null ? '' : duration(row.queue_ms),
-        row.work_ms === null ? '' : duration(row.work_ms),
-        row.cause ?? row.sentence ?? '',
-      ],
-    })),
+    rowsWithin(
+      most,
+      rows.map((row) => ({
+        id: `run-${row.id}`,
+        cells: [
+          shortTime(new Date(row.created_at), at),
+          html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}`,
+          runLink(row),
+          person(row),
+          nameText(row.owner ?? ''),
+          row.queue_ms === null ? '' : duration(row.queue_ms),
+          row.work_ms === null ? '' : duration(row.work_ms),
+          sentenceText(row.cause ?? row.sentence ?? ''),
+        ],
+      })),
+    ),
   )
 
 const mostNames = 3
 
-export const names = (all: readonly string[]): string =>
-  all.length <= mostNames ? all.join(', ') : `${all.slice(0, mostNames).join(', ')} and ${all.length - mostNames} more`
+export function names(all: readonly string[]): string {
+  const some = all.slice(0, mostNames).map(nameText).join(', ')
+  return all.length <= mostNames ? some : `${some} and ${all.length - mostNames} more`
+}
 
-/** Runs of one outcome and cause, one group in each row. */
-export const groupTable = (caption: string, groups: readonly RunGroup[]): Html =>
-  table(
+/** Runs of one outcome and cause, one group in each row. @param most bytes of all rows */
+export function groupTable(caption: string, groups: readonly RunGroup[], most: number): Html {
+  const rows = rowsWithin(most, groups.map(groupRow))
+  const left = groups.length - rows.length
+  return html`${table(
     caption,
     [
       { head: 'Cause', of: 'text' },
@@ -59,19 +80,22 @@ export const groupTable = (caption: string, groups: readonly RunGroup[]): Html =
       { head: 'Owner', of: 'name' },
       { head: 'Last' },
     ],
-    groups.map(({ outcome, cause, runs, open, last, submitters, owners }) => ({
-      look: open === 0 ? 'quiet' : undefined,
-      cells: [
-        cause === '' ? 'none' : cause,
-        open === null
-          ? mark(looks[outcome], outcome)
-          : open === 0
-            ? mark('good', 'repaired')
-            : mark('bad', `${number(open)} still failing`),
-        number(runs),
-        names(submitters),
-        names(owners),
-        html`<a href="${runPagePath(last.id)}">${shortTime(last.createdAt)}</a>`,
-      ],
-    })),
-  )
+    rows,
+  )}${left > 0 && html`<p class="quiet">And ${count(left, 'other cause')}.</p>`}`
+}
+
+const groupRow = ({ outcome, cause, runs, open, last, submitters, owners }: RunGroup): Row => ({
+  look: open === 0 ? 'quiet' : undefined,
+  cells: [
+    cause === '' ? 'none' : sentenceText(cause),
+    open === null
+      ? mark(looks[outcome], outcome)
+      : open === 0
+        ? mark('good', 'repaired')
+        : mark('bad', `${number(open)} still failing`),
+    number(runs),
+    names(submitters),
+    names(owners),
+    html`<a href="${runPagePath(last.id)}">${shortTime(last.createdAt)}</a>`,
+  ],
+})

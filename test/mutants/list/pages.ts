@@ -10,6 +10,7 @@ const acts = 'test/api/dashboard-acts.test.ts'
 const differences = 'test/dashboard/differences.test.ts'
 const rollBack = 'test/dashboard/roll-back.test.ts'
 const newest = 'test/dashboard/newest-run.test.ts'
+const sizes = 'test/dashboard/sizes.test.ts'
 
 /** What the pages of operators show, and to whom. */
 export default {
@@ -19,6 +20,14 @@ export default {
       to: 'between({ gt: now, lte: now }',
       why: 'an expired token is shown nowhere',
       tests: ['test/dashboard/expired.test.ts'],
+    },
+  ],
+  'src/dashboard/table.ts': [
+    {
+      from: 'return index > 0 && left < 0',
+      to: 'return false',
+      why: 'a page of long texts is longer than 100 KB',
+      tests: [sizes],
     },
   ],
   'src/dashboard/now/summary.ts': [
@@ -82,6 +91,12 @@ export default {
       from: "SELECT min(created_at) FROM runs WHERE state = 'queued'",
       to: 'SELECT NULL::timestamptz',
       why: 'a run that had not ended is in no plot of more than an hour',
+      tests: [plots],
+    },
+    {
+      from: '(CASE WHEN ${ms} < 1 THEN 0',
+      to: '(CASE WHEN coalesce(${ms}, 0) < 1 THEN 0',
+      why: 'a run that no worker began counts as one of a millisecond',
       tests: [plots],
     },
   ],
