@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { storable } from '../models/syntax.ts'
-import { refusalsKept } from '../views/refusal.ts'
+import { refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
 
 /**
  * Keeps the last submissions that were refused before they were recorded as runs: without a body, and written once a second,
@@ -11,8 +11,6 @@ import { refusalsKept } from '../views/refusal.ts'
  */
 
 const everyMs = 1_000
-/** Of one round of one process: a flood is a sample. */
-const mostAtOnce = 100
 
 /** Adds the hooks. A process that is killed loses the refusals of its last second. */
 export function keepRefusals(app: FastifyInstance, db: Db): void {
@@ -41,7 +39,8 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
     const { routeOptions, failure, submission } = request
     const isRefused =
       routeOptions.config.takes === 'run' && reply.statusCode >= 400 && (submission?.run ?? null) === null
-    if (isRefused && failure !== null && waiting.length < mostAtOnce) waiting.push(rowOf(request, reply.statusCode))
+    if (isRefused && failure !== null && waiting.length < refusalsOfSecond)
+      waiting.push(rowOf(request, reply.statusCode))
   })
   app.addHook('onClose', async () => {
     clearInterval(timer)

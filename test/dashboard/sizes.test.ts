@@ -181,6 +181,7 @@ test.each([
   '/admin/applications/hostile/',
   '/admin/applications/hostile/compare/',
   '/admin/workers/',
+  '/admin/refusals/',
   '/admin/audit/',
   ...Object.values(ids).map((id) => `/admin/runs/${id}/`),
   `/admin/runs/${ids.applied}/?from=30`,
@@ -212,6 +213,9 @@ async function walk(first: string, row: RegExp): Promise<string[]> {
 test('pages that are cut by their length have each row once, the newest first', async () => {
   const keys = (rows: readonly { readonly pk: bigint }[]) => rows.map(({ pk }) => String(pk))
   const order = { orderBy: { pk: 'desc' }, select: { pk: true } } as const
+  expect(await walk('/admin/refusals/', /<tr id="refusal-(\d+)"/g)).toEqual(
+    keys(await service.db.refusal.findMany(order)),
+  )
   expect(await walk('/admin/audit/', /<tr id="audit-(\d+)"/g)).toEqual(keys(await service.db.auditRow.findMany(order)))
 })
 

@@ -15,7 +15,12 @@ const checks = { database: healthy, migrations: healthy, queue: healthy, worker:
 
 const nothing: Now = {
   ...{ at, checks, pause: 'none', failedJobs: 0, workers: [], servers: [], atWork: [], period: 'hour' },
-  ...{ backlog: { waiting: 0, oldestS: null }, figures: {} as Now['figures'], newest: [], refused: [] },
+  ...{
+    backlog: { waiting: 0, oldestS: null },
+    figures: {} as Now['figures'],
+    newest: [],
+    refused: { rows: [], keptFrom: null, isFlood: false },
+  },
   ...{ failures: { groups: [], isAll: true }, tokens: [], certificates: [], outside: { at, first: [], count: 0 } },
 }
 

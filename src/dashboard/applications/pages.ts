@@ -81,7 +81,8 @@ function deletedOutside(deleted: Exclude<Listed['deleted'], undefined>, nameOf: 
   const { objects, isAll } = deleted
   if (objects.length === 0) return false
   const items = objects.map(({ model, name }) => {
-    const shown = model === application.name ? html`<a href="${applicationPath(name)}">${name}</a>` : name
+    const shown =
+      model === application.name ? html`<a href="${applicationPath(name)}">${nameText(name)}</a>` : nameText(name)
     return html`<li>${nameOf(model)} ${shown}</li>`
   })
   return html`<section><h2>Deleted past the service</h2><ul class="names">${items}</ul>

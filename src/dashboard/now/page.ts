@@ -3,6 +3,7 @@ import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
 import type { Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
+import { isCounted } from '../../views/refusal.ts'
 import {
   actPath,
   applicationPath,
@@ -15,7 +16,7 @@ import {
 import { page } from '../frame.ts'
 import { groupTable, names, person, runLink, runTable } from '../runs/tables.ts'
 import { rowsWithin, table } from '../table.ts'
-import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, time } from '../words.ts'
+import { count, duration, mark, nameText, notKnown, number, sentenceText, shortId, shortTime, time } from '../words.ts'
 import { parts } from './parts.ts'
 import { plot } from './plot.ts'
 import type { Now, Outside } from './read.ts'
@@ -116,12 +117,17 @@ const mostCodes = 10
 
 function refusals(found: Now['refused']): Html {
   if (found === null) return notKnown()
-  if (found.length === 0) return html`<p>${mark('good', 'None.')}</p>`
-  const byCode = [...Map.groupBy(found, ({ code }) => code)].toSorted(([, one], [, other]) => other.length - one.length)
-  const whoOf = (all: typeof found) => [...new Set(all.map(({ username }) => username ?? 'not authenticated'))]
+  const { rows, keptFrom } = found
+  if (rows.length === 0 && isCounted(found)) return html`<p>${mark('good', 'None.')}</p>`
+  const byCode = [...Map.groupBy(rows, ({ code }) => code)].toSorted(([, one], [, other]) => other.length - one.length)
+  const whoOf = (all: typeof rows) => [...new Set(all.map(({ username }) => username ?? 'not authenticated'))]
   return html`<ul>${byCode
     .slice(0, mostCodes)
-    .map(([code, all]) => html`<li>${number(all.length)} ${code}: ${names(whoOf(all))}</li>`)}</ul>
+    .map(
+      ([code, all]) =>
+        html`<li>${!isCounted(found) && 'at least '}${number(all.length)} ${code}: ${names(whoOf(all))}</li>`,
+    )}</ul>
+${keptFrom !== null && html`<p class="quiet">Those before ${shortTime(keptFrom)} are no longer kept.</p>`}
 <p><a href="${refusalsPath}">All refusals</a></p>`
 }
 

@@ -17,7 +17,7 @@ import { type KnownWorker, readWorkers } from '../../queue/workers.ts'
 import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/backlog.ts'
 import { type Expiring, expiringCertificates, expiringTokens } from '../../views/expiries.ts'
-import { type Refused, readRefusals } from '../../views/refusal.ts'
+import { type Refusals, readRefusals } from '../../views/refusal.ts'
 import { kept, together } from './shared.ts'
 
 /** What the first page shows. Each part is read by itself: null is one that could not be read. */
@@ -40,7 +40,7 @@ export type Now = {
   readonly certificates: readonly Expiring[] | null | undefined
   readonly newest: readonly RunRow[] | null
   /** Of the last hour. */
-  readonly refused: readonly Refused[] | null
+  readonly refused: Refusals | null
   /** Undefined for callers who may not view applications. */
   readonly outside: Outside | null | undefined
 }
@@ -101,7 +101,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
     (actor: Actor) =>
       Promise.all([
         known(inTime(expiringTokens(db, actor, tokenOwners(actor)))),
-        known(inTime(refusedWithinAnHour(db, actor))),
+        known(inTime(readRefusals(db, actor, { since: new Date(Date.now() - 3_600_000) }))),
       ]),
   )
   return async (actor, period) => {
@@ -139,11 +139,6 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
 /** Callers with the same key see the same, of everything. */
 const rightsKey = ({ pk, isSuperuser, permissions }: Actor): string =>
   JSON.stringify([pk, isSuperuser, [...permissions].sort()])
-
-const refusedWithinAnHour = async (db: Db, actor: Actor): Promise<Refused[]> => {
-  const since = Date.now() - 3_600_000
-  return (await readRefusals(db, actor)).filter(({ at }) => at.getTime() > since)
-}
 
 const mostOutside = 5
 

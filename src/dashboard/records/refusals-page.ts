@@ -1,83 +1,108 @@
 import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import { type Refused, refusalsKept, seesAllRefusals } from '../../views/refusal.ts'
+import {
+  isCounted,
+  type Refusals,
+  type Refused,
+  refusalsKept,
+  refusalsOfSecond,
+  seesAllRefusals,
+} from '../../views/refusal.ts'
 import { refusalsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { table } from '../table.ts'
-import { count, mark, notKnown, number, shortTime, time } from '../words.ts'
+import { type Row, rowsWithin, table } from '../table.ts'
+import { count, mark, nameText, notKnown, number, sentenceText, shortTime, time, titleText } from '../words.ts'
 
 /** /admin/refusals/: submissions that were refused before they were recorded as runs. */
 
-/** The whole of them would be a page of half a megabyte. */
-const mostShown = 100
+/** Of a page: rows, and bytes of their HTML. */
+const mostRows = 100
+const mostBytes = 80_000
 
-/** @param found null: they could not be read in time */
-export const refusalsPage = (found: readonly Refused[] | null, actor: Actor): string =>
+/** @param found null: they could not be read in time @param before the page has those with a smaller key; null: the newest */
+export const refusalsPage = (found: Refusals | null, before: bigint | null, actor: Actor): string =>
   page({
     title: 'Refusals',
     actor,
     within: refusalsPath,
-    isLive: true,
+    isLive: before === null,
     content: html`<div class="head"><h1>Refusals</h1><p class="quiet">As of ${time(new Date())}.</p></div>
 <p>Submissions that were refused before they became runs: they stand in no list of runs. The last ${number(refusalsKept)} are kept, without what was sent.</p>
 ${!seesAllRefusals(actor) && html`<p class="quiet">You see your own only: ${why(actor)}.</p>`}
-${found === null ? notKnown() : found.length === 0 ? html`<p>${mark('good', 'None.')}</p>` : tables(found)}`,
+${found === null ? notKnown() : contentOf(found, before)}`,
   })
 
 const why = (actor: Actor): string =>
   allows(actor, 'view_run') ? 'your rights are bound to owners' : 'you lack the permission view_run'
 
-function tables(found: readonly Refused[]): Html {
+function contentOf(found: Refusals, before: bigint | null): Html {
+  const { rows, keptFrom, isFlood } = found
   const now = new Date()
-  return html`<section><h2>By reason and who</h2>${byReason(found, now)}</section>
-<section><h2>${found.length > mostShown ? `The last ${number(mostShown)}` : count(found.length, 'refusal')}</h2>
-${table(
-  'Refusals, the newest first',
-  [
-    { head: 'Answered' },
-    { head: 'Status', of: 'number' },
-    { head: 'Reason' },
-    { head: 'Who' },
-    { head: 'Submission', of: 'text' },
-    { head: 'Why', of: 'text' },
-    { head: 'Request', of: 'text' },
-  ],
-  found.slice(0, mostShown).map((each) => ({
-    id: `refusal-${each.pk}`,
-    cells: [
-      shortTime(each.at, now),
-      String(each.status),
-      each.code,
-      nameOf(each),
-      each.title ?? each.route,
-      each.sentence,
-      html`<code>${each.requestId}</code>`,
-    ],
-  })),
-)}</section>`
+  const shown = rowsWithin(
+    mostBytes,
+    rows.slice(0, mostRows).map((each) => rowOf(each, now)),
+  )
+  const next = shown.length < rows.length ? rows[shown.length - 1]?.pk : undefined
+  if (rows.length === 0 && before === null && isCounted(found)) return html`<p>${mark('good', 'None.')}</p>`
+  return html`${before === null && rows.length > 0 && byReason(found, now)}
+<section><h2>${before !== null ? 'Older refusals' : isCounted(found) ? count(rows.length, 'refusal') : `${number(rows.length)}+ refusals`}</h2>
+${keptFrom !== null && html`<p class="quiet">Those before ${time(keptFrom)} are no longer kept.</p>`}
+${isFlood && html`<p class="quiet">More came than are kept: at most ${number(refusalsOfSecond)} a second of each server. The metric gatewright_submissions_refused_total counts all of them.</p>`}
+${
+  shown.length === 0
+    ? html`<p>There is none.</p>`
+    : table(
+        'Refusals, the newest first',
+        [
+          { head: 'Answered' },
+          { head: 'Status', of: 'number' },
+          { head: 'Reason' },
+          { head: 'Who' },
+          { head: 'Submission', of: 'text' },
+          { head: 'Why', of: 'text' },
+          { head: 'Request', of: 'text' },
+        ],
+        shown,
+      )
 }
+<p class="choice">${before !== null && html`<a class="button" href="${refusalsPath}">The newest</a>`}
+${next !== undefined && html`<a class="button" href="${refusalsPath}?before=${next}">Older</a>`}</p></section>`
+}
+
+const rowOf = (each: Refused, now: Date): Row => ({
+  id: `refusal-${each.pk}`,
+  cells: [
+    shortTime(each.at, now),
+    String(each.status),
+    each.code,
+    nameOf(each),
+    titleText(each.title ?? each.route),
+    sentenceText(each.sentence),
+    html`<code>${nameText(each.requestId)}</code>`,
+  ],
+})
 
 /** Reasons and users, the most frequent first. */
 const mostGroups = 20
 
-function byReason(found: readonly Refused[], now: Date): Html {
-  const groups = [...Map.groupBy(found, (each) => `${each.status} ${each.code} ${nameOf(each)}`).values()]
+function byReason(found: Refusals, now: Date): Html {
+  const groups = [...Map.groupBy(found.rows, (each) => `${each.status} ${each.code} ${nameOf(each)}`).values()]
     .toSorted((one, other) => other.length - one.length)
     .flatMap((all) => (all[0] === undefined ? [] : [{ number: all.length, last: all[0] }]))
   const left = groups.length - mostGroups
-  return html`${table(
+  return html`<section><h2>By reason and who</h2>${table(
     'Refusals by reason and who',
     [
       { head: 'Reason' },
       { head: 'Status', of: 'number' },
       { head: 'Who' },
-      { head: 'Refusals', of: 'number' },
+      { head: isCounted(found) ? 'Refusals' : 'At least', of: 'number' },
       { head: 'Last' },
     ],
     groups.slice(0, mostGroups).map(({ number: times, last }) => ({
       cells: [last.code, String(last.status), nameOf(last), number(times), shortTime(last.at, now)],
     })),
-  )}${left > 0 && html`<p class="quiet">And ${count(left, 'other')}.</p>`}`
+  )}${left > 0 && html`<p class="quiet">And ${count(left, 'other')}.</p>`}</section>`
 }
 
-const nameOf = ({ username }: Refused): string => username ?? 'not authenticated'
+const nameOf = ({ username }: Refused): string => nameText(username ?? 'not authenticated')

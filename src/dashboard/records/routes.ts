@@ -25,24 +25,31 @@ const text = queryText(200)
   .transform((sent) => sent.trim() || null)
   .default(null)
 
+/** The key of a row. */
+const before = z
+  .string()
+  .regex(/^[1-9]\d{0,17}$/)
+  .nullable()
+  .default(null)
+
 const auditQuery = z.strictObject({
   period: z.enum(Object.keys(auditSpans) as [AuditSpan]).default('day'),
   action: text,
   who: text,
   id: text,
-  before: z
-    .string()
-    .regex(/^[1-9]\d{0,17}$/)
-    .nullable()
-    .default(null),
+  before,
 })
+
+const refusalsQuery = z.strictObject({ before })
 
 const rowsOfPage = 50
 
 export function recordRoutes(app: Api, db: Db, registry: Registry): void {
-  app.get(refusalsPath, options(), async ({ actor }, reply) =>
-    reply.type(html).send(refusalsPage(await inTime(readRefusals(db, actor)).catch(() => null), actor)),
-  )
+  app.get(refusalsPath, { ...options(), schema: { querystring: refusalsQuery } }, async ({ actor, query }, reply) => {
+    const before = query.before === null ? null : BigInt(query.before)
+    const found = await inTime(readRefusals(db, actor, { before })).catch(() => null)
+    return reply.type(html).send(refusalsPage(found, before, actor))
+  })
 
   app.get(auditPath, { ...options(), schema: { querystring: auditQuery } }, async ({ actor, query }, reply) => {
     if (!allows(actor, 'view_audit')) throw denied(['view_audit'])

@@ -9,17 +9,7 @@ import type { RunPart as Run } from '../../views/run-parts.ts'
 import { applicationPath, differencesPath, documentPath, rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { factList, rowsWithin, table } from '../table.ts'
-import {
- 
-  duration,
-  nameText,
-  number,
-  outcomeMark,
-  pauseSentence,
-  sentenceText,
-  time,
-  titleText,
-} from '../words.ts'
+import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time, titleText } from '../words.ts'
 import { changeCounts, changeTables, countOf, lineList } from './changes.ts'
 import { objectsAsked } from './later.ts'
 import { runTable } from './tables.ts'

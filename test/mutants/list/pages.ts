@@ -10,6 +10,7 @@ const acts = 'test/api/dashboard-acts.test.ts'
 const differences = 'test/dashboard/differences.test.ts'
 const rollBack = 'test/dashboard/roll-back.test.ts'
 const newest = 'test/dashboard/newest-run.test.ts'
+const records = 'test/dashboard/records.test.ts'
 const sizes = 'test/dashboard/sizes.test.ts'
 
 /** What the pages of operators show, and to whom. */
@@ -20,6 +21,14 @@ export default {
       to: 'between({ gt: now, lte: now }',
       why: 'an expired token is shown nowhere',
       tests: ['test/dashboard/expired.test.ts'],
+    },
+  ],
+  'src/views/refusal.ts': [
+    {
+      from: 'keptFrom: wasFull && isAsked ? oldest.at : null',
+      to: 'keptFrom: null',
+      why: 'refusals are counted as if those that are no longer kept had not been',
+      tests: [records],
     },
   ],
   'src/dashboard/table.ts': [
