@@ -13,7 +13,7 @@ const e2e = [
   'test/upgrade/**/*.test.ts',
   'test/cli/{database,export,export-folder,gatewright,migration,owners,restart,rotate,runs,seed}.test.ts',
   'test/cli/round-trip/round-trip.test.ts',
-  'test/browser/{dashboard,docs,home,live,pages,questions,roll-back}.test.ts',
+  'test/browser/{dashboard,docs,home,keyboard,live,pages,questions,roll-back}.test.ts',
 ]
 /** Minutes of random calls. */
 const onlyRandom = [

@@ -6,7 +6,10 @@ import { actPath, nowPath } from './addresses.ts'
 import { page } from './frame.ts'
 import { count, pauseSentence } from './words.ts'
 
-/** Each act asks once, on a page of its own: it says what follows, and Cancel comes first. */
+/**
+ * Each act asks once, on a page of its own: it says what follows, and Cancel comes first. It has the focus, so that Enter that is
+ * pressed twice does nothing.
+ */
 
 type QueueState = { readonly pause: Pause | null; readonly failed: number }
 
@@ -65,15 +68,15 @@ export function actPage(name: Act, state: QueueState, actor: Actor, wrong: strin
 <p>${why}</p>
 <p><a class="button" href="${nowPath}">Back to the first page</a></p>`
       : html`<h1>${title}</h1>
-<ul>${follows(state).map((each) => html`<li>${each}</li>`)}</ul>
+<ul id="follows">${follows(state).map((each) => html`<li>${each}</li>`)}</ul>
 <form method="post" action="${actPath(name)}">
 ${asksWhy === true && reasonField(wrong)}
-<div class="choice"><a class="button" href="${nowPath}">Cancel</a><button type="submit">${does}</button></div>
+<div class="choice"><a class="button" href="${nowPath}" aria-describedby="follows"${wrong === null && html` autofocus`}>Cancel</a><button type="submit">${does}</button></div>
 </form>`
   return page({ title: title.replace('?', ''), actor, width: 'narrow', content })
 }
 
 const reasonField = (wrong: string | null): Html => html`<label for="reason">Why? (optional)</label>
 ${wrong !== null && html`<p class="alert" role="alert" id="wrong">${wrong}</p>`}
-<input id="reason" name="reason" maxlength="${longestReason}" autocomplete="off"${wrong !== null && html` aria-invalid="true"`} aria-describedby="${wrong !== null && 'wrong '}why">
+<input id="reason" name="reason" maxlength="${longestReason}" autocomplete="off"${wrong !== null && html` aria-invalid="true" autofocus`} aria-describedby="${wrong !== null && 'wrong '}why">
 <p class="quiet" id="why">At most ${longestReason} characters. All who ask for readiness, and all whose submissions are refused, can read it: write no secret.</p>`
