@@ -83,17 +83,19 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
       '/admin/pause/',
       '/admin/runs/',
       '/admin/runs/?period=day&group=cause',
+      '/admin/runs/?outcome=failed&group=cause',
       '/admin/resume/',
       '/admin/applications/',
       '/admin/applications/grafana/',
       '/admin/applications/shop/?to=1',
       '/admin/applications/shop/compare/',
     ],
-    ...shopRuns.map((run) => `/admin/runs/${run}/roll-back/`),
+    ...shopRuns.flatMap((run) => ['', 'document/', 'roll-back/'].map((part) => `/admin/runs/${run}/${part}`)),
     ...[`/admin/runs/${failedRun}/roll-back/`, `/admin/runs/${shopRuns.at(-1)}/differences/`],
     ...['/admin/times/', '/admin/clear/', '/admin/logout/', `/admin/runs/${uuid7()}/`, '/admin/?nonsense=1'],
   ]
   const sizes = [360, 3_840]
+  const schemes = ['light', 'dark'] as const
 
   async function expectFine(page: Page, what: string): Promise<void> {
     expect([what, await accessibilityViolations(page)]).toEqual([what, []])
@@ -103,21 +105,82 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     expect([what, tooWide]).toEqual([what, 0])
   }
 
-  test('no page has an accessibility violation, light or dark, from 360 to 3840 pixels', async () => {
-    const { page, errors } = await logIn()
-    const login = await visit(browser, origin)
-    for (const address of ['/admin/login/', ...addresses()]) {
-      const tab = address === '/admin/login/' ? login.page : page
-      await tab.goto(address)
-      for (const colorScheme of ['light', 'dark'] as const)
-        for (const width of sizes) {
-          await tab.emulateMedia({ colorScheme })
-          await tab.setViewportSize({ width, height: 900 })
-          await expectFine(tab, `${address} ${colorScheme} ${width}`)
-        }
+  async function expectFineAt(page: Page, address: string, colorScheme: (typeof schemes)[number]): Promise<void> {
+    await page.goto(address)
+    await page.emulateMedia({ colorScheme })
+    for (const width of sizes) {
+      await page.setViewportSize({ width, height: 900 })
+      await expectFine(page, `${address} ${colorScheme} ${width}`)
     }
-    expect([...errors, ...login.errors]).toEqual([])
+  }
+
+  /** As a page is whose script was not loaded. */
+  async function withoutScript({ page }: Visitor): Promise<void> {
+    await page.route('**/*.js', (route) => route.abort())
+  }
+
+  const scripts = { 'with its script': async () => {}, 'without its script': withoutScript } as const
+
+  describe.each(Object.entries(scripts))('%s', (_how, prepare) => {
+    test.each(schemes)('no page has an accessibility violation, %s, from 360 to 3840 pixels', async (scheme) => {
+      const [visitor, login] = [await logIn(), await visit(browser, origin)]
+      for (const each of [visitor, login]) await prepare(each)
+      await expectFineAt(login.page, '/admin/login/', scheme)
+      for (const address of addresses()) await expectFineAt(visitor.page, address, scheme)
+      expect([...visitor.errors, ...login.errors]).toEqual([])
+    })
+
+    test('nor has the first page, or that of a run, while one is at work and waits for a lock', async () => {
+      const visitor = await logIn()
+      await prepare(visitor)
+      const held = await holdUp()
+      try {
+        for (const scheme of schemes)
+          for (const address of ['/admin/', `/admin/runs/${held.run}/`])
+            await expectFineAt(visitor.page, address, scheme)
+        await visitor.page.goto('/admin/')
+        await visitor.page.getByRole('region', { name: 'Running' }).getByText('blocked').waitFor()
+        await visitor.page.goto(`/admin/runs/${held.run}/`)
+        await visitor.page.getByText('running', { exact: true }).waitFor()
+      } finally {
+        await held.release()
+      }
+    })
   })
+
+  /** Another session locks a row that a run is to change. */
+  async function holdUp(): Promise<{ run: string; release(): Promise<void> }> {
+    const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const locking = service.db.$transaction(
+      async (tx) => {
+        await tx.$executeRawUnsafe('SET LOCAL idle_in_transaction_session_timeout = 0')
+        await tx.application.updateMany({ where: { slug: 'shop' }, data: { metaDescription: 'held' } })
+        begun.resolve()
+        await release.promise
+      },
+      { timeout: 120_000 },
+    )
+    await begun.promise
+    const headers = { prefer: 'respond-async' }
+    const body = await named('radius', 'shop', { app: { group: uuid7() } })
+    expect(await service.admin.put(applyPath, body, { headers })).toMatchObject({ status: 202 })
+    const { id: run } = await service.db.run.findFirstOrThrow({ where: { slug: 'shop', state: 'queued' } })
+    const { page } = await logIn()
+    // It is shown when it has been at work for a second.
+    const isShown = async () => {
+      await page.goto('/admin/')
+      return (await page.getByRole('region', { name: 'Running' }).getByText('blocked').count()) > 0
+    }
+    await until(isShown, { what: 'the run to be shown with what it waits for', withinMs: 40_000 })
+    return {
+      run,
+      release: async () => {
+        release.resolve()
+        await locking
+        await service.queued(0)
+      },
+    }
+  }
 
   test('everything works without a script', async () => {
     const { page, errors } = await logIn({ javaScriptEnabled: false })
@@ -138,15 +201,6 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     await page.getByRole('button', { name: 'Log out' }).click()
     await page.getByLabel('Access token').waitFor()
     expect(errors).toEqual([])
-  })
-
-  test('without its script, no page has a violation either', async () => {
-    const { page } = await logIn()
-    await page.route('**/*.js', (route) => route.abort())
-    for (const address of addresses()) {
-      await page.goto(address)
-      await expectFine(page, address)
-    }
   })
 
   test('the first page says what failed, whose it is, why, and what is silent or expires', async () => {
