@@ -30,6 +30,7 @@ export async function seedLedger({ url, secretKey, runs, applications, say }: Se
       say(`${missing} runs since the last time`)
       await prepare(client)
       await addRuns(client, { count: missing, gapS, from: last })
+      await client.query(fullRefusals)
       return
     }
     say('applications')
@@ -40,6 +41,8 @@ export async function seedLedger({ url, secretKey, runs, applications, say }: Se
     await client.query(historiesOfApplications, [digestKey(keyring(secretKey))])
     await prepare(client)
     const from = new Date(Date.now() - days * 86_400_000)
+    // As of an installation that was made then: the worker folds what was recorded since.
+    await client.query('UPDATE run_folds SET until = $1', [from])
     const portion = 100_000
     for (let done = 0; done < runs; done += portion) {
       say(`runs from ${done} on`)
@@ -47,6 +50,8 @@ export async function seedLedger({ url, secretKey, runs, applications, say }: Se
       await addRuns(client, { count, gapS, from: new Date(from.getTime() + done * gapS * 1_000) })
     }
     await addLargeRun(client)
+    await client.query(fullRefusals)
+    await client.query(changedOutside)
     say('vacuum')
     await client.query('VACUUM (ANALYZE)')
   } finally {
@@ -71,6 +76,22 @@ const historiesOfApplications = `WITH made AS (
   SELECT audited.pk, audited.at, 0, 'service_core.application', t.pk::text, t.slug, t.owner, 'create',
     jsonb_build_object('slug', jsonb_build_object('from', null, 'to', t.slug)), object_digest($1::bytea, object_state(t))
   FROM audited JOIN applications t ON t.pk = audited.application`
+
+/** As many as are kept, of the last two hours. */
+const fullRefusals = `WITH gone AS (DELETE FROM refusals)
+  INSERT INTO refusals (at, route, code, status, user_pk, username, request_id, title, sentence)
+  SELECT now() - make_interval(secs => 7.2 * (1000 - i)), '/api/v3/core/transactional/applications/',
+    (ARRAY['invalid', 'permission_denied', 'conflict', 'precondition_failed'])[1 + i % 4], (ARRAY[400, 403, 409, 412])[1 + i % 4],
+    u.pk, u.username, gen_random_uuid()::text, 'apply oauth2 shop-' || i,
+    'application "shop-' || i || '" belongs to owner "team-9" (made by alice), and the request names no owner'
+  FROM generate_series(1, 1000) i JOIN (SELECT row_number() OVER (ORDER BY pk) AS n, pk, username FROM users LIMIT 50) u ON u.n = 1 + i % 50`
+
+/** By SQL, as a worker finds them, too. */
+const changedOutside = `WITH changed AS (
+    UPDATE applications SET meta_description = 'by SQL'
+    WHERE pk IN (SELECT pk FROM applications ORDER BY pk LIMIT 200) RETURNING pk, slug)
+  INSERT INTO outside_changes (model, key, name, is_deleted)
+  SELECT 'service_core.application', pk::text, slug, false FROM changed`
 
 /** What runs are made from: applications by number, submitters by weight, and a text that does not compress. */
 async function prepare(client: pg.Client): Promise<void> {

@@ -1,9 +1,12 @@
 import pg from 'pg'
+import type { RealRuns } from './pages-runs.ts'
 
 /** What operators ask of a large ledger: each page and list, with typical questions, the rare and the frequent of each kind. */
 
-/** @returns a name and a path of each */
-export async function questions(database: string): Promise<[string, string][]> {
+/** Its name and path. Some are asked by the user who submitted most of the runs and sees no others. */
+export type Question = readonly [string, string, asked?: 'by the submitter of most']
+
+export async function questions(database: string, { run: real, plan, set }: RealRuns): Promise<Question[]> {
   const client = new pg.Client({ connectionString: database, statement_timeout: 0 })
   await client.connect()
   const one = async (text: string): Promise<string> => {
@@ -16,7 +19,8 @@ export async function questions(database: string): Promise<[string, string][]> {
   const rare = await one(
     `SELECT slug AS value FROM runs WHERE slug IS NOT NULL GROUP BY slug ORDER BY count(*), slug LIMIT 1`,
   )
-  const changed = await one(`SELECT name AS value FROM run_objects GROUP BY name ORDER BY count(*) DESC LIMIT 1`)
+  const changed = await one(`SELECT name AS value FROM run_objects
+    WHERE model = 'service_core.application' GROUP BY name ORDER BY count(*) DESC LIMIT 1`)
   const request = await one('SELECT request_id AS value FROM runs ORDER BY created_at OFFSET 1000 LIMIT 1')
   const applied = await one(
     `SELECT id AS value FROM runs WHERE applied AND slug IS NOT NULL AND blueprint IS NOT NULL ORDER BY created_at DESC OFFSET 100 LIMIT 1`,
@@ -38,6 +42,7 @@ export async function questions(database: string): Promise<[string, string][]> {
     `SELECT options->>'owner' AS value FROM runs WHERE options ? 'owner' GROUP BY 1 ORDER BY count(*) LIMIT 1`,
   )
   const oldAudit = await one('SELECT pk AS value FROM audit_rows ORDER BY pk OFFSET 200000 LIMIT 1')
+  const oldRefusal = await one('SELECT pk AS value FROM refusals ORDER BY pk OFFSET 400 LIMIT 1')
   const run = await one(
     `SELECT run_id AS value FROM audit_rows WHERE run_id IS NOT NULL ORDER BY pk OFFSET 500 LIMIT 1`,
   )
@@ -49,17 +54,14 @@ export async function questions(database: string): Promise<[string, string][]> {
   const periods = ['hour', 'day', 'week', 'month', 'all'] as const
   return [
     ['floor: workers', '/admin/workers/'],
-    ...['hour', 'day', 'week', 'month', 'year'].map((each): [string, string] => [
-      `page now, ${each}`,
-      `/admin/?period=${each}`,
-    ]),
-    ...periods.map((each): [string, string] => [`page runs, ${each}`, `${runs}?period=${each}`]),
-    ...['applied', 'unchanged', 'refused', 'failed', 'cancelled', 'unknown', 'planned'].flatMap(
-      (each): [string, string][] => [
-        [`page runs, ${each}, week`, `${runs}?period=week&outcome=${each}`],
-        [`page runs, ${each}, all`, `${runs}?period=all&outcome=${each}`],
-      ],
+    ...['hour', 'day', 'week', 'month', 'year'].map(
+      (each): Question => [`page now, ${each}`, `/admin/?period=${each}`],
     ),
+    ...periods.map((each): Question => [`page runs, ${each}`, `${runs}?period=${each}`]),
+    ...['applied', 'unchanged', 'refused', 'failed', 'cancelled', 'unknown', 'planned'].flatMap((each): Question[] => [
+      [`page runs, ${each}, week`, `${runs}?period=week&outcome=${each}`],
+      [`page runs, ${each}, all`, `${runs}?period=all&outcome=${each}`],
+    ]),
     ['page runs, who of most, all', `${runs}?period=all&who=${most}`],
     ['page runs, who of few, all', `${runs}?period=all&who=${few}`],
     ['page runs, who of few, failed, all', `${runs}?period=all&who=${few}&outcome=failed`],
@@ -88,7 +90,10 @@ export async function questions(database: string): Promise<[string, string][]> {
     ['page run, failed', `${runs}${failed}/`],
     ['page run, 10 000 entries', `${runs}${large}/`],
     ['page run, 10 000 entries, deep', `${runs}${large}/?from=9000`],
-    ['page document', `${runs}${applied}/document/`],
+    ['page document', `${runs}${real}/document/`],
+    ['page differences', `${runs}${real}/differences/`],
+    ['page differences, 1 000 entries', `${runs}${set}/differences/`],
+    ['page roll back', `${runs}${real}/roll-back/?plan=${plan}`],
     ['page applications', '/admin/applications/'],
     ['page applications, deep', '/admin/applications/?page=1000'],
     ['page applications, last', '/admin/applications/?page=2000'],
@@ -100,12 +105,15 @@ export async function questions(database: string): Promise<[string, string][]> {
     ['page applications, outside, owner', `/admin/applications/?outside=yes&owner=${team}`],
     ['page application of much', `/admin/applications/${usual}/`],
     ['page application', `/admin/applications/${rare}/`],
+    ['page compare', `/admin/applications/${changed}/compare/`],
     ['page refusals', '/admin/refusals/'],
+    ['page refusals, deep', `/admin/refusals/?before=${oldRefusal}`],
+    ...['hour', 'day', 'week', 'month', 'year'].map(
+      (each): Question => [`page now of one submitter, ${each}`, `/admin/?period=${each}`, 'by the submitter of most'],
+    ),
+    ['page runs of one submitter, all', `${runs}?period=all`, 'by the submitter of most'],
     ['page audit', '/admin/audit/'],
-    ...['week', 'month', 'all'].map((each): [string, string] => [
-      `page audit, ${each}`,
-      `/admin/audit/?period=${each}`,
-    ]),
+    ...['week', 'month', 'all'].map((each): Question => [`page audit, ${each}`, `/admin/audit/?period=${each}`]),
     ['page audit, rare action, all', '/admin/audit/?period=all&action=pause_queue'],
     ['page audit, rare action, month', '/admin/audit/?period=month&action=pause_queue'],
     ['page audit, who of few, all', `/admin/audit/?period=all&who=${few}`],
@@ -135,5 +143,6 @@ export async function questions(database: string): Promise<[string, string][]> {
     ['API audit, request', `${audit}?page_size=50&request_id=${request}`],
     ['API audit, search', `${audit}?page_size=50&search=${few}`],
     ['API applications', '/api/v3/core/applications/?page_size=50'],
+    ['API applications, changed outside', '/api/v3/core/applications/?page_size=50&changed_outside=true'],
   ]
 }

@@ -8,8 +8,9 @@ import { wideEnv } from '../test/support/limits.ts'
 import { type Running, run } from '../test/support/processes.ts'
 import { within } from '../test/support/template.ts'
 import { quantile } from './measure.ts'
+import { openReader, submitReal } from './pages-runs.ts'
 import { seedLedger } from './pages-seed.ts'
-import { questions } from './pages-urls.ts'
+import { type Question, questions } from './pages-urls.ts'
 import { answers, openDatabase } from './stand.ts'
 
 /**
@@ -65,9 +66,12 @@ export async function bench(args: string[]): Promise<void> {
     })
     await folded(url)
     const at = `http://127.0.0.1:${port}`
-    const cookie = await logIn(at, token)
-    const login = { cookie, token, pid: started[0]?.pid ?? 0, url }
-    const lines = await measureAll(at, login, await questions(url), Number(values.times), values.only)
+    const real = await submitReal(at, token)
+    const secret = createHash('sha256').update(`${name} reader`).digest('base64url')
+    await openReader(url, secret)
+    const cookies = { cookie: await logIn(at, token), reader: await logIn(at, secret) }
+    const login = { ...cookies, token, pid: started[0]?.pid ?? 0, url }
+    const lines = await measureAll(at, login, await questions(url, real), Number(values.times), values.only)
     for (const process of started) await process.stop()
     print(lines)
     console.log(`\n${server.version}; ${values.runs} runs, ${values.applications} applications; times in ms`)
@@ -120,7 +124,14 @@ async function logIn(at: string, token: string): Promise<string> {
   return cookie
 }
 
-type Login = { readonly cookie: string; readonly token: string; readonly pid: number; readonly url: string }
+/** @property reader the cookie of the submitter of most */
+type Login = {
+  readonly cookie: string
+  readonly reader: string
+  readonly token: string
+  readonly pid: number
+  readonly url: string
+}
 
 /** Milliseconds of processor time of these processes until now; of one that is gone, or unknown to this system, 0. */
 const cpuOf = (pids: readonly number[]): number =>
@@ -145,20 +156,20 @@ const sessionsOf = (url: string): Promise<number[]> =>
 
 async function measureAll(
   at: string,
-  { cookie, token, pid, url }: Login,
-  asked: readonly (readonly [string, string])[],
+  { cookie, reader, token, pid, url }: Login,
+  asked: readonly Question[],
   times: number,
   only: string,
 ): Promise<Line[]> {
   const lines = asked
     .filter(([what]) => what.includes(only) || what.startsWith('floor'))
-    .map(([what, path]) => ({ path, line: { what, times: [], cpu: [], bytes: 0, failure: null } as Line }))
+    .map(([what, path, by]) => ({ path, by, line: { what, times: [], cpu: [], bytes: 0, failure: null } as Line }))
   // The first round is not counted: it fills the caches of PostgreSQL.
   for (let round = -1; round < times; round += 1) {
     const pids = [pid, ...(await sessionsOf(url))]
-    for (const { path, line } of lines) {
+    for (const { path, by, line } of lines) {
       const headers: Record<string, string> = path.startsWith('/admin')
-        ? { cookie }
+        ? { cookie: by === undefined ? cookie : reader }
         : { authorization: `Bearer ${token}` }
       const cpu = cpuOf(pids)
       const began = performance.now()
