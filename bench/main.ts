@@ -12,6 +12,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   cli: () => import('./cli.ts'),
   tabs: () => import('./tabs.ts'),
   pages: () => import('./pages.ts'),
+  ledger: () => import('./ledger.ts'),
 }
 
 const [name = '', ...args] = process.argv.slice(2)
