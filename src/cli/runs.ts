@@ -13,14 +13,13 @@ const change = z.object({
   entry: z.int().nullish(),
 })
 
-export const runSummary = z.object({
+const runHead = z.object({
   id: z.string(),
   state: z.string(),
   title: z.string(),
   mode: z.string(),
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
-  logs: z.array(z.string()),
   submitter_name: z.string().nullable(),
   attempts: z.int(),
   created_at: z.string(),
@@ -28,11 +27,19 @@ export const runSummary = z.object({
   finished_at: z.string().nullable(),
 })
 
+/** Of a list: it has the first lines of a log. A service of an earlier version has all of them, and no more members. */
+export const runSummary = runHead.extend({
+  summary: z.string().optional(),
+  logs: z.array(z.string()),
+  log_lines: z.int().optional(),
+})
+
 const standsSince = z.object({ run: z.string().nullable(), at: z.string().nullable() })
 
 const progress = z.object({ done: z.int(), total: z.int() })
 
-export const run = runSummary.extend({
+export const run = runHead.extend({
+  logs: z.array(z.string()),
   progress: progress.nullish(),
   changes: z.array(change),
   etag: z.string().nullable(),
@@ -51,7 +58,7 @@ export type Run = z.output<typeof run>
 export const whereItIs = ({ id, state, progress }: Run): string =>
   `run ${id} is ${state}${progress == null ? '' : `: ${progress.done} of ${progress.total} entries`}`
 
-export const isOver = ({ state }: Pick<RunSummary, 'state'>): boolean => ['done', 'failed', 'cancelled'].includes(state)
+export const isOver = ({ state }: Pick<Run, 'state'>): boolean => ['done', 'failed', 'cancelled'].includes(state)
 
 /** The document is not shown, and takes longest to read. */
 export const withoutBlueprint = (path: string): string => `${path}?include_blueprint=false`

@@ -5,7 +5,7 @@ import type { Actor } from '../permissions.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
 import { readRepairs } from '../views/repair.ts'
-import { type RunSummary, runSummarySelect, runView, toRunSummary } from '../views/run.ts'
+import { type RunHead, runHeadSelect, runView, toRunHead } from '../views/run.ts'
 import { inOrder } from '../views/view.ts'
 import { Values } from './find.ts'
 import type { ListSpec } from './list.ts'
@@ -21,9 +21,7 @@ const factRow = z.object({
 })
 
 /** @property sentence the first line of the log of a run that was not applied; null for a plan that was made @property outcome `planned`: it was a plan */
-export type RunRow = Omit<RunSummary, 'logs'> & z.output<typeof factRow>
-
-const { logs: _logs, ...select } = runSummarySelect
+export type RunRow = RunHead & z.output<typeof factRow>
 
 /**
  * Reads runs by their ids, in this order, as far as the caller sees them.
@@ -48,7 +46,7 @@ export async function readRunRows(
   const byId = new Map(facts.map((fact) => [fact.id, fact]))
   const found = await db.run.findMany({
     where: { id: { in: [...byId.keys()] } },
-    select,
+    select: runHeadSelect,
     relationLoadStrategy: 'join',
   })
   const seen = ids.filter((id) => byId.has(id))
@@ -58,7 +56,7 @@ export async function readRunRows(
     const fact = byId.get(row.id)
     if (fact === undefined) return []
     const sentence = fact.sentence !== null && hidden.has(row.id) ? logNotShown : fact.sentence
-    return { ...toRunSummary({ ...row, logs: [] }, actor, repairOf(row.id)), ...fact, sentence }
+    return { ...toRunHead(row, actor, repairOf(row.id)), ...fact, sentence }
   })
   return await runView.complete(db, rows)
 }

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Change } from '../apply/changes.ts'
 import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
@@ -11,18 +10,16 @@ import {
   documentText,
   type Opening,
   type Run,
-  type RunSummary,
+  type RunHead,
   readAttempts,
-  runSummarySelect,
+  runHeadSelect,
   runView,
-  toRunSummary,
+  toRunHead,
 } from './run.ts'
+import { type Counts, changeOrder } from './run-summary.ts'
 import { isReadable, readStoredChanges } from './stored-changes.ts'
 
 /** A run in parts: a run of many entries is too long to be read whole for a page of it. */
-
-/** How changes stand on pages: what is done first, and what stays as it was last. */
-export const changeOrder = ['delete', 'update', 'create', 'unchanged'] as const satisfies readonly Change['action'][]
 
 const partRow = z.object({
   lines: z.int(),
@@ -36,17 +33,16 @@ const partRow = z.object({
  * @property logs the first lines, cut @property lines how many there are
  * @property changes some of them, in `changeOrder` @property counts how many there are of each action
  */
-export type RunPart = RunSummary &
-  Pick<Run, 'owner' | 'allowed' | 'message' | 'failed_attempts' | 'progress' | 'changes' | 'unreadable'> & {
+export type RunPart = RunHead &
+  Pick<Run, 'logs' | 'owner' | 'allowed' | 'message' | 'failed_attempts' | 'progress' | 'changes' | 'unreadable'> & {
     readonly lines: number
-    readonly counts: Readonly<Partial<Record<Change['action'], number>>>
+    readonly counts: Counts
   }
 
 /** @property from the place of the first change @property most changes @property lines of the log, at most */
 type Part = { readonly from: number; readonly most: number; readonly lines: number }
 
 const longestLine = 400
-const { logs: _logs, ...select } = runSummarySelect
 
 /** @returns null when there is no such run, or none that the caller may see */
 export async function readRunPart(
@@ -56,7 +52,7 @@ export async function readRunPart(
   { from, most, lines }: Part,
   progressOf: (run: { readonly id: string }, attempt: number) => Promise<Run['progress']>,
 ): Promise<RunPart | null> {
-  const row = await db.run.findUnique({ where: { id }, select: { ...select, options: true } })
+  const row = await db.run.findUnique({ where: { id }, select: { ...runHeadSelect, options: true } })
   if (row === null || !mayReadRun(row, actor)) return null
   const [part] = await query(db, partRow, {
     text: `WITH all_of_it AS MATERIALIZED (
@@ -79,12 +75,13 @@ export async function readRunPart(
   const { changes, isWhole, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [], isWhole: true }
   const stored = readStoredChanges(changes)
   const said = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? { logs: [logNotShown], lines: 1 } : counted
-  const summary = toRunSummary({ ...row, logs: said.logs }, actor, (await readRepairs(db, [row], actor))(id))
-  const [completed = summary] = await runView.complete(db, [summary])
+  const head = toRunHead(row, actor, (await readRepairs(db, [row], actor))(id))
+  const [completed = head] = await runView.complete(db, [head])
   return {
     ...completed,
     ...conditionsShown(row, isWhole && stored.isWhole),
     counts: counted.counts,
+    logs: said.logs,
     lines: said.lines,
     changes: changesShown(stored.changes, actor),
     failed_attempts: await readAttempts(db, id, actor),

@@ -13,6 +13,7 @@ import { messageOfRun } from '../runs/message.ts'
 import { mayReadRun, ownershipOfRun, standsSinceOf, submitterOf } from '../runs/options.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
+import { mostLines, readExtracts, summaryOf } from './run-summary.ts'
 import { readStoredChanges } from './stored-changes.ts'
 import { userFields } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -21,59 +22,73 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 const time = z.iso.datetime()
 
-export const runSummary = z
-  .object({
-    id: z.guid().meta({ examples: ['01a1fd66-cb30-7a41-8c55-2f1b7a9d0e63'] }),
-    state: z
-      .enum(['queued', 'running', 'done', 'failed', 'cancelled'])
-      .meta({ title: 'RunState', description: '`running`: a worker has locked it.', examples: ['done'] }),
-    title: z.string().meta({ examples: ['apply blueprint organisation'] }),
-    mode: z.enum(['apply', 'plan']).meta({ title: 'RunMode', description: 'A plan was rolled back.' }),
-    kind: z.string().meta({ description: "The provider's kind, or `blueprint`.", examples: ['blueprint'] }),
-    slug: z
-      .string()
-      .nullable()
-      .meta({ description: 'Of the application; null for a blueprint.', examples: [null] }),
-    applied: z.boolean().nullable(),
-    reason: z
-      .string()
-      .nullable()
-      .meta({ examples: [null] }),
-    logs: z.array(z.string()).meta({ examples: [['group "platform" created']] }),
-    cause: z
-      .string()
-      .nullable()
-      .meta({
-        description: 'Why it failed: the innermost message, with its SQLSTATE. Null for callers without `view_run`.',
-        examples: [null],
-      }),
-    repaired: z
-      .boolean()
-      .nullable()
-      .meta({
-        description:
-          'Of a failed run: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
-        examples: [false],
-      }),
-    repaired_by: z
-      .guid()
-      .nullable()
-      .meta({ description: 'The run that repaired it. Null for callers who may not see that run.', examples: [null] }),
-    submitter: userFields.pk.nullable(),
-    submitter_name: userFields.username.nullable(),
-    request_id: z.string().meta({ examples: ['6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'] }),
-    attempts: z.int().meta({ description: 'How often it was enqueued.', examples: [1] }),
-    created_at: time.meta({ examples: ['2026-11-20T08:15:00.120Z'] }),
-    started_at: time.meta({ examples: ['2026-11-20T08:15:00.123Z'] }).nullable(),
-    finished_at: time.meta({ examples: ['2026-11-20T08:15:00.131Z'] }).nullable(),
-    queue_ms: z
-      .int()
-      .nullable()
-      .meta({ description: 'Milliseconds from `created_at` to `started_at`.', examples: [3] }),
-    work_ms: z
-      .int()
-      .nullable()
-      .meta({ description: 'Milliseconds from `started_at` to `finished_at`.', examples: [8] }),
+const runHead = z.object({
+  id: z.guid().meta({ examples: ['01a1fd66-cb30-7a41-8c55-2f1b7a9d0e63'] }),
+  state: z
+    .enum(['queued', 'running', 'done', 'failed', 'cancelled'])
+    .meta({ title: 'RunState', description: '`running`: a worker has locked it.', examples: ['done'] }),
+  title: z.string().meta({ examples: ['apply blueprint organisation'] }),
+  mode: z.enum(['apply', 'plan']).meta({ title: 'RunMode', description: 'A plan was rolled back.' }),
+  kind: z.string().meta({ description: "The provider's kind, or `blueprint`.", examples: ['blueprint'] }),
+  slug: z
+    .string()
+    .nullable()
+    .meta({ description: 'Of the application; null for a blueprint.', examples: [null] }),
+  applied: z.boolean().nullable(),
+  reason: z
+    .string()
+    .nullable()
+    .meta({ examples: [null] }),
+  cause: z
+    .string()
+    .nullable()
+    .meta({
+      description: 'Why it failed: the innermost message, with its SQLSTATE. Null for callers without `view_run`.',
+      examples: [null],
+    }),
+  repaired: z
+    .boolean()
+    .nullable()
+    .meta({
+      description:
+        'Of a failed run: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
+      examples: [false],
+    }),
+  repaired_by: z
+    .guid()
+    .nullable()
+    .meta({ description: 'The run that repaired it. Null for callers who may not see that run.', examples: [null] }),
+  submitter: userFields.pk.nullable(),
+  submitter_name: userFields.username.nullable(),
+  request_id: z.string().meta({ examples: ['6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'] }),
+  attempts: z.int().meta({ description: 'How often it was enqueued.', examples: [1] }),
+  created_at: time.meta({ examples: ['2026-11-20T08:15:00.120Z'] }),
+  started_at: time.meta({ examples: ['2026-11-20T08:15:00.123Z'] }).nullable(),
+  finished_at: time.meta({ examples: ['2026-11-20T08:15:00.131Z'] }).nullable(),
+  queue_ms: z
+    .int()
+    .nullable()
+    .meta({ description: 'Milliseconds from `created_at` to `started_at`.', examples: [3] }),
+  work_ms: z
+    .int()
+    .nullable()
+    .meta({ description: 'Milliseconds from `started_at` to `finished_at`.', examples: [8] }),
+})
+
+const lines = z.array(z.string())
+
+export const runSummary = runHead
+  .extend({
+    summary: z.string().meta({
+      description:
+        'One sentence: how many entries it deleted, changed, created and left unchanged, or would; or why it did nothing.',
+      examples: ['1 created, 294 unchanged'],
+    }),
+    logs: lines.meta({
+      description: `The first ${mostLines} lines. All of them are in the run itself.`,
+      examples: [['group "platform" created']],
+    }),
+    log_lines: z.int().meta({ description: 'How many lines the log has.', examples: [295] }),
   })
   .meta({ id: 'RunSummary' })
 
@@ -81,8 +96,9 @@ const progress = z.object({ done: z.int(), total: z.int() })
 
 const failedAttempt = z.object({ attempt: z.int(), at: time, cause: z.string() })
 
-export const run = runSummary
+export const run = runHead
   .extend({
+    logs: lines.meta({ examples: [['group "platform" created']] }),
     progress: progress.nullable().meta({
       description: 'Of a running document of many entries: how many are done, of all. Null when that is not known.',
       examples: [null],
@@ -149,8 +165,10 @@ export const run = runSummary
 
 export type RunSummary = z.output<typeof runSummary>
 export type Run = z.output<typeof run>
+/** What lists and single reads have in common. */
+export type RunHead = z.output<typeof runHead>
 
-export const runSummarySelect = {
+export const runHeadSelect = {
   id: true,
   state: true,
   title: true,
@@ -159,7 +177,6 @@ export const runSummarySelect = {
   slug: true,
   applied: true,
   reason: true,
-  logs: true,
   cause: true,
   submitterPk: true,
   submitter: { select: { username: true } },
@@ -171,11 +188,11 @@ export const runSummarySelect = {
 } satisfies Prisma.RunSelect
 
 /** @param repair by `readRepairs` */
-export const toRunSummary = (
-  row: Prisma.RunGetPayload<{ select: typeof runSummarySelect }>,
+export const toRunHead = (
+  row: Prisma.RunGetPayload<{ select: typeof runHeadSelect }>,
   actor: Actor,
   repair: Repair,
-): RunSummary => ({
+): RunHead => ({
   id: row.id,
   state: row.state,
   title: row.title,
@@ -184,7 +201,6 @@ export const toRunSummary = (
   slug: row.slug,
   applied: row.applied,
   reason: row.reason,
-  logs: row.logs,
   cause: allows(actor, 'view_run') ? row.cause : null,
   ...repair,
   submitter: row.submitterPk,
@@ -203,18 +219,26 @@ const msBetween = (from: Date | null, to: Date | null) => from && to && to.getTi
 async function* read(tx: Tx, keys: readonly string[], { actor }: Pick<Reading, 'actor'>) {
   const rows = await tx.run.findMany({
     where: { id: { in: [...keys] } },
-    select: runSummarySelect,
+    select: runHeadSelect,
     relationLoadStrategy: 'join',
   })
   const repairOf = await readRepairs(tx, rows, actor)
+  const extractOf = await readExtracts(tx, keys)
   const hidden = await runsWithHiddenLogs(tx, keys, actor)
-  yield inOrder(keys, rows, ({ id }) => id).map((row) =>
-    toRunSummary(hidden.has(row.id) ? { ...row, logs: [logNotShown] } : row, actor, repairOf(row.id)),
-  )
+  yield inOrder(keys, rows, ({ id }) => id).map((row): RunSummary => {
+    const extract = extractOf(row.id)
+    const shown = hidden.has(row.id) ? { ...extract, logs: [logNotShown], lines: 1 } : extract
+    return {
+      ...toRunHead(row, actor, repairOf(row.id)),
+      summary: summaryOf(row, shown),
+      logs: [...shown.logs],
+      log_lines: shown.lines,
+    }
+  })
 }
 
 /** Queued runs whose rows are locked are running. A lock is no part of a snapshot. */
-async function complete<Run extends Pick<RunSummary, 'id' | 'state'>>(
+async function complete<Run extends Pick<RunHead, 'id' | 'state'>>(
   db: Db,
   runs: readonly Run[],
 ): Promise<readonly Run[]> {
@@ -226,7 +250,8 @@ async function complete<Run extends Pick<RunSummary, 'id' | 'state'>>(
 export const runView = { model: 'Run', schema: runSummary, read, complete } satisfies View<'Run'>
 
 const fullRunSelect = {
-  ...runSummarySelect,
+  ...runHeadSelect,
+  logs: true,
   blueprint: true,
   document: true,
   generated: true,
@@ -274,7 +299,8 @@ export function toRun(
   const open = (sealed: string) => keyring.open(sealed, sealedColumn(row.id, 'generated'))
   const { changes, isWhole } = readStoredChanges(row.changes)
   return {
-    ...toRunSummary(row, actor, repair),
+    ...toRunHead(row, actor, repair),
+    logs: row.logs,
     ...conditionsShown(row, isWhole),
     progress: null,
     failed_attempts: [],

@@ -86,6 +86,7 @@ describe('A run failed: whose was it?', () => {
     [
       '`submitter_name`, `kind`, `slug`, `request_id` | who sent what, and in which request',
       '`applied`, `reason`, `logs` | whether it was applied; if not, one word and the sentences',
+      '`summary`, `log_lines` | what it did, or why not, in one sentence; of the `logs`, a list has the first 20 lines of so many',
       '`queue_ms`, `work_ms` | milliseconds before a worker began, and in the worker',
       '`done`, `applied: false` | refused; `logs` say why (a taken name, a missing permission) | The submitter fixes it.',
       'Only `done` with `applied: true` changed anything.',
@@ -101,11 +102,13 @@ describe('A run failed: whose was it?', () => {
       expect(await listed('listed')).toMatchObject({
         ...{ ...common, submitter_name: 'admin', slug: 'listed', state: 'done', applied: true, reason: null },
         logs: [expect.stringContaining('created'), expect.stringContaining('created')],
+        ...{ summary: '2 created', log_lines: 2 },
       })
       await make.refused('listed-refused')
       expect(await listed('listed-refused')).toMatchObject({
         ...{ ...common, state: 'done', applied: false, reason: 'permission_denied' },
         logs: ['rolled back: the submitter is gone or no longer active'],
+        ...{ summary: 'rolled back: the submitter is gone or no longer active', log_lines: 1 },
       })
       expect([await isThere(there, 'listed'), await isThere(there, 'listed-refused')]).toEqual([true, false])
     },

@@ -40,7 +40,9 @@ test('runs lists what was submitted, the newest first, and filters', async () =>
   )
   expect(code).toBe(0)
   const plans = await gatewright(['runs', '--mode', 'plan', '--json'])
-  expect(JSON.parse(plans.output)).toMatchObject([{ title: 'plan blueprint planned', mode: 'plan' }])
+  expect(JSON.parse(plans.output)).toMatchObject([
+    { title: 'plan blueprint planned', mode: 'plan', summary: 'planned: 1 created', log_lines: 1 },
+  ])
   expect(await gatewright(['runs', '--mode', 'other'])).toMatchObject({ code: 1 })
   expect(await gatewright(['runs', '--limit', '0'])).toMatchObject({ code: 1 })
 })

@@ -194,6 +194,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/since-plan.ts': 'the last recorded change of each object of a document, in the transaction of the engine',
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
   'src/views/run-parts.ts': 'a part of what JSON and a list hold',
+  'src/views/run-summary.ts': 'a part of a list, and counts of what JSON holds, of many rows',
   'src/lists/changed-outside.ts': 'a part of the statements of lists',
   'src/lists/run-search.ts': 'pages from a place on, counts that end early, and outcomes, which are expressions',
   'src/lists/earlier-run.ts':

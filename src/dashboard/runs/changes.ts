@@ -1,6 +1,7 @@
 import type { Change } from '../../apply/changes.ts'
 import { bytesOf, cutTo, type Html, html } from '../../http/html.ts'
-import { changeOrder, type RunPart } from '../../views/run-parts.ts'
+import type { RunPart } from '../../views/run-parts.ts'
+import { countsText } from '../../views/run-summary.ts'
 import { count, nameText, number } from '../words.ts'
 
 /** What a run changed, from -> to: what is done first, what stays as it was last and folded. */
@@ -8,13 +9,8 @@ import { count, nameText, number } from '../words.ts'
 const words = { delete: 'Deleted', update: 'Changed', create: 'Created', unchanged: 'Unchanged' } as const
 type Words = Readonly<Record<Change['action'], string>>
 
-/** How many entries have each action: `2 created, 1 changed`. */
-export const changeCounts = (counts: RunPart['counts']): string =>
-  changeOrder
-    .flatMap((action) =>
-      counts[action] === undefined ? [] : [`${number(counts[action])} ${words[action].toLowerCase()}`],
-    )
-    .join(', ')
+/** How many entries have each action: `2 deleted, 1 changed`. */
+export const changeCounts = (counts: RunPart['counts']): string => countsText(counts, number)
 
 export const countOf = (counts: RunPart['counts']): number => Object.values(counts).reduce((sum, each) => sum + each, 0)
 

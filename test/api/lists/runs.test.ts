@@ -1,5 +1,6 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Prisma } from '../../../src/db/generated/client.ts'
+import { uuid7 } from '../../../src/ids.ts'
 import { sealedColumn } from '../../../src/runs/ledger.ts'
 import { runSummary } from '../../../src/views/run.ts'
 import { type Installation, installation } from '../../support/installation.ts'
@@ -69,7 +70,15 @@ describe('a run', () => {
         applied: true,
       },
       ...{ cause: null, repaired: false, repaired_by: null },
-      ...{ reason: null, logs: [], submitter: ada.pk, submitter_name: ada.username, request_id: 'request 1' },
+      ...{
+        reason: null,
+        summary: 'applied',
+        logs: [],
+        log_lines: 0,
+        submitter: ada.pk,
+        submitter_name: ada.username,
+        request_id: 'request 1',
+      },
       ...{ attempts: 1, created_at: '2026-11-01T12:01:00.000Z', started_at: '2026-11-01T12:01:00.040Z' },
       ...{ finished_at: '2026-11-01T12:01:00.065Z', queue_ms: 40, work_ms: 25 },
     })
@@ -91,6 +100,91 @@ describe('a run', () => {
       expect(await states()).toEqual(['running'])
     })
     expect(await states()).toEqual(['queued'])
+  })
+})
+
+describe('what a run did stands in one sentence, beside the first 20 lines of its log:', () => {
+  const entry = (action: string, name: string) => ({ model: 'service_core.group', key: { name }, action, fields: {} })
+  const many = Array.from({ length: 25 }, (_, number) => `line ${number + 1}`)
+  const options = { createOnly: false, expectedKeys: {}, owner: 'team-extracts' }
+
+  afterAll(() => on.db.run.deleteMany({ where: { title: 'apply of extracts' } }))
+
+  async function made(data: Partial<Prisma.RunUncheckedCreateInput>): Promise<string> {
+    const id = uuid7()
+    await on.db.run.create({
+      data: {
+        ...{ id, title: 'apply of extracts', requestId: id, submitterPk: 1, options, state: 'done' },
+        finishedAt: data.state === 'queued' ? null : new Date(),
+        ...data,
+      },
+    })
+    return id
+  }
+  const listed = async (id: string, by = on.admin) => (await read({ ...runs, by: () => by }, { id })).results[0]
+
+  test.each<[string, Partial<Prisma.RunUncheckedCreateInput>, object]>([
+    [
+      'an applied run counts its entries',
+      {
+        applied: true,
+        logs: many,
+        changes: [
+          ...['a', 'b', 'c'].map((name) => entry('unchanged', name)),
+          ...[entry('create', 'd'), entry('delete', 'e'), entry('create', 'f'), entry('update', 'g')],
+        ],
+      },
+      { summary: '1 deleted, 1 changed, 2 created, 3 unchanged', logs: many.slice(0, 20), log_lines: 25 },
+    ],
+    [
+      'a plan says what it would do',
+      { mode: 'plan', applied: false, logs: many.slice(0, 20), changes: [entry('update', 'a')] },
+      { summary: 'planned: 1 changed', logs: many.slice(0, 20), log_lines: 20 },
+    ],
+    [
+      'a plan of nothing',
+      { mode: 'plan', applied: false },
+      { summary: 'planned: nothing would change', logs: [], log_lines: 0 },
+    ],
+    [
+      'a refused plan says why',
+      { mode: 'plan', applied: false, reason: 'invalid', logs: ['name: too long'] },
+      { summary: 'name: too long', log_lines: 1 },
+    ],
+    [
+      'a refused run says why, in at most 300 characters',
+      { applied: false, reason: 'taken', logs: ['x'.repeat(400), 'and more'] },
+      { summary: 'x'.repeat(300), logs: ['x'.repeat(400), 'and more'], log_lines: 2 },
+    ],
+    ['a refusal without a log has its reason', { applied: false, reason: 'taken' }, { summary: 'taken' }],
+    ['a failure without a log has its state', { state: 'failed' }, { summary: 'failed' }],
+    ['a run of an earlier version has no counts', { applied: true, logs: many }, { summary: 'applied' }],
+    [
+      'what cannot be read is not counted',
+      { applied: true, changes: [entry('create', 'a'), entry('explode', 'b'), 7] },
+      { summary: '1 created' },
+    ],
+    ['no list of changes counts nothing', { applied: true, changes: { a: 1 } }, { summary: 'applied' }],
+    ['a queued run', { state: 'queued' }, { summary: 'its outcome is not known yet', logs: [], log_lines: 0 }],
+  ])('%s', async (_, data, expected) => {
+    const id = await made(data)
+    expect(await listed(id)).toMatchObject(expected)
+    const { json } = await on.admin.get(`${runs.path}${id}/`)
+    expect(json).toMatchObject({ logs: data.logs ?? [] })
+  })
+
+  test('a caller bound to owners reads no more of it than of the run itself', async () => {
+    const permissions = ['view_run', 'view_application'] as const
+    const bound = await on.make.user({ permissions: [...permissions], owners: ['team-extracts'] })
+    const refused = await made({ applied: false, reason: 'conflict', logs: many })
+    const fields = { owner: { from: 'team-before', to: 'team-extracts' } }
+    const taken = await made({ applied: true, logs: many, changes: [{ ...entry('update', 'a'), fields }] })
+    const { json } = await bound.get(`${runs.path}${refused}/`)
+    const { logs } = json as { logs: string[] }
+    expect(logs).toHaveLength(1)
+    expect(await listed(refused, bound)).toMatchObject({ summary: logs[0], logs, log_lines: 1 })
+    expect(await listed(taken, bound)).toMatchObject({ summary: '1 changed', logs, log_lines: 1 })
+    expect(await listed(refused)).toMatchObject({ summary: 'line 1', log_lines: 25 })
   })
 })
 
@@ -144,4 +238,4 @@ testRefusals(runs, {
 })
 
 testPages(runs, ['created_at', 'title', 'state', 'id'], [{ kind: 'oauth2' }, { search: 'wiki' }])
-testStatements(runs, 5, [{ state: 'queued' }])
+testStatements(runs, 6, [{ state: 'queued' }])

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import type { Change } from '../apply/changes.ts'
+import type { Db, Tx } from '../db/client.ts'
+import { query } from '../db/raw.ts'
+import { isReadable } from './stored-changes.ts'
+
+/** What lists say of a run in place of its changes and of a long log. */
+
+/** How changes stand on pages and in sentences: what is done first, and what stays as it was last. */
+export const changeOrder = ['delete', 'update', 'create', 'unchanged'] as const satisfies readonly Change['action'][]
+
+/** How many entries have each action. */
+export type Counts = Readonly<Partial<Record<Change['action'], number>>>
+
+const words = { delete: 'deleted', update: 'changed', create: 'created', unchanged: 'unchanged' } as const
+
+/** @returns `2 deleted, 1 changed`; empty for no entries */
+export const countsText = (counts: Counts, number: (of: number) => string = String): string =>
+  changeOrder
+    .flatMap((action) => (counts[action] === undefined ? [] : [`${number(counts[action])} ${words[action]}`]))
+    .join(', ')
+
+/** Lines of a log in a list. */
+export const mostLines = 20
+
+const extractRow = z.object({
+  id: z.guid(),
+  lines: z.int(),
+  logs: z.array(z.string()),
+  counts: z.record(z.string(), z.int()),
+})
+
+/** @property logs the first lines @property lines how many there are @property counts of its changes */
+export type Extract = { readonly logs: readonly string[]; readonly lines: number; readonly counts: Counts }
+
+const nothing: Extract = { logs: [], lines: 0, counts: {} }
+
+/** Reads of runs what their list shows. @returns that of each run, by its id */
+export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise<(id: string) => Extract> {
+  const rows = await query(db, extractRow, {
+    text: `SELECT runs.id, coalesce(cardinality(runs.logs), 0) AS lines, coalesce(runs.logs[1:${mostLines}], '{}') AS logs,
+        (SELECT coalesce(jsonb_object_agg(action, number), '{}') FROM (
+          SELECT e.value->>'action' AS action, count(*) AS number
+          FROM jsonb_array_elements(CASE jsonb_typeof(runs.changes) WHEN 'array' THEN runs.changes ELSE '[]' END) e
+          WHERE ${isReadable('e.value')} GROUP BY 1) counted) AS counts
+      FROM runs WHERE runs.id = ANY ($1::uuid[])`,
+    values: [ids],
+  })
+  const byId = new Map(rows.map(({ id, ...extract }) => [id, extract]))
+  return (id) => byId.get(id) ?? nothing
+}
+
+const longestSentence = 300
+
+type Ended = {
+  readonly state: string
+  readonly mode: string
+  readonly applied: boolean | null
+  readonly reason: string | null
+}
+
+/**
+ * What a run did, or would do, or why it did nothing: one sentence, which says the same while it is queued and while it
+ * is running.
+ */
+export function summaryOf({ state, mode, applied, reason }: Ended, { logs, counts }: Extract): string {
+  if (state === 'queued') return 'its outcome is not known yet'
+  const counted = countsText(counts)
+  if (applied === true) return counted === '' ? 'applied' : counted
+  if (state === 'done' && mode === 'plan' && reason === null)
+    return `planned: ${counted === '' ? 'nothing would change' : counted}`
+  return (logs[0] ?? reason ?? state).slice(0, longestSentence)
+}
