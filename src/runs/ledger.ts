@@ -3,31 +3,17 @@ import { type AuditedChange, auditRow, digestKey, insertObjects, listOf } from '
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
-import type { Prisma } from '../db/generated/client.ts'
 import { execute, query, type Statement } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions } from '../plan/engine.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
-import { comesBackAfterMs, live, type RunState, staleAfterS } from './life.ts'
+import { comesBackAfterMs, isFinished, live, type RunState, staleAfterS } from './life.ts'
 import { type StandsSince, storedOptions, submitterOf } from './options.ts'
+import { keepShared, logsSql, storedResult } from './results.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
-
-/** The columns for a waiting client. */
-export const runSelect = {
-  id: true,
-  state: true,
-  applied: true,
-  reason: true,
-  logs: true,
-  createdAt: true,
-  startedAt: true,
-  planTag: true,
-} satisfies Prisma.RunSelect
-
-export type Run = Prisma.RunGetPayload<{ select: typeof runSelect }>
 
 export type NewRun = {
   readonly id: string
@@ -153,12 +139,12 @@ const workerRow = z.object({
   options: z.record(z.string(), z.unknown()),
   applied: z.boolean().nullable(),
   reason: z.string().nullable(),
-  logs: z.array(z.string()),
   /** Milliseconds since it was recorded. */
   queueMs: z.number(),
 })
 
-export type WorkerRun = z.output<typeof workerRow>
+/** @property logs none while it is queued */
+export type WorkerRun = z.output<typeof workerRow> & { readonly logs: string[] }
 
 /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
@@ -166,11 +152,18 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
     text: `SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
       blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
-      reason, coalesce(logs, '{}') AS logs, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
+      reason, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
       FROM runs WHERE id = $1::uuid FOR UPDATE`,
     values: [id, staleAfterS],
   })
-  return run
+  if (run === undefined) return undefined
+  if (!isFinished(run.state)) return { ...run, logs: [] }
+  // With a snapshot behind the lock: of a run that another worker has just ended, the first one has the row alone.
+  const [ended] = await tx.query(z.object({ logs: z.array(z.string()) }), {
+    text: `SELECT ${logsSql} AS logs FROM runs WHERE id = $1::uuid`,
+    values: [id],
+  })
+  return { ...run, logs: ended?.logs ?? [] }
 }
 
 /** Which of these runs a worker has locked. */
@@ -254,15 +247,16 @@ export function finishRun(
   state: RunState,
   result: RunResult,
 ): void {
-  const { document = null, applied, reason, logs, changes, digests, planTag = null, cause = null } = result
+  const { document = null, applied, reason, digests, planTag = null, cause = null } = result
   const { audited, generated, actorName, stands } = result
   const sealed =
     Object.keys(generated).length === 0
       ? null
       : keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
+  const { own, shared } = storedResult(keyring, run, result)
   const values = [
-    ...[run.id, state, applied, reason, logs, sealed, runSecretsHours, document],
-    ...[changes.length === 0 ? null : JSON.stringify(changes), digests, planTag, cause],
+    ...[run.id, state, applied, reason, sealed, runSecretsHours, document],
+    ...[digests, planTag, cause, ...own],
   ]
   if (!applied) {
     tx.send({ text: cause === null ? end : `WITH attempted AS (${attempt}) ${end}`, values })
@@ -274,28 +268,28 @@ export function finishRun(
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
   const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
   const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
-  const text = `WITH ended AS (${end} RETURNING request_id, id)`
+  const text = `WITH ${shared === null ? '' : `${keepShared('$13', '$19', '$20')}, `}ended AS (${end} RETURNING request_id, id)`
   const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-    SELECT $13::integer, $14::text, $15::integer, $16::text, 'apply', $17::jsonb, request_id, id FROM ended`
-  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })
+    SELECT $14::integer, $15::text, $16::integer, $17::text, 'apply', $18::jsonb, request_id, id FROM ended`
+  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: [...withAudit, ...(shared ?? [])] })
   else
     tx.send({
-      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$18', '$19')}`,
+      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$19', '$20')}`,
       values: [...withAudit, listOf(audited, true), digestKey(keyring)],
     })
 }
 
-const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, logs = $5::text[], generated = $6,
-  generated_until = CASE WHEN $6::text IS NULL THEN NULL ELSE now() + make_interval(hours => $7::integer) END,
-  started_at = now(), finished_at = clock_timestamp(), document = $8::bytea, changes = $9::jsonb,
-  entry_digests = $10::text[], plan_tag = $11, cause = $12 WHERE id = $1::uuid`
+const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
+  generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
+  started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
+  cause = $10, logs = $11::text[], changes = $12::jsonb, shared_result = $13::uuid WHERE id = $1::uuid`
 
 /** It is rare: no other run has a column for it. */
 const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'
 
 /** The attempt that ended a run as failed, with the cause of the run. */
 const attempt = `INSERT INTO run_attempts (run_id, attempt, cause)
-  SELECT id, attempts, $12::text FROM runs WHERE id = $1::uuid ON CONFLICT DO NOTHING`
+  SELECT id, attempts, $10::text FROM runs WHERE id = $1::uuid ON CONFLICT DO NOTHING`
 
 /**
  * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all
@@ -373,14 +367,18 @@ const ended = {
   ...{ id: z.guid(), state: z.enum(['queued', 'done', 'failed', 'cancelled']), applied: z.boolean().nullable() },
   ...{ reason: z.string().nullable(), logs: z.array(z.string()), planTag: z.string().nullable() },
 }
-const readRow: z.ZodType<Run> = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
+const readRow = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
+
+/** What a waiting client gets. */
+export type Run = z.output<typeof readRow>
+
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
 const notifiedRow: z.ZodType<Run> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
 
-const columnsToRead = `id, state::text AS state, applied, reason, coalesce(logs, '{}') AS logs,
+const columnsToRead = `id, state::text AS state, applied, reason, ${logsSql} AS logs,
   created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag"`
 
-/** Runs by their ids, with the columns of `runSelect`. Raw SQL: Prisma's list of keys is planned anew for each length. */
+/** Runs by their ids. Raw SQL: Prisma's list of keys is planned anew for each length. */
 export const readRuns = (db: Db, ids: readonly string[]): Promise<Run[]> =>
   query(db, readRow, { text: `SELECT ${columnsToRead} FROM runs WHERE id = ANY($1::uuid[])`, values: [ids] })
 

@@ -12,6 +12,7 @@ import { fillHistory } from './history-fill.ts'
 import { keyHours } from './idempotency.ts'
 import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
+import { deleteUnused } from './results.ts'
 import { repeat } from './rounds.ts'
 import { fillSkeletons } from './skeletons.ts'
 import type { Tally } from './tally.ts'
@@ -43,6 +44,7 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
     })
     return row?.count ?? 0
   })
+  await inPortions(() => deleteUnused(db, runDays, portion))
   const audit = await inPortions(async () => {
     const [row] = await query(db, countRow, {
       text: 'SELECT delete_old_audit_rows($1::integer, $2::integer) AS count',

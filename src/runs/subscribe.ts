@@ -3,7 +3,7 @@ import { type Db, type Tx, transaction } from '../db/client.ts'
 import { isConnectionLost, isTransient } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Logger } from '../log.ts'
-import { cancelRun, lockedRuns, notifiedRun, type Run, readRuns, runChannel, runSelect } from './ledger.ts'
+import { cancelRun, lockedRuns, notifiedRun, type Run, readRuns, runChannel } from './ledger.ts'
 import { isFinished } from './life.ts'
 
 /**
@@ -202,8 +202,8 @@ export async function cancelOrRead(
   const timeouts = { lockMs: Math.ceil(cancelMs * 0.8), statementMs: Math.ceil(cancelMs) }
   try {
     if (await transaction(db, cancel, { timeouts })) return 'cancelled'
-    const run = await inTime(db.run.findUnique({ where: { id }, select: runSelect }))
-    if (run === null) return 'vanished'
+    const [run] = await inTime(readRuns(db, [id]))
+    if (run === undefined) return 'vanished'
     return isFinished(run.state) ? run : 'unknown'
   } catch (error) {
     if (isConnectionLost(error)) return 'unknown'

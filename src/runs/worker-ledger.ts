@@ -14,8 +14,8 @@ import {
   notifyEnded,
   type Run,
   type RunResult,
+  readRuns,
   recordAttempt,
-  runSelect,
   sealedColumn,
   type WorkerRun,
 } from './ledger.ts'
@@ -76,7 +76,7 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
       notification(id),
     ),
   attemptFailed: (id, cause) => recordAttempt(db, id, cause).catch(() => {}),
-  read: (id) => db.run.findUnique({ where: { id }, select: runSelect }),
+  read: async (id) => (await readRuns(db, [id]))[0] ?? null,
   notifyEnded: (id) => notifyEnded(db, id),
 })
 

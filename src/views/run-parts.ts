@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import { query } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { mayReadRun } from '../runs/options.ts'
+import { changesSql, logsSql } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { readRepairs } from './repair.ts'
 import {
@@ -55,21 +56,23 @@ export async function readRunPart(
   const row = await db.run.findUnique({ where: { id }, select: { ...runHeadSelect, options: true } })
   if (row === null || !mayReadRun(row, actor)) return null
   const [part] = await query(db, partRow, {
-    text: `WITH all_of_it AS MATERIALIZED (
+    text: `WITH run AS MATERIALIZED (
+        SELECT ${logsSql} AS logs, ${changesSql} AS changes FROM runs WHERE runs.id = $1::uuid
+      ), all_of_it AS MATERIALIZED (
         SELECT e.value, e.value->>'action' AS action, e.ordinality AS place, ${isReadable('e.value')} AS is_readable
-        FROM runs, jsonb_array_elements(CASE jsonb_typeof(runs.changes) WHEN 'array' THEN runs.changes ELSE '[]' END)
-          WITH ORDINALITY e WHERE runs.id = $1::uuid
+        FROM run, jsonb_array_elements(CASE jsonb_typeof(run.changes) WHEN 'array' THEN run.changes ELSE '[]' END)
+          WITH ORDINALITY e
       ), c AS (SELECT * FROM all_of_it WHERE is_readable
       ), page AS (
         SELECT value, array_position($2::text[], action) AS rank, place FROM c ORDER BY rank, place OFFSET $3 LIMIT $4
       )
-      SELECT coalesce(cardinality(logs), 0) AS lines, ARRAY(SELECT left(l, ${longestLine}) FROM unnest(logs[1:$5]) l) AS logs,
+      SELECT cardinality(logs) AS lines, ARRAY(SELECT left(l, ${longestLine}) FROM unnest(logs[1:$5]) l) AS logs,
         coalesce((SELECT jsonb_object_agg(action, number) FROM (SELECT action, count(*) AS number FROM c GROUP BY action) g), '{}')
           AS counts,
         coalesce((SELECT jsonb_agg(value ORDER BY rank, place) FROM page), '[]') AS changes,
-        coalesce(jsonb_typeof(runs.changes), 'null') IN ('array', 'null') AND NOT EXISTS (SELECT FROM all_of_it WHERE NOT is_readable)
+        coalesce(jsonb_typeof(changes), 'null') IN ('array', 'null') AND NOT EXISTS (SELECT FROM all_of_it WHERE NOT is_readable)
           AS "isWhole"
-      FROM runs WHERE id = $1::uuid`,
+      FROM run`,
     values: [id, [...changeOrder], from, most, lines],
   })
   const { changes, isWhole, ...counted } = part ?? { lines: 0, logs: [], counts: {}, changes: [], isWhole: true }

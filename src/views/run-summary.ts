@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
+import { changesSql, logsSql } from '../runs/results.ts'
 import { isReadable } from './stored-changes.ts'
 
 /** What lists say of a run in place of its changes and of a long log. */
@@ -38,12 +39,12 @@ const nothing: Extract = { logs: [], lines: 0, counts: {} }
 /** Reads of runs what their list shows. @returns that of each run, by its id */
 export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise<(id: string) => Extract> {
   const rows = await query(db, extractRow, {
-    text: `SELECT runs.id, coalesce(cardinality(runs.logs), 0) AS lines, coalesce(runs.logs[1:${mostLines}], '{}') AS logs,
+    text: `SELECT r.id, cardinality(r.logs) AS lines, r.logs[1:${mostLines}] AS logs,
         (SELECT coalesce(jsonb_object_agg(action, number), '{}') FROM (
           SELECT e.value->>'action' AS action, count(*) AS number
-          FROM jsonb_array_elements(CASE jsonb_typeof(runs.changes) WHEN 'array' THEN runs.changes ELSE '[]' END) e
+          FROM jsonb_array_elements(CASE jsonb_typeof(r.changes) WHEN 'array' THEN r.changes ELSE '[]' END) e
           WHERE ${isReadable('e.value')} GROUP BY 1) counted) AS counts
-      FROM runs WHERE runs.id = ANY ($1::uuid[])`,
+      FROM (SELECT id, ${logsSql} AS logs, ${changesSql} AS changes FROM runs WHERE runs.id = ANY ($1::uuid[])) r`,
     values: [ids],
   })
   const byId = new Map(rows.map(({ id, ...extract }) => [id, extract]))

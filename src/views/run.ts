@@ -11,6 +11,7 @@ import { openDocument, readDocument, type SealedDocument } from '../runs/documen
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
 import { mayReadRun, ownershipOfRun, standsSinceOf, submitterOf } from '../runs/options.ts'
+import { readResult } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
 import { mostLines, readExtracts, summaryOf } from './run-summary.ts'
@@ -257,6 +258,7 @@ const fullRunSelect = {
   generated: true,
   options: true,
   changes: true,
+  sharedResult: true,
   planTag: true,
 } satisfies Prisma.RunSelect
 
@@ -279,10 +281,11 @@ export async function readRun(
   const shows = row.generated !== null && showsGeneratedTo(row, actor) && (await showsGenerated(db, id))
   const document = withBlueprint ? await readDocument(db, row) : { holder: id, blueprint: null }
   const repair = (await readRepairs(db, [row], actor))(id)
-  const { logs } = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? { logs: [logNotShown] } : row
+  const { logs: whole, changes } = await readResult(db, row)
+  const logs = (await runsWithHiddenLogs(db, [id], actor)).has(id) ? [logNotShown] : whole
   const failed = await readAttempts(db, id, actor)
   const [completed] = await complete(db, [
-    { ...toRun({ ...row, ...document, logs }, opening, shows, actor, repair), failed_attempts: failed },
+    { ...toRun({ ...row, ...document, logs, changes }, opening, shows, actor, repair), failed_attempts: failed },
   ])
   if (completed?.state !== 'running') return completed ?? null
   return { ...completed, progress: await progressOf(completed, completed.attempts) }

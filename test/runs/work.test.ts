@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { CommitUnknown } from '../../src/db/client.ts'
 import { nameLock } from '../../src/db/locks.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { notifiedRun, runChannel, runSelect } from '../../src/runs/ledger.ts'
+import { notifiedRun, readRuns, runChannel } from '../../src/runs/ledger.ts'
 import { work } from '../../src/runs/work.ts'
 import type { WorkerLedger } from '../../src/runs/worker-ledger.ts'
 import { objects } from '../support/contents.ts'
@@ -80,7 +80,7 @@ describe('duplicates are harmless', () => {
     const heard = await listen(there.url, runChannel)
     expect(await there.work(id)).toEqual(applied)
     await until(() => heard.length > 0, { what: 'the notification' })
-    expect(heard.map(notifiedRun)).toEqual([await there.db.run.findUnique({ where: { id }, select: runSelect })])
+    expect(heard.map(notifiedRun)).toEqual(await readRuns(there.db, [id]))
   })
 
   test('of 8 jobs at once, one applies, and all report it', async () => {

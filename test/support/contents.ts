@@ -15,7 +15,7 @@ async function tables(db: Db): Promise<string[]> {
 }
 
 /** Tables that an apply writes whether or not an object changes. */
-const ledger = ['runs', 'audit_rows']
+const ledger = ['runs', 'audit_rows', 'shared_results']
 
 async function each<Row>(
   db: Db,
@@ -38,10 +38,10 @@ export async function versions(db: Db): Promise<Record<string, { version: string
   return each(db, objects, (table) => `SELECT ctid::text || '/' || xmin::text AS version FROM ${table} ORDER BY 1`)
 }
 
-/** Written at any time, by maintenance and probes. */
-const restless = ['runs', 'row_counts']
+/** Written at any time, by maintenance and probes, and the runs of applies. */
+const restless = ['runs', 'shared_results', 'row_counts']
 
-/** Every row of every table but the ledger of runs, audit rows included, and how far each sequence has come. */
+/** Every row of every table but runs and what they share, audit rows included, and how far each sequence has come. */
 export async function objects(db: Db): Promise<unknown> {
   const names = (await tables(db)).filter((name) => !restless.includes(name))
   const sequences = await rows(

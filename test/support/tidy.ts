@@ -191,6 +191,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/history.ts': 'what an object was called, for statements of others',
   'src/runs/history-fill.ts': 'JSON lists as rows, and the tables of the models; many rows in one statement',
   'src/runs/fold.ts': 'many rows become sums in one statement, and an outcome is an expression',
+  'src/runs/results.ts': 'parts of the statements of others; rows that no run has any more, in portions',
   'src/runs/since-plan.ts': 'the last recorded change of each object of a document, in the transaction of the engine',
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
   'src/views/run-parts.ts': 'a part of what JSON and a list hold',

@@ -1,0 +1,89 @@
+import type { Change } from '../apply/changes.ts'
+import type { Db } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { execute } from '../db/raw.ts'
+import type { Keyring } from '../db/seal.ts'
+
+/**
+ * The logs and changes of runs that changed nothing. The same file every night has the same ones: they stand once in
+ * `shared_results`, and each run names their row (docs/adr/0073-runs-share-what-they-did.md). Where they stand is known here
+ * and nowhere else.
+ */
+
+/** Earlier versions read a run of this format only while they are replaced. */
+const firstShared = 6
+
+/** A row is used for a day before that is written down again. */
+const noted = "interval '1 day'"
+
+type Result = { readonly applied: boolean; readonly logs: readonly string[]; readonly changes: readonly Change[] }
+
+/**
+ * How the end of a run stores its logs and changes.
+ *
+ * @property own the values of its columns `logs`, `changes` and `shared_result`
+ * @property shared those of `keepShared`; null when the run keeps its logs and changes itself
+ */
+export type StoredResult = {
+  readonly own: readonly [logs: readonly string[] | null, changes: string | null, shared: string | null]
+  readonly shared: readonly [logs: readonly string[], changes: string] | null
+}
+
+/** @param format of the run: an API of an earlier version reads the logs of its own runs */
+export function storedResult(
+  keyring: Keyring,
+  { format }: { readonly format: number },
+  { applied, logs, changes }: Result,
+): StoredResult {
+  const text = changes.length === 0 ? null : JSON.stringify(changes)
+  const isUnchanged = applied && changes.every(({ action }) => action === 'unchanged')
+  if (text === null || !isUnchanged || format < firstShared) return { own: [logs, text, null], shared: null }
+  const key = keyring.digest('result', JSON.stringify(logs), text).toString('hex').slice(0, 32)
+  // No changes at all would be null: the outcome of the run is `unchanged` with these, too.
+  return { own: [null, '[]', key], shared: [logs, text] }
+}
+
+/**
+ * A part of the statement that ends a run, in SQL: writes the row that it shares, unless it is there. It waits for no other
+ * run but one that writes the same row at the same time. Deleting needs no lock: a row that was used lately stays.
+ */
+export const keepShared = (key: string, logs: string, changes: string): string => `kept AS (
+    INSERT INTO shared_results (key, logs, changes) SELECT ${key}::uuid, ${logs}::text[], ${changes}::jsonb
+    WHERE NOT EXISTS (SELECT FROM shared_results s WHERE s.key = ${key}::uuid AND s.used_at > now() - ${noted})
+    ON CONFLICT (key) DO UPDATE SET used_at = excluded.used_at)`
+
+const sharedOf = (column: 'logs' | 'changes'): string =>
+  `(SELECT s.${column} FROM shared_results s WHERE s.key = runs.shared_result)`
+
+/** The log of a row of `runs`, in SQL. */
+export const logsSql = `coalesce(${sharedOf('logs')}, runs.logs, '{}')`
+
+/** The changes of a row of `runs`, in SQL; null when it has none. */
+export const changesSql = `coalesce(${sharedOf('changes')}, runs.changes)`
+
+type Row = { readonly sharedResult: string | null; readonly logs: string[]; readonly changes: Prisma.JsonValue }
+
+/** The logs and changes of a run that was read. */
+export async function readResult(
+  db: Db,
+  { sharedResult: key, logs, changes }: Row,
+): Promise<Pick<Row, 'logs' | 'changes'>> {
+  const shared = key === null ? null : await db.sharedResult.findUnique({ where: { key } })
+  return shared ?? { logs, changes }
+}
+
+/**
+ * Deletes some of the rows that no run has any more. All runs that have a row were recorded until a day after `used_at`; so
+ * they are too old, and none is left that is.
+ *
+ * @returns how many were deleted
+ */
+export const deleteUnused = (db: Db, runDays: number, most: number): Promise<number> =>
+  execute(db, {
+    text: `WITH unused AS (
+        SELECT key FROM shared_results WHERE used_at < now() - make_interval(days => $1::integer + 2)
+          AND NOT EXISTS (SELECT FROM runs WHERE created_at < now() - make_interval(days => $1::integer))
+        ORDER BY used_at LIMIT $2 FOR UPDATE SKIP LOCKED
+      ) DELETE FROM shared_results USING unused WHERE shared_results.key = unused.key`,
+    values: [runDays, most],
+  })
