@@ -36,14 +36,20 @@ export type Extract = { readonly logs: readonly string[]; readonly lines: number
 
 const nothing: Extract = { logs: [], lines: 0, counts: {} }
 
-/** Reads of runs what their list shows. @returns that of each run, by its id */
+/**
+ * Reads of runs what their list shows. Most large runs change nothing: those are counted without looking at each entry.
+ *
+ * @returns that of each run, by its id
+ */
 export async function readExtracts(db: Db | Tx, ids: readonly string[]): Promise<(id: string) => Extract> {
   const rows = await query(db, extractRow, {
     text: `SELECT r.id, cardinality(r.logs) AS lines, r.logs[1:${mostLines}] AS logs,
-        (SELECT coalesce(jsonb_object_agg(action, number), '{}') FROM (
-          SELECT e.value->>'action' AS action, count(*) AS number
-          FROM jsonb_array_elements(CASE jsonb_typeof(r.changes) WHEN 'array' THEN r.changes ELSE '[]' END) e
-          WHERE ${isReadable('e.value')} GROUP BY 1) counted) AS counts
+        CASE WHEN jsonb_typeof(r.changes) IS DISTINCT FROM 'array' OR r.changes = '[]' THEN '{}'
+          WHEN NOT jsonb_path_exists(r.changes, '$[*] ? (!(@.action == "unchanged"))')
+            THEN jsonb_build_object('unchanged', jsonb_array_length(r.changes))
+          ELSE (SELECT coalesce(jsonb_object_agg(action, number), '{}') FROM (
+            SELECT e.value->>'action' AS action, count(*) AS number FROM jsonb_array_elements(r.changes) e
+            WHERE ${isReadable('e.value')} GROUP BY 1) counted) END AS counts
       FROM (SELECT id, ${logsSql} AS logs, ${changesSql} AS changes FROM runs WHERE runs.id = ANY ($1::uuid[])) r`,
     values: [ids],
   })
