@@ -19,6 +19,7 @@ import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
 import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
+import { Said } from './said.ts'
 import { Twins } from './twins.ts'
 import { rowName } from './words.ts'
 
@@ -73,6 +74,7 @@ export async function* judge(
   const findings: Finding[] = []
   const judged = new RowSet()
   const twins = new Twins()
+  const said = new Said(isCheck)
   const takeTurns = turns(signal)
   /** The index of the entry that is judged. */
   let entry = 0
@@ -109,6 +111,7 @@ export async function* judge(
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? pending
     if (!isCheck) snapshot.wrote(effect, key)
     resolver.wrote(effect, key, entry)
+    if (cause === 'entry') said.keep(effect, key, entry)
     if (step.id !== undefined) keys.set(step.id, entryKey(effect, key, isForeign || row === undefined))
     if (tag !== undefined) tags.set(key, tag)
   }
@@ -126,7 +129,10 @@ export async function* judge(
     const follows = cause !== 'entry'
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why, follows }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)
-    if (cause === 'entry') addKeyError(effect, conditions)
+    if (cause === 'entry') {
+      addKeyError(effect, conditions)
+      said.check(effect)
+    }
     const createOnly = conditions.createOnly && cause === 'entry' && !plan.errors.any
     yield* judgeRow(effect, cause, [
       ...denials,

@@ -59,8 +59,12 @@ function normaliseEntry(entry: unknown): unknown {
   }
 }
 
-/** What is true already says nothing; one that is false is enough. Values are not kept: they may be secrets. */
+/**
+ * One that is false is enough. Of those that are true already, it is kept that there are some: the entry may say something else of
+ * a row than another. Values are not kept: they may be secrets.
+ */
 function conditionsOf(conditions: readonly unknown[]): readonly unknown[] {
+  if (conditions.some((each) => !isTag(each) && !isTrue(each))) return [false]
   const open = conditions.filter(isTag)
-  return conditions.some((each) => !isTag(each) && !isTrue(each)) ? [false] : open
+  return open.length === 0 && conditions.length > 0 ? [true] : open
 }

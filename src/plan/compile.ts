@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import { type Blueprint, type Entry, type EntryState, Find, KeyOf } from '../document/document.ts'
+import { type Blueprint, type Entry, Find, KeyOf } from '../document/document.ts'
 import { isForNew, isGenerate, isOverlap, isWithOverlap } from '../document/generate.ts'
 import { masked } from '../document/mask.ts'
-import { ErrorList, type ErrorSink, type FieldError, type FieldPath } from '../errors.ts'
+import { ErrorList, type ErrorSink, type FieldPath } from '../errors.ts'
 import type { JsonObject } from '../json-object.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import type { Field, Model } from '../models/define.ts'
@@ -14,35 +14,14 @@ import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
 import { pkField } from './pk-field.ts'
+import { RowsNamed } from './rows-named.ts'
 import { ForNew, generateNew } from './secret-forms.ts'
 import { skippedLine } from './skipped.ts'
+import type { Step } from './step.ts'
 import { unknownModel } from './unknown-model.ts'
 import { wasOf } from './was.ts'
 
-/** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
-export type Step = {
-  readonly id: string | undefined
-  /** The index of the entry in the document. What follows from the document has none. */
-  readonly entry?: number
-  readonly model: Model
-  readonly state: EntryState
-  readonly identifiers: ReadonlyMap<string, unknown>
-  readonly attrs: ReadonlyMap<string, unknown>
-  /** For how long the secret before stays valid if the entry changes it, by field: `hours=24`. */
-  readonly overlaps?: ReadonlyMap<string, string>
-  /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
-  readonly path: FieldPath
-  /** Of conditions that cannot be evaluated. */
-  readonly conditionErrors?: readonly FieldError[]
-  /** What must be true, else the step is skipped: only the database knows. */
-  readonly conditions?: readonly unknown[]
-  /** The name that the row had before. */
-  readonly was?: string
-  /** A row that is not there is an error: the entry may not create it. */
-  readonly mustExist?: true
-  /** Once `was` was looked up: only the row with the old name is there, or one with each. */
-  readonly rename?: 'old' | 'both'
-}
+export type { Step } from './step.ts'
 
 /**
  * The checked entries, in document order. `errors` are those that need no database; `skipped` has a line of the log for
@@ -75,6 +54,7 @@ function* compiling(
   const steps: Step[] = []
   const skipped: string[] = []
   const finds = new Set<string>()
+  const rows = new RowsNamed(registry, errors)
   for (const [index, entry] of blueprint.entries.entries()) {
     yield
     const path = pathOf(entry, index)
@@ -100,7 +80,7 @@ function* compiling(
     const ofEntry = { ...context, errors: errors.of('entry') }
     const isChecked = checkLookups(entry.conditions, [...path, 'conditions'], ofEntry, true)
     const conditions = entry.conditions && isChecked ? entry.conditions : undefined
-    steps.push({
+    const step: Step = {
       id: entry.id,
       entry: index,
       model,
@@ -111,7 +91,9 @@ function* compiling(
       ...(was !== undefined && { was }),
       ...(conditions !== undefined && { conditions }),
       ...(overlaps.size > 0 && { overlaps }),
-    })
+    }
+    const row = entry.conditions?.length ? undefined : rows.add(step, index)
+    steps.push(row === undefined ? step : { ...step, row })
     if (entry.id === undefined) continue
     if (targets.has(entry.id))
       errors.of('entry').add([...path, 'id'], 'duplicate_id', `Another entry is called ${entry.id} too.`)

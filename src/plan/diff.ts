@@ -1,12 +1,12 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Keyring } from '../db/seal.ts'
 import type { ErrorList } from '../errors.ts'
-import type { Field, Values } from '../models/define.ts'
+import type { Values } from '../models/define.ts'
 import type { Step } from './compile.ts'
+import { isSame } from './same-value.ts'
 import { generateNew } from './secret-forms.ts'
-import { waysToFind } from './snapshot-sql.ts'
 import { labelColumn, type Row } from './statements.ts'
 import { toValues } from './storage.ts'
+import { waysToFind } from './ways-to-find.ts'
 
 /** What an entry changes. A diff with errors is never written: only its action is used, to check the permission. */
 export type Diff = {
@@ -85,21 +85,6 @@ function generate({ model }: Step, asked: ReadonlyMap<string, unknown>) {
     sent.set(name, made)
   }
   return { sent, generated }
-}
-
-/** Links are compared as sets, all other values by equality. */
-function isSame({ storage }: Field, stored: unknown, sent: unknown): boolean {
-  if (storage.in === 'link' && Array.isArray(stored) && Array.isArray(sent)) {
-    const keys = new Set<unknown>(sent)
-    return stored.length === sent.length && stored.every((key) => keys.has(key))
-  }
-  return isDeepStrictEqual(stored, sent) || isDeepStrictEqual(stored, asStored(sent))
-}
-
-/** A sent value as JSON stores it: JSON has no minus zero. */
-function asStored(sent: unknown): unknown {
-  if (typeof sent === 'number') return sent + 0
-  return typeof sent === 'object' && sent !== null ? JSON.parse(JSON.stringify(sent)) : sent
 }
 
 async function create(

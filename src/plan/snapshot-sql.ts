@@ -5,6 +5,7 @@ import type { Registry } from '../models/registry.ts'
 import { skeletonOf } from '../models/skeleton.ts'
 import { isAscii } from '../names.ts'
 import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
+import { waysToFind } from './ways-to-find.ts'
 
 const key = z.union([z.string(), z.int()])
 
@@ -179,10 +180,6 @@ function rowsPart(model: Model, registry: Registry, by: readonly string[], next:
   const rows = `SELECT ${[...columns, ...origin, ...linked].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' OR ')} LIMIT 2`
   return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
 }
-
-/** The sets of fields that find one row, of those that an entry names. */
-export const waysToFind = ({ identifiers, unique }: Model, named: readonly string[]): readonly (readonly string[])[] =>
-  [['pk'], ...identifiers, ...unique.map((name) => [name])].filter((way) => way.every((name) => named.includes(name)))
 
 /** The type of an identifier in SQL: a key's, or text. */
 function typeOf({ key, fields }: Model, { targets }: Registry, name: string): string {

@@ -17,10 +17,10 @@ import {
   shapeOf,
   snapshotOfMany,
   snapshotStatement,
-  waysToFind,
 } from './snapshot-sql.ts'
 import { exclusiveLinks, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
+import { waysToFind } from './ways-to-find.ts'
 
 /** What the database holds about the entries of a document. What is not read ahead is read when it is the turn of its entry. */
 export type Snapshot = {

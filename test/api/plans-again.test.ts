@@ -13,7 +13,16 @@ beforeAll(async () => {
   on = await installation()
 })
 
-type Entry = { model: string; id?: string; state?: string; identifiers: object; attrs?: object }
+type Entry = {
+  model: string
+  id?: string
+  state?: string
+  identifiers: object
+  attrs?: object
+  conditions?: [true]
+}
+/** Such an entry may say something else of a row than an earlier one. */
+const conditions: [true] = [true]
 const send = (entries: readonly Entry[], query = '', headers: Record<string, string> = {}) =>
   on.admin.put(`${path}${query}`, { version: 1, metadata: { name: 'again' }, entries }, { headers })
 const changesOf = async ({ headers }: Answer) =>
@@ -33,7 +42,8 @@ async function planned(entries: readonly Entry[]) {
 
 test('a document that creates a provider and names it twice more is planned and applied', async () => {
   const name = `again-${randomUUID().slice(0, 8)}`
-  const { name: _name, client_id: _id, client_secret: _secret, ...attrs } = (await named('oauth2', name)).provider
+  const sent = (await named('oauth2', name)).provider
+  const { name: _name, client_id: _id, client_secret: _secret, sub_mode: _mode, ...attrs } = sent
   const model = 'service_providers_oauth2.oauth2provider'
   const entries = [
     { model, id: 'made', identifiers: { name }, attrs },
@@ -117,6 +127,7 @@ test('random documents that name new rows again: each plan that is made is appli
             model: 'service_core.group',
             state: each.state,
             identifiers,
+            conditions,
             ...(each.state === 'present' && { attrs }),
           }
         }
@@ -129,6 +140,7 @@ test('random documents that name new rows again: each plan that is made is appli
           model: 'service_core.user',
           state: each.state,
           identifiers,
+          conditions,
           ...(each.state === 'present' && { attrs }),
         }
       })

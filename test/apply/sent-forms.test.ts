@@ -147,13 +147,16 @@ describe('{"create": ...}', () => {
   })
 
   test('in one document, an entry that comes later finds the row of an earlier one', async () => {
-    await there.apply([asked(first), asked(rotated)])
+    await there.apply([asked(first), { ...asked(rotated), conditions: [true] }])
     expect(await stored()).toMatchObject({ client_secret: first })
   })
 
   test('a row that was deleted is new', async () => {
     await there.apply([asked(first)])
-    await there.apply([{ ...oauth2(name), attrs: {}, state: 'absent' }, asked(rotated)])
+    await there.apply([
+      { ...oauth2(name), attrs: {}, state: 'absent' },
+      { ...asked(rotated), conditions: [true] },
+    ])
     expect(await stored()).toMatchObject({ client_secret: rotated })
   })
 

@@ -128,6 +128,118 @@ describe('compile reports, without the database', () => {
   })
 })
 
+const otherValue = (entry: string) =>
+  `${entry} names the same row, and has another value for this field: leave one of the two out.`
+const alsoPresent = (entry: string) =>
+  `${entry} names the same row, and one of the two is absent: leave one of them out.`
+
+const twice: Record<string, [Blueprint, Record<string, unknown>]> = {
+  'another value, a secret included, at each field': [
+    of(
+      { ...oauth2, id: 'first', attrs: { client_secret: 'hidden-one', sub_mode: 'user_id', client_type: 'public' } },
+      { ...oauth2, attrs: { client_secret: 'hidden-two', sub_mode: 'user_email', client_type: 'public' } },
+    ),
+    { 1: { client_secret: [otherValue('Entry "first"')], sub_mode: [otherValue('Entry "first"')] } },
+  ],
+  'present and absent, in any order': [
+    of(
+      group,
+      { ...group, state: 'absent' },
+      { ...group, identifiers: { name: 'h' }, state: 'absent' },
+      { ...group, identifiers: { name: 'h' }, state: 'created' },
+    ),
+    { 1: [alsoPresent('Entry 0 of the document')], 3: [alsoPresent('Entry 2 of the document')] },
+  ],
+  'must_created behind another entry': [
+    of(group, { ...group, state: 'must_created' }),
+    { 1: ['Entry 0 of the document names the same row: it is there already.'] },
+  ],
+  'by key in one entry, and by name in the next': [
+    of(
+      { ...group, identifiers: { name: 'g', pk: key } },
+      { ...group, identifiers: { pk: key }, attrs: { is_superuser: true } },
+      { ...group, attrs: { is_superuser: false } },
+    ),
+    { 2: { is_superuser: [otherValue('Entry 1 of the document')] } },
+  ],
+  'by the name before a rename': [
+    of({ ...group, was: 'before' }, { ...group, identifiers: { name: 'before' }, state: 'absent' }),
+    { 1: [alsoPresent('Entry 0 of the document')] },
+  ],
+  'references to two names, and to none': [
+    of(
+      { ...group, attrs: { users: ['ada', 'bob'], parent: 'top' } },
+      { ...group, attrs: { users: ['Bob', 'ADA'], parent: null } },
+      { ...group, attrs: { users: ['ada', 'cy'], parent: 'Top' } },
+    ),
+    {
+      1: { parent: [otherValue('Entry 0 of the document')] },
+      2: { users: [otherValue('Entry 0 of the document')] },
+    },
+  ],
+  'a value for a new row, and another for each': [
+    of(
+      { ...oauth2, attrs: { client_secret: { create: 'hidden-one' } } },
+      { ...oauth2, attrs: { client_secret: 'hidden-one' } },
+      { ...oauth2, attrs: { client_secret: { generate: true } } },
+    ),
+    { 2: { client_secret: [otherValue('Entry 0 of the document')] } },
+  ],
+}
+
+describe('of a row that entries name twice, compile reports', () => {
+  test.each(Object.entries(twice))('%s', (_, [blueprint, entries]) => {
+    const { errors } = compile(blueprint, registry)
+    expect(errors.tree()).toEqual({ entries })
+    expect(JSON.stringify(errors.list)).not.toContain('hidden')
+  })
+})
+
+const agreeing: Record<string, Blueprint> = {
+  'other fields, and equal ones': of(
+    { ...group, attrs: { is_superuser: false, users: ['ada', 'bob'] } },
+    { ...group, attrs: { users: ['bob', 'ada'], attributes: { a: 1 } } },
+  ),
+  'another value under conditions': of(
+    { ...group, attrs: { is_superuser: true } },
+    { ...group, attrs: { is_superuser: false }, conditions: [new Find('service_core.group', { name: 'x' })] },
+    { ...group, attrs: { is_superuser: false }, conditions: [true] },
+    { ...group, state: 'absent', conditions: [false] },
+  ),
+  'rows of other models, and in another spelling, which an earlier version may have stored': of(
+    group,
+    { ...group, identifiers: { name: 'G' }, state: 'absent' },
+    { model: 'service_rbac.role', identifiers: { name: 'g' }, state: 'absent' },
+  ),
+  'names of rows that have several names': of(
+    { ...oauth2, attrs: { property_mappings: ['managed/scope'] } },
+    { ...oauth2, attrs: { property_mappings: ['the same one'] } },
+  ),
+  'a name that one entry changes': of({ ...app, attrs: { slug: 'b' } }),
+  'absent twice': of({ ...group, state: 'absent' }, { ...group, state: 'absent' }),
+}
+
+describe('compile lets a row be named twice with', () => {
+  test.each(Object.entries(agreeing))('%s', (_, blueprint) => {
+    expect(compile(blueprint, registry).errors.list).toEqual([])
+  })
+})
+
+test('each of ten thousand entries knows the first entry that names its row', () => {
+  const attrs = { attributes: Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`a${index}`, index])) }
+  const many = (nameOf: (index: number) => string) =>
+    of(...Array.from({ length: 10_000 }, (_, index) => ({ ...group, identifiers: { name: nameOf(index) }, attrs })))
+  const plan = compile(
+    many(() => 'g'),
+    registry,
+  )
+  expect(plan.errors.any).toBe(false)
+  expect(new Set(plan.steps.map(({ row }) => row))).toEqual(new Set([0]))
+  expect(compile(many(String), registry).steps.map(({ row }) => row)).toEqual(
+    Array.from({ length: 10_000 }, (_, at) => at),
+  )
+})
+
 test('a document without errors becomes steps in document order, with its tags', () => {
   const tag = new KeyOf('flow')
   const plan = compile(

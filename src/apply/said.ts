@@ -1,0 +1,89 @@
+import { comparedName } from '../names.ts'
+import type { Step } from '../plan/compile.ts'
+import type { Effect } from '../plan/effect.ts'
+import { type KnownRow, pending } from '../plan/known-rows.ts'
+import { alsoPresent, entryName, otherValue } from '../plan/rows-named.ts'
+import { isSame } from '../plan/same-value.ts'
+
+/** What the entries of a document say of one row: the values of its fields, each with the entry that has it. */
+type Row = { readonly entry: string; readonly values: Map<string, { readonly value: unknown; readonly entry: string }> }
+
+/**
+ * What entries have said of rows. `plan/rows-named.ts` compares them by their names and plain values; here the keys are
+ * known, so that a row is found that is named in two ways, and a value that is written in two forms.
+ */
+export class Said {
+  readonly #isCheck: boolean
+  readonly #rows = new Map<string, Row>()
+  /** Of new rows, whose keys a check does not know: the names that are unique as names compare. */
+  readonly #newNames = new Map<string, { readonly name: string; readonly entry: string }>()
+
+  /** @param isCheck rows are as they were before the document */
+  constructor(isCheck: boolean) {
+    this.#isCheck = isCheck
+  }
+
+  /** Adds an error for each field of which an earlier entry says something else. */
+  check({ step, row, sent, isForeign, errors }: Effect): void {
+    const { model, path, state } = step
+    if (row === undefined && state !== 'absent')
+      for (const [field, name] of namesIn(step, sent)) {
+        const other = this.#newNames.get(placeOfName(step, field, name))
+        if (other !== undefined && other.name !== name)
+          errors.add([...path, field], 'taken', `${other.entry} has this name in another spelling.`)
+      }
+    const earlier = isForeign || step.conditions !== undefined ? undefined : this.#earlier(step, row?.pk)
+    if (earlier === undefined) return
+    if (state === 'absent') errors.add(path, 'invalid_combination', alsoPresent(earlier.entry))
+    else
+      for (const [name, value] of sent) {
+        const field = model.fields.get(name)
+        const before = earlier.values.get(name)
+        if (field === undefined || before === undefined || !isKnown(value)) continue
+        if (!isSame(field, before.value, value))
+          errors.add([...path, name], 'invalid_combination', otherValue(before.entry))
+      }
+  }
+
+  /** Keeps what an entry says of its row. @param key of the row */
+  keep({ step, row: before, sent, changed, isForeign }: Effect, key: KnownRow['key'], index: number): void {
+    if (isForeign || step.state === 'absent') return
+    const entry = entryName(step, index)
+    if (key === pending)
+      for (const [field, name] of namesIn(step, sent))
+        this.#newNames.getOrInsert(placeOfName(step, field, name), { name, entry })
+    if (step.conditions !== undefined) return
+    const row = this.#earlier(step, key) ?? { entry, values: new Map() }
+    for (const place of placesOf(step, key)) this.#rows.set(place, row)
+    // A check still finds it by the name before, which may be that of a new row.
+    const isRenamed =
+      before !== undefined && step.model.identifiers.some((set) => set.some((name) => changed.includes(name)))
+    if (this.#isCheck && isRenamed) this.#rows.delete(placeOfKey(step, before.pk))
+    for (const [name, value] of sent)
+      if (!row.values.has(name) && isKnown(value)) row.values.set(name, { value, entry })
+  }
+
+  #earlier(step: Step, key: KnownRow['key'] | undefined): Row | undefined {
+    return placesOf(step, key).flatMap((place) => this.#rows.get(place) ?? [])[0]
+  }
+}
+
+/** By its key, and by the first entry that names it: in a check, a new row has no key. */
+const placesOf = (step: Step, key: KnownRow['key'] | undefined): string[] => [
+  ...(key === undefined || typeof key === 'symbol' ? [] : [placeOfKey(step, key)]),
+  ...(step.row === undefined ? [] : [`entry ${step.row}`]),
+]
+
+const placeOfKey = ({ model: { table } }: Step, key: string | number): string => `${table} ${key}`
+
+const namesIn = ({ model }: Step, sent: Effect['sent']): [string, string][] =>
+  [...sent].flatMap(([name, value]) =>
+    model.fields.get(name)?.folded === true && typeof value === 'string' ? [[name, value]] : [],
+  )
+
+const placeOfName = ({ model: { table } }: Step, field: string, name: string): string =>
+  `${table} ${field} ${comparedName(name)}`
+
+/** Neither with errors nor a row whose key only the apply knows. */
+const isKnown = (value: unknown): boolean =>
+  Array.isArray(value) ? value.every(isKnown) : value !== undefined && typeof value !== 'symbol'

@@ -1,0 +1,54 @@
+import { Deferred } from './deferred.ts'
+import type { Step } from './step.ts'
+import { waysToFind } from './ways-to-find.ts'
+
+type Node<Row> = { readonly row: Row; readonly index: number; into?: Node<Row> }
+
+/** What is known of each row that entries name, by all names under which they name it, without the database. */
+export class ByNames<Row> {
+  readonly #nodes = new Map<string, Node<Row>>()
+  readonly #merge: (row: Row, other: Row) => void
+  #count = 0
+
+  /** @param merge adds to a row what is known of another, when an entry names both as one */
+  constructor(merge: (row: Row, other: Row) => void) {
+    this.#merge = merge
+  }
+
+  /** @param make of a row that no entry has named yet */
+  of(step: Step, make: () => Row): Row {
+    const places = placesOf(step)
+    let node: Node<Row> | undefined
+    for (const place of places) {
+      const found = this.#nodes.get(place)
+      if (found !== undefined) node = this.#joined(whole(found), node)
+    }
+    node ??= { row: make(), index: this.#count++ }
+    for (const place of places) this.#nodes.set(place, node)
+    return node.row
+  }
+
+  #joined(one: Node<Row>, other: Node<Row> = one): Node<Row> {
+    if (one === other) return one
+    const [node, gone] = one.index < other.index ? [one, other] : [other, one]
+    gone.into = node
+    this.#merge(node.row, gone.row)
+    return node
+  }
+}
+
+function whole<Row>(node: Node<Row>): Node<Row> {
+  let last = node
+  while (last.into !== undefined) last = last.into
+  return last
+}
+
+/** All names by which an entry names its row, the one before a rename too; none that only the database knows. */
+function placesOf({ model, identifiers, was }: Step): string[] {
+  const [first = ''] = identifiers.keys()
+  const ways = waysToFind(model, [...identifiers.keys()]).map((way) => way.map((name) => [name, identifiers.get(name)]))
+  if (was !== undefined) ways.push([[first, was]])
+  return ways
+    .filter((way) => way.every(([, value]) => value !== undefined && !(value instanceof Deferred)))
+    .map((way) => JSON.stringify([model.name, way]))
+}

@@ -1,0 +1,30 @@
+import type { EntryState } from '../document/document.ts'
+import type { FieldError, FieldPath } from '../errors.ts'
+import type { Model } from '../models/define.ts'
+
+/** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
+export type Step = {
+  readonly id: string | undefined
+  /** The index of the entry in the document. What follows from the document has none. */
+  readonly entry?: number
+  readonly model: Model
+  readonly state: EntryState
+  readonly identifiers: ReadonlyMap<string, unknown>
+  readonly attrs: ReadonlyMap<string, unknown>
+  /** For how long the secret before stays valid if the entry changes it, by field: `hours=24`. */
+  readonly overlaps?: ReadonlyMap<string, string>
+  /** Where the entry's errors are reported: `['provider']`, or `['entries', 3]`. */
+  readonly path: FieldPath
+  /** Of conditions that cannot be evaluated. */
+  readonly conditionErrors?: readonly FieldError[]
+  /** What must be true, else the step is skipped: only the database knows. */
+  readonly conditions?: readonly unknown[]
+  /** The name that the row had before. */
+  readonly was?: string
+  /** A row that is not there is an error: the entry may not create it. */
+  readonly mustExist?: true
+  /** Once `was` was looked up: only the row with the old name is there, or one with each. */
+  readonly rename?: 'old' | 'both'
+  /** The index of the first entry that names the same row, as far as that is known without the database. */
+  readonly row?: number
+}

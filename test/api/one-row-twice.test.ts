@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** A document that says two things of one row is a 400, also where only the database knows that it is one row. */
+
+const path = '/api/v3/blueprints/'
+const group = 'service_core.group'
+
+let on: Installation
+beforeAll(async () => {
+  on = await installation()
+})
+
+const otherValue = (entry: string) =>
+  `${entry} names the same row, and has another value for this field: leave one of the two out.`
+
+type Entry = { model: string; id?: string; state?: string; was?: string; identifiers: object; attrs?: object }
+const send = (entries: readonly Entry[], query = '') =>
+  on.admin.put(`${path}${query}`, { version: 1, metadata: { name: 'twice' }, entries })
+
+/** A group that is there. */
+async function made(attrs: object = {}): Promise<{ name: string; pk: string }> {
+  const name = `twice-${randomUUID().slice(0, 8)}`
+  expect(await send([{ model: group, identifiers: { name }, attrs }])).toMatchObject({ status: 200 })
+  const { pk } = await on.db.group.findFirstOrThrow({ where: { name }, select: { pk: true } })
+  return { name, pk }
+}
+
+describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
+  test('a row by its key, and by its name', async () => {
+    const { name, pk } = await made()
+    const answer = await send(
+      [
+        { model: group, identifiers: { pk }, attrs: { is_superuser: false } },
+        { model: group, identifiers: { name }, attrs: { is_superuser: true } },
+      ],
+      query,
+    )
+    expect(answer).toMatchObject({
+      status: 400,
+      json: { entries: { 1: { is_superuser: [otherValue('Entry 0 of the document')] } } },
+      errors: [{ code: 'invalid_combination', pointer: '/entries/1/attrs/is_superuser' }],
+    })
+  })
+
+  test('a reference by its name, and by the key of another row', async () => {
+    const [one, other] = [await made(), await made()]
+    const name = `twice-${randomUUID().slice(0, 8)}`
+    const both = (parent: string) => [
+      { model: group, id: 'child', identifiers: { name }, attrs: { parent: one.name } },
+      { model: group, identifiers: { name }, attrs: { parent } },
+    ]
+    expect(await send(both(other.pk), query)).toMatchObject({
+      status: 400,
+      json: { entries: { 1: { parent: [otherValue('Entry "child"')] } } },
+    })
+    expect(await send(both(one.pk), query)).toMatchObject({ status: 200 })
+  })
+
+  test('a new row in two spellings, and one that is present and, by its key, absent', async () => {
+    const name = `twice-${randomUUID().slice(0, 8)}`
+    const { name: there, pk } = await made()
+    const answer = await send(
+      [
+        { model: group, identifiers: { name } },
+        { model: group, identifiers: { name: name.toUpperCase() } },
+        { model: group, identifiers: { name: there } },
+        { model: group, state: 'absent', identifiers: { pk } },
+      ],
+      query,
+    )
+    expect(answer).toMatchObject({
+      status: 400,
+      json: {
+        entries: {
+          1: { name: ['Entry 0 of the document has this name in another spelling.'] },
+          3: ['Entry 2 of the document names the same row, and one of the two is absent: leave one of them out.'],
+        },
+      },
+    })
+    expect(await on.db.group.count({ where: { pk } })).toBe(1)
+  })
+
+  test('two submissions of one application, in a list', async () => {
+    const slug = `twice-${randomUUID().slice(0, 8)}`
+    const body = await named('oauth2', slug)
+    const other = { ...body, app: { ...body.app, meta_description: 'another' } }
+    const answer = await on.admin.put(`${path}${query}`, [
+      { ...body, app: { ...body.app, meta_description: 'one' } },
+      other,
+    ])
+    expect(answer).toMatchObject({
+      status: 400,
+      json: { 1: { app: { meta_description: [otherValue('Entry "0.app"')] } } },
+    })
+  })
+
+  test('a row that is renamed by its key, and a new one of the name before, are two rows', async () => {
+    const { name, pk } = await made()
+    const answer = await send(
+      [
+        { model: group, identifiers: { pk }, attrs: { name: `${name}-new` } },
+        { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
+      ],
+      query,
+    )
+    expect(answer).toMatchObject({ status: 200 })
+  })
+
+  test('a row that goes by its key, and a new one of its name, are two rows', async () => {
+    const { name, pk } = await made()
+    const answer = await send(
+      [
+        { model: group, state: 'absent', identifiers: { pk } },
+        { model: group, identifiers: { name }, attrs: { attributes: { is: 'new' } } },
+      ],
+      query,
+    )
+    expect(answer).toMatchObject({ status: 200 })
+  })
+})
