@@ -71,7 +71,7 @@ export function blueprintRoutes(app: Api, submitter: Submitter): void {
             expectedKeys: {},
           }
           if (blueprint === undefined) throw errors.include([errorsOfEntries(sent, registry)]).problem()
-          const { errors: found, ...plan } = await compileInTurns(blueprint, registry)
+          const { errors: found, ...plan } = await compileInTurns(blueprint, registry, undefined, conditions)
           const title = `${conditions.mode} blueprint ${blueprint.metadata.name.replace(/\s+/g, ' ').slice(0, 100)}`
           const submission = { blueprint, conditions, title, ...run }
           return { plan: { ...plan, errors: errors.include([found]) }, submission }

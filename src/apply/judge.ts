@@ -8,6 +8,7 @@ import type { Conditions, Engine } from '../plan/engine.ts'
 import { entryKey, inspect } from '../plan/inspect.ts'
 import { pending } from '../plan/known-rows.ts'
 import { findByOldName } from '../plan/rename.ts'
+import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
 import { RowSet } from '../plan/row-set.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
@@ -122,7 +123,10 @@ export async function* judge(
     others: readonly Objection[] = [],
   ): AsyncGenerator<Finding> {
     await takeTurns()
-    const effect = await inspect(reader, engine, snapshot, await findByOldName(reader, step), resolver, isReviewed)
+    const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, isReviewed)
+    const asked = await look(await findByOldName(reader, step))
+    const named = said.namedBefore(asked)
+    const effect = named.length === 0 ? asked : await look(without(asked.step, named))
     twins.check(effect, actor)
     const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
     const why = await forbidden(reader, engine, actor, effect, owners)

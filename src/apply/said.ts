@@ -6,7 +6,13 @@ import { alsoPresent, entryName, otherValue } from '../plan/rows-named.ts'
 import { isSame } from '../plan/same-value.ts'
 
 /** What the entries of a document say of one row: the values of its fields, each with the entry that has it. */
-type Row = { readonly entry: string; readonly values: Map<string, { readonly value: unknown; readonly entry: string }> }
+type Row = {
+  /** The first entry without conditions. */
+  entry?: string | undefined
+  readonly values: Map<string, { readonly value: unknown; readonly entry: string }>
+  /** All fields that they name, those with conditions too. */
+  readonly named: Set<string>
+}
 
 /**
  * What entries have said of rows. `plan/rows-named.ts` compares them by their names and plain values; here the keys are
@@ -33,13 +39,13 @@ export class Said {
           errors.add([...path, field], 'taken', `${other.entry} has this name in another spelling.`)
       }
     const earlier = isForeign || step.conditions !== undefined ? undefined : this.#earlier(step, row?.pk)
-    if (earlier === undefined) return
+    if (earlier?.entry === undefined) return
     if (state === 'absent') errors.add(path, 'invalid_combination', alsoPresent(earlier.entry))
     else
       for (const [name, value] of sent) {
         const field = model.fields.get(name)
         const before = earlier.values.get(name)
-        if (field === undefined || before === undefined || !isKnown(value)) continue
+        if (field === undefined || before === undefined || step.reset?.has(name) || !isKnown(value)) continue
         if (!isSame(field, before.value, value))
           errors.add([...path, name], 'invalid_combination', otherValue(before.entry))
       }
@@ -52,15 +58,25 @@ export class Said {
     if (key === pending)
       for (const [field, name] of namesIn(step, sent))
         this.#newNames.getOrInsert(placeOfName(step, field, name), { name, entry })
-    if (step.conditions !== undefined) return
-    const row = this.#earlier(step, key) ?? { entry, values: new Map() }
+    const row: Row = this.#earlier(step, key) ?? { values: new Map(), named: new Set() }
     for (const place of placesOf(step, key)) this.#rows.set(place, row)
     // A check still finds it by the name before, which may be that of a new row.
     const isRenamed =
       before !== undefined && step.model.identifiers.some((set) => set.some((name) => changed.includes(name)))
     if (this.#isCheck && isRenamed) this.#rows.delete(placeOfKey(step, before.pk))
-    for (const [name, value] of sent)
-      if (!row.values.has(name) && isKnown(value)) row.values.set(name, { value, entry })
+    const isSaid = step.conditions === undefined
+    if (isSaid) row.entry ??= entry
+    for (const [name, value] of sent) {
+      if (step.reset?.has(name)) continue
+      row.named.add(name)
+      if (isSaid && !row.values.has(name) && isKnown(value)) row.values.set(name, { value, entry })
+    }
+  }
+
+  /** Fields that an entry would only reset, and that an earlier entry names, by another name of the row. */
+  namedBefore({ step, row }: Effect): readonly string[] {
+    const named = step.reset === undefined ? undefined : this.#earlier(step, row?.pk)?.named
+    return named === undefined ? [] : [...(step.reset ?? [])].filter((name) => named.has(name))
   }
 
   #earlier(step: Step, key: KnownRow['key'] | undefined): Row | undefined {

@@ -63,6 +63,12 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
 /** Of the commands that also take a former run. */
 export const runOption = { run: { type: 'string' } } as const satisfies Options
 
+/** Of the commands that may put unnamed fields back. */
+export const resetOption = { reset: { type: 'boolean' } } as const satisfies Options
+
+export const resetHelp = `  --reset              fields that the files do not name go back to their defaults, except for secrets, generated values and members
+`
+
 export const runHelp = `  --run ID             instead of files: the document of a former run, as the service stored it
 `
 

@@ -45,6 +45,8 @@ export type Delivered = {
 
 export type Delivery = {
   readonly mode: 'plan' | 'apply'
+  /** Fields that the document does not name go back to their defaults. */
+  readonly isReset?: boolean
   readonly headers: Readonly<Record<string, string>>
   /** false: `Prefer: respond-async`. */
   readonly waits: boolean
@@ -67,7 +69,7 @@ const targetOf = (document: Deliverable) =>
     : ({ method: 'PUT', path: paths[document.form] } as const)
 
 export async function deliver(client: Client, document: Deliverable, delivery: Delivery): Promise<Delivered> {
-  const { mode, headers, waits, timeoutMs, onWait } = delivery
+  const { mode, isReset = false, headers, waits, timeoutMs, onWait } = delivery
   const endsAt = performance.now() + timeoutMs
   const leftMs = () => endsAt - performance.now()
   const request = {
@@ -80,7 +82,8 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
     isYaml: document.form === 'blueprint',
   }
   const target = targetOf(document)
-  const path = `${target.path}${mode === 'plan' ? '?dry_run=true' : ''}`
+  const query = [...(mode === 'plan' ? ['dry_run=true'] : []), ...(isReset ? ['reset=true'] : [])].join('&')
+  const path = query === '' ? target.path : `${target.path}?${query}`
   let mayBeApplied = false
   let run: string | null = null
   let why = ''

@@ -3,7 +3,7 @@ import { Expression } from '../document/tags.ts'
 import { printValue } from '../document/yaml.ts'
 import { ErrorList } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
-import { nothingAllowed } from '../plan/engine.ts'
+import { unconditional } from '../plan/engine.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { type Located, locate, locateEntries } from './places.ts'
 
@@ -95,10 +95,7 @@ async function entriesOf(document: Document): Promise<{ readonly entries: readon
   return { errors: errorLines(errors.tree()), details: [] }
 }
 
-const conditions = {
-  ...{ mode: 'plan' as const, reviewed: null, createOnly: false, replaceProvider: false, prune: false, owner: null },
-  allow: nothingAllowed,
-}
+const conditions = { ...unconditional, mode: 'plan' } as const
 
 async function entriesOfSubmission(document: Document): Promise<{ readonly entries: readonly Entry[] } | Located> {
   const [{ toBlueprint }, { loadRegistry }, { errorLines }, { detailOf }] = await Promise.all([

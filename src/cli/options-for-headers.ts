@@ -8,6 +8,7 @@ const options: readonly (readonly [RegExp, string])[] = [
   [/`?Gatewright-Message`?/g, '--message'],
   [/If-None-Match: \*|`?If-None-Match`?/g, '--create-only'],
   [/`?If-Match`?/g, '--if-match'],
+  [/`?reset=true`?/g, '--reset'],
 ]
 
 /** A text of JSON, such as the name of an object: it stays as it is. */

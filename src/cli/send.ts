@@ -5,6 +5,7 @@ import {
   readCount,
   readGiven,
   readTimeoutMs,
+  type resetOption,
   type runOption,
   type sendOptions,
 } from './arguments.ts'
@@ -21,7 +22,9 @@ import { writeSummary } from './summary.ts'
 
 /** What `plan`, `apply` and `diff` share: the files of one owner are sent as one document, or each on its own. */
 
-type SendValues = Partial<ReturnType<typeof readArguments<typeof sendOptions & typeof runOption>>['values']>
+type SendValues = Partial<
+  ReturnType<typeof readArguments<typeof sendOptions & typeof runOption & typeof resetOption>>['values']
+>
 
 export type Sending = {
   readonly title: string
@@ -39,6 +42,7 @@ export type Sending = {
 export async function sendFiles(paths: readonly string[], values: SendValues, sending: Sending): Promise<number> {
   const { title, mode, waits = true, isDiff = false, tagFor = () => null, done } = sending
   const timeoutMs = readTimeoutMs(values.timeout)
+  const isReset = values.reset === true
   const ownerOption = checkedOwner('--owner', values.owner)
   const inputs =
     values.run === undefined
@@ -77,7 +81,14 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       const isOwned = document.form === 'run' || typeof document.value.owner === 'string'
       const owner = ownerOption ?? (isOwned ? undefined : ownerSetting)
       const headers = headersOf(values, owner, tags[index] ?? null)
-      const delivered = await deliver(client, document, { mode, headers, waits, timeoutMs, onWait: output.waiting })
+      const delivered = await deliver(client, document, {
+        mode,
+        isReset,
+        headers,
+        waits,
+        timeoutMs,
+        onWait: output.waiting,
+      })
       const located = await placesOf(document, delivered)
       add({ ...redacted({ ...delivered, ...located }, output), file, ...partsOf(document) })
       isStopped =

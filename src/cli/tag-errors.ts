@@ -61,13 +61,12 @@ async function errorsOfBlueprint(value: Readonly<Record<string, unknown>>): Prom
 }
 
 async function errorsOfSubmission(value: Readonly<Record<string, unknown>>): Promise<ErrorList> {
-  const [{ toBlueprint }, { nothingAllowed }, { loadRegistry }] = await Promise.all([
+  const [{ toBlueprint }, { unconditional }, { loadRegistry }] = await Promise.all([
     import('../plan/submission.ts'),
     import('../plan/engine.ts'),
     import('../models/registry.ts'),
   ])
-  const without = { createOnly: false, replaceProvider: false, prune: false, owner: null, allow: nothingAllowed }
-  const conditions = { mode: 'plan', reviewed: null, ...without } as const
+  const conditions = { ...unconditional, mode: 'plan' } as const
   return toBlueprint(value, await loadRegistry(), conditions, new ErrorList()).plan.errors
 }
 

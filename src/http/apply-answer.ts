@@ -51,12 +51,16 @@ export const applyQuery = z.strictObject({
   replace_provider: flag(
     'A provider that an application had as its `provider`, and that no application has any more, is deleted in the same transaction. This needs the permission to delete it. Without it, `logs` name the provider.',
   ),
+  reset: flag(
+    'Fields that the document does not name go back to their defaults, where they keep their values else. Secrets, values that the service generates, names, members of groups, users, and what belongs to a user stay as they are.',
+  ),
 })
 
 /** What the query says about the apply. */
-export const conditionsIn = ({ dry_run, replace_provider }: z.infer<typeof applyQuery>): SentConditions => ({
+export const conditionsIn = ({ dry_run, replace_provider, reset }: z.infer<typeof applyQuery>): SentConditions => ({
   mode: dry_run ? 'plan' : 'apply',
   replaceProvider: replace_provider,
+  reset,
 })
 
 export const applyAnswer = z

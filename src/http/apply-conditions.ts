@@ -51,7 +51,7 @@ const ofWrites = namesOf(ownerHeaders)
 const ofApplies = [...namesOf(conditionHeaders), ...namesOf(deliveryHeaders)]
 
 /** What the query and the document say about an apply. */
-export type SentConditions = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune'>> & {
+export type SentConditions = Partial<Pick<RequestConditions, 'mode' | 'replaceProvider' | 'prune' | 'reset'>> & {
   /** Of the document, when it names one. */
   readonly owner?: string
   /** Of the run whose document is applied again. */
@@ -71,6 +71,7 @@ export function readConditions(
     mode = 'apply',
     replaceProvider = false,
     prune = false,
+    reset = false,
   }: SentConditions = {},
 ): RequestConditions {
   const ofHeaders = errors.of('header')
@@ -98,6 +99,7 @@ export function readConditions(
     allow,
     replaceProvider,
     prune,
+    reset,
   }
 }
 

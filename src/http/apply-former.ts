@@ -6,6 +6,7 @@ import { ErrorList, Problem } from '../errors.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
+import type { Conditions } from '../plan/engine.ts'
 import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
 import type { Submitted, Submitter } from '../runs/submit.ts'
@@ -56,7 +57,7 @@ export async function submitFormer(
     const asked = { ...blueprint, ...conditionsIn(query), formerOwner: stored.conditions.owner }
     const { expectedKeys } = stored.conditions
     const conditions = { ...readConditions(headers, errors, asked), expectedKeys }
-    const { steps, errors: found } = compileAsSent(former, blueprint, registry)
+    const { steps, errors: found } = compileAsSent(former, blueprint, registry, conditions)
     const title = former.title.replace(/^\w+/, conditions.mode)
     const submission = { blueprint, conditions, title, kind: former.kind, slug: former.slug, former: former.id }
     return { plan: { steps, errors: errors.include([found]) }, submission }
@@ -74,7 +75,7 @@ function requireSender(actor: Actor, former: FormerRun, { kinds }: Registry): vo
 }
 
 /** Errors have the paths that they have in the answers of that route. */
-const compileAsSent = (former: FormerRun, blueprint: Blueprint, registry: Registry) =>
+const compileAsSent = (former: FormerRun, blueprint: Blueprint, registry: Registry, conditions: Conditions) =>
   isBlueprint(former)
-    ? compile(blueprint, registry)
-    : compile(blueprint, registry, (entry, index) => [entry.id ?? index])
+    ? compile(blueprint, registry, undefined, conditions)
+    : compile(blueprint, registry, (entry, index) => [entry.id ?? index], conditions)

@@ -9,11 +9,12 @@ import type { Field, Model } from '../models/define.ts'
 import { overlap } from '../models/overlap.ts'
 import type { Registry } from '../models/registry.ts'
 import { atOnce, inTurns } from '../turns.ts'
-
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
+import type { Conditions } from './engine.ts'
 import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
 import { pkField } from './pk-field.ts'
+import { withDefaults } from './reset.ts'
 import { RowsNamed } from './rows-named.ts'
 import { ForNew, generateNew } from './secret-forms.ts'
 import { skippedLine } from './skipped.ts'
@@ -34,20 +35,24 @@ export type Plan = { readonly steps: readonly Step[]; readonly errors: ErrorList
  *
  * @param pathOf where an entry's errors are reported
  */
-export const compile = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf): Plan =>
-  atOnce(compiling(blueprint, registry, pathOf))
+export const compile = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf, use?: Use): Plan =>
+  atOnce(compiling(blueprint, registry, pathOf, use))
 
 /** The same, in turns with other work of the process: a large document takes longer than others should wait. */
-export const compileInTurns = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf): Promise<Plan> =>
-  inTurns(compiling(blueprint, registry, pathOf))
+export const compileInTurns = (blueprint: Blueprint, registry: Registry, pathOf?: PathOf, use?: Use): Promise<Plan> =>
+  inTurns(compiling(blueprint, registry, pathOf, use))
 
 type PathOf = (entry: Entry, index: number) => FieldPath
+
+/** @property reset fields that no entry names go back to their defaults */
+type Use = Pick<Conditions, 'reset'>
 
 /** One step for each entry. */
 function* compiling(
   blueprint: Blueprint,
   registry: Registry,
   pathOf: PathOf = (_, index) => ['entries', index],
+  { reset }: Use = { reset: false },
 ): Generator<void, Plan> {
   const errors = new ErrorList()
   const targets: Targets = new Map()
@@ -99,7 +104,7 @@ function* compiling(
       errors.of('entry').add([...path, 'id'], 'duplicate_id', `Another entry is called ${entry.id} too.`)
     targets.set(entry.id, entry.state === 'absent' ? null : model.target)
   }
-  return { steps, errors, skipped }
+  return { steps: reset ? withDefaults(steps) : steps, errors, skipped }
 }
 
 type Context = {

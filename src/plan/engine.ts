@@ -48,6 +48,8 @@ export type Conditions = {
   readonly replaceProvider: boolean
   /** `prune` of the document: what its owner manages, and the document does not name, is deleted. */
   readonly prune: boolean
+  /** `reset=true`: fields that the document does not name go back to their defaults. */
+  readonly reset: boolean
 }
 
 /** Conditions that do not depend on what is applied. */
@@ -55,5 +57,5 @@ export type RequestConditions = Omit<Conditions, 'expectedKeys'>
 
 export const unconditional: Conditions = {
   ...{ mode: 'apply', reviewed: null, createOnly: false, expectedKeys: {}, owner: null },
-  ...{ allow: nothingAllowed, replaceProvider: false, prune: false },
+  ...{ allow: nothingAllowed, replaceProvider: false, prune: false, reset: false },
 }

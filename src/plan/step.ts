@@ -27,4 +27,6 @@ export type Step = {
   readonly rename?: 'old' | 'both'
   /** The index of the first entry that names the same row, as far as that is known without the database. */
   readonly row?: number
+  /** Fields that it sends only because no entry names them: `reset`. */
+  readonly reset?: ReadonlySet<string>
 }

@@ -57,7 +57,7 @@ export function toBlueprint(
   const errors = new ErrorList().include([textErrors])
   const { kind, slug, entries, expectedKeys } = entriesOf(body, registry, { at: [], errors })
   const blueprint: Blueprint = { version: 1, metadata: { name: `application ${slug}` }, entries }
-  const plan = compile(blueprint, registry, (entry, index) => [entry.id ?? index])
+  const plan = compile(blueprint, registry, (entry, index) => [entry.id ?? index], asked)
   return {
     blueprint,
     plan: { steps: plan.steps, errors: errors.include([plan.errors]) },
@@ -87,10 +87,11 @@ export async function toSet(
   const parts = bodies.slice(0, most).map((body, index) => entriesOf(body, registry, { at: [index], errors }))
   const entries = parts.flatMap((part) => part.entries)
   const blueprint: Blueprint = { version: 1, metadata: { name: `${bodies.length} submissions` }, entries }
-  const plan = await compileInTurns(blueprint, registry, ({ id = '' }) => {
+  const pathOf = ({ id = '' }: Entry) => {
     const [index = '', part = ''] = id.split('.')
     return [Number(index), part]
-  })
+  }
+  const plan = await compileInTurns(blueprint, registry, pathOf, asked)
   return {
     blueprint,
     plan: { steps: plan.steps, errors: errors.include([plan.errors]) },

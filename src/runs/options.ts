@@ -15,6 +15,7 @@ const conditionsSchema = ownershipSchema.extend({
   createOnly: z.boolean(),
   replaceProvider: z.boolean().default(false),
   prune: z.boolean().default(false),
+  reset: z.boolean().default(false),
   expectedKeys: z.record(z.string(), z.number()),
 })
 const submitterSchema = z.object({

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { EngineReader, EngineTx } from '../db/engine-tx.ts'
 import type { Keyring } from '../db/seal.ts'
+import type { Conditions } from '../plan/engine.ts'
 
 /** Digests of documents and of plans, by which an apply finds the plan that was reviewed. */
 
@@ -15,12 +16,20 @@ export function beginPlan(tx: EngineTx): void {
 export const endPlan = (tx: EngineTx): void => tx.send({ text: 'ROLLBACK TO SAVEPOINT planned', values: [] })
 
 /** A digest over a document and what each of its entries looked at: equal plans have equal tags. */
-export const planTagOf = (keyring: Keyring, document: Buffer, digests: readonly string[]): string =>
-  keyring.digest('plan', document, digests.join()).toString('base64url').slice(0, 22)
+export const planTagOf = (
+  keyring: Keyring,
+  document: Buffer,
+  digests: readonly string[],
+  { reset }: Pick<Conditions, 'reset'>,
+): string =>
+  keyring
+    .digest('plan', document, digests.join(), ...(reset ? ['reset'] : []))
+    .toString('base64url')
+    .slice(0, 22)
 
 const planRow = z.object({
   ...{ digests: z.array(z.string()), document: z.instanceof(Uint8Array).nullable() },
-  at: z.date(),
+  ...{ at: z.date(), reset: z.boolean() },
 })
 
 export type ReviewedPlan = z.output<typeof planRow>
@@ -28,7 +37,8 @@ export type ReviewedPlan = z.output<typeof planRow>
 /** A plan by its tag; undefined when there is none, or none any more. */
 export async function readPlan(reader: EngineReader, tag: string): Promise<ReviewedPlan | undefined> {
   const [plan] = await reader.query(planRow, {
-    text: 'SELECT entry_digests AS digests, document, created_at AS at FROM runs WHERE plan_tag = $1 LIMIT 1',
+    text: `SELECT entry_digests AS digests, document, created_at AS at,
+        coalesce((options->>'reset')::boolean, false) AS reset FROM runs WHERE plan_tag = $1 LIMIT 1`,
     values: [tag],
   })
   return plan

@@ -112,8 +112,9 @@ const retryKeyOf = (
   text: string,
   { key, message }: { readonly key: string; readonly message: string | null },
 ): RetryKey => {
-  // Without a message, as version 0.2.0 has it.
-  const others = message === null ? conditions : { ...conditions, message }
+  // Without a message and a reset, as version 0.2.0 has it.
+  const { reset, ...usual } = conditions
+  const others = { ...usual, ...(reset && { reset }), ...(message !== null && { message }) }
   return { key, request: requestDigest(keyring, text, JSON.stringify(others)) }
 }
 

@@ -2,9 +2,10 @@ import { apply, type OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
+import type { Entry } from '../document/document.ts'
 import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns, type Plan } from '../plan/compile.ts'
-import type { Engine } from '../plan/engine.ts'
+import type { Conditions, Engine } from '../plan/engine.ts'
 import {
   cancelLocked,
   finishRun,
@@ -98,12 +99,13 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const document = digestOf(engine.keyring, text)
   const conditions = conditionsOf(run)
-  const plan = conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document)
+  const plan =
+    conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document, conditions)
   const submitter = { pk: run.submitterPk, ...submitterOf(run) }
   const isPlan = conditions.mode === 'plan'
   if (isPlan) beginPlan(tx)
   const options = { reviewed: plan?.digests, onProgress }
-  const result = await apply(tx, engine, await planOf(engine, text), submitter, conditions, options).catch(
+  const result = await apply(tx, engine, await planOf(engine, text, conditions), submitter, conditions, options).catch(
     async (error: unknown) => {
       throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
     },
@@ -122,23 +124,28 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   } as const
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
-  const planTag = planTagOf(engine.keyring, document, result.digests)
+  const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
   return { ...outcome, applied: false, audited: [], generated: {}, planTag }
 }
 
-/** @throws {Refusal} when there is no such plan, or it was of another document */
-async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer): Promise<ReviewedPlan> {
+/** @throws {Refusal} when there is no such plan, or it was of another document, or with `reset` and this apply is not */
+async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer, { reset }: Conditions): Promise<ReviewedPlan> {
   const plan = await readPlan(tx, tag)
   if (plan === undefined) throw noPlan('there is no such plan: plan again, and review that')
   if (plan.document === null || !document.equals(plan.document))
     throw noPlan('the plan is of another document: plan this one')
+  if (plan.reset !== reset)
+    throw noPlan(
+      reset
+        ? 'the plan was made without reset=true: apply it without, or plan with it'
+        : 'the plan was made with reset=true: apply it with reset=true, too, or plan without it',
+    )
   return plan
 }
 
 const noPlan = (text: string) => new Refusal([{ is: 'stated', reason: 'precondition_failed', text }])
 
-async function planOf({ registry }: Engine, text: string): Promise<Plan> {
-  return compileInTurns(await parseInTurns(text), registry, (entry, index) =>
-    entry.id === undefined ? ['entries', index] : [entry.id],
-  )
+async function planOf({ registry }: Engine, text: string, conditions: Conditions): Promise<Plan> {
+  const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
+  return compileInTurns(await parseInTurns(text), registry, pathOf, conditions)
 }

@@ -42,8 +42,8 @@ export async function readDocumentDifference(
 
   async function open(run: FormerRun) {
     const { blueprint, conditions } = await documentOf(db, keyring, run)
-    const { owner, replaceProvider, prune } = conditions
-    const said = { owner, replace_provider: replaceProvider, prune, labels: blueprint.metadata.labels ?? null }
+    const { owner, replaceProvider, prune, reset } = conditions
+    const said = { owner, replace_provider: replaceProvider, prune, reset, labels: blueprint.metadata.labels ?? null }
     return { blueprint, said: { raw: said, shown: said } }
   }
 }

@@ -12,6 +12,7 @@ const conditions: fc.Arbitrary<Conditions> = fc.record({
   createOnly: fc.boolean(),
   replaceProvider: fc.boolean(),
   prune: fc.boolean(),
+  reset: fc.boolean(),
   expectedKeys: fc.dictionary(fc.constantFrom('a', 'b'), fc.nat()),
   owner: label,
   allow: fc.record({ takeover: fc.boolean(), grants: fc.boolean(), deletes: fc.option(fc.nat()) }),

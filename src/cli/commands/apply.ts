@@ -1,4 +1,4 @@
-import { readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
+import { readArguments, resetHelp, resetOption, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
 import { UsageError } from '../exit.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
@@ -10,7 +10,7 @@ export const usage = `gatewright apply FILE... | --run ID [OPTIONS]
 Applies files, in this order. The files of one owner are applied in one transaction: all of them, or nothing. With --each,
 each file is; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
 
-${sendHelp}${runHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
+${sendHelp}${resetHelp}${runHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
   --if-match TAG       apply files of one owner exactly as this plan said, or refuse it
   --plan-file FILE     the same for several owners or files, by the tags that "plan --out FILE" wrote
 `
@@ -18,6 +18,7 @@ ${sendHelp}${runHelp}  --no-wait            end as soon as each file is recorded
 const options = {
   ...sendOptions,
   ...runOption,
+  ...resetOption,
   'no-wait': { type: 'boolean' },
   'if-match': { type: 'string' },
   'plan-file': { type: 'string' },

@@ -1,4 +1,4 @@
-import { readArguments, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
+import { readArguments, resetHelp, resetOption, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
@@ -9,10 +9,10 @@ export const usage = `gatewright plan FILE... | --run ID [OPTIONS]
 Reports what apply would do, and changes nothing. The files of one owner are one document, in their order: a file may name
 what another one creates. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
 
-${sendHelp}${runHelp}  --out FILE           writes the tags, for "apply --plan-file FILE"
+${sendHelp}${resetHelp}${runHelp}  --out FILE           writes the tags, for "apply --plan-file FILE"
 `
 
-const options = { ...sendOptions, ...runOption, out: { type: 'string' } } as const
+const options = { ...sendOptions, ...runOption, ...resetOption, out: { type: 'string' } } as const
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)

@@ -4,7 +4,7 @@ import { detailOf, ErrorList, Problem } from '../../errors.ts'
 import { parseJson } from '../../http/body.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { compile } from '../../plan/compile.ts'
-import { nothingAllowed } from '../../plan/engine.ts'
+import { unconditional } from '../../plan/engine.ts'
 import { errorsOfEntries, readSent } from '../../plan/read-blueprint.ts'
 import { toBlueprint } from '../../plan/submission.ts'
 import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
@@ -25,17 +25,7 @@ database (references, required fields of what is new) is checked by plan.
 
 ${fileHelp}`
 
-const conditions = {
-  ...{
-    mode: 'plan' as const,
-    reviewed: null,
-    createOnly: false,
-    replaceProvider: false,
-    prune: false,
-    owner: null,
-    allow: nothingAllowed,
-  },
-} as const
+const conditions = { ...unconditional, mode: 'plan' } as const
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, fileOptions)

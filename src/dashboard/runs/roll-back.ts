@@ -80,7 +80,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
       try {
         const { id: run, run: end } = await submitFormer(submitter, request, reply, {
           id,
-          query: { dry_run: false, replace_provider: false },
+          query: { dry_run: false, replace_provider: false, reset: false },
           headers: headersOf(plan, reviewed.tag, message),
         })
         if (end === 'unknown') return reply.code(202).type(html).send(notKnownYet(run, request))
@@ -98,7 +98,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
 
   /** @returns the id of the plan's run, or why there is none */
   async function submitPlan(request: Asking, reply: FastifyReply): Promise<string | Planned> {
-    const query = { dry_run: true, replace_provider: false }
+    const query = { dry_run: true, replace_provider: false, reset: false }
     try {
       return (await submitFormer(submitter, request, reply, { id: request.params.id, query, headers: {} })).id
     } catch (error) {

@@ -1,0 +1,75 @@
+import type { Field, Model } from '../models/define.ts'
+import { ByNames } from './by-names.ts'
+import type { Step } from './step.ts'
+
+/**
+ * `reset`: the fields that a document does not name go back to their defaults. They count as sent, so that everything that
+ * holds for a sent field holds for them (docs/adr/0081-a-reset-sends-the-defaults.md).
+ */
+
+/**
+ * A field whose default is no choice of a document stays as it is: a secret, a value that the service generates, a name,
+ * and the members of a group.
+ */
+const isReset = (model: Model, { name, initial, secret, generate, reference }: Field): boolean =>
+  initial !== undefined &&
+  !secret &&
+  generate === undefined &&
+  reference?.target !== 'user' &&
+  !model.identifiers.some((set) => set.includes(name))
+
+/** Users, and what belongs to one (tokens, consents, devices), are no configuration. */
+export const isConfiguration = ({ target, fields }: Model): boolean =>
+  target !== 'user' && ![...fields.values()].some(({ required, reference }) => required && reference?.target === 'user')
+
+type Row = {
+  /** By all entries, those with conditions too. */
+  readonly named: Set<string>
+  /** The last entry that is present, without conditions. */
+  last?: Step | undefined
+  /** Those with conditions. */
+  readonly others: Step[]
+}
+
+/**
+ * @returns the steps: of each row, the last that is present sends the defaults of what no entry names. Where only entries with
+ *   conditions are present, each of them does
+ */
+export function withDefaults(steps: readonly Step[]): readonly Step[] {
+  const rows = new ByNames<Row>((row, other) => {
+    for (const name of other.named) row.named.add(name)
+    row.last = other.last ?? row.last
+    row.others.push(...other.others)
+  })
+  const known = steps.map((step) => rows.of(step, () => ({ named: new Set(), others: [] })))
+  for (const [index, step] of steps.entries()) {
+    const row = known[index]
+    if (row === undefined) continue
+    for (const name of [...step.identifiers.keys(), ...step.attrs.keys()]) row.named.add(name)
+    if (step.state !== 'present') continue
+    if (step.conditions === undefined) row.last = step
+    else row.others.push(step)
+  }
+  const named = new Map<Step, ReadonlySet<string>>()
+  for (const row of new Set(known))
+    for (const step of row.last === undefined ? row.others : [row.last]) named.set(step, row.named)
+  return steps.map((step) => withDefaultsOf(step, named.get(step)))
+}
+
+function withDefaultsOf(step: Step, named: ReadonlySet<string> | undefined): Step {
+  const { model, attrs } = step
+  if (named === undefined || !isConfiguration(model)) return step
+  const fields = [...model.fields.values()].filter((field) => !named.has(field.name) && isReset(model, field))
+  if (fields.length === 0) return step
+  return {
+    ...step,
+    attrs: new Map([...attrs, ...fields.map(({ name, initial }) => [name, initial] as const)]),
+    reset: new Set(fields.map(({ name }) => name)),
+  }
+}
+
+/** The entry without the defaults of fields that another entry of its row names. */
+export const without = (step: Step, fields: readonly string[]): Step => ({
+  ...step,
+  attrs: new Map([...step.attrs].filter(([name]) => !fields.includes(name))),
+})
