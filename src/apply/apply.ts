@@ -18,7 +18,8 @@ import { judge } from './judge.ts'
 import { ReferenceNames } from './reference-names.ts'
 import { Refusal, refuseIfAny } from './refusal.ts'
 import { Review } from './review.ts'
-import { emptyLines, orphanLines } from './unclaimed.ts'
+import { emptyLines, orphanLines, unnamedLines } from './unclaimed.ts'
+import { readUnnamed, type Unnamed } from './unnamed.ts'
 import { gainsLine, linesOf, rowName } from './words.ts'
 import { Writes } from './writes.ts'
 
@@ -39,6 +40,8 @@ export type ApplyResult = {
   readonly key: string | number | undefined
   /** The objects of a reviewed plan that stands already: nothing is left of it to apply. */
   readonly stands?: readonly ObjectName[] | undefined
+  /** In a plan with `reset` under an owner: what the owner manages, and the document does not name. */
+  readonly unnamed?: readonly Unnamed[] | undefined
 }
 
 /** An object by its key; without one by its name, which it may have lost. */
@@ -162,10 +165,12 @@ export async function apply(
   audited.push(...changesOfLosses(left, names))
   const errors = await superuserErrors(tx, engine, actor, findings, hadSuperuser ?? true)
   refuseIfAny([...(review?.objections ?? []), ...(errors.any ? [{ is: 'invalid', errors } as const] : [])])
+  const unnamed = await readUnnamed(tx, engine.registry, findings, actor, conditions)
+  logs.push(...unnamedLines(unnamed ?? []))
   const [first] = findings
   const key = first && keyOf(first)
   const stands = review?.stands === true ? findings.map(objectIn) : undefined
-  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands }
+  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands, unnamed }
 }
 
 /** Changes in their order, each with the index of its entry where its place does not say it. */

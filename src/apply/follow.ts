@@ -57,19 +57,26 @@ export async function replacedBy(
   return orphans.flatMap(({ row, isReplaced }) => (isReplaced && !named.has(row.model, row.pk) ? [row] : []))
 }
 
-/**
- * What the owner manages and the document neither names nor refers to, if it prunes. Rows that claim others go first,
- * such as an application before its provider. A provider of an application that stays does, too.
- *
- * @returns one more than may be pruned at once, when there are more
- */
-export async function prunedBy(
+/** What the document deletes because it does not name it, if it prunes. @returns as `unnamedBy` */
+export const prunedBy = async (
   reader: EngineReader,
   registry: Registry,
   findings: readonly Finding[],
   { prune, owner }: Conditions,
+): Promise<LabelledRow[]> => (prune && owner !== null ? unnamedBy(reader, registry, findings, owner) : [])
+
+/**
+ * What the owner manages and the document neither names nor refers to. Rows that claim others go first, such as an
+ * application before its provider. A provider of an application that stays does, too.
+ *
+ * @returns one more than may be pruned at once, when there are more
+ */
+export async function unnamedBy(
+  reader: EngineReader,
+  registry: Registry,
+  findings: readonly Finding[],
+  owner: string,
 ): Promise<LabelledRow[]> {
-  if (!prune || owner === null) return []
   const except = addClaimed(rowsNamed(findings), registry, findings)
   const labelled = registry.models.filter(({ isLabelled }) => isLabelled === true)
   const claiming = labelled.filter(({ claims = [] }) => claims.length > 0)

@@ -2,6 +2,7 @@ import type { Actor } from '../permissions.ts'
 import type { LeftEmpty, Orphan } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
+import type { Unnamed } from './unnamed.ts'
 import { maxListed, nameOf } from './words.ts'
 
 /**
@@ -37,6 +38,15 @@ export function emptyLines(
   })
   return limited(lines)
 }
+
+/** A line for each row of the owner that the document does not name, though it is to be all that there is. */
+export const unnamedLines = (unnamed: readonly Unnamed[]): string[] =>
+  limited(
+    unnamed.map(
+      ({ displayName, name, owner }) =>
+        `${displayName} ${JSON.stringify(name)} of owner ${JSON.stringify(owner)} is not in the document`,
+    ),
+  )
 
 function limited(lines: readonly string[]): string[] {
   const more = lines.length - maxListed

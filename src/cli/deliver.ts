@@ -35,6 +35,8 @@ export type Delivered = {
   readonly status?: number
   /** What each entry changed; null when that is not known. */
   readonly changes: readonly Change[] | null
+  /** What the owner manages and the document does not name; null when it was not looked for. */
+  readonly unnamed?: Run['unnamed']
   /** The path of the run. */
   readonly run: string | null
   /** Of an apply of a plan that stood already, as the last line of `logs` says. */
@@ -47,6 +49,8 @@ export type Delivery = {
   readonly mode: 'plan' | 'apply'
   /** Fields that the document does not name go back to their defaults. */
   readonly isReset?: boolean
+  /** What the owner manages and the document does not name is a difference. */
+  readonly isAll?: boolean
   readonly headers: Readonly<Record<string, string>>
   /** false: `Prefer: respond-async`. */
   readonly waits: boolean
@@ -109,7 +113,7 @@ export async function deliver(client: Client, document: Deliverable, delivery: D
       mayBeApplied = true
       why = refusalOf(answer).join(' ')
       const ended = run === null ? null : await follow(client, run, leftMs, onWait)
-      if (ended !== null && run !== null && isOutcome(ended)) return outcomeOf(ended, run, mode)
+      if (ended !== null && run !== null && isOutcome(ended)) return outcomeOf(ended, run, delivery)
       await backOff(tries, leftMs(), answer)
       continue
     }
@@ -145,9 +149,10 @@ const runOf = (answer: Answer): string | null =>
 async function finished(
   client: Client,
   answer: Answer,
-  { mode, onWait }: Delivery,
+  delivery: Delivery,
   leftMs: () => number,
 ): Promise<Delivered | null> {
+  const { mode, onWait } = delivery
   const { data } = answered.safeParse(answer.body)
   if (data === undefined) return null
   const path = answer.headers.get('content-location')
@@ -161,13 +166,14 @@ async function finished(
   if (run === null && mode === 'plan')
     return undecided('unreachable', { errors: ['The run of the plan cannot be read.'], run: path })
   const standsSince = run?.stands_since ?? null
-  return done(mode, { logs, changes: run?.changes ?? null, run: path, standsSince, etag })
+  return done(delivery, { logs, changes: run?.changes ?? null, unnamed: run?.unnamed, run: path, standsSince, etag })
 }
 
-type Done = Pick<Delivered, 'logs' | 'changes' | 'run' | 'standsSince' | 'etag'>
+type Done = Pick<Delivered, 'logs' | 'changes' | 'unnamed' | 'run' | 'standsSince' | 'etag'>
 
-function done(mode: Delivery['mode'], facts: Done): Delivered {
-  const isUnchanged = facts.changes?.every(({ action }) => action === 'unchanged') === true
+function done({ mode, isAll = false }: Delivery, facts: Done): Delivered {
+  const isWhole = !isAll || (facts.unnamed ?? []).length === 0
+  const isUnchanged = isWhole && facts.changes?.every(({ action }) => action === 'unchanged') === true
   const outcome = isUnchanged ? 'unchanged' : mode === 'apply' ? 'applied' : 'changes'
   return { ...facts, outcome, errors: [], details: [] }
 }
@@ -206,10 +212,11 @@ async function follow(
 const isOutcome = ({ state, reason }: Run): boolean =>
   state === 'done' || (state === 'failed' && reason !== 'unavailable')
 
-function outcomeOf(run: Run, path: string, mode: Delivery['mode']): Delivered {
-  const { state, applied, reason, logs, changes, stands_since: standsSince = null, etag } = run
+function outcomeOf(run: Run, path: string, delivery: Delivery): Delivered {
+  const { mode } = delivery
+  const { state, applied, reason, logs, changes, unnamed, stands_since: standsSince = null, etag } = run
   const isFine = state === 'done' && (mode === 'apply' ? applied === true : reason === null)
   return isFine
-    ? done(mode, { logs, changes, run: path, standsSince, etag })
+    ? done(delivery, { logs, changes, unnamed, run: path, standsSince, etag })
     : undecided('refused', { errors: logs, run: path })
 }

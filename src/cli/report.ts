@@ -45,7 +45,11 @@ const width = 12
 const indent = ' '.repeat(width)
 
 /** Prints one result. @param isDiff shows each field */
-export function printResult(output: Output, result: Result, { isDiff = false }: { isDiff?: boolean } = {}): void {
+export function printResult(
+  output: Output,
+  result: Result,
+  { isDiff = false, isAll = false }: { isDiff?: boolean; isAll?: boolean } = {},
+): void {
   const { file, outcome, status, errors, details, changes, run, etag } = result
   const word = output.paint(looks[outcome].colour, outcome.padEnd(width - 1))
   output.line(`${word} ${shown(file)}${status === undefined ? '' : ` (${status})`}`)
@@ -59,6 +63,10 @@ export function printResult(output: Output, result: Result, { isDiff = false }: 
   }
   if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
   else for (const line of logsOf(result)) tell(line)
+  if (isAll) {
+    for (const line of unnamedLines(result)) tell(line)
+    if (result.unnamed === null) tell('What no file has is listed for an owner: --owner LABEL.')
+  }
   const next = advice[outcome]
   if (next !== undefined) tell(next)
   if (run !== null && ['accepted', 'unknown'].includes(outcome)) tell(`gatewright logs -f ${idOf(run)}`)
@@ -83,7 +91,7 @@ function paintDiff(output: Output, line: string): string {
 const marks: Readonly<Record<string, string>> = { create: '+', delete: '-', update: '~' }
 
 /** `service_core.application "grafana"` */
-export const objectOf = ({ model, key }: Change): string =>
+export const objectOf = ({ model, key }: Pick<Change, 'model' | 'key'>): string =>
   [model, ...Object.values(key).map((value) => JSON.stringify(value))].join(' ')
 
 export function diffLines(change: Change): string[] {
@@ -92,6 +100,10 @@ export function diffLines(change: Change): string[] {
   const lines = Object.entries(fields).flatMap(([name, field]) => fieldLines(name, field))
   return [`${marks[action] ?? '?'} ${objectOf(change)}`, ...lines]
 }
+
+/** What the owner manages and no file has. */
+export const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
+  (unnamed ?? []).map(({ owner, ...object }) => `? ${objectOf(object)} of owner ${owner} is in no file`)
 
 function fieldLines(name: string, field: FieldChange): string[] {
   if (typeof field === 'string') return field === 'unchanged' ? [] : [`  ~ ${name}: ${field}`]
@@ -136,10 +148,11 @@ export const toJson = (results: readonly Result[]): string =>
       exit: codeOfResults(results),
       totals: totalsOf(results),
       results: results.map((result) => {
-        const { file, parts, outcome, status, logs, errors, details, changes, run, standsSince, etag } = result
+        const { file, parts, outcome, status, logs, errors, details, changes, unnamed, run, standsSince, etag } = result
         return {
           ...{ file, files: parts?.map((part) => part.file) ?? [file], outcome, status: status ?? null },
           ...{ logs, errors, details, changes, run, stands_since: standsSince, etag },
+          unnamed: unnamed ?? null,
           parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),
         }
       }),

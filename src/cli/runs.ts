@@ -42,6 +42,9 @@ export const run = runHead.extend({
   logs: z.array(z.string()),
   progress: progress.nullish(),
   changes: z.array(change),
+  unnamed: z
+    .array(z.object({ model: z.string(), key: z.record(z.string(), z.unknown()), owner: z.string() }))
+    .nullish(),
   etag: z.string().nullable(),
   stands_since: standsSince.nullish(),
   generated: z.record(z.string(), z.record(z.string(), z.string())),

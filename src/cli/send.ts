@@ -32,6 +32,8 @@ export type Sending = {
   readonly waits?: boolean
   /** Shows each field that changes. */
   readonly isDiff?: boolean
+  /** The files are to be all that there is. */
+  readonly isAll?: boolean
   /** Of the plan that was reviewed. @throws {UsageError} when there is none for the file */
   readonly tagFor?: (file: string, count: number) => string | null
   /** Called with the results of all files. */
@@ -40,7 +42,7 @@ export type Sending = {
 
 /** @returns the exit code */
 export async function sendFiles(paths: readonly string[], values: SendValues, sending: Sending): Promise<number> {
-  const { title, mode, waits = true, isDiff = false, tagFor = () => null, done } = sending
+  const { title, mode, waits = true, isDiff = false, isAll = false, tagFor = () => null, done } = sending
   const timeoutMs = readTimeoutMs(values.timeout)
   const isReset = values.reset === true
   const ownerOption = checkedOwner('--owner', values.owner)
@@ -53,14 +55,14 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const ownerSetting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
   const documents =
     values.run === undefined
-      ? await toSend(inputs.documents, values, ownerOption ?? ownerSetting)
+      ? await toSend(inputs.documents, values, { ownerGiven: ownerOption ?? ownerSetting, isAll })
       : [inputOf(values.run, paths)]
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   // Totals go before what they are of. Several documents that are applied are printed as they come.
   const isListed = mode === 'apply' && documents.length > 1
   const print = (result: Result) => {
-    if (values.json !== true) printResult(output, result, { isDiff })
+    if (values.json !== true) printResult(output, result, { isDiff, isAll })
   }
   const add = (result: Result) => {
     results.push(result)
@@ -84,6 +86,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       const delivered = await deliver(client, document, {
         mode,
         isReset,
+        isAll,
         headers,
         waits,
         timeoutMs,
@@ -109,19 +112,24 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
 async function toSend(
   inputs: readonly (Document | Unreadable)[],
   values: SendValues,
-  ownerGiven: string | undefined,
+  { ownerGiven, isAll }: { readonly ownerGiven: string | undefined; readonly isAll: boolean },
 ): Promise<readonly (Document | Joined | Unreadable)[]> {
   if (values['keep-going'] === true && values.each !== true) throw new UsageError('--keep-going is for --each.')
   const readable = inputs.filter((each): each is Document => !isUnreadable(each))
   const ownerOf = ({ value: { owner } }: Document) => (typeof owner === 'string' ? owner : ownerGiven)
-  const pruned = new Set(readable.filter(({ value }) => value.prune === true).map(ownerOf))
+  const isWhole = ({ value }: Document) => isAll || value.prune === true
+  const pruned = new Set(readable.filter(isWhole).map(ownerOf))
   if (pruned.size > 1 && values['allow-deletes'] !== undefined)
     throw new UsageError('--allow-deletes is one number, and files of several owners have prune: use --plan-file.')
   if (
     values.each === true &&
     [...pruned].some((owner) => readable.filter((each) => ownerOf(each) === owner).length > 1)
   )
-    throw new UsageError('--each would delete what other files of the owner name: prune is about all of them.')
+    throw new UsageError(
+      isAll
+        ? '--each would list what other files of the owner name: --all is about all of them.'
+        : '--each would delete what other files of the owner name: prune is about all of them.',
+    )
   if (readable.length < 2 || values.each === true) return inputs
   const twice = await declaredTwice(readable)
   const refused = new Map([...inputs.filter((each) => isUnreadable(each)), ...twice].map((each) => [each.file, each]))

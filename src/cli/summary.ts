@@ -1,5 +1,5 @@
 import { type Output, shown, writeOut } from './output.ts'
-import { diffLines, logsOf, objectOf, outcomesOf, type Result } from './report.ts'
+import { diffLines, logsOf, objectOf, outcomesOf, type Result, unnamedLines } from './report.ts'
 import { byFile, totalsOf, totalsText } from './totals.ts'
 
 /** The Markdown of `--summary`, for a pull request: totals, deletions, a table of the files, and the fields of each. */
@@ -75,7 +75,11 @@ function textsOf(title: string, result: Result): Lines[] {
   const { file, errors, changes } = result
   if (errors.length > 0 || changes === null || title === 'apply')
     return [{ file, lines: [...errors, ...logsOf(result)] }]
-  return byFile(result).map((each) => ({ file: each.file, lines: (each.changes ?? []).flatMap(diffLines) }))
+  const unnamed = unnamedLines(result)
+  return [
+    ...byFile(result).map((each) => ({ file: each.file, lines: (each.changes ?? []).flatMap(diffLines) })),
+    ...(unnamed.length === 0 ? [] : [{ file: 'In no file', lines: unnamed }]),
+  ]
 }
 
 function blockOf(file: string, lines: readonly string[]): string {

@@ -10,6 +10,7 @@ import type { Conditions } from '../plan/engine.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { comesBackAfterMs, isFinished, live, type RunState, staleAfterS } from './life.ts'
+import type { Notes } from './notes.ts'
 import { type StandsSince, storedOptions, submitterOf } from './options.ts'
 import { keepShared, logsSql, storedResult } from './results.ts'
 
@@ -235,6 +236,8 @@ export type RunResult = {
   readonly actorName: string
   /** Of a failure: `causeText`. */
   readonly cause?: string
+  /** Of a plan: what it reports beside the changes. */
+  readonly notes?: Notes | undefined
 }
 
 type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
@@ -259,7 +262,10 @@ export function finishRun(
     ...[digests, planTag, cause, ...own],
   ]
   if (!applied) {
-    tx.send({ text: cause === null ? end : `WITH attempted AS (${attempt}) ${end}`, values })
+    // Only plans have notes, and only failed runs a cause.
+    const more = result.notes === undefined ? '' : ', notes = $14::jsonb'
+    const text = cause === null ? end(more) : `WITH attempted AS (${attempt}) ${end(more)}`
+    tx.send({ text, values: [...values, ...(result.notes === undefined ? [] : [JSON.stringify(result.notes)])] })
     return
   }
   if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
@@ -268,7 +274,7 @@ export function finishRun(
   const actor = { pk: run.submitterPk, username: actorName, impersonator }
   const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
   const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
-  const text = `WITH ${shared === null ? '' : `${keepShared('$13', '$19', '$20')}, `}ended AS (${end} RETURNING request_id, id)`
+  const text = `WITH ${shared === null ? '' : `${keepShared('$13', '$19', '$20')}, `}ended AS (${end()} RETURNING request_id, id)`
   const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
     SELECT $14::integer, $15::text, $16::integer, $17::text, 'apply', $18::jsonb, request_id, id FROM ended`
   if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: [...withAudit, ...(shared ?? [])] })
@@ -279,10 +285,10 @@ export function finishRun(
     })
 }
 
-const end = `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
+const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
   generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
   started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
-  cause = $10, logs = $11::text[], changes = $12::jsonb, shared_result = $13::uuid WHERE id = $1::uuid`
+  cause = $10, logs = $11::text[], changes = $12::jsonb, shared_result = $13::uuid${more} WHERE id = $1::uuid`
 
 /** It is rare: no other run has a column for it. */
 const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'

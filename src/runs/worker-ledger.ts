@@ -110,7 +110,7 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
       throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
     },
   )
-  const { actor, stands, ...rest } = result
+  const { actor, stands, unnamed, ...rest } = result
   const standing = stands === undefined ? undefined : await standsSince(tx, stands, actor)
   const logs = standing === undefined ? rest.logs : [...rest.logs, standing.line]
   const outcome = {
@@ -125,7 +125,8 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
-  return { ...outcome, applied: false, audited: [], generated: {}, planTag }
+  const notes = unnamed && { unnamed: unnamed.map(({ model, key, owner }) => ({ model, key, owner })) }
+  return { ...outcome, applied: false, audited: [], generated: {}, planTag, notes }
 }
 
 /** @throws {Refusal} when there is no such plan, or it was of another document, or with `reset` and this apply is not */

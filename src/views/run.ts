@@ -10,6 +10,7 @@ import { type Actor, allows, covers } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
+import { notesOf, unnamedObject } from '../runs/notes.ts'
 import { mayReadRun, ownershipOfRun, standsSinceOf, submitterOf } from '../runs/options.ts'
 import { readResult } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
@@ -134,6 +135,14 @@ export const run = runHead
         ],
       ],
     }),
+    unnamed: z
+      .array(unnamedObject)
+      .nullable()
+      .meta({
+        description:
+          'Of a plan with `reset` under an owner: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. Of a document with `prune` it is in `changes`. Null when it was not looked for.',
+        examples: [null],
+      }),
     unreadable: z.array(z.enum(['changes', 'options'])).meta({
       description:
         'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null and `allowed` is empty.',
@@ -260,6 +269,7 @@ const fullRunSelect = {
   changes: true,
   sharedResult: true,
   planTag: true,
+  notes: true,
 } satisfies Prisma.RunSelect
 
 type Stored = Prisma.RunGetPayload<{ select: typeof fullRunSelect }>
@@ -309,6 +319,7 @@ export function toRun(
     failed_attempts: [],
     changes: changesShown(changes, actor),
     stands_since: standsSinceOf(row),
+    ...notesOf(row.notes),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
     generated: otherwise({}, () =>

@@ -54,6 +54,7 @@ test('a run is shown with every field', async () => {
     owner: null,
     message: null,
     unreadable: [],
+    unnamed: null,
     progress: null,
     allowed: [],
     mode: 'apply',

@@ -1,0 +1,18 @@
+import { z } from 'zod'
+
+/** What a plan reports beside its changes. It is no part of the plan: nothing of it is applied. */
+
+const key = z.record(z.string(), z.unknown()).meta({ description: 'Its identifiers.', examples: [{ slug: 'shop' }] })
+const model = z.string().meta({ examples: ['service_core.application'] })
+
+export const unnamedObject = z.object({ model, key, owner: z.string().meta({ examples: ['team-a'] }) })
+
+export const notes = z.object({
+  unnamed: z.array(unnamedObject).nullable().default(null),
+})
+
+export type Notes = Partial<z.output<typeof notes>>
+
+/** @returns none for a run without, and for those of a version with another form */
+export const notesOf = (stored: unknown): z.output<typeof notes> =>
+  notes.safeParse(stored ?? {}).data ?? notes.parse({})

@@ -1,0 +1,79 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import { type Installation, named } from '../support/installation.ts'
+
+/** `gatewright diff --all`, `plan --reset` and `apply --reset`, as processes, against a server that listens. */
+
+const folder = freshFolder()
+let on: Installation
+let there: Listening
+beforeAll(async () => {
+  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+  on = there.on
+})
+
+const gatewright: Listening['gatewright'] = (args, env) => there.gatewright(args, env)
+
+/** A folder with a file for each application. */
+async function repository(name: string, slugs: readonly string[]): Promise<string> {
+  const path = join(folder, name)
+  mkdirSync(path)
+  for (const slug of slugs) {
+    const { provider, ...body } = await named('oauth2', slug)
+    const { authorization_flow } = provider
+    const content = { ...body, app: { slug, name: 'A' }, provider: { name: slug, authorization_flow } }
+    writeFileSync(join(path, `${slug}.json`), JSON.stringify(content))
+  }
+  return path
+}
+
+test('compares what the files do not name with its defaults, and lists what no file has', async () => {
+  const files = await repository('one', ['shop', 'wiki'])
+  const owner = { GATEWRIGHT_OWNER: 'team-a' }
+  expect(await gatewright(['apply', files], owner)).toMatchObject({ code: 0 })
+  expect(await gatewright(['diff', files, '--all'], owner)).toMatchObject({ code: 0 })
+  await on.db.application.update({ where: { slug: 'shop' }, data: { metaDescription: 'by hand' } })
+  const other = await repository('two', ['grafana'])
+  expect(await gatewright(['apply', other], owner)).toMatchObject({ code: 0 })
+
+  expect(await gatewright(['diff', files], owner)).toMatchObject({ code: 0 })
+  const diff = await gatewright(['diff', files, '--all', '--summary', join(folder, 'summary.md')], owner)
+  expect(diff).toMatchObject({ code: 2 })
+  expect(diff.output).toContain('~ service_core.application "shop"')
+  expect(diff.output).toContain('- meta_description: "by hand"')
+  expect(diff.output).toContain('? service_core.application "grafana" of owner team-a is in no file')
+  expect(diff.output).toContain('? service_providers_oauth2.oauth2provider "grafana" of owner team-a is in no file')
+
+  const plan = await gatewright(['plan', files, '--reset', '--out', join(folder, 'plans.json')], owner)
+  expect(plan).toMatchObject({ code: 2, output: expect.stringContaining('meta_description "by hand" -> ""') })
+  const without = await gatewright(['apply', files, '--plan-file', join(folder, 'plans.json')], owner)
+  expect(without).toMatchObject({ code: 1, output: expect.stringContaining('apply it with --reset, too') })
+  const applied = await gatewright(['apply', files, '--reset', '--plan-file', join(folder, 'plans.json')], owner)
+  expect(applied).toMatchObject({ code: 0 })
+  expect(await on.db.application.findUnique({ where: { slug: 'shop' } })).toMatchObject({ metaDescription: '' })
+
+  // What no file has is a difference, though each file stands.
+  const again = await gatewright(['diff', files, '--all', '--json'], owner)
+  expect(again).toMatchObject({ code: 2 })
+  expect(JSON.parse(again.output).results).toMatchObject([
+    { outcome: 'changes', unnamed: [{ key: { slug: 'grafana' }, owner: 'team-a' }, { key: { name: 'grafana' } }] },
+  ])
+  expect(await gatewright(['diff', files, other, '--all'], owner)).toMatchObject({ code: 0 })
+})
+
+test('without an owner it says that it lists nothing; with --each it would list too much', async () => {
+  const files = await repository('three', ['blog', 'mail'])
+  expect(await gatewright(['apply', files])).toMatchObject({ code: 0 })
+  expect(await gatewright(['diff', files, '--all'])).toMatchObject({
+    code: 0,
+    output: expect.stringContaining('What no file has is listed for an owner: --owner LABEL.'),
+  })
+  expect(await gatewright(['diff', files, '--all', '--each'])).toMatchObject({
+    code: 1,
+    output: expect.stringContaining('--all is about all of them.'),
+  })
+})
