@@ -42,6 +42,8 @@ export type ApplyResult = {
   readonly stands?: readonly ObjectName[] | undefined
   /** In a plan with `reset` under an owner: what the owner manages, and the document does not name. */
   readonly unnamed?: readonly Unnamed[] | undefined
+  /** What the changes and the logs are made of. */
+  readonly findings: readonly Finding[]
 }
 
 /** An object by its key; without one by its name, which it may have lost. */
@@ -170,7 +172,7 @@ export async function apply(
   const [first] = findings
   const key = first && keyOf(first)
   const stands = review?.stands === true ? findings.map(objectIn) : undefined
-  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands, unnamed }
+  return { actor, logs, changes, digests: review?.planned ?? [], audited, generated, key, stands, unnamed, findings }
 }
 
 /** Changes in their order, each with the index of its entry where its place does not say it. */

@@ -63,6 +63,8 @@ export function printResult(
   }
   if (isDiff && changes !== null) for (const line of changes.flatMap(diffLines)) output.line(paintDiff(output, line))
   else for (const line of logsOf(result)) tell(line)
+  // Among the logs, where these are printed.
+  if (isDiff || outcome === 'unchanged') for (const line of unmanagedLines(result)) tell(line)
   if (isAll) {
     for (const line of unnamedLines(result)) tell(line)
     if (result.unnamed === null) tell('What no file has is listed for an owner: --owner LABEL.')
@@ -100,6 +102,14 @@ export function diffLines(change: Change): string[] {
   const lines = Object.entries(fields).flatMap(([name, field]) => fieldLines(name, field))
   return [`${marks[action] ?? '?'} ${objectOf(change)}`, ...lines]
 }
+
+/** Fields that a file named before. */
+export const unmanagedLines = ({ unmanaged }: Pick<Result, 'unmanaged'>): string[] =>
+  (unmanaged ?? []).map(({ model, key, fields }) => {
+    const what =
+      fields.length === 1 ? 'is no longer managed, keeps its value' : 'are no longer managed, keep their values'
+    return `${objectOf({ model, key })}: ${fields.join(', ')} ${what}`
+  })
 
 /** What the owner manages and no file has. */
 export const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
@@ -147,12 +157,13 @@ export const toJson = (results: readonly Result[]): string =>
     {
       exit: codeOfResults(results),
       totals: totalsOf(results),
-      results: results.map((result) => {
-        const { file, parts, outcome, status, logs, errors, details, changes, unnamed, run, standsSince, etag } = result
+      results: results.map(({ unnamed, unmanaged, ...result }) => {
+        const { file, parts, outcome, status, logs, errors, details, changes, run, standsSince, etag } = result
         return {
           ...{ file, files: parts?.map((part) => part.file) ?? [file], outcome, status: status ?? null },
           ...{ logs, errors, details, changes, run, stands_since: standsSince, etag },
           unnamed: unnamed ?? null,
+          unmanaged: unmanaged ?? [],
           parts: byFile(result).map((part) => ({ file: part.file, outcome: part.outcome })),
         }
       }),

@@ -5,9 +5,11 @@ import { type Client, read } from './client.ts'
 
 const fieldChange = z.union([z.object({ from: z.unknown(), to: z.unknown() }), z.string()])
 
+const key = z.record(z.string(), z.unknown())
+
 const change = z.object({
   model: z.string(),
-  key: z.record(z.string(), z.unknown()),
+  key,
   action: z.string(),
   fields: z.record(z.string(), fieldChange),
   entry: z.int().nullish(),
@@ -42,9 +44,8 @@ export const run = runHead.extend({
   logs: z.array(z.string()),
   progress: progress.nullish(),
   changes: z.array(change),
-  unnamed: z
-    .array(z.object({ model: z.string(), key: z.record(z.string(), z.unknown()), owner: z.string() }))
-    .nullish(),
+  unnamed: z.array(z.object({ model: z.string(), key, owner: z.string() })).nullish(),
+  unmanaged: z.array(z.object({ model: z.string(), key, fields: z.array(z.string()) })).nullish(),
   etag: z.string().nullable(),
   stands_since: standsSince.nullish(),
   generated: z.record(z.string(), z.record(z.string(), z.string())),

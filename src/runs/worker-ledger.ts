@@ -1,8 +1,9 @@
 import { apply, type OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
+import { unmanagedLines } from '../apply/unclaimed.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
-import type { Entry } from '../document/document.ts'
+import type { Blueprint } from '../document/document.ts'
 import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns, type Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
@@ -21,6 +22,7 @@ import {
   type WorkerRun,
 } from './ledger.ts'
 import type { RunState } from './life.ts'
+import { noLongerManaged, pathOf } from './no-longer-managed.ts'
 import { conditionsOf, submitterOf } from './options.ts'
 import { beginPlan, digestOf, endPlan, planTagOf, type ReviewedPlan, readPlan } from './plans.ts'
 import { standsSince, withCauses } from './since-plan.ts'
@@ -98,6 +100,7 @@ function withDocument({ keyring }: Engine, run: WorkerRun, result: RunResult): R
 async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress?: OnProgress): Promise<RunResult> {
   const text = engine.keyring.open(run.blueprint ?? '', sealedColumn(run.id, 'blueprint'))
   const document = digestOf(engine.keyring, text)
+  const blueprint = await parseInTurns(text)
   const conditions = conditionsOf(run)
   const plan =
     conditions.reviewed === null ? undefined : await reviewedPlan(tx, conditions.reviewed, document, conditions)
@@ -105,12 +108,17 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const isPlan = conditions.mode === 'plan'
   if (isPlan) beginPlan(tx)
   const options = { reviewed: plan?.digests, onProgress }
-  const result = await apply(tx, engine, await planOf(engine, text, conditions), submitter, conditions, options).catch(
-    async (error: unknown) => {
-      throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
-    },
-  )
-  const { actor, stands, unnamed, ...rest } = result
+  const result = await apply(
+    tx,
+    engine,
+    await planOf(engine, blueprint, conditions),
+    submitter,
+    conditions,
+    options,
+  ).catch(async (error: unknown) => {
+    throw plan !== undefined && error instanceof Refusal ? await withCauses(tx, error, submitter, plan.at) : error
+  })
+  const { actor, stands, unnamed, findings, ...rest } = result
   const standing = stands === undefined ? undefined : await standsSince(tx, stands, actor)
   const logs = standing === undefined ? rest.logs : [...rest.logs, standing.line]
   const outcome = {
@@ -125,8 +133,14 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   if (!isPlan) return { ...outcome, applied: true, digests: [] }
   endPlan(tx)
   const planTag = planTagOf(engine.keyring, document, result.digests, conditions)
-  const notes = unnamed && { unnamed: unnamed.map(({ model, key, owner }) => ({ model, key, owner })) }
-  return { ...outcome, applied: false, audited: [], generated: {}, planTag, notes }
+  const unmanaged = await noLongerManaged(tx, engine, { run, blueprint, digest: document, findings, actor })
+  const notes = {
+    ...(unnamed && { unnamed: unnamed.map(({ model, key, owner }) => ({ model, key, owner })) }),
+    ...(unmanaged.length > 0 && { unmanaged: unmanaged.map(({ model, key, fields }) => ({ model, key, fields })) }),
+  }
+  const planned = { ...outcome, applied: false, audited: [], generated: {}, planTag } as const
+  const noted = { ...planned, logs: [...logs, ...unmanagedLines(unmanaged)] }
+  return Object.keys(notes).length === 0 ? noted : { ...noted, notes }
 }
 
 /** @throws {Refusal} when there is no such plan, or it was of another document, or with `reset` and this apply is not */
@@ -146,7 +160,5 @@ async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer, { reset
 
 const noPlan = (text: string) => new Refusal([{ is: 'stated', reason: 'precondition_failed', text }])
 
-async function planOf({ registry }: Engine, text: string, conditions: Conditions): Promise<Plan> {
-  const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
-  return compileInTurns(await parseInTurns(text), registry, pathOf, conditions)
-}
+const planOf = ({ registry }: Engine, blueprint: Blueprint, conditions: Conditions): Promise<Plan> =>
+  compileInTurns(blueprint, registry, pathOf, conditions)

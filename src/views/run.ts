@@ -10,7 +10,7 @@ import { type Actor, allows, covers } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
-import { notesOf, unnamedObject } from '../runs/notes.ts'
+import { notesOf, unmanagedFields, unnamedObject } from '../runs/notes.ts'
 import { mayReadRun, ownershipOfRun, standsSinceOf, submitterOf } from '../runs/options.ts'
 import { readResult } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
@@ -143,6 +143,11 @@ export const run = runHead
           'Of a plan with `reset` under an owner: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. Of a document with `prune` it is in `changes`. Null when it was not looked for.',
         examples: [null],
       }),
+    unmanaged: z.array(unmanagedFields).meta({
+      description:
+        'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter, or else to one of its objects.',
+      examples: [[]],
+    }),
     unreadable: z.array(z.enum(['changes', 'options'])).meta({
       description:
         'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null and `allowed` is empty.',

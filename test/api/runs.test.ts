@@ -54,7 +54,7 @@ test('a run is shown with every field', async () => {
     owner: null,
     message: null,
     unreadable: [],
-    unnamed: null,
+    ...{ unnamed: null, unmanaged: [] },
     progress: null,
     allowed: [],
     mode: 'apply',

@@ -182,6 +182,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/backlog.ts': 'the index of queued runs needs the state in the text',
   'src/runs/ledger-size.ts': 'the catalogue of PostgreSQL has no model',
   'src/runs/idempotency.ts': 'a key is free by the state of its run and the clock of the database',
+  'src/runs/no-longer-managed.ts': 'the document that was applied before another, in the transaction of the engine',
   'src/runs/plans.ts': "a savepoint in the engine's transaction",
   'src/runs/changes.ts': 'what is visible in one snapshot and not in another, JSON of many rows, SKIP LOCKED',
   'src/runs/ledger.ts': 'commits that do not wait for the disk, row locks, updates that depend on the state',
