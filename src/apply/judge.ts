@@ -133,10 +133,8 @@ export async function* judge(
     const follows = cause !== 'entry'
     const denials: Objection[] = why === null ? [] : [{ is: 'denied', effect, actor, why, follows }]
     const unseen = resolver.unseen().map((each) => ({ is: 'unseen', ...each, actor }) as const)
-    if (cause === 'entry') {
-      addKeyError(effect, conditions)
-      said.check(effect)
-    }
+    if (cause === 'entry') addKeyError(effect, conditions)
+    if (cause === 'entry') said.check(effect)
     const createOnly = conditions.createOnly && cause === 'entry' && !plan.errors.any
     yield* judgeRow(effect, cause, [
       ...denials,

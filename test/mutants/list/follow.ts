@@ -82,8 +82,8 @@ export default {
       tests: [effects],
     },
     {
-      from: 'if (!prune || owner === null) return []',
-      to: 'if (owner === null) return []',
+      from: '(prune && owner !== null ? unnamedBy(',
+      to: '(owner !== null ? unnamedBy(',
       why: 'each document under an owner prunes',
       tests: [owners],
     },

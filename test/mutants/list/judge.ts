@@ -39,6 +39,18 @@ export default {
       tests: [check],
     },
     {
+      from: "if (cause === 'entry') said.check(effect)",
+      to: '',
+      why: 'a row that is found in two ways may have two values for a field',
+      tests: ['test/api/one-row-twice.test.ts'],
+    },
+    {
+      from: 'named.length === 0 ? asked : await look(without(asked.step, named))',
+      to: 'asked',
+      why: 'a reset undoes what another entry of the row says',
+      tests: ['test/api/reset.test.ts'],
+    },
+    {
       from: "conditions.createOnly && cause === 'entry' && !plan.errors.any",
       to: "conditions.createOnly && cause !== 'entry' && !plan.errors.any",
       why: 'If-None-Match: * changes what is there',

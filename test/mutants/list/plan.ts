@@ -151,6 +151,28 @@ export default {
       tests: [check],
     },
   ],
+  'src/plan/same-value.ts': [
+    {
+      from: 'stored.length === sent.length && stored.every',
+      to: 'stored.every',
+      why: 'an added link counts as unchanged',
+      tests: [storage],
+    },
+  ],
+  'src/plan/reset.ts': [
+    {
+      from: "reference?.target !== 'user' &&",
+      to: '',
+      why: 'a reset takes the members of groups away',
+      tests: ['test/api/reset.test.ts'],
+    },
+    {
+      from: 'named === undefined || !isConfiguration(model)',
+      to: 'named === undefined',
+      why: 'a reset activates users',
+      tests: ['test/api/reset.test.ts'],
+    },
+  ],
   'src/plan/diff.ts': [
     {
       from: "return row === undefined ? noChange : { ...noChange, action: 'delete' }",
@@ -187,12 +209,6 @@ export default {
       to: '',
       why: 'an update breaks the rules of its model',
       tests: [check],
-    },
-    {
-      from: 'stored.length === sent.length && stored.every',
-      to: 'stored.every',
-      why: 'an added link counts as unchanged',
-      tests: [storage],
     },
     {
       from: "else if (required) errors.add([...path, name], 'required', 'This field is required.')",

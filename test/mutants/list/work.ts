@@ -219,14 +219,14 @@ export default {
   ],
   'src/runs/plans.ts': [
     {
-      from: "keyring.digest('plan', document, digests.join())",
-      to: "keyring.digest('plan', document, String(digests.length))",
+      from: ".digest('plan', document, digests.join(),",
+      to: ".digest('plan', document, String(digests.length),",
       why: 'plans of other states have the same tag',
       tests: [plans],
     },
     {
-      from: "keyring.digest('plan', document, digests.join())",
-      to: "keyring.digest('plan', digests.join())",
+      from: ".digest('plan', document, digests.join(),",
+      to: ".digest('plan', digests.join(),",
       why: 'plans of other documents have the same tag',
       tests: [plans],
     },
