@@ -75,13 +75,13 @@ export default {
       tests: [causes],
     },
     {
-      from: 'if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: withAudit })',
-      to: 'if (true) tx.send({ text: `${text} ${audit}`, values: withAudit })',
+      from: 'if (audited.length === 0) tx.send({',
+      to: 'if (true) tx.send({',
       why: 'what a run changed is not in the history of its objects',
       tests: [history],
     },
     {
-      from: 'cause === null ? end :',
+      from: 'cause === null ? end(more) :',
       to: 'cause !== undefined ? end :',
       why: 'the attempt that ended a run as failed is not recorded',
       tests: [causes],

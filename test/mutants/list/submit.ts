@@ -99,8 +99,8 @@ export default {
       tests: [subscribe],
     },
     {
-      from: "if (run === null) return 'vanished'",
-      to: "if (run === null) return 'unknown'",
+      from: "if (run === undefined) return 'vanished'",
+      to: "if (run === undefined) return 'unknown'",
       why: 'a run that a crash lost is answered as unknown',
       tests: ['test/runs/subscribe.test.ts'],
     },
