@@ -20,6 +20,7 @@ import { propertyMappingRoutes } from './api/property-mappings.ts'
 import { providerRoutes } from './api/providers.ts'
 import { roleRoutes } from './api/roles.ts'
 import { runApplyRoutes } from './api/run-apply.ts'
+import { runCancelRoutes } from './api/run-cancel.ts'
 import { runEventRoutes } from './api/run-events.ts'
 import { runRoutes } from './api/runs.ts'
 import { tokenRoutes } from './api/tokens.ts'
@@ -127,6 +128,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
       runRoutes(api, db, engine, queue)
       runEventRoutes(api, db, engine.registry, streams)
       runApplyRoutes(api, submitter)
+      runCancelRoutes(api, submitter)
       userRoutes(api, db)
       meRoutes(api, db, engine.registry)
       groupRoutes(api, db, engine)

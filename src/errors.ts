@@ -19,6 +19,7 @@ export const catalogue = {
   method_not_allowed: 405,
   too_slow: 408,
   conflict: 409,
+  cancelled_by_user: 409,
   key_gone: 410,
   precondition_failed: 412,
   too_large: 413,

@@ -18,7 +18,7 @@ export type ObjectChange = {
   readonly table: string | null
 }
 
-/** A change of one row, or of the queue, as the audit row records it: field names, and never values of rows. */
+/** A change of one row, of a run, or of the queue, as the audit row records it: field names, and never values of rows. */
 export type AuditedChange = {
   readonly model: string
   readonly key: string | number

@@ -210,9 +210,11 @@ async function follow(
   return null
 }
 
-/** A run that ended without an effect, and that the same PUT may start again, is none. */
-const isOutcome = ({ state, reason }: Run): boolean =>
-  state === 'done' || (state === 'failed' && reason !== 'unavailable')
+/** A run that ended without an effect, and that the same PUT may start again, is none. What a user cancelled stays so. */
+const isOutcome = ({ state, reason, cancelled_by }: Run): boolean =>
+  state === 'done' ||
+  (state === 'failed' && reason !== 'unavailable') ||
+  (state === 'cancelled' && cancelled_by != null)
 
 function outcomeOf(run: Run, path: string, delivery: Delivery): Delivered {
   const { mode } = delivery

@@ -25,6 +25,7 @@ const commands: Readonly<Record<string, { readonly summary: string; load(): Prom
   export: { summary: 'print what is configured as a blueprint', load: () => import('./commands/export.ts') },
   runs: { summary: 'list runs, the newest first', load: () => import('./commands/runs.ts') },
   logs: { summary: 'print the logs of a run; -f waits for its end', load: () => import('./commands/logs.ts') },
+  cancel: { summary: 'cancel a run that is queued', load: () => import('./commands/cancel.ts') },
   rotate: { summary: 'give an application a new client secret', load: () => import('./commands/rotate.ts') },
   token: { summary: 'create an access token', load: () => import('./commands/token.ts') },
 }

@@ -27,5 +27,6 @@ export async function whatIsLeft({ send }: Pick<Client, 'send'>, { requestId, ru
   return [
     `Run ${id} is ${read?.state ?? 'recorded'}: it will be applied all the same.`,
     `gatewright logs -f ${id}   follows it`,
+    ...(read?.state === 'running' ? [] : [`gatewright cancel ${id}    cancels it, as long as it is queued`]),
   ]
 }

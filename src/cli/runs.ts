@@ -42,6 +42,8 @@ const progress = z.object({ done: z.int(), total: z.int() })
 
 export const run = runHead.extend({
   logs: z.array(z.string()),
+  /** The user who cancelled it. */
+  cancelled_by: z.string().nullish(),
   progress: progress.nullish(),
   changes: z.array(change),
   unnamed: z.array(z.object({ model: z.string(), key, owner: z.string() })).nullish(),

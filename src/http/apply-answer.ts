@@ -80,7 +80,15 @@ export const applyAnswer = z
 
 /** Headers and error codes of an apply. */
 export const applyDocument = {
-  codes: ['accepted', 'outcome_unknown', 'conflict', 'precondition_failed', 'idempotency_key_reused', 'cancelled'],
+  codes: [
+    'accepted',
+    'outcome_unknown',
+    'conflict',
+    'precondition_failed',
+    'idempotency_key_reused',
+    'cancelled',
+    'cancelled_by_user',
+  ],
   headers: conditionHeaders.extend(deliveryHeaders.shape),
   answerHeaders: ['Content-Location', 'PlanTag'],
 } satisfies Documented
@@ -165,12 +173,15 @@ const undecided: Readonly<Record<Undecided, (path: string) => string>> = {
 }
 
 /** An error that the submitter cannot fix in the document is not a 200. @throws {Problem} */
-export function throwIfNotOk({ reason, logs }: Run): void {
+export function throwIfNotOk({ reason, logs, cancelledBy }: Run): void {
   const detail = logs.join(' ')
   switch (reason) {
     // Another client created it after the check. The answer is the same as that of the check.
     case 'precondition_failed':
       throw new Problem('precondition_failed', detail)
+    // By its submitter, or by an operator: all other cancelled runs are answered before.
+    case 'cancelled':
+      throw new Problem('cancelled_by_user', `The run was cancelled by ${cancelledBy}: nothing was changed.`)
     // Every worker that took it died.
     case 'unavailable':
       throw new Problem('unavailable', detail, { retryAfterS: 1 })

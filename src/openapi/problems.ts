@@ -38,6 +38,10 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
     'An object belongs to another owner or was made by another user, or a group would give rights to members whom the document does not name, or it would prune: `Gatewright-Allow` acknowledges it. Or something still refers to what would be deleted.',
     'application "grafana" belongs to owner "team-b" (made by "amira" on 2026-11-22), and the request names no owner. Gatewright-Allow: takeover applies it all the same.',
   ],
+  cancelled_by_user: [
+    'A user cancelled the run before a worker took it: nothing was changed. The same again under its `Idempotency-Key` has this answer, too.',
+    'The run was cancelled by alice: nothing was changed.',
+  ],
   key_gone: ['The key was shown already. It is shown only once.', 'The key was shown already.'],
   precondition_failed: [
     'The object is not as `If-Match` or `If-None-Match` has it: it was changed since it was read or planned, or it exists already. Nothing was changed.',

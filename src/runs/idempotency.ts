@@ -27,7 +27,7 @@ const keyRow = z.object({ run: z.guid(), isSame: z.boolean(), isFree: z.boolean(
 
 /**
  * The run that was recorded under this key. A run that ended without an effect and may be sent again, as its answer said,
- * frees the key.
+ * frees the key; one that a user cancelled does not.
  *
  * @returns undefined when the key is free
  * @throws {Problem} `idempotency_key_reused` when something else was sent under the key
@@ -35,7 +35,7 @@ const keyRow = z.object({ run: z.guid(), isSame: z.boolean(), isFree: z.boolean(
 export async function runUnderKey(db: Db, submitter: number, { key, request }: RetryKey): Promise<string | undefined> {
   const [found] = await query(db, keyRow, {
     text: `SELECT k.run_id AS run, k.request = $3::bytea AS "isSame",
-        r.id IS NULL OR r.state = 'cancelled' OR (r.state = 'failed' AND r.reason = 'unavailable')
+        r.id IS NULL OR (r.state = 'cancelled' AND r.options->>'cancelled_by' IS NULL) OR (r.state = 'failed' AND r.reason = 'unavailable')
           OR k.created_at < now() - make_interval(hours => $4::integer) AS "isFree"
       FROM idempotency_keys k LEFT JOIN runs r ON r.id = k.run_id
       WHERE k.submitter_pk = $1::integer AND k.key = $2`,

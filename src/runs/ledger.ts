@@ -322,10 +322,11 @@ export async function recordAttempt(db: Db, id: string, cause: string): Promise<
 const cancelled: RunState = live({ state: 'queued', attempts: 1 }, 'cancel').state
 const cancelledRow = z.object({ id: z.guid() })
 
-const cancellation = (id: string, why: string): Statement => ({
-  text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text],
-    finished_at = clock_timestamp() WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
-  values: [id, cancelled, why],
+const cancellation = (id: string, why: string, by: string | null = null): Statement => ({
+  text: `UPDATE runs SET state = $2::run_state, reason = 'cancelled', logs = ARRAY[$3::text], finished_at = clock_timestamp(),
+      options = options || jsonb_strip_nulls(jsonb_build_object('cancelled_by', $4::text))
+    WHERE id = $1::uuid AND state = 'queued' RETURNING id`,
+  values: [id, cancelled, why, by],
 })
 
 /**
@@ -335,6 +336,12 @@ const cancellation = (id: string, why: string): Statement => ({
  */
 export async function cancelRun(tx: Tx, id: string, why: string): Promise<boolean> {
   return (await query(tx, cancelledRow, cancellation(id, why))).length > 0
+}
+
+/** The same for a user, whose name the run keeps: its submitter is not asked to send it again. */
+export async function cancelRunBy(tx: Tx, id: string, username: string): Promise<boolean> {
+  const why = `not applied: cancelled by ${username}`
+  return (await query(tx, cancelledRow, cancellation(id, why, username))).length > 0
 }
 
 /** Cancels a run that the transaction has locked. */
@@ -370,6 +377,8 @@ export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why
 
 /** The columns for a waiting client, as raw SQL reads them and as JSON holds them. */
 const ended = {
+  /** The user who cancelled it. Null in all other runs; a version that knows no such user leaves it out. */
+  cancelledBy: z.string().nullable().default(null),
   ...{ id: z.guid(), state: z.enum(['queued', 'done', 'failed', 'cancelled']), applied: z.boolean().nullable() },
   ...{ reason: z.string().nullable(), logs: z.array(z.string()), planTag: z.string().nullable() },
 }
@@ -382,7 +391,7 @@ const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text)
 const notifiedRow: z.ZodType<Run> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
 
 const columnsToRead = `id, state::text AS state, applied, reason, ${logsSql} AS logs,
-  created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag"`
+  created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag", options->>'cancelled_by' AS "cancelledBy"`
 
 /** Runs by their ids. Raw SQL: Prisma's list of keys is planned anew for each length. */
 export const readRuns = (db: Db, ids: readonly string[]): Promise<Run[]> =>

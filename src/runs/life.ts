@@ -7,8 +7,8 @@
  *   record ► queued ─────────► running ────► fail ───► failed     (a bug: an operator must act)
  *             │  ▲               │
  *             │  └───────────────┘ release (the worker died or rolled back: its row lock is gone)
- *             ├──► cancelled            cancel: the API waited too long, or the run was queued for an hour; nothing was
- *             │                         applied
+ *             ├──► cancelled            cancel: the API waited too long, the run was queued for an hour, or a user did it;
+ *             │                         nothing was applied
  *             └──► failed               a sixth enqueue: five attempts failed
  *
  * The reconciler asks the queue about a run that has waited for long:

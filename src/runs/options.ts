@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Actor, allows, ownersOfRuns } from '../permissions.ts'
+import { type Actor, allows, covers, ownersOfRuns, type Right } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 
 /** The options of a run: its conditions, and with which rights it was submitted. */
@@ -69,6 +69,10 @@ export function mayReadRun(
   return owner === null ? isOwn : owners.includes(owner)
 }
 
+/** The user who cancelled it while it waited; null for all other runs. */
+export const cancelledByOf = ({ options }: { readonly options: unknown }): string | null =>
+  z.object({ cancelled_by: z.string() }).safeParse(options).data?.cancelled_by ?? null
+
 const formerSchema = z.object({ former: z.guid().nullable().default(null) })
 
 /** The run whose document was submitted again; null for a document that was sent, and for runs of earlier versions. */
@@ -88,4 +92,11 @@ export const standsSinceOf = ({ options }: { readonly options: unknown }): Stand
 export function submitterOf(run: { readonly options: unknown }) {
   const { impersonator, ceiling } = submitterSchema.parse(run.options)
   return { impersonator, ceiling: ceiling && new Set(ceiling) }
+}
+
+/** Whether a token with this ceiling may have what its user has of a run: the run had no more rights. Without one, it may. */
+export function isWithinCeiling(run: { readonly options: unknown }, ceiling: ReadonlySet<Right> | undefined): boolean {
+  if (ceiling === undefined) return true
+  const had = submitterSchema.safeParse(run.options).data?.ceiling
+  return had?.every((right) => covers(ceiling, right)) === true
 }

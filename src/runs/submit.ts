@@ -267,7 +267,8 @@ function counted({ tally }: Submitter, { kind, conditions: { mode } }: NewRun, e
 
 function outcome(id: string, run: WaitResult | 'waiting', { why = 'it was cancelled', cause }: Why): Submitted {
   if (run === 'locked' || run === 'waiting' || run === 'unknown') return { id, run }
-  if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }
+  // What a user cancelled is an outcome: to ask for it again would be against that user's will.
+  if (typeof run === 'object' && (run.state !== 'cancelled' || run.cancelledBy !== null)) return { id, run }
   const reasons = { cancelled: why, vanished: 'the database crashed and lost it' }
   const reason = typeof run === 'object' ? 'it was cancelled' : reasons[run]
   throw cancelled(reason, { retryAfterS: 1, cause })

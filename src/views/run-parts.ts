@@ -35,7 +35,18 @@ const partRow = z.object({
  * @property changes some of them, in `changeOrder` @property counts how many there are of each action
  */
 export type RunPart = RunHead &
-  Pick<Run, 'logs' | 'owner' | 'allowed' | 'message' | 'failed_attempts' | 'progress' | 'changes' | 'unreadable'> & {
+  Pick<
+    Run,
+    | 'logs'
+    | 'owner'
+    | 'allowed'
+    | 'message'
+    | 'cancelled_by'
+    | 'failed_attempts'
+    | 'progress'
+    | 'changes'
+    | 'unreadable'
+  > & {
     readonly lines: number
     readonly counts: Counts
   }

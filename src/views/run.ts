@@ -6,12 +6,19 @@ import type { Keyring } from '../db/seal.ts'
 import { mask } from '../document/mask.ts'
 import { print } from '../document/yaml.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, covers } from '../permissions.ts'
+import { type Actor, allows } from '../permissions.ts'
 import { openDocument, readDocument, type SealedDocument } from '../runs/documents.ts'
 import { lockedRuns, sealedColumn, showsGenerated } from '../runs/ledger.ts'
 import { messageOfRun } from '../runs/message.ts'
 import { notesOf, unmanagedFields, unnamedObject } from '../runs/notes.ts'
-import { mayReadRun, ownershipOfRun, standsSinceOf, submitterOf } from '../runs/options.ts'
+import {
+  cancelledByOf,
+  isWithinCeiling,
+  mayReadRun,
+  ownershipOfRun,
+  standsSinceOf,
+  submitterOf,
+} from '../runs/options.ts'
 import { readResult } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { type Repair, readRepairs } from './repair.ts'
@@ -121,6 +128,14 @@ export const run = runHead
       .meta({
         description: 'Why, as the submitter said it: `Gatewright-Message`.',
         examples: ['back to the redirect of last week, CHG-1042'],
+      }),
+    cancelled_by: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'The user who cancelled it while it waited. Null for all other runs, those that nothing took in time among them.',
+        examples: [null],
       }),
     changes: z.array(change).meta({
       description: 'What each entry changed, or would change; empty when it was refused, and while it waits.',
@@ -373,13 +388,15 @@ const wordOf = (word: string, value: boolean | number | null): string[] =>
 export function conditionsShown(
   row: Pick<Stored, 'options'>,
   isWhole: boolean,
-): Pick<z.output<typeof run>, 'owner' | 'allowed' | 'message' | 'unreadable'> {
+): Pick<z.output<typeof run>, 'owner' | 'allowed' | 'message' | 'cancelled_by' | 'unreadable'> {
   const unreadable = isWhole ? [] : ['changes' as const]
   const found = otherwise(null, () => ({ ...ownershipOfRun(row), message: messageOfRun(row) }))
-  if (found === null) return { owner: null, allowed: [], message: null, unreadable: [...unreadable, 'options'] }
+  const cancelled_by = cancelledByOf(row)
+  if (found === null)
+    return { owner: null, allowed: [], message: null, cancelled_by, unreadable: [...unreadable, 'options'] }
   const { owner, allow, message } = found
   const allowed = Object.entries(allow).flatMap(([word, value]) => wordOf(word, value))
-  return { owner, allowed, message, unreadable }
+  return { owner, allowed, message, cancelled_by, unreadable }
 }
 
 /**
@@ -391,7 +408,6 @@ function showsGeneratedTo(row: Stored, { pk, isSuperuser, impersonator, ceiling 
   if (row.submitterPk !== pk) return false
   const submitter = otherwise(null, () => submitterOf(row))
   if (submitter === null) return false
-  const had = submitter.ceiling
-  if (ceiling !== undefined && !(had !== undefined && [...had].every((right) => covers(ceiling, right)))) return false
+  if (!isWithinCeiling(row, ceiling)) return false
   return impersonator === undefined || impersonator.pk === submitter.impersonator?.pk
 }

@@ -142,6 +142,7 @@ describe('A run failed: whose was it?', () => {
       "`failed`, `server_error` | a bug or a broken database | Read its `cause`, and search the worker's log for the run's id.",
       '`failed`, `unavailable` | enqueued five times, and no worker finished it | Find out why workers die. Then send it again.',
       '`cancelled` | no worker took it in time, it was queued for more than an hour, or the queue was away | Check workers and queue. Then send it again.',
+      '`cancelled`, with `cancelled_by` | that user cancelled it while it waited | Ask that user. Nothing sends it again by itself.',
     ],
     async () => {
       const bug = await make.broken('bug')
@@ -154,7 +155,14 @@ describe('A run failed: whose was it?', () => {
       expect(await listed('exhausted')).toMatchObject({ state: 'failed', reason: 'unavailable', attempts: 5 })
       expect((await make.cancelled('too-late')).answer.status).toBe(503)
       expect(await listed('too-late')).toMatchObject({ state: 'cancelled', reason: 'cancelled' })
-      for (const name of ['bug', 'exhausted', 'too-late'])
+      const { id: unwanted, answer } = await make.heldUp('unwanted', (id) =>
+        there.admin.send({ method: 'POST', url: `/api/v3/blueprints/runs/${id}/cancel/` }),
+      )
+      expect([answer.status, Object(answer.json).code]).toEqual([409, 'cancelled_by_user'])
+      expect(answer.headers).not.toHaveProperty('retry-after')
+      const { json } = await there.admin.get(`/api/v3/blueprints/runs/${unwanted}/`)
+      expect(json).toMatchObject({ state: 'cancelled', cancelled_by: Object(json).submitter_name })
+      for (const name of ['bug', 'exhausted', 'too-late', 'unwanted'])
         expect([name, await isThere(there, name)]).toEqual([name, false])
       expect(await put(there, 'too-late')).toMatchObject({ status: 200, json: { applied: true } })
     },

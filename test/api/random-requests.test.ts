@@ -98,10 +98,12 @@ test('any request to any operation gets an answer as described, and no server er
   }
 
   // They use up rows that the others read, so they come last. A deletion succeeds once for each row; a former run is mostly
-  // one that has not ended, or one of another owner (test/api/run-apply.test.ts has those that succeed).
+  // one that has not ended, or one of another owner (test/api/run-apply.test.ts has those that succeed), and one to cancel is
+  // mostly over.
   const leastServed = new Map([
     ['core_applications_destroy', 5],
     ['blueprints_runs_apply_create', 0],
+    ['blueprints_runs_cancel_create', 0],
   ])
   const isLast = ({ operationId }: { operationId: string }) => Number(leastServed.has(operationId))
   for (const operation of api.operations.toSorted((one, other) => isLast(one) - isLast(other))) {

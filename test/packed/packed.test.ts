@@ -163,6 +163,21 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
       },
     ],
     [
+      'cancel',
+      async () => {
+        const release = on.hold()
+        const recorded = await gatewright(major, ['apply', '--no-wait', path('group.yaml'), '--json'], {
+          OAUTH2_SECRET: 'a value that is never applied',
+        })
+        const [id = ''] = /(?<=runs\/)[-\da-f]{36}/.exec(recorded.output) ?? []
+        expect(await gatewright(major, ['cancel', id])).toMatchObject({
+          code: 0,
+          output: expect.stringMatching(/: cancelled by /),
+        })
+        release()
+      },
+    ],
+    [
       'rotate',
       async () => {
         const before = await on.db.provider.findFirstOrThrow({ where: { name: `packed-${major}` } })

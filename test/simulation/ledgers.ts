@@ -76,6 +76,7 @@ export function workerLedger(stage: Stage, process: Process): WorkerLedger {
 
 const asRun = ({ id, state, applied, reason, logs, createdAt }: Row) => ({
   ...{ id, applied, reason, logs: [...logs], createdAt: new Date(createdAt), startedAt: null, planTag: null },
+  cancelledBy: null,
   // What is stored: `running` is not.
   state: state === 'running' ? 'queued' : state,
 })

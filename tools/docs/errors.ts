@@ -17,6 +17,7 @@ const remedies: Readonly<Record<ProblemCode, string>> = {
   method_not_allowed: 'Use a method of the header `Allow`.',
   too_slow: 'Send it again over a better connection.',
   conflict: 'Read `detail`: acknowledge it with `Gatewright-Allow`, or change the document.',
+  cancelled_by_user: 'Ask that user. Another request, or the same under another `Idempotency-Key`, is a new run.',
   key_gone: 'Create another token.',
   precondition_failed: 'Read the object again, or plan again, then decide anew.',
   too_large: 'Send less, for example in several documents.',

@@ -65,7 +65,7 @@ const spanWords: Readonly<Record<AuditSpan, string>> = {
 /** What the product records. A search may name another action, of a version before. */
 const actions = [
   ...['apply', 'create', 'update', 'delete', 'view_key', 'read'],
-  ...['pause_queue', 'resume_queue', 'clear_failed_jobs', 'bootstrap'],
+  ...['cancel_run', 'pause_queue', 'resume_queue', 'clear_failed_jobs', 'bootstrap'],
 ] as const
 
 const form = ({

@@ -91,6 +91,7 @@ function facts(run: Run, seesApplications: boolean): Html {
     ],
     ['Mode', run.mode === 'plan' ? 'a plan: nothing was kept' : null],
     ['Reason', run.reason],
+    ['Cancelled by', run.cancelled_by],
     ['Message', run.message && cutTo(1_000, run.message)],
     ['Allowed', cutTo(1_000, run.allowed.join(', ')) || null],
     [

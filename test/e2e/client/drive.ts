@@ -122,6 +122,8 @@ async function applications(): Promise<string> {
   const path = '/api/v3/blueprints/runs/{id}/apply/'
   const applied = await must(client.POST(path, { params: { path: { id }, query: { dry_run: true } } }))
   hold('the document of the run changes nothing', 'applied' in applied && applied.logs.length === 2)
+  const toCancel = await client.POST('/api/v3/blueprints/runs/{id}/cancel/', { params: { path: { id } } })
+  hold('a run that has ended is not cancelled', toCancel.error !== undefined && toCancel.error.code === 'conflict')
   const { name, authorization_flow } = body.provider
   const minimal = await must(client.PUT(put, { body: { ...body, provider: { name, authorization_flow } } }))
   hold(

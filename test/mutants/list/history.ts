@@ -82,7 +82,7 @@ export default {
     },
     {
       from: 'cause === null ? end(more) :',
-      to: 'cause !== undefined ? end :',
+      to: 'cause !== undefined ? end(more) :',
       why: 'the attempt that ended a run as failed is not recorded',
       tests: [causes],
     },

@@ -202,16 +202,22 @@ export default {
       tests: [deliveries],
     },
     {
-      from: "r.id IS NULL OR r.state = 'cancelled' OR",
-      to: 'r.id IS NULL OR',
+      from: "(r.state = 'cancelled' AND r.options->>'cancelled_by' IS NULL) OR",
+      to: '',
       why: 'a cancelled submission keeps its key',
       tests: [deliveries],
     },
     {
-      from: "r.id IS NULL OR r.state = 'cancelled' OR",
-      to: "r.state = 'cancelled' OR",
+      from: "r.id IS NULL OR (r.state = 'cancelled'",
+      to: "(r.state = 'cancelled'",
       why: 'a run that a crash lost keeps its key',
       tests: [deliveries],
+    },
+    {
+      from: "AND r.options->>'cancelled_by' IS NULL",
+      to: '',
+      why: 'a run that a user cancelled is applied when its request comes again',
+      tests: ['test/api/run-cancel.test.ts'],
     },
     {
       from: "OR (r.state = 'failed' AND r.reason = 'unavailable')",

@@ -85,10 +85,16 @@ export default {
       survives: 'only npm run faults takes the queue away',
     },
     {
-      from: "if (typeof run === 'object' && run.state !== 'cancelled') return { id, run }",
-      to: "if (typeof run === 'object') return { id, run }",
+      from: "(run.state !== 'cancelled' || run.cancelledBy !== null)",
+      to: 'true',
       why: 'a cancelled run is answered as a result',
       tests: [deliveries, 'test/api/paused.test.ts'],
+    },
+    {
+      from: "(run.state !== 'cancelled' || run.cancelledBy !== null)",
+      to: "run.state !== 'cancelled'",
+      why: 'the submitter of a run that a user cancelled is asked to send it again',
+      tests: ['test/api/run-cancel.test.ts'],
     },
   ],
   'src/runs/subscribe.ts': [

@@ -1,0 +1,65 @@
+import { auditRow } from '../apply/audit.ts'
+import { inTime } from '../db/in-time.ts'
+import { Problem } from '../errors.ts'
+import { runPath } from '../paths.ts'
+import { type Actor, allows } from '../permissions.ts'
+import { cancelRunBy, notifyEnded } from './ledger.ts'
+import { isWithinCeiling, mayReadRun } from './options.ts'
+import type { Submitter } from './submit.ts'
+import { cancelOrRead, type WaitResult } from './subscribe.ts'
+
+/** A user cancels a run that waits: it is not applied, and its submitter is not asked to send it again. */
+
+const select = { submitterPk: true, options: true, kind: true, mode: true } as const
+
+/**
+ * By its submitter, or with `manage_queue` by a caller who may see it. The row keeps who it was; while impersonating, the
+ * real user.
+ *
+ * @throws {Problem} `not_found`, `permission_denied`, `unavailable`; `conflict` when a worker has it, and when it has ended
+ */
+export async function cancelForUser(
+  { db, tally }: Pick<Submitter, 'db' | 'tally'>,
+  id: string,
+  actor: Actor,
+  requestId: string,
+): Promise<void> {
+  const run = await inTime(db.run.findUnique({ where: { id }, select }))
+  if (run === null || !mayReadRun(run, actor)) throw noSuchRun()
+  requireCancel(run, actor)
+  const by = (actor.impersonator ?? actor).username
+  const end = await cancelOrRead(db, id, async (tx) => {
+    if (!(await cancelRunBy(tx, id, by))) return false
+    const changes = [{ model: 'run', key: id, action: 'update', fields: ['state'] }] as const
+    await tx.auditRow.create({ data: auditRow({ actor, action: 'cancel_run', changes, requestId, runId: id }) })
+    return true
+  })
+  if (end !== 'cancelled') throw refusal(id, end)
+  const { kind, mode } = run
+  tally.ended({ kind, mode, outcome: 'cancelled', reason: 'cancelled' })
+  notifyEnded(db, id)
+}
+
+export const noSuchRun = (): Problem => new Problem('not_found', 'There is no such run.')
+
+function requireCancel(run: { readonly submitterPk: number | null; readonly options: unknown }, actor: Actor): void {
+  const isOwn = actor.pk !== null && run.submitterPk === actor.pk
+  if ((isOwn && isWithinCeiling(run, actor.ceiling)) || allows(actor, 'manage_queue')) return
+  const which = isOwn ? 'a run that had more rights than this token' : "another user's run"
+  throw new Problem('permission_denied', `To cancel ${which} you need the permission manage_queue.`)
+}
+
+function refusal(id: string, end: Exclude<WaitResult, 'cancelled'>): Problem {
+  if (end === 'vanished') return noSuchRun()
+  if (end === 'unknown')
+    return new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
+  if (end === 'locked')
+    return new Problem(
+      'conflict',
+      `A worker has this run: it can no longer be cancelled. Its outcome will stand at ${runPath(id)}.`,
+    )
+  const { state, applied, cancelledBy } = end
+  const done = applied === true ? 'applied' : 'not applied'
+  const outcome = state === 'done' ? done : cancelledBy === null ? state : `${state} by ${cancelledBy}`
+  return new Problem('conflict', `This run has ended: ${outcome}. What became of it stands at ${runPath(id)}.`)
+}

@@ -1,0 +1,68 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { adminToken } from '../support/engine.ts'
+import { freshFolder } from '../support/folder.ts'
+import { type Listening, listening } from '../support/gatewright.ts'
+import { until } from '../support/until.ts'
+
+/** `gatewright cancel`, while an apply in another process waits for the run. */
+
+const folder = freshFolder()
+let there: Listening
+let alice: { readonly token: string; readonly username: string }
+beforeAll(async () => {
+  there = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+  alice = await there.on.make.user({ permissions: ['view_run', 'manage_queue'] })
+})
+
+/** @param more groups beside the one of this name */
+function groups(name: string, more = 0): string {
+  const path = join(folder, `${name}.yaml`)
+  const names = [name, ...Array.from({ length: more }, (_, index) => `${name} ${index}`)]
+  const entries = names.map((each) => `  - { model: service_core.group, identifiers: { name: "${each}" } }\n`)
+  writeFileSync(path, `version: 1\nmetadata: { name: ${name} }\nentries:\n${entries.join('')}`)
+  return path
+}
+
+async function queuedId(name: string): Promise<string> {
+  const where = { title: `apply blueprint ${name}`, state: 'queued' } as const
+  return until(async () => (await there.on.db.run.findFirst({ where }))?.id, { what: 'the run to be recorded' })
+}
+
+test.each([
+  ['answers', 'waited', 0],
+  ['answers at once with 202', 'followed', 2_000],
+])(
+  'an apply that the service %s ends with 1 and says who cancelled its run, which is never applied',
+  async (_, name, more) => {
+    const release = there.on.hold()
+    const applying = there.start(['apply', groups(name, more)])
+    const id = await queuedId(name)
+    if (more > 0) await applying.line(/^waiting: run \S+ is queued/)
+    expect(await there.gatewright(['cancel', id], { GATEWRIGHT_TOKEN: alice.token })).toEqual({
+      code: 0,
+      output: `${id}  apply blueprint ${name}: cancelled by ${alice.username}\n`,
+    })
+    expect(await applying.exited).toMatchObject({ code: 1 })
+    expect(applying.output()).toMatch(new RegExp(`^refused +\\S+${name}\\.yaml`, 'm'))
+    expect(applying.output()).toContain(`cancelled by ${alice.username}`)
+    release()
+    expect(await there.gatewright(['apply', groups(`${name}-later`)])).toMatchObject({ code: 0 })
+    expect(await there.on.db.group.count({ where: { name } })).toBe(0)
+    expect(await there.on.db.run.count({ where: { title: `apply blueprint ${name}` } })).toBe(1)
+    const logs = await there.gatewright(['logs', id])
+    expect(logs).toEqual({ code: 1, output: expect.stringContaining(`not applied: cancelled by ${alice.username}\n`) })
+    // The same again, as after an answer that was lost.
+    expect(await there.gatewright(['cancel', id, '--json'])).toEqual({ code: 0, output: expect.stringContaining(id) })
+  },
+)
+
+test('a run that has ended, and what is no run: 1', async () => {
+  const { output } = await there.gatewright(['apply', groups('ended'), '--json'])
+  const [, id = ''] = /"run": "\S+runs\/([-0-9a-f]{36})\/"/.exec(output) ?? []
+  const refused = (message: string) => ({ code: 1, output: expect.stringContaining(message) })
+  expect(await there.gatewright(['cancel', id])).toEqual(refused('This run has ended: applied.'))
+  expect(await there.gatewright(['cancel', 'grafana'])).toEqual(refused('"grafana" is no id of a run'))
+  expect(await there.gatewright(['cancel'])).toEqual(refused('cancel takes the id of one run.'))
+})
