@@ -4,6 +4,8 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
+import { loadRegistry } from '../src/models/registry.ts'
+import { fileSchema } from '../src/openapi/file-schema.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const target = resolve(process.argv[2] ?? join(root, 'dist', 'cli'))
@@ -72,8 +74,9 @@ writeJson(join(target, 'package.json'), {
   type: 'module',
   bin: { gatewright: 'bin/gatewright.mjs' },
   engines: { node: `>=${oldestNode}` },
-  files: ['bin', 'README.md', 'LICENSE', 'LICENSES-OF-OTHERS'],
+  files: ['bin', 'schema.json', 'README.md', 'LICENSE', 'LICENSES-OF-OTHERS'],
 })
+writeJson(join(target, 'schema.json'), fileSchema(await loadRegistry()))
 copyFileSync(join(root, 'LICENSE'), join(target, 'LICENSE'))
 copyFileSync(join(root, 'docs', 'cli.md'), join(target, 'README.md'))
 writeFileSync(join(target, 'LICENSES-OF-OTHERS'), licenses(output))

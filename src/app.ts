@@ -150,7 +150,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   const inspect = openInspector(db, queue, engine.keyring, app.log)
   healthRoutes(app, inspect)
   metricsRoutes(app, { db, queue, registry: engine.registry, inspect }, metrics)
-  docsRoutes(app, describe)
+  docsRoutes(app, engine.registry, describe)
   dashboardRoutes(app, { submitter, queue, limiter, inspect, streams })
   return app
 }

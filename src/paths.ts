@@ -19,6 +19,7 @@ export const applyPath = `${apiPrefix}/core/transactional/applications/`
 export const homePath = `${basePath}/`
 export const docsPath = `${basePath}/docs/`
 export const schemaPath = `${apiPrefix}/schema/`
+export const fileSchemaPath = `${apiPrefix}/blueprints/schema/`
 export const dashboardPath = `${basePath}/admin/`
 /** Health and metrics: for programs beside the service, which need not know the base path. */
 export const probesPath = `${basePath}/-/`

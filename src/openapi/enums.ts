@@ -1,5 +1,5 @@
 import { isObject } from '../json-object.ts'
-import { schemaName } from '../views/stored.ts'
+import { schemaName } from '../views/schema-names.ts'
 import type { Components } from './json-schema.ts'
 
 /**

@@ -5,12 +5,15 @@ import { sendTagged } from '../http/etag.ts'
 import { policy, self } from '../http/headers.ts'
 import { icon } from '../http/icon.ts'
 import { weightOf } from '../http/not-found.ts'
-import { basePath, docsPath, schemaPath } from '../paths.ts'
+import type { Registry } from '../models/registry.ts'
+import { basePath, docsPath, fileSchemaPath, schemaPath } from '../paths.ts'
 import { type Describe, type DocumentForm, documentForms } from './describe.ts'
+import { fileSchema } from './file-schema.ts'
 
 /**
- * GET /api/v3/schema/: the API's own description, for programs. GET /docs/: the same for people. Both show what the
- * source says, and nothing of the installation, so they need no token.
+ * GET /api/v3/schema/: the API's own description, for programs. GET /docs/: the same for people. GET
+ * /api/v3/blueprints/schema/: the JSON Schema of files, for editors. They show what the source says, and nothing of the
+ * installation, so they need no token.
  */
 
 const config = { permission: 'anyone' } as const
@@ -37,13 +40,21 @@ const types = { json: 'application/json; charset=utf-8', yaml: 'application/yaml
 
 const schemaQuery = z.strictObject({ format: z.enum(documentForms).optional() })
 
-export function docsRoutes(app: Api, describe: Describe): void {
+export function docsRoutes(app: Api, registry: Registry, describe: Describe): void {
   // The description leaves itself out: it is no operation on stored data.
   const schema = { hide: true, querystring: schemaQuery, response: { 200: z.string() } }
   app.get(schemaPath, { config, schema, serializerCompiler: () => String }, async (request, reply) => {
     const form = request.query.format ?? formOf(request.headers.accept)
     const headers = { 'cache-control': 'no-cache', vary: 'Accept' }
     return sendTagged(reply, await describe(form), { type: types[form], headers })
+  })
+  let ofFiles: string | undefined
+  const answer = { hide: true, response: { 200: z.string() } }
+  const options = { config: { ...config }, schema: answer, serializerCompiler: () => String }
+  app.get(fileSchemaPath, options, async (_, reply) => {
+    ofFiles ??= JSON.stringify(fileSchema(registry))
+    const headers = { 'cache-control': 'no-cache' }
+    return sendTagged(reply, ofFiles, { type: 'application/schema+json; charset=utf-8', headers })
   })
   const texts = new Map<string, Promise<string>>()
   for (const [name, file, type] of files)

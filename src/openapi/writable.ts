@@ -4,7 +4,7 @@ import { examplesOf } from '../models/declared.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
-import { discriminatorOf, schemaName } from '../views/stored.ts'
+import { discriminatorOf, schemaName } from '../views/schema-names.ts'
 import { noteOf, sentForms } from './sent-forms.ts'
 
 /**
@@ -52,7 +52,8 @@ export function submission(registry: Registry): z.ZodType {
 export const usualFirst = ({ kinds }: Registry): ProviderModel[] =>
   [...kinds.values()].sort((one, other) => Number(other.provider.usual) - Number(one.provider.usual))
 
-function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
+/** All fields of a model. */
+export function fieldsOf(registry: Registry, model: Model, use: Use): z.ZodObject {
   const shape: Record<string, z.ZodType> = {}
   for (const field of model.fields.values()) shape[field.name] = schemaOf(registry, model, field, use)
   return z.strictObject(shape)

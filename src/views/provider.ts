@@ -5,15 +5,14 @@ import { isObject } from '../json-object.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Actor, allows, boundOwners, isBound } from '../permissions.ts'
+import { discriminatorOf, schemaName } from './schema-names.ts'
 import {
   type Columns,
   checkColumns,
-  discriminatorOf,
   fieldSchemas,
   originSchemas,
   originSelect,
   readMakers,
-  schemaName,
   toFields,
   toOrigin,
 } from './stored.ts'

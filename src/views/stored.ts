@@ -8,6 +8,7 @@ import type { Registry } from '../models/registry.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { columnsOf, type Row } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
+import { schemaName } from './schema-names.ts'
 import { inOrder, type View } from './view.ts'
 
 /**
@@ -19,22 +20,6 @@ const secret = z
   .literal(masked)
   .nullable()
   .meta({ description: 'Masked; null when there is none. Leave it out when you send the object back.' })
-
-/** The name of a schema in the API's description: `ReadOauth2Provider` of `read_oauth2_provider`. */
-export const schemaName = (words: string): string =>
-  words
-    .split('_')
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join('')
-
-/** For the API's description: which value of a property stands for which named schema. */
-export const discriminatorOf = (
-  propertyName: string,
-  schemas: readonly (readonly [value: string, name: string])[],
-) => ({
-  propertyName,
-  mapping: Object.fromEntries(schemas.map(([value, name]) => [value, `#/components/schemas/${name}`])),
-})
 
 /** The fields of a model as they are answered. */
 export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>

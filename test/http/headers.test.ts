@@ -83,6 +83,7 @@ test('only files and objects with an entity tag are kept by a cache', async () =
     ['GET', '/api/v3/rbac/roles/Application%20deployer/', 200, 'private, no-cache'],
     ['GET', '/api/v3/rbac/roles/not-there/', 404, 'no-store'],
     ['GET', '/api/v3/schema/', 200, 'no-cache'],
+    ['GET', '/api/v3/blueprints/schema/', 200, 'no-cache'],
     ['GET', '/docs/', 200, 'no-cache'],
     ['GET', '/docs/swagger-ui.css', 200, 'public, max-age=86400'],
     ['GET', '/favicon.ico', 200, 'public, max-age=86400'],

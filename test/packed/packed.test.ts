@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -48,7 +48,7 @@ test('the installation is one package of less than 3 MB, without sources', () =>
   expect(readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['gatewright-cli'])
   expect(sizeOf(join(folder, 'node_modules'))).toBeLessThan(3_000_000)
   const names = readdirSync(join(folder, 'node_modules', 'gatewright-cli')).sort()
-  expect(names).toEqual(['LICENSE', 'LICENSES-OF-OTHERS', 'README.md', 'bin', 'package.json'])
+  expect(names).toEqual(['LICENSE', 'LICENSES-OF-OTHERS', 'README.md', 'bin', 'package.json', 'schema.json'])
 })
 
 test('npx starts it', async () => {
@@ -183,6 +183,14 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
         const before = await on.db.provider.findFirstOrThrow({ where: { name: `packed-${major}` } })
         expect(await gatewright(major, ['rotate', `packed-${major}`])).toMatchObject({ code: 0 })
         expect(await on.db.provider.findFirst({ where: { name: `packed-${major}` } })).not.toEqual(before)
+      },
+    ],
+    [
+      'schema',
+      async () => {
+        const { code, output } = await gatewright(major, ['schema'])
+        const shipped = readFileSync(join(folder, 'node_modules', 'gatewright-cli', 'schema.json'), 'utf8')
+        expect({ code, output }).toEqual({ code: 0, output: shipped })
       },
     ],
     [

@@ -131,7 +131,7 @@ async function ownRun({ pk }: Made): Promise<string> {
 }
 
 describe.each(methods)('%s of what is open', async (method) => {
-  const rows = await rowsOf('GET /-/', 'GET /docs/', 'GET /api/v3/schema/')
+  const rows = await rowsOf('GET /-/', 'GET /docs/', 'GET /api/v3/schema/', 'GET /api/v3/blueprints/schema/')
   test.each(rows)('%s', (_, row) => atTheDoor.try(row, async () => ({ method, url: pathOf(row) })))
 })
 

@@ -1,0 +1,17 @@
+/** Names of schemas in the API's description. */
+
+/** The name of a schema in the API's description: `ReadOauth2Provider` of `read_oauth2_provider`. */
+export const schemaName = (words: string): string =>
+  words
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+
+/** For the API's description: which value of a property stands for which named schema. */
+export const discriminatorOf = (
+  propertyName: string,
+  schemas: readonly (readonly [value: string, name: string])[],
+) => ({
+  propertyName,
+  mapping: Object.fromEntries(schemas.map(([value, name]) => [value, `#/components/schemas/${name}`])),
+})
