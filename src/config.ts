@@ -181,6 +181,12 @@ export function readClientConfig(env: Environment = process.env) {
 export const readBasePath = (env: Environment = process.env): string =>
   settings.shape.basePath.safeParse(env.BASE_PATH?.trim() || undefined).data ?? ''
 
+/** The proxy of the environment, as other programs have it: the names in small letters go first. */
+export const readProxyVariables = (env: Environment = process.env) => ({
+  httpsProxy: env.https_proxy?.trim() || env.HTTPS_PROXY?.trim() || undefined,
+  noProxy: env.no_proxy?.trim() || env.NO_PROXY?.trim() || '',
+})
+
 /** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */
 export const readVariable = (name: string, env: Environment = process.env): string | undefined => env[name] || undefined
 

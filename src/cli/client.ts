@@ -8,8 +8,10 @@ import { z } from 'zod'
 import { type ClientConfig, readClientConfig } from '../config.ts'
 import { versionPath } from '../paths.ts'
 import { Unreachable, UsageError } from './exit.ts'
+import { isLocal } from './local.ts'
 import { noAnswer } from './no-answer.ts'
 import { inOptions } from './options-for-headers.ts'
+import { fetchThrough, type HttpProxy, proxyFor } from './proxy.ts'
 import { readUpTo } from './read-up-to.ts'
 
 /** A running Gatewright, as its HTTP API. */
@@ -96,6 +98,8 @@ export async function openClient(): Promise<Client> {
   const authorization = `Bearer ${await readToken(config)}`
   const whole = (path: string) => addressOf(url, path)
   const common = { authorization, ...(requestId !== null && { 'x-request-id': requestId }) }
+  const proxy = proxyFor(url)
+  const ask = proxy === null ? fetch : await fetchThrough(proxy)
   let submitted: Submitted | null = null
   const client: Client = {
     url,
@@ -109,7 +113,7 @@ export async function openClient(): Promise<Client> {
       if (isApply) submitted = { requestId: own['x-request-id'] ?? '', run: null }
       try {
         const type = isYaml ? 'application/yaml' : 'application/json'
-        const response = await fetch(whole(path), {
+        const response = await ask(whole(path), {
           method,
           headers: { ...headers, ...own, ...common, ...(body !== undefined && { 'content-type': type }) },
           ...(body !== undefined && { body }),
@@ -122,20 +126,20 @@ export async function openClient(): Promise<Client> {
         }
         return { status: response.status, headers: response.headers, body: await readJson(response) }
       } catch (error) {
-        throw toLost(url, error)
+        throw toLost(url, error, proxy)
       }
     },
     async stream(path, headers, endsAt) {
       const signal = AbortSignal.timeout(Math.max(1, Math.min(Math.ceil(endsAt - performance.now()), longestStreamMs)))
       try {
-        const response = await fetch(whole(path), { headers: { ...headers, ...common }, redirect: 'error', signal })
+        const response = await ask(whole(path), { headers: { ...headers, ...common }, redirect: 'error', signal })
         const { status, body } = response
         const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
         if (isStream)
           return { status, headers: response.headers, body: null, stream: body as ReadableStream<Uint8Array> }
         return { status, headers: response.headers, body: await readJson(response), stream: null }
       } catch (error) {
-        throw toLost(url, error)
+        throw toLost(url, error, proxy)
       }
     },
   }
@@ -161,13 +165,10 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-function toLost(url: string, error: unknown): Lost {
-  const { message, ...facts } = noAnswer(url, error)
+function toLost(url: string, error: unknown, proxy: HttpProxy | null): Lost {
+  const { message, ...facts } = noAnswer(url, error, proxy)
   return new Lost(message, facts)
 }
-
-/** Whether the service is on this machine: what is sent to it crosses no network. */
-const isLocal = (url: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
 
 /** @throws {UsageError} where the token could be read on its way, or is not meant for this address */
 async function readToken({ url, token, dataDir }: ClientConfig): Promise<string> {

@@ -43,7 +43,7 @@ gatewright COMMAND --help describes a command, gatewright --version prints the v
 
 Environment: GATEWRIGHT_URL (default http://127.0.0.1:9000), GATEWRIGHT_TOKEN or GATEWRIGHT_TOKEN_FILE (default, for a
 service on this machine: the token that its first start wrote to DATA_DIR), GATEWRIGHT_OWNER, GATEWRIGHT_REQUEST_ID,
-NO_COLOR.
+HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS, NO_COLOR.
 
 ${exitCodeHelp}`
 

@@ -1,4 +1,5 @@
 import { reasonOf } from '../start-error.ts'
+import { type HttpProxy, whyNotThrough } from './proxy.ts'
 
 /** Why there is no answer, in words of the caller's side: what to do, and the code for those who search for it. */
 
@@ -35,11 +36,13 @@ type NoAnswer = {
   readonly cause: unknown
 }
 
-/** @param error of `fetch` */
-export function noAnswer(url: string, error: unknown): NoAnswer {
+/** @param error of `fetch` @param proxy through which the service is asked */
+export function noAnswer(url: string, error: unknown, proxy: HttpProxy | null = null): NoAnswer {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const isTimeout = error instanceof Error && error.name === 'TimeoutError'
   const reason = isTimeout ? 'no answer in time' : reasonOf(cause)
+  const notThrough = proxy && whyNotThrough(proxy, url, cause)
+  if (notThrough !== null) return { ...notThrough, isSent: false, cause }
   const [, words] = explained.find(([code]) => code.test(reason)) ?? []
   const isSent = !neverSent.test(reason) && !untrusted.test(reason)
   return {

@@ -1,14 +1,13 @@
 import { writeFileSync } from 'node:fs'
-import { connect, createServer, type Server } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { createServer as createTlsServer } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
 import { inOptions } from '../../src/cli/options-for-headers.ts'
 import { openOutput } from '../../src/cli/output.ts'
 import { redacted } from '../../src/cli/send.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { selfSigned } from '../../src/models/self-signed.ts'
 import { atEnd } from '../support/at-end.ts'
+import { behindTls as serviceBehindTls } from '../support/behind-tls.ts'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
 import { type Listening, listening } from '../support/gatewright.ts'
@@ -29,17 +28,9 @@ async function portOf(server: Server): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-/** The service behind TLS. @returns its address, and the file of its certificate */
-async function behindTls(name: string, notBefore = new Date()): Promise<{ url: string; authority: string }> {
-  const { certificate, key } = await selfSigned(name, notBefore)
-  const server = createTlsServer({ cert: certificate, key }, (client) => {
-    const service = connect(Number(new URL(there.address).port), '127.0.0.1')
-    for (const socket of [client, service]) socket.on('error', () => service.destroy())
-    client.pipe(service).pipe(client)
-  })
-  const authority = join(folder, `${name}-${notBefore.getTime()}.pem`)
-  writeFileSync(authority, certificate)
-  return { url: `https://localhost:${await portOf(server)}`, authority }
+async function behindTls(name: string, notBefore?: Date): Promise<{ url: string; authority: string }> {
+  const { port, authority } = await serviceBehindTls(there.address, name, notBefore)
+  return { url: `https://localhost:${port}`, authority }
 }
 
 test('a refusal of another owner names the option', async () => {

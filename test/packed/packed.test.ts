@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { behindTls } from '../support/behind-tls.ts'
 import { adminToken } from '../support/engine.ts'
 import { plainEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
+import { httpProxy } from '../support/http-proxy.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import { installCli, installNodes, type Nodes } from '../support/packed-cli.ts'
 import { run } from '../support/processes.ts'
@@ -204,6 +206,18 @@ describe.each(['18', '22', '26'])('Node %s', (major) => {
   ])
 
   test.each([...commands.keys()])('%s', (name) => commands.get(name)?.())
+
+  test('through a proxy', async () => {
+    const { port, authority } = await behindTls(address, 'gatewright.test')
+    const { url, asked } = await httpProxy({ login: 'ada:secret' })
+    const { code, output } = await gatewright(major, ['runs'], {
+      GATEWRIGHT_URL: `https://gatewright.test:${port}`,
+      NODE_EXTRA_CA_CERTS: authority,
+      HTTPS_PROXY: url.replace('://', '://ada:secret@'),
+    })
+    expect({ code, output }).toEqual({ code: 0, output: expect.not.stringMatching(/warning|experimental/i) })
+    expect(asked).toEqual([`gatewright.test:${port}`])
+  })
 
   test('these are all commands', async () => {
     const { output } = await gatewright(major, ['--help'])

@@ -1,0 +1,116 @@
+import { readProxyVariables } from '../config.ts'
+import { reasonOf } from '../start-error.ts'
+import { UsageError } from './exit.ts'
+import { isLocal } from './local.ts'
+
+/** The proxy of the environment, as curl has it: HTTPS_PROXY and NO_PROXY. Plain HTTP is for this machine, without one. */
+
+export type HttpProxy = {
+  /** Without its login. */
+  readonly url: string
+  /** What it gets as `Proxy-Authorization`; null when HTTPS_PROXY names no user. */
+  readonly login: string | null
+}
+
+/**
+ * @param url of the service @param env a test's own
+ * @returns null when the service is reached without a proxy
+ * @throws {UsageError} for a proxy that is none; its URL may hold a password, and is not repeated
+ */
+export function proxyFor(url: string, env?: Parameters<typeof readProxyVariables>[0]): HttpProxy | null {
+  const { httpsProxy, noProxy } = readProxyVariables(env)
+  const { protocol, hostname, port } = new URL(url)
+  if (httpsProxy === undefined || protocol !== 'https:' || isLocal(url)) return null
+  if (isExempt(hostname, port || '443', noProxy)) return null
+  const written = httpsProxy.includes('://') ? httpsProxy : `http://${httpsProxy}`
+  const proxy = URL.canParse(written) ? new URL(written) : null
+  if (proxy === null || !/^https?:$/.test(proxy.protocol))
+    throw new UsageError('HTTPS_PROXY is not a URL that starts with http:// or https://.')
+  return { url: proxy.origin, login: loginOf(proxy) }
+}
+
+function loginOf({ username, password }: URL): string | null {
+  if (username === '' && password === '') return null
+  try {
+    const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+    return `Basic ${Buffer.from(text).toString('base64')}`
+  } catch {
+    throw new UsageError('The login of HTTPS_PROXY is not percent-encoded: a % in it is written %25.')
+  }
+}
+
+/** `*`, `host`, `.host` and `*.host`, each also with a port. A name stands for the names below it, too. */
+function isExempt(hostname: string, port: string, noProxy: string): boolean {
+  const host = hostname.toLowerCase()
+  return noProxy
+    .toLowerCase()
+    .split(/[,\s]+/)
+    .some((entry) => {
+      if (entry === '*') return true
+      const [, name = '', only = port] = /^(?:\*?\.)?(.+?)(?::(\d+))?$/.exec(entry) ?? []
+      return name !== '' && only === port && (host === name || host.endsWith(`.${name}`))
+    })
+}
+
+/**
+ * The `fetch` that goes through the proxy. Both it and the agent are undici's own: that of Node is another version, which
+ * takes no agent of this one. It is loaded here alone, because most programs have no proxy.
+ */
+export async function fetchThrough({ url, login }: HttpProxy): Promise<typeof fetch> {
+  const undici = await import('undici')
+  const clientFactory = (origin: URL, options: object) => {
+    const pool = new undici.Pool(origin, options)
+    const connect = pool.connect.bind(pool)
+    // undici's error for another status ends as "Request was cancelled", without the status.
+    const connectOrSay = async (asked: Parameters<typeof connect>[0]) => {
+      const answered = await connect(asked)
+      if (answered.statusCode === 200) return answered
+      answered.socket.on('error', () => {}).destroy()
+      throw new RefusedByProxy(answered.statusCode)
+    }
+    return Object.assign(pool, { connect: connectOrSay as typeof pool.connect })
+  }
+  const dispatcher = new undici.ProxyAgent({ uri: url, clientFactory, ...(login !== null && { token: login }) })
+  const through = (input: string | URL, init: object) => undici.fetch(input, { ...init, dispatcher })
+  return through as unknown as typeof fetch
+}
+
+/** The proxy answered CONNECT, and opened no way. */
+class RefusedByProxy extends Error {
+  override readonly name = 'RefusedByProxy'
+  readonly status: number
+  constructor(status: number) {
+    super(`the proxy answered ${status}`)
+    this.status = status
+  }
+}
+
+/** Why there is no answer, where it is the proxy's doing; null where it is not. @param error behind that of `fetch` */
+export function whyNotThrough(
+  { url, login }: HttpProxy,
+  service: string,
+  error: unknown,
+): { readonly message: string; readonly isFinal: boolean } | null {
+  const { host, hostname } = new URL(service)
+  const reason = reasonOf(error)
+  const isAway = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(reason)
+  if (isAway) {
+    const remedy = `correct HTTPS_PROXY, or name ${hostname} in NO_PROXY if it is reached without a proxy`
+    return {
+      message: `the proxy ${url} of HTTPS_PROXY does not answer (${reason}): ${remedy}`,
+      isFinal: reason === 'ENOTFOUND',
+    }
+  }
+  if (!(error instanceof RefusedByProxy)) return null
+  const { status } = error
+  if (status === 407) {
+    const wants = `wants a login (407): write it into HTTPS_PROXY, as USER:PASSWORD@${new URL(url).host}`
+    const refuses =
+      'refuses the login of HTTPS_PROXY (407): correct it; signs such as @ and : in it are percent-encoded'
+    return { message: `the proxy ${url} ${login === null ? wants : refuses}`, isFinal: true }
+  }
+  return {
+    message: `the proxy ${url} of HTTPS_PROXY gives no way to ${host} (${status}): have it allowed there, or name ${hostname} in NO_PROXY`,
+    isFinal: status < 500,
+  }
+}
