@@ -6,7 +6,7 @@ import { inTime } from '../db/in-time.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
 import { type Access, type Actor, allows, allowsSome, type Permission } from '../permissions.ts'
-import { actAs, actorByToken, actorOfUser, validTokens } from '../rights/actor.ts'
+import { actAs, actorByToken, actorOfUser, expiredToken, validTokens } from '../rights/actor.ts'
 import type { ValidOf } from './attempts.ts'
 import { headerText } from './headers.ts'
 import type { Limiter } from './rate-limit.ts'
@@ -58,9 +58,7 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
     if (secret === null) await limiter.countFailure(request, reply)
     const ask = (secret: string) => limiter.authenticate(request, reply, { secret, ask: () => actorOf(secret) })
     const [real, judgeRate] = secret === null ? [null] : await Promise.all([ask(secret), limiter.countRequest(request)])
-    // One message for all reasons: a more exact one would help an attacker.
-    if (real === null)
-      throw new Problem('not_authenticated', 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.')
+    if (real === null) throw await notAuthenticated(db, limiter.mayExplain(request) ? secret : null)
     // First the real user, so that the log names the user of a request that is refused.
     request.actor = real
     judgeRate?.(reply)
@@ -68,6 +66,20 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
     if (permission !== undefined) requireAccess(request.actor, permission)
   })
 }
+
+/**
+ * One message for all reasons: a more exact one would help an attacker. Only who has the whole of an expired token learns
+ * that this is the reason (docs/adr/0074-an-expired-token-is-named.md).
+ */
+async function notAuthenticated(db: Db, secret: string | null): Promise<Problem> {
+  const expired = secret === null ? null : await inTime(expiredToken(reader(db), secret))
+  const why = expired && `The token ${JSON.stringify(expired.identifier)} expired on ${dayOf(expired.expires)}. `
+  const remedy = 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.'
+  return new Problem('not_authenticated', `${why ?? ''}${remedy}`)
+}
+
+/** In UTC. */
+const dayOf = (time: Date): string => time.toISOString().slice(0, 10)
 
 /**
  * A permission that holds for rows of one owner opens the route: what it shows and writes is judged row by row.

@@ -56,6 +56,11 @@ export class Attempts {
     return isValid === false ? null : this.#ask(address, digest, ask)
   }
 
+  /** Whether a failed attempt of this address may cost another query. */
+  mayAsk(address: string): boolean {
+    return !this.#hasFailed(address)
+  }
+
   /** The first of several with the same token at the same time. */
   async #first<Found>(address: string, digest: string, ask: () => Promise<Found | null>): Promise<Found | null> {
     const [begun, outcome] = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean | null>()]

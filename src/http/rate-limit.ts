@@ -47,6 +47,8 @@ export type Limiter = {
     reply: FastifyReply,
     token: { readonly secret: string; readonly ask: () => Promise<Found | null> },
   ): Promise<Found | null>
+  /** Whether a query may find out why a token did not authenticate: not after too many failures of its address. */
+  mayExplain(request: FastifyRequest): boolean
   /** Counts a request of this token, in a window of a second. The token need not be known to be valid yet. */
   countRequest(request: FastifyRequest): Promise<Verdict>
 }
@@ -111,6 +113,7 @@ export function openLimiter(
       if (found === null) await countFailure(request, reply)
       return found
     },
+    mayExplain: (request) => attempts.mayAsk(addressOf(request)),
     countRequest: requests,
   }
 }

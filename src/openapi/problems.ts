@@ -26,7 +26,7 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
     'The request is not valid HTTP.',
   ],
   not_authenticated: [
-    'The access token is missing or not valid. The answer is the same for every reason.',
+    'The access token is missing or not valid. The answer is the same for every reason, except that who sends the whole of an expired token learns its name and the day.',
     'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.',
   ],
   permission_denied: ['The caller is authenticated, but lacks a permission.', 'You lack the permission view_user.'],

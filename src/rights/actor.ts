@@ -107,6 +107,22 @@ export async function validTokens(reader: EngineReader, digests: readonly string
   return new Set(rows.map(({ digest }) => Buffer.from(digest, 'hex').toString('base64url')))
 }
 
+const expiredRow = z.object({ identifier: z.string(), expires: z.date() })
+
+/**
+ * A token that would authenticate if it had not expired. Who sends the whole secret held it: nothing is said to others.
+ *
+ * @returns null when that is not the reason
+ */
+export async function expiredToken(reader: EngineReader, secret: string): Promise<z.output<typeof expiredRow> | null> {
+  const [row] = await reader.query(expiredRow, {
+    text: `SELECT t.identifier, t.expires FROM tokens t JOIN users u ON u.pk = t.user_pk
+      WHERE u.is_active AND t.intent = 'api' AND t.key_hash = $1 AND t.expiring AND t.expires <= now()`,
+    values: [sha256(secret)],
+  })
+  return row ?? null
+}
+
 const [byPk, byUsername] = [activeUser('pk', '$1'), activeUser('username', '$1')]
 
 /** @returns null when the user does not exist or is not active */

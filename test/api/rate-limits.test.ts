@@ -52,6 +52,19 @@ function ratesWith(store: () => Promise<Redis | null>): void {
     expect(await stranger.send(elsewhere)).toMatchObject({ status: 401 })
   })
 
+  test('an expired token is named until its address has failed too often', async () => {
+    const there = await open({ rateLimitFailuresPerMinute: 2 })
+    const { pk } = await there.make.user()
+    const expired = there.as(await there.make.token(pk, { identifier: 'expired', expires: new Date(1_000) }))
+    const [first, second] = [await expired.get(me), await expired.get(me)]
+    expect(first).toMatchObject({
+      status: 401,
+      json: { detail: expect.stringMatching(/^The token "expired" expired/) },
+    })
+    expect(second).toMatchObject({ status: 401, json: { detail: expect.stringMatching(/^Send a valid access token/) } })
+    expect(await expired.get(me)).toMatchObject(refused)
+  })
+
   test('failed logins of the dashboard count too, and a valid token still logs in', async () => {
     const there = await open({ rateLimitFailuresPerMinute: 3 })
     const logIn = (token: string) =>

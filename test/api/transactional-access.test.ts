@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
 import { counts, versions } from '../support/contents.ts'
@@ -38,8 +39,18 @@ describe('every unauthenticated caller gets the same answer', () => {
     ['an unknown token', async () => 'Bearer gw_a_0000000000000000000000000000000000000000'],
     ['a token as long as a novel', async () => `Bearer ${'x'.repeat(10_000)}`],
     [
-      'an expired token',
-      async () => `Bearer ${await make.token((await make.user({ superuser: true })).pk, { expires: past })}`,
+      'an expired token with a letter less',
+      async () =>
+        `Bearer ${(await make.token((await make.user({ superuser: true })).pk, { expires: past })).slice(0, -1)}`,
+    ],
+    [
+      'an expired token of another intent',
+      async () =>
+        `Bearer ${await make.token((await make.user({ superuser: true })).pk, { intent: 'recovery', expires: past })}`,
+    ],
+    [
+      'an expired token of an inactive owner',
+      async () => `Bearer ${await make.token((await make.user({ isActive: false })).pk, { expires: past })}`,
     ],
     [
       'a token for verification',
@@ -68,6 +79,16 @@ describe('every unauthenticated caller gets the same answer', () => {
     )
     expect(answer).toMatchObject({ status: 401, json: refused, headers: { 'www-authenticate': 'Bearer' } })
     expect(answer.headers['x-request-id']).toBeDefined()
+  })
+
+  test('except who sends the whole of an expired token: it is named, with the day', async () => {
+    const identifier = `pipeline-${randomUUID()}`
+    const expires = new Date('2026-01-22T23:59:59Z')
+    const token = await make.token((await make.user({ superuser: true })).pk, { identifier, expires })
+    const answer = await there.as(token).get('/api/v3/core/users/me/')
+    const detail = `The token "${identifier}" expired on 2026-01-22. ${refused.detail}`
+    const headers = { 'www-authenticate': 'Bearer' }
+    expect(answer).toMatchObject({ status: 401, headers, json: { ...refused, detail } })
   })
 
   test('a token that has not expired is accepted, with any case of the scheme', async () => {

@@ -31,8 +31,11 @@ const codes: Readonly<Record<number, string>> = {
   410: 'key_gone',
 }
 
-const unauthenticated =
-  '{"detail":"Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.","code":"not_authenticated"}'
+/** Of an expired token, its name and the day go before it. */
+export const saysExpired = 'The token \\\\"[-\\w]+\\\\" expired on \\d{4}-\\d\\d-\\d\\d\\. '
+const unauthenticated = new RegExp(
+  `^{"detail":"(${saysExpired})?Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>\\.","code":"not_authenticated"}$`,
+)
 
 /** @returns `403`, `200 own`, ...; followed by the whole answer when it is wrong */
 export function outcomeOf(answer: Answer, row: Row, { method, shows }: Ask): string {
@@ -51,7 +54,7 @@ function errorOf({ status, headers, text, json: body }: Answer, { member }: Row,
   if (headers['x-request-id'] === undefined) return 'it has no request id'
   if ((status === 401) !== (headers['www-authenticate'] === 'Bearer')) return 'WWW-Authenticate goes with 401'
   if (method === 'HEAD') return text === '' ? undefined : 'it has a body'
-  if (status === 401) return text === unauthenticated ? undefined : 'it is not the one answer'
+  if (status === 401) return unauthenticated.test(text) ? undefined : 'it is not the one answer'
   if (!isObject(body)) return 'it is no object'
   if (status < 300) return undefined
   if (status === 400) return isErrorOf(member, body) ? undefined : 'it does not name the member alone'

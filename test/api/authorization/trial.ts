@@ -3,7 +3,7 @@ import type { Answer } from '../../support/asker.ts'
 import type { Installation } from '../../support/installation.ts'
 import { raw, rows, sql } from '../../support/sql.ts'
 import { type Actor, type Cast, castFor } from './actors.ts'
-import { type Ask, outcomeOf } from './answers.ts'
+import { type Ask, outcomeOf, saysExpired } from './answers.ts'
 import type { Row } from './matrix.ts'
 
 export type Prepare = (row: Row, actor: Actor) => Promise<Ask>
@@ -96,11 +96,11 @@ async function partsOf(cast: Cast, { cells, needs }: Row): Promise<Part[]> {
   return columns.flat()
 }
 
-/** An answer without what differs in every answer. */
+/** An answer without what differs in every answer, and without what only who has the whole of an expired token learns. */
 function withoutTrace({ status, headers, text }: Answer): string {
   // How many failures are left is that of the address, whatever the reason.
-  const { 'x-request-id': _id, date: _date, ratelimit: _left, ...others } = headers
-  return JSON.stringify([status, others, text])
+  const { 'x-request-id': _id, date: _date, ratelimit: _left, 'content-length': _length, ...others } = headers
+  return JSON.stringify([status, others, text.replace(new RegExp(saysExpired), '')])
 }
 
 const isRefusal = (cell: string): boolean => /^[45]\d\d/.test(cell)

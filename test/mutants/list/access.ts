@@ -8,6 +8,12 @@ const me = 'test/api/me.test.ts'
 export default {
   'src/http/access.ts': [
     {
+      from: 'limiter.mayExplain(request) ? secret : null',
+      to: 'secret',
+      why: 'a wrong token costs a query of its own after too many failures',
+      tests: [routes],
+    },
+    {
       from: 'if (open.length > 0) throw new Error(`routes without a permission',
       to: 'if (open.length > 99) throw new Error(`routes without a permission',
       why: 'a route without a permission starts',
