@@ -19,6 +19,8 @@ export type Client = {
   readonly url: string
   /** Of GATEWRIGHT_OWNER. */
   readonly owner: string | null
+  /** Of GATEWRIGHT_REQUEST_ID. */
+  readonly requestId: string | null
   /** The last document that was sent to be applied, whose outcome no answer has reported yet. */
   submitted(): Submitted | null
   /**
@@ -104,6 +106,7 @@ export async function openClient(): Promise<Client> {
   const client: Client = {
     url,
     owner,
+    requestId,
     submitted: () => submitted,
     async send(method, path, { headers = {}, body, isYaml = false, withinMs = longestTryMs } = {}) {
       const signal = AbortSignal.timeout(Math.max(1, Math.ceil(Math.min(withinMs, longestTryMs))))

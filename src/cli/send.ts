@@ -19,6 +19,7 @@ import { type Output, openOutput } from './output.ts'
 import { locate } from './places.ts'
 import { codeOfResults, emptyResult, outcomesOf, printResult, printTotals, type Result, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
+import { adviceOf, type Undo, undoOf } from './undo.ts'
 
 /** What `plan`, `apply` and `diff` share: the files of one owner are sent as one document, or each on its own. */
 
@@ -46,17 +47,20 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const timeoutMs = readTimeoutMs(values.timeout)
   const isReset = values.reset === true
   const ownerOption = checkedOwner('--owner', values.owner)
-  const inputs =
-    values.run === undefined
-      ? await readInputs(paths, readGiven(values))
-      : { documents: [], secrets: new Set<string>() }
+  const { run, 'rollback-request': job } = values
+  const isOfRuns = run !== undefined || job !== undefined
+  if ([paths.length > 0, run !== undefined, job !== undefined].filter(Boolean).length > 1)
+    throw new UsageError('Use either files, --run or --rollback-request.')
+  const inputs = isOfRuns ? { documents: [], secrets: new Set<string>() } : await readInputs(paths, readGiven(values))
   const output = openOutput(inputs.secrets)
   const client = await openClient()
   const ownerSetting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
+  const undo = job === undefined ? null : await undoOfJob(client, job, values, output)
   const documents =
-    values.run === undefined
+    undo?.documents ??
+    (run === undefined
       ? await toSend(inputs.documents, values, { ownerGiven: ownerOption ?? ownerSetting, isAll })
-      : [inputOf(values.run, paths)]
+      : [formerRun(run)])
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   // Totals go before what they are of. Several documents that are applied are printed as they come.
@@ -82,7 +86,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       // A run has an owner of its own.
       const isOwned = document.form === 'run' || typeof document.value.owner === 'string'
       const owner = ownerOption ?? (isOwned ? undefined : ownerSetting)
-      const headers = headersOf(values, owner, tags[index] ?? null)
+      const headers = headersOf(undo === null ? values : withoutDeletes(values), owner, tags[index] ?? null)
       const delivered = await deliver(client, document, {
         mode,
         isReset,
@@ -100,6 +104,8 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
     }
   }
   output.progress(documents.length, documents.length, '')
+  if (undo !== null && undo.left.length > 0)
+    add({ file: 'what is left', ...emptyResult, errors: [...undo.left, adviceOf(undo)], outcome: 'refused' })
   done?.(results, client)
   if (!isListed && values.json !== true) printTotals(output, results, mode === 'apply')
   if (!isListed) for (const result of results) print(result)
@@ -147,10 +153,19 @@ const partsOf = (document: Document | Joined | FormerRun): Pick<Result, 'parts'>
     ? { parts: document.parts.map(({ document: { file }, entries, from }) => ({ file, from, count: entries.length })) }
     : {}
 
-function inputOf(run: string, paths: readonly string[]): FormerRun {
-  if (paths.length > 0) throw new UsageError('Use either files or --run.')
-  return formerRun(run)
+/** @throws {UsageError} when its own runs would be part of the job */
+async function undoOfJob(client: Client, job: string, values: SendValues, output: Output): Promise<Undo> {
+  if (client.requestId === job)
+    throw new UsageError('GATEWRIGHT_REQUEST_ID is that of the job: the runs that roll it back need another one.')
+  const { 'allow-deletes': deletes } = values
+  const count = deletes === undefined ? undefined : deletesOf(deletes)
+  return undoOf(client, job, count, { withinMs: readTimeoutMs(values.timeout), onWait: output.waiting })
 }
+
+/** The number is of what the job created: a former document that prunes has another one. */
+const withoutDeletes = ({ 'allow-deletes': _deletes, ...values }: SendValues): SendValues => values
+
+const deletesOf = (text: string): number => readCount('--allow-deletes', text, { initial: 0, max: 999_999 })
 
 /** The last lines, in the form that the caller wants. */
 export function finish(
@@ -202,9 +217,7 @@ export function headersOf(values: SendValues, owner: string | undefined, tag: st
   const words = [
     ...(values['allow-grants'] ? ['grants'] : []),
     ...(values['allow-takeover'] ? ['takeover'] : []),
-    ...(deletes === undefined
-      ? []
-      : [`deletes=${readCount('--allow-deletes', deletes, { initial: 0, max: 999_999 })}`]),
+    ...(deletes === undefined ? [] : [`deletes=${deletesOf(deletes)}`]),
   ]
   return {
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.

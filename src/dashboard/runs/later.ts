@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from '../../db/client.ts'
 import type { ListSpec } from '../../lists/list.ts'
+import { mostObjects, objectsOf } from '../../lists/objects-of-run.ts'
 import { type RunRow, readRunRows } from '../../lists/run-rows.ts'
 import { laterRuns } from '../../lists/run-search.ts'
 import type { Registry } from '../../models/registry.ts'
@@ -8,28 +9,7 @@ import { type Actor, allows, isBound } from '../../permissions.ts'
 import type { RunPart } from '../../views/run-parts.ts'
 import { countOf } from './changes.ts'
 
-/** More would take too long. */
-const mostObjects = 10
-
 type Of = { readonly db: Db; readonly registry: Registry; readonly runs: ListSpec<'Run'> }
-
-/** The objects that a run changed, or names, as the filter `object` takes them: `application:shop`. The first of many. */
-export function objectsOf(
-  { slug, changes }: Pick<RunPart, 'slug' | 'changes'>,
-  registry: Registry,
-  { withUnchanged }: { readonly withUnchanged: boolean },
-): string[] {
-  const objects = changes
-    .filter(({ action }) => withUnchanged || action !== 'unchanged')
-    .slice(0, mostObjects)
-    .flatMap(({ model, key }) => {
-      const [name] = Object.values(key)
-      const resource = registry.byName(model)?.resource
-      return resource === undefined || typeof name !== 'string' ? [] : [`${resource}:${name}`]
-    })
-  if (slug !== null) objects.push(`application:${slug}`)
-  return [...new Set(objects)]
-}
 
 /** Which objects of a run `readLater` asks for. */
 export const objectsAsked = ({ counts }: Pick<RunPart, 'counts'>): string =>
