@@ -10,8 +10,8 @@ import type { Submitter } from '../runs/submit.ts'
 const description = `The document is applied as if the caller had sent it now: with the caller's permissions, plan and guards. A
 plan may be applied as well; with its \`ETag\` as \`If-Match\` exactly that plan is applied.
 
-\`Gatewright-Owner\` is that of the former run unless it is sent; the other conditions are those of this request. It
-takes no body. Values that the service generated for the former run are no part of its document: they stay as they
+\`Gatewright-Owner\` is that of the former run unless it is sent, and entries keep an \`owner\` of their own; the other conditions
+are those of this request. It takes no body. Values that the service generated for the former run are no part of its document: they stay as they
 are now. 409 when the run has not ended, and when its document can no longer be read.`
 
 export function runApplyRoutes(app: Api, submitter: Submitter): void {

@@ -1,10 +1,12 @@
 import type { EngineTx } from '../db/engine-tx.ts'
+import { prunes } from '../document/document.ts'
 import { permissionNames } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { type NamedRow, orphansOf } from '../plan/claims.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
+import { ownerFor } from '../plan/owners.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
 import { hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
@@ -103,7 +105,7 @@ export async function apply(
   const review = mode === 'plan' || reviewed !== undefined ? new Review(engine.keyring, reviewed) : undefined
 
   const following = await expected(tx, engine, plan, submitter, conditions)
-  await lock(tx, [...plan.steps, ...following.map(removal)])
+  await lock(tx, [...plan.steps, ...following.map((row) => removal(row))])
   const reading = currentActor(tx, submitter).then(orGone)
   let hadSuperuser: boolean | undefined
   const walk = judge(tx, { engine, plan, actor: reading, conditions, lock: (rows) => lockRows(tx, rows) })
@@ -130,7 +132,7 @@ export async function apply(
     if (objections.length > 0) break
     findings.push(finding)
     losses.expect(finding)
-    execute(writes, engine, finding, originOf(actor, conditions.owner, permissions))
+    execute(writes, engine, finding, originOf(actor, ownerFor(finding.step, conditions), permissions))
     recordSettings(tx, actor, finding, keyOf(finding))
     lines.push(finding)
     if (Object.keys(finding.generated).length > 0) {
@@ -155,8 +157,8 @@ export async function apply(
     const named = names.in(finding)
     if (finding.cause !== 'taken' || named.change.action === 'update') changes.push(toChange(named))
     const written = changeOf(named)
-    if (written !== undefined)
-      audited.push({ ...written, object: objectOf(named, changes.length - 1, conditions.owner) })
+    const owner = ownerFor(finding.step, conditions)
+    if (written !== undefined) audited.push({ ...written, object: objectOf(named, changes.length - 1, owner) })
   }
   const deleted = findings.filter(({ cause }) => cause === 'pruned').length
   if (mode === 'plan' && deleted > 0)
@@ -198,7 +200,7 @@ async function expected(
   submitter: Actor | ActorKeys,
   conditions: Conditions,
 ): Promise<NamedRow[]> {
-  if (!conditions.prune && !conditions.replaceProvider) return []
+  if (!prunes(conditions.prune) && !conditions.replaceProvider) return []
   const actor = orGone(await currentActor(tx, submitter))
   const rows: NamedRow[] = []
   for await (const { cause, ...finding } of judge(tx, { engine, plan, actor, conditions }))

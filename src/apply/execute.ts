@@ -33,7 +33,10 @@ export async function lock(tx: EngineTx, steps: readonly Step[]): Promise<void> 
 
 /** Locks rows that follow from a document: as others name them, and by their keys, because a row may be renamed meanwhile. */
 export async function lockRows(tx: EngineTx, rows: readonly NamedRow[]): Promise<void> {
-  await lock(tx, rows.map(removal))
+  await lock(
+    tx,
+    rows.map((row) => removal(row)),
+  )
   for (const [table, of] of Map.groupBy(rows, ({ model }) => model.table))
     tx.send({
       text: `SELECT pk FROM ${quoted(table)} WHERE pk = ANY($1) ORDER BY pk FOR UPDATE`,

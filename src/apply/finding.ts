@@ -58,8 +58,17 @@ export type Objection =
     }
   /** The entry looks up what the submitter may not view. */
   | ({ readonly is: 'unseen'; readonly actor: Actor } & Unseen)
-  /** The caller may write nothing for the owner that the request names. @property owners for whose rows it may */
-  | { readonly is: 'claimed'; readonly actor: Actor; readonly owner: string; readonly owners: readonly string[] }
+  /**
+   * The caller may write nothing for the owner that the request names. @property owners for whose rows it may
+   * @property step the entry that names it
+   */
+  | {
+      readonly is: 'claimed'
+      readonly actor: Actor
+      readonly owner: string
+      readonly owners: readonly string[]
+      readonly step?: Step
+    }
   /** The submitter is gone, or no longer active. */
   | { readonly is: 'gone' }
   | { readonly is: 'missing'; readonly step: Step }
@@ -73,7 +82,7 @@ export type Objection =
   | { readonly is: 'invalid'; readonly errors: ErrorList }
   /** A rename whose old and new name are both there. */
   | { readonly is: 'both'; readonly effect: Effect }
-  /** @property label the owner that the request names */
+  /** @property label the owner that the entry, or the request, names */
   | { readonly is: 'owned'; readonly effect: Effect; readonly ownership: Ownership; readonly label: string | null }
   /** @property actor who is answered: names of users are for those who may view them */
   | { readonly is: 'grants'; readonly gains: Gains; readonly actor: Actor }

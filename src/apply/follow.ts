@@ -14,6 +14,7 @@ import {
 } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Conditions } from '../plan/engine.ts'
+import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import { type Key, RowSet } from '../plan/row-set.ts'
 import type { Finding, Objection } from './finding.ts'
 
@@ -23,12 +24,20 @@ import type { Finding, Objection } from './finding.ts'
  * (docs/adr/0044-what-follows-from-a-document.md).
  */
 
-/** The deletion of a row, by its name: it takes the lock that documents take which name the row. */
-export const removal = ({ model, pk, name }: NamedRow): Step => {
+/**
+ * The deletion of a row, by its name: it takes the lock that documents take which name the row.
+ *
+ * @property under the label in whose name it is deleted; undefined: that of the request
+ */
+export const removal = ({ model, pk, name, under }: NamedRow & Partial<Following>): Step => {
   const [[identifier] = []] = model.identifiers
   const by: [string, unknown] = identifier === undefined ? ['pk', pk] : [identifier, name]
-  return { id: undefined, model, state: 'absent', identifiers: new Map([by]), attrs: new Map(), path: [] }
+  const owner = under === undefined ? {} : { owner: under }
+  return { id: undefined, model, state: 'absent', identifiers: new Map([by]), attrs: new Map(), path: [], ...owner }
 }
+
+/** A row that is deleted because of the document. */
+export type Following = LabelledRow & { readonly under: string | null }
 
 /** The rows that the document names. */
 function rowsNamed(findings: readonly Finding[]): RowSet {
@@ -49,24 +58,30 @@ export async function replacedBy(
   reader: EngineReader,
   registry: Registry,
   findings: readonly Finding[],
-  { replaceProvider }: Conditions,
-): Promise<LabelledRow[]> {
-  if (!replaceProvider) return []
+  conditions: Conditions,
+): Promise<Following[]> {
+  if (!conditions.replaceProvider) return []
   const named = rowsNamed(findings)
   const orphans = await orphansOf(reader, registry, findings)
-  return orphans.flatMap(({ row, isReplaced }) => (isReplaced && !named.has(row.model, row.pk) ? [row] : []))
+  return orphans.flatMap(({ row, isReplaced, by }) => {
+    if (!isReplaced || named.has(row.model, row.pk)) return []
+    // It goes with an application: in the name of that one, and of the row's own owner where it is one of several.
+    const owners = by.map((step) => ownerFor(step, conditions))
+    const [first = conditions.owner] = owners
+    return [{ ...row, under: owners.includes(row.owner) ? row.owner : first }]
+  })
 }
 
-/** What the document deletes because it does not name it, if it prunes. @returns as `unnamedBy` */
-export const prunedBy = async (
+/** What the document deletes because no entry names it. @returns as `unnamedBy` */
+export const prunedBy = (
   reader: EngineReader,
   registry: Registry,
   findings: readonly Finding[],
-  { prune, owner }: Conditions,
-): Promise<LabelledRow[]> => (prune && owner !== null ? unnamedBy(reader, registry, findings, owner) : [])
+  conditions: Conditions,
+): Promise<Following[]> => unnamedBy(reader, registry, findings, prunedOwners(conditions))
 
 /**
- * What the owner manages and the document neither names nor refers to. Rows that claim others go first, such as an
+ * What the owners manage and the document neither names nor refers to. Rows that claim others go first, such as an
  * application before its provider. A provider of an application that stays does, too.
  *
  * @returns one more than may be pruned at once, when there are more
@@ -75,15 +90,16 @@ export async function unnamedBy(
   reader: EngineReader,
   registry: Registry,
   findings: readonly Finding[],
-  owner: string,
-): Promise<LabelledRow[]> {
+  owners: readonly string[],
+): Promise<Following[]> {
+  if (owners.length === 0) return []
   const except = addClaimed(rowsNamed(findings), registry, findings)
   const labelled = registry.models.filter(({ isLabelled }) => isLabelled === true)
   const claiming = labelled.filter(({ claims = [] }) => claims.length > 0)
   const tables = new Set([...claiming, ...labelled].map(({ table }) => table))
   const pruned: LabelledRow[] = []
   for (const table of tables)
-    for (const row of await readLabels(reader, registry, table, { owner, except })) pruned.push(row)
+    for (const row of await readLabels(reader, registry, table, { owners, except })) pruned.push(row)
   const first = pruned.slice(0, maxLabelled + 1)
   const deleted = new RowSet()
   for (const { model, pk } of first) deleted.add(model, pk)
@@ -93,7 +109,7 @@ export async function unnamedBy(
       const claimant = registry.byName(model)
       if (claimant !== undefined && !deleted.has(claimant, pk)) kept.add({ table }, claimed)
     }
-  return first.filter(({ model, pk }) => !kept.has(model, pk))
+  return first.flatMap((row) => (kept.has(row.model, row.pk) ? [] : [{ ...row, under: row.owner }]))
 }
 
 /**

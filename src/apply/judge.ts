@@ -7,6 +7,7 @@ import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { entryKey, inspect } from '../plan/inspect.ts'
 import { pending } from '../plan/known-rows.ts'
+import { ownerFor } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
 import { without } from '../plan/reset.ts'
 import { Resolver } from '../plan/resolve.ts'
@@ -18,7 +19,7 @@ import { forbidden, isMissing } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
 import { describeChange, givenBy, lookedAt } from './changes.ts'
 import { type Finding, type Given, type Objection, type Refused, reasonOf, type Skipped } from './finding.ts'
-import { prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
+import { type Following, prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
 import { Said } from './said.ts'
 import { Twins } from './twins.ts'
@@ -63,9 +64,9 @@ export async function* judge(
     openSnapshot(reader, registry, steps, resolver, { takesKeys }),
     submitter,
   ])
-  const claim = claimedWithout(actor, conditions, registry.models)
-  if (claim !== null) {
-    yield { cause: 'refused', objections: [{ is: 'claimed', actor, ...claim }] }
+  const claims = claimedWithout(actor, conditions, steps, registry.models)
+  if (claims.length > 0) {
+    yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
     return
   }
   const { keys } = resolver
@@ -173,7 +174,7 @@ export async function* judge(
     }
   }
   /** Found again behind the locks: another transaction may have changed, renamed or deleted some of them before. */
-  const locked = async (find: () => Promise<LabelledRow[]>): Promise<LabelledRow[]> => {
+  const locked = async (find: () => Promise<Following[]>): Promise<Following[]> => {
     const found = await find()
     if (lock === undefined || found.length === 0) return found
     await lock(found)
@@ -202,7 +203,8 @@ function ofEntry(effect: Effect): Objection[] {
   return effect.errors.any ? [{ is: 'invalid', errors: effect.errors }] : []
 }
 
-function ofOwner(effect: Effect, ownership: Finding['ownership'], { owner: label }: Conditions): Objection[] {
+function ofOwner(effect: Effect, ownership: Finding['ownership'], conditions: Conditions): Objection[] {
+  const label = ownerFor(effect.step, conditions)
   return ownership?.is === "another's" ? [{ is: 'owned', effect, ownership, label }] : []
 }
 

@@ -1,7 +1,9 @@
 import type { Model } from '../models/define.ts'
 import { type Actor, allowsFor, isBound, mayNameUser, ownersFor, permissionsOf } from '../permissions.ts'
+import type { Step } from '../plan/compile.ts'
 import type { Effect, Owners } from '../plan/effect.ts'
 import type { RequestConditions } from '../plan/engine.ts'
+import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import type { Row } from '../plan/statements.ts'
 
 /**
@@ -14,7 +16,7 @@ export type Ownership = {
   /** By whom and when it was made: `by "ada" on 2026-11-23`. To a caller who may not see users, `by another user`. */
   readonly made: string
   /**
-   * `ours`: the request names the same owner, or the submitter made the row and it has none. `made by another`: neither
+   * `ours`: the entry, or the request, names the same owner, or the submitter made the row and it has none. `made by another`: neither
    * has an owner, and another user made it. `taken over`: it was another's, which the submitter acknowledges.
    * `another's`: it is another's, and that is a conflict.
    */
@@ -27,9 +29,10 @@ export type Ownership = {
 export function ownershipOf(
   { step, row, isForeign, action }: Pick<Effect, 'step' | 'row' | 'isForeign' | 'action'>,
   actor: Actor,
-  { owner: label, allow }: RequestConditions,
+  { allow, ...request }: RequestConditions,
 ): Ownership | undefined {
   if (!step.model.isLabelled || row === undefined || isForeign) return undefined
+  const label = ownerFor(step, request)
   const { createdBy, ...origin } = originOf(row, actor)
   const isMaker = createdBy !== null && createdBy === actor.pk
   const becomes = action === 'delete' || origin.owner === label ? {} : { becomes: label }
@@ -45,34 +48,47 @@ export function ownershipOf(
 export function ownersConcerned(
   { step, row, isForeign, action }: Pick<Effect, 'step' | 'row' | 'isForeign' | 'action'>,
   ownership: Ownership | undefined,
-  { owner: label }: Pick<RequestConditions, 'owner'>,
+  request: Pick<RequestConditions, 'owner'>,
 ): Owners {
   if (!step.model.isLabelled) return undefined
+  const label = ownerFor(step, request)
   if (ownership === undefined || row === undefined || isForeign) return action === 'leave' ? [] : [label]
   const { owner, becomes } = ownership
   return becomes === undefined ? [owner] : [owner, becomes]
 }
 
 /** The owners for whose rows the actor may write, of a label for whose rows it may not. */
-type Claim = { readonly owner: string; readonly owners: readonly string[] }
+type Claim = {
+  readonly owner: string
+  readonly owners: readonly string[]
+  /** The first entry that names it; undefined for the label of the request, or of its `prune`. */
+  readonly step?: Step
+}
 
 /**
- * Whether a request names an owner for whose rows its caller may write nothing. Asked of callers whose rights are bound to
- * owners, and before a document prunes: what an owner manages is not reported to those without rights for it.
- *
- * @returns null when the caller may write rows of that owner
+ * The owners that a request names, itself or by an entry, for whose rows its caller may write nothing. Asked of callers
+ * whose rights are bound to owners, and before a document prunes: what an owner manages is not reported to those without
+ * rights for it.
  */
 export function claimedWithout(
   actor: Actor,
-  { owner, prune }: Pick<RequestConditions, 'owner' | 'prune'>,
+  conditions: Pick<RequestConditions, 'owner' | 'prune'>,
+  steps: readonly Step[],
   models: readonly Pick<Model, 'resource' | 'isLabelled'>[],
-): Claim | null {
-  if (owner === null || !(prune || isBound(actor))) return null
+): Claim[] {
+  const named = new Map<string, { readonly step?: Step }>()
+  for (const owner of prunedOwners(conditions)) named.set(owner, {})
+  if (isBound(actor)) {
+    if (conditions.owner !== null) named.set(conditions.owner, {})
+    for (const step of steps) if (typeof step.owner === 'string') named.getOrInsert(step.owner, { step })
+  }
+  if (named.size === 0) return []
   const needed = models.flatMap(({ resource, isLabelled }) =>
     isLabelled === true ? permissionsOf(resource).filter((each) => !each.startsWith('view_')) : [],
   )
-  if (needed.some((permission) => allowsFor(actor, permission, owner))) return null
-  return { owner, owners: [...new Set(needed.flatMap((permission) => ownersFor(actor, permission)))].sort() }
+  const mayWriteFor = (owner: string) => needed.some((permission) => allowsFor(actor, permission, owner))
+  const owners = [...new Set(needed.flatMap((permission) => ownersFor(actor, permission)))].sort()
+  return [...named].flatMap(([owner, by]) => (mayWriteFor(owner) ? [] : [{ owner, owners, ...by }]))
 }
 
 function originOf({ owner, created_by, created_by_name, created_at }: Row, actor: Actor) {

@@ -4,10 +4,11 @@ import type { Actor } from '../permissions.ts'
 import { maxLabelled } from '../plan/claims.ts'
 import { mayKnow } from '../plan/effect.ts'
 import type { Conditions } from '../plan/engine.ts'
+import { ownerFor, prunedOwners } from '../plan/owners.ts'
 import type { Finding } from './finding.ts'
 import { unnamedBy } from './follow.ts'
 
-/** An object of the owner that the document does not name. */
+/** An object of an owner of the document that the document does not name. */
 export type Unnamed = {
   readonly model: string
   readonly displayName: string
@@ -18,7 +19,7 @@ export type Unnamed = {
 }
 
 /**
- * What the owner manages beside the document, as a plan with `reset` reports it: the document is to be all that there is. An
+ * What the owners of the entries manage beside the document, as a plan with `reset` reports it: the document is to be all that there is. An
  * apply leaves it alone, and a document that prunes deletes it.
  *
  * @returns those that the submitter may know, as many as a document may prune at most; none of one that prunes; undefined when it
@@ -29,16 +30,21 @@ export async function readUnnamed(
   registry: Registry,
   findings: readonly Finding[],
   actor: Actor,
-  { mode, reset, prune, owner }: Conditions,
+  conditions: Conditions,
 ): Promise<readonly Unnamed[] | undefined> {
-  if (mode !== 'plan' || !reset || owner === null) return undefined
-  if (prune) return []
-  const rows = await unnamedBy(reader, registry, findings, owner)
+  if (conditions.mode !== 'plan' || !conditions.reset) return undefined
+  const named = findings.flatMap(({ cause, step }) => (cause === 'entry' ? ownerFor(step, conditions) : null))
+  const owners = new Set([...named, conditions.owner].filter((owner) => owner !== null))
+  if (owners.size === 0) return undefined
+  const pruned = prunedOwners(conditions)
+  const left = [...owners].filter((owner) => !pruned.includes(owner))
+  const rows = await unnamedBy(reader, registry, findings, left)
   return rows
     .filter((row) => mayKnow(actor, row.model, row.owner))
     .slice(0, maxLabelled)
-    .map(({ model, name }) => {
+    .map(({ model, name, owner }) => {
       const [[identifier = 'name'] = []] = model.identifiers
-      return { model: model.name, displayName: model.displayName, key: { [identifier]: name }, name, owner }
+      const key = { [identifier]: name }
+      return { model: model.name, displayName: model.displayName, key, name, owner: String(owner) }
     })
 }

@@ -3,6 +3,7 @@ import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
 import { type Actor, allows, allowsSome, permissionsOf, rightName } from '../permissions.ts'
 import { type LabelledRow, maxLabelled } from '../plan/claims.ts'
+import type { Step } from '../plan/compile.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
@@ -90,14 +91,19 @@ export function hintsOf(objections: readonly Objection[]): string[] {
  * or not: it has no verb and no stored name. Nor has the text about a row that the document did not send the name of.
  */
 function denied(who: string, { actor, effect, why, follows }: Extract<Objection, { is: 'denied' }>): string {
-  const { model, identifiers, attrs } = effect.step
+  const { model } = effect.step
   const [mayAny, mayThis] = knowledgeOf(actor, effect)
   if (mayThis) return `${who} may not ${verbOf(effect)} ${rowName(effect)}: ${why}`
   if (follows === true) return `${who} may not delete the ${model.displayName} that follows from this: ${why}`
+  const missing = `the permission add_${model.resource}, change_${model.resource} or delete_${model.resource} is missing`
+  return `${who} may not write ${nameSent(effect.step)}: ${mayAny ? why : missing}`
+}
+
+/** A row in messages, by what the document sent. */
+function nameSent({ model, identifiers, attrs }: Step): string {
   const [[field = 'pk'] = []] = model.identifiers
   const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
-  const missing = `the permission add_${model.resource}, change_${model.resource} or delete_${model.resource} is missing`
-  return `${who} may not write ${model.displayName} ${JSON.stringify(sent)}: ${mayAny ? why : missing}`
+  return `${model.displayName} ${JSON.stringify(sent)}`
 }
 
 /** Whether the actor has any permission for rows of the model, and whether it has one for this row. */
@@ -110,8 +116,8 @@ function knowledgeOf(actor: Actor, effect: Effect): [boolean, boolean] {
 }
 
 /** With what to do next: the owners that the caller may name. */
-function claimed(who: string, { owner, owners }: Extract<Objection, { is: 'claimed' }>): string {
-  const what = `${who} may not write rows of owner ${JSON.stringify(owner)}`
+function claimed(who: string, { owner, owners, step }: Extract<Objection, { is: 'claimed' }>): string {
+  const what = `${who} may not write ${step === undefined ? 'rows' : nameSent(step)} of owner ${JSON.stringify(owner)}`
   return owners.length === 0 ? what : `${what}: the permissions hold for rows of ${ownersText(owners)} only`
 }
 
@@ -123,7 +129,8 @@ function anothers({ effect, ownership, label }: Extract<Objection, { is: 'owned'
   const { owner, made } = ownership
   const what = rowName(effect)
   if (owner === null) return `${what} has no owner, and was made ${made}`
-  const asked = label === null ? 'the request names no owner' : `the request names owner ${JSON.stringify(label)}`
+  const asking = effect.step.owner === undefined ? 'the request' : 'the entry'
+  const asked = `${asking} names ${label === null ? 'no owner' : `owner ${JSON.stringify(label)}`}`
   return `${what} belongs to owner ${JSON.stringify(owner)} (made ${made}), and ${asked}`
 }
 

@@ -35,6 +35,8 @@ export type Entry = {
   readonly state: EntryState
   /** The name that the row had before, in the place of its identifier. */
   readonly was?: string
+  /** The label under which its row is managed: left out, that of the document; null, none. */
+  readonly owner?: string | null
   /** Fields that find the row. */
   readonly identifiers: Readonly<Record<string, unknown>>
   /** The other fields, as they shall be; a field that is not listed is kept. */
@@ -43,15 +45,27 @@ export type Entry = {
   readonly conditions?: readonly unknown[]
 }
 
+export type Prune = boolean | readonly string[]
+
+/** Whether anything may be deleted because the document does not name it. */
+export const prunes = (prune: Prune | undefined): boolean =>
+  typeof prune === 'boolean' ? prune : prune !== undefined && prune.length > 0
+
 export type Blueprint = {
   readonly version: 1
   /** `labels` are kept for other programs. */
   readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string | number | boolean>> }
-  /** The label under which its objects are managed. */
+  /** The label under which its objects are managed, of entries without one of their own. */
   readonly owner?: string
-  /** Deletes what the owner manages and the document does not name. */
-  readonly prune?: boolean
+  /** Deletes what its owner manages and the document does not name; a list: what these owners manage. */
+  readonly prune?: Prune
   readonly entries: readonly Entry[]
+}
+
+/** What entries and `prune` name beside the owner of the document: labels, and null for entries under none. */
+export function ownersIn({ entries, prune }: Pick<Blueprint, 'entries' | 'prune'>): (string | null)[] {
+  const pruned = typeof prune === 'object' ? prune : []
+  return [...new Set([...entries.flatMap(({ owner }) => (owner === undefined ? [] : [owner])), ...pruned])].sort()
 }
 
 /**

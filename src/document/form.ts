@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { filledLine, line, ownerLabel } from '../models/fields.ts'
-import { documentLimits, entryStates } from './document.ts'
+import { documentLimits, entryStates, prunes } from './document.ts'
 
 /** The form of a blueprint, for its check and for the description of the API. */
 
@@ -35,7 +35,7 @@ export const wasMeaning =
 export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
   formOf(model).check(({ value, issues }) => {
     // A document that prunes deletes the last one by naming none.
-    if (value.entries.length === 0 && value.prune !== true)
+    if (value.entries.length === 0 && !prunes(value.prune))
       issues.push({
         code: 'too_small',
         origin: 'array',
@@ -46,6 +46,16 @@ export const blueprintForm = <Model extends z.ZodType<string>>(model: Model) =>
       })
   })
 
+/** Owners of one document whose rows are pruned. */
+const maxPruned = 1_000
+
+const pruneForm = z
+  .union([z.boolean(), z.array(ownerLabel()).max(maxPruned)], 'Must be true, false or a list of owners.')
+  .meta({
+    description:
+      'True: deletes the applications and providers that the owner of the document manages and no entry names or refers to. A list of labels: those that these owners manage. It takes `Gatewright-Allow: deletes=` with their number.',
+  })
+
 const formOf = <Model extends z.ZodType<string>>(model: Model) =>
   z.strictObject({
     version: z.literal(1),
@@ -53,12 +63,9 @@ const formOf = <Model extends z.ZodType<string>>(model: Model) =>
     context: fields.exactOptional().meta({ description: 'Values for `!Context`, in YAML. They are not kept.' }),
     owner: ownerLabel().exactOptional().meta({
       description:
-        'The label under which its applications and providers are managed, as the header `Gatewright-Owner`.',
+        'The label under which its applications and providers are managed, as the header `Gatewright-Owner`: of entries without an `owner` of their own.',
     }),
-    prune: z.boolean().exactOptional().meta({
-      description:
-        'Deletes the applications and providers that the owner manages and the document neither names nor refers to. It takes an owner, and `Gatewright-Allow: deletes=` with their number.',
-    }),
+    prune: pruneForm.exactOptional(),
     entries: z
       .array(
         z.strictObject({
@@ -69,6 +76,10 @@ const formOf = <Model extends z.ZodType<string>>(model: Model) =>
               '`present`: created, or what is listed updated. `created`: created once, and left alone afterwards. `must_created`: refused when it is there. `absent`: deleted. Left out, it is `present`.',
           }),
           was: filledLine(255).exactOptional().meta({ description: wasMeaning }),
+          owner: ownerLabel().nullable().exactOptional().meta({
+            description:
+              'The label under which this application or provider is managed. Left out, it is that of the document. Null: none.',
+          }),
           identifiers: fields.meta({ description: 'Fields that find the row.' }),
           attrs: fields
             .default({})

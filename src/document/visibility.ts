@@ -10,7 +10,7 @@ export type Visibility = 'shown' | 'masked' | 'secret' | undefined
 /** @param path of a value, as texts: `['entries', '3', 'attrs', 'name']` */
 export type Look = (path: readonly string[]) => Visibility
 
-const ofEntry = new Set(['model', 'id', 'state', 'was'])
+const ofEntry = new Set(['model', 'id', 'state', 'was', 'owner'])
 const ofDocument = new Set(['version', 'owner', 'prune'])
 
 /** Of a blueprint or a submission, by the models that it names. What is not known to be harmless is masked. */

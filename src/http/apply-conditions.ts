@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { prunes } from '../document/document.ts'
 import type { ErrorList, ErrorSink } from '../errors.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
@@ -87,9 +88,9 @@ export function readConditions(
   if (reviewed !== null && mode === 'plan')
     ofHeaders.add(['If-Match'], 'invalid_combination', 'A plan has no plan before it: leave one out.')
   const createOnly = readCreateOnly(headers['if-none-match'], ofHeaders)
-  if (prune && owner === null)
+  if (prune === true && owner === null)
     errors.add(['prune'], 'invalid_combination', 'It takes an owner: Gatewright-Owner, or owner of the document.')
-  if (prune && createOnly)
+  if (prunes(prune) && createOnly)
     ofHeaders.add(['If-None-Match'], 'invalid_combination', 'A document with prune deletes: leave one out.')
   return {
     mode,

@@ -116,6 +116,8 @@ export type Owned = {
   readonly sql: string
   /** Rows that they see all the same, in SQL; `{caller}` is their key. */
   readonly or?: string
+  /** What must hold of each of these rows, in SQL: `{owners}` is a list of texts, `{caller}` their key. */
+  readonly and?: string
 }
 
 /** A caller sees the rows for whose value of a text field the caller holds the permission. */
@@ -351,7 +353,11 @@ function visibleIn(
   return `(${isFull} OR ${value} || '@' || ${qualified(model, owner)} = ANY(${bind(bound)}::text[]))`
 }
 
-function ownedIn({ sql, or }: Owned, owners: readonly string[], caller: number | null, bind: Bind): string {
-  const isOwned = `${sql} = ANY(${bind(owners)}::text[])`
-  return or === undefined ? isOwned : `(${isOwned} OR ${or.replaceAll('{caller}', bind(caller))})`
+function ownedIn({ sql, or, and }: Owned, owners: readonly string[], caller: number | null, bind: Bind): string {
+  const list = `${bind(owners)}::text[]`
+  const isOwned = `${sql} = ANY(${list})`
+  if (or === undefined) return isOwned
+  const key = bind(caller)
+  const seen = `(${isOwned} OR ${or.replaceAll('{caller}', key)})`
+  return and === undefined ? seen : `(${seen} AND ${and.replaceAll('{owners}', list).replaceAll('{caller}', key)})`
 }

@@ -31,9 +31,11 @@ export async function groupByCause(db: Db, actor: Actor, facts: readonly RunFact
       const [last] = all
       if (last === undefined) return []
       const { outcome } = last
-      const distinct = (of: (each: RunFact) => string | null) => [...new Set(all.flatMap((each) => of(each) ?? []))]
+      const distinct = (of: (each: RunFact) => string | readonly string[] | null) => [
+        ...new Set(all.flatMap((each) => of(each) ?? [])),
+      ]
       const open = outcome === 'failed' && repaired !== null ? all.filter(({ id }) => !repaired.has(id)).length : null
-      const names = { submitters: distinct(({ submitter }) => submitter), owners: distinct(({ owner }) => owner) }
+      const names = { submitters: distinct(({ submitter }) => submitter), owners: distinct(({ owners }) => owners) }
       return [{ outcome, cause: causeOf(last), runs: all.length, open, last, ...names }]
     })
     .sort((one, other) => Number((other.open ?? 0) > 0) - Number((one.open ?? 0) > 0))

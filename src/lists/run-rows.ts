@@ -9,14 +9,14 @@ import { type RunHead, runHeadSelect, runView, toRunHead } from '../views/run.ts
 import { inOrder } from '../views/view.ts'
 import { Values } from './find.ts'
 import type { ListSpec } from './list.ts'
-import { seenRuns } from './runs.ts'
+import { ownersSql, seenRuns } from './runs.ts'
 
 /** Runs as the pages of operators list them: without their logs, which may have a line for each of many entries. */
 
 const factRow = z.object({
   id: z.guid(),
   outcome: z.enum([...outcomes, 'planned']),
-  owner: z.string().nullable(),
+  owners: z.array(z.string()),
   sentence: z.string().nullable(),
 })
 
@@ -37,7 +37,7 @@ export async function readRunRows(
   if (ids.length === 0) return []
   const values = new Values()
   const facts = await query(db, factRow, {
-    text: `SELECT runs.id, ${outcomeSql} AS outcome, runs.options->>'owner' AS owner,
+    text: `SELECT runs.id, ${outcomeSql} AS outcome, ${ownersSql} AS owners,
         CASE WHEN runs.applied IS NOT TRUE AND (runs.mode = 'apply' OR runs.reason IS NOT NULL) THEN left(runs.logs[1], 300)
         END AS sentence
       FROM runs WHERE runs.id = ANY (${values.bind(ids)}::uuid[]) AND ${seenRuns(spec, actor, values)}`,

@@ -4,7 +4,7 @@ import type { Actor } from '../permissions.ts'
 import { hasOutcome, type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
 import { type ListQuery, Values } from './find.ts'
 import type { ListSpec } from './list.ts'
-import { askRuns, narrowed, seenRuns } from './runs.ts'
+import { askRuns, hasOwner, narrowed, ownersSql, seenRuns } from './runs.ts'
 
 /**
  * Runs as operators search them: by time first, the newest first, and from a place on. Nothing is counted further than is
@@ -119,7 +119,7 @@ const factRow = z.object({
   cause: z.string().nullable(),
   reason: z.string().nullable(),
   submitter: z.string().nullable(),
-  owner: z.string().nullable(),
+  owners: z.array(z.string()),
   createdAt: z.date(),
 })
 
@@ -142,7 +142,7 @@ export async function readFacts(
       ? `${quick} ${newestFirst('runs')} LIMIT ${limit}`
       : `runs.id IN (SELECT id FROM newest WHERE hit LIMIT ${limit}) ${newestFirst('runs')}`
   const facts = `SELECT runs.id, ${outcomeSql} AS outcome, runs.cause, runs.reason, u.username AS submitter,
-      runs.options->>'owner' AS owner, runs.created_at AS "createdAt"
+      ${ownersSql} AS owners, runs.created_at AS "createdAt"
     FROM runs LEFT JOIN users u ON u.pk = runs.submitter_pk WHERE ${isHit}`
   const rows = await askRuns(db, factRow, {
     text: slow === null ? facts : `WITH ${newestSql(quick, slow)} ${facts}`,
@@ -220,7 +220,7 @@ function conditionsOf(
     ...(period === null ? [] : [`runs.created_at >= now() - interval '${period}'`]),
     ...(isOfMost ? [] : outcomeIs),
     ...(submitter === null ? [] : [`runs.submitter_pk = ${values.bind(submitter)}::integer`]),
-    ...(owner === null ? [] : [`runs.options->>'owner' = ${values.bind(owner)}`]),
+    ...(owner === null ? [] : [hasOwner('runs.options', values.bind(owner))]),
   ]
   const isSlow = (slowFilters ?? []).length > 0 || terms.length > 0 || isOfMost
   const slow = [...narrowed(spec, values, { filters: slowFilters ?? [], terms }), ...(isOfMost ? outcomeIs : [])]

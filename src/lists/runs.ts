@@ -9,6 +9,14 @@ import * as filter from './filters.ts'
 import { conditionsOf, runTitle, type Values } from './find.ts'
 import { type ListSpec, scopeOf } from './list.ts'
 
+/** Whether a run has an owner, in SQL: both have an index. @param owner a placeholder */
+export const hasOwner = (options: string, owner: string): string =>
+  `(${options}->>'owner' = ${owner} OR ${options}->'owners' @> jsonb_build_array(${owner}::text))`
+
+/** The labels of a run, in SQL: its own, and those of entries. */
+export const ownersSql = `array_remove(ARRAY[runs.options->>'owner'] || CASE jsonb_typeof(runs.options->'owners') WHEN 'array'
+    THEN ARRAY(SELECT jsonb_array_elements_text(runs.options->'owners')) END, NULL)`
+
 /** Runs as they are listed: by the API, and on the pages of operators. Streams of events ask it, too. */
 export const runList = (registry: Registry): ListSpec<'Run'> => ({
   path: '/blueprints/runs/',
@@ -21,6 +29,8 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
     unless: 'view_application',
     sql: "(runs.options->>'owner')",
     or: "(runs.options->>'owner' IS NULL AND runs.submitter_pk = {caller})",
+    and: `(runs.options->'owners' IS NULL OR runs.options->'owners' <@ (to_jsonb({owners})
+      || CASE WHEN runs.submitter_pk = {caller} THEN '[null]'::jsonb ELSE '[]'::jsonb END))`,
   },
   count: 'rows',
   search: runTitle,
@@ -41,8 +51,8 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
     object: changedObject(registry),
     owner: filter.narrows(
       'options',
-      filter.queryText().meta({ description: 'Submitted under this owner.' }),
-      (options, owner, bind) => `${options}->>'owner' = ${bind(owner)}`,
+      filter.queryText().meta({ description: 'Submitted under this owner, or with entries under it.' }),
+      (options, owner, bind) => hasOwner(options, bind(owner)),
     ),
     submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
     request_id: filter.equals('requestId', 'Submitted by the request with this `X-Request-Id`.'),

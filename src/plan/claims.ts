@@ -3,6 +3,7 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import { unprepared } from '../db/raw.ts'
 import type { Field, Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
+import type { Step } from './compile.ts'
 import type { Effect } from './effect.ts'
 import { modelOf } from './model-of.ts'
 import { type Key, RowSet } from './row-set.ts'
@@ -34,6 +35,8 @@ export type Orphan = {
   readonly claimant: string
   /** It was the one row of its field, such as the provider of an application, and not one of several. */
   readonly isReplaced: boolean
+  /** The entries that leave it. */
+  readonly by: readonly Step[]
 }
 
 /** The label under which a row is managed, in SQL. */
@@ -42,12 +45,12 @@ const ownerColumn = ({ isLabelled }: Model): string => (isLabelled === true ? 't
 /** At most one more than this many rows are read of a table at once. */
 export const maxLabelled = 1_000
 
-/** @param by the keys of the rows, or the label under which they are managed, and those to leave out */
+/** @param by the keys of the rows, or the labels under which they are managed, and those to leave out */
 export async function readLabels(
   reader: EngineReader,
   registry: Registry,
   table: string,
-  by: { readonly keys: readonly Key[] } | { readonly owner: string; readonly except: RowSet },
+  by: { readonly keys: readonly Key[] } | { readonly owners: readonly string[]; readonly except: RowSet },
 ): Promise<LabelledRow[]> {
   const ofTable = registry.models.filter((model) => model.table === table)
   const [first] = ofTable
@@ -56,7 +59,9 @@ export async function readLabels(
   const discriminator = columns.map((column) => `'${column}', t.${quoted(column)}`).join(', ')
   const isAny = (parameter: string) => `t.pk = ANY(${parameter}::${first.key}[])`
   const [where, values] =
-    'keys' in by ? [isAny('$1'), [by.keys]] : [`t."owner" = $1 AND NOT ${isAny('$2')}`, [by.owner, by.except.of(table)]]
+    'keys' in by
+      ? [isAny('$1'), [by.keys]]
+      : [`t."owner" = ANY($1::text[]) AND NOT ${isAny('$2')}`, [by.owners, by.except.of(table)]]
   const text = `SELECT t.pk, t.${quoted(labelColumn(first))} AS name, ${ownerColumn(first)} AS owner,
       jsonb_build_object(${discriminator}) AS discriminator
     FROM ${quoted(table)} t WHERE ${where} ORDER BY t.pk LIMIT ${maxLabelled + 1}`
@@ -149,7 +154,8 @@ export async function orphansOf(
     for (const row of await readLabels(reader, registry, table, { keys: free })) {
       const from = released.get(row.pk) ?? []
       const isReplaced = from.some(({ field }) => field.storage.in !== 'link')
-      orphans.push({ row, claimant: from[0]?.effect.step.model.displayName ?? '', isReplaced })
+      const by = from.map(({ effect }) => effect.step)
+      orphans.push({ row, claimant: by[0]?.model.displayName ?? '', isReplaced, by })
     }
   }
   return orphans

@@ -82,6 +82,7 @@ function* compiling(
     const overlaps = new Map<string, string>()
     const context: Context = { registry, model, targets, overlaps, errors, path }
     const was = wasOf(entry, model, path, errors.of('entry'))
+    const owner = ownerOf(entry, model, path, errors.of('entry'))
     const ofEntry = { ...context, errors: errors.of('entry') }
     const isChecked = checkLookups(entry.conditions, [...path, 'conditions'], ofEntry, true)
     const conditions = entry.conditions && isChecked ? entry.conditions : undefined
@@ -94,6 +95,7 @@ function* compiling(
       attrs: checkFields(entry.attrs, { ...context, errors: errors.of('attrs') }),
       path,
       ...(was !== undefined && { was }),
+      ...(owner !== undefined && { owner }),
       ...(conditions !== undefined && { conditions }),
       ...(overlaps.size > 0 && { overlaps }),
     }
@@ -105,6 +107,14 @@ function* compiling(
     targets.set(entry.id, entry.state === 'absent' ? null : model.target)
   }
   return { steps: reset ? withDefaults(steps) : steps, errors, skipped }
+}
+
+/** A label on a row that keeps none would have no effect: it is refused. */
+function ownerOf({ owner }: Entry, { displayName, isLabelled }: Model, path: FieldPath, errors: ErrorSink) {
+  if (isLabelled === true) return owner
+  if (typeof owner === 'string')
+    errors.add([...path, 'owner'], 'not_stored', `No owner is kept of a ${displayName}: leave this out.`)
+  return undefined
 }
 
 type Context = {

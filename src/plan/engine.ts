@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Keyring } from '../db/seal.ts'
+import type { Prune } from '../document/document.ts'
 import type { Registry } from '../models/registry.ts'
 
 /** What compiling, checking and applying a document needs, apart from the database. */
@@ -40,14 +41,17 @@ export type Conditions = {
   readonly createOnly: boolean
   /** The keys that rows must have, by entry id. */
   readonly expectedKeys: Readonly<Record<string, number>>
-  /** `Gatewright-Owner`: the label under which the submitter manages what is applied; null without one. */
+  /**
+   * `Gatewright-Owner`: the label under which the submitter manages what is applied; null without one. An entry may have
+   * one of its own (`owners.ts`).
+   */
   readonly owner: string | null
   /** `Gatewright-Allow`. */
   readonly allow: Acknowledgements
   /** `replace_provider=true`: the provider that an application loses, and that no other one has, is deleted too. */
   readonly replaceProvider: boolean
-  /** `prune` of the document: what its owner manages, and the document does not name, is deleted. */
-  readonly prune: boolean
+  /** `prune` of the document: what its owner manages, or what these owners manage, and no entry names, is deleted. */
+  readonly prune: Prune
   /** `reset=true`: fields that the document does not name go back to their defaults. */
   readonly reset: boolean
 }

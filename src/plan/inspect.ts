@@ -93,7 +93,7 @@ function addErrors(
 /** Rows that this document creates are not among them: the snapshot has not seen them. */
 function takenBy(
   registry: Registry,
-  { model, path }: Step,
+  { model, path, owner }: Step,
   row: Row | undefined,
   seen: Seen,
   sent: ReadonlyMap<string, unknown>,
@@ -107,7 +107,8 @@ function takenBy(
       const of = modelOf(registry, table, claimed)
       if (of === undefined || had.has(claimed.pk) || !sentKeys.has(claimed.pk)) return []
       const identifiers = new Map([['pk', claimed.pk]])
-      const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path }
+      const own = owner === undefined ? {} : { owner }
+      const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path, ...own }
       const label = String(claimed[labelColumn(of)])
       const none = {
         sent: new Map(),

@@ -21,6 +21,8 @@ export type Step = {
   readonly conditions?: readonly unknown[]
   /** The name that the row had before. */
   readonly was?: string
+  /** The label under which its row is managed, or null for none; undefined: that of the request. */
+  readonly owner?: string | null
   /** A row that is not there is an error: the entry may not create it. */
   readonly mustExist?: true
   /** Once `was` was looked up: only the row with the old name is there, or one with each. */

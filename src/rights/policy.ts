@@ -53,7 +53,10 @@ export function isMissing(permission: Permission, actor?: Actor, effect?: Pick<E
   const owners = actor === undefined ? [] : ownersFor(actor, permission)
   if (owners.length === 0) return `the permission ${permission} is missing`
   const only = `the permission ${permission} holds for rows of ${ownersText(owners)} only`
-  return effect?.row === undefined ? `${only}: send one of them as Gatewright-Owner` : only
+  if (effect?.row !== undefined) return only
+  return effect?.step.owner === undefined
+    ? `${only}: send one of them as Gatewright-Owner`
+    : `${only}: name one of them as its owner`
 }
 
 /** At most this many are listed. */

@@ -32,6 +32,8 @@ export type NewRun = {
   readonly requestId: string
   /** YAML text. */
   readonly blueprint: string
+  /** Those that the document names for entries: labels, and null for none. */
+  readonly owners?: readonly (string | null)[]
   readonly conditions: Conditions
   /** Why, as the submitter says it. */
   readonly message?: string | null
@@ -66,10 +68,12 @@ const placeholders = (options: string) =>
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
-  const { message, former } = run
+  const { message, former, owners } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
   const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort() }
-  const options = JSON.stringify(storedOptions(conditions, { ...submitter, ...(message && { message }), former }))
+  const options = JSON.stringify(
+    storedOptions(conditions, { ...submitter, ...(message && { message }), former }, owners),
+  )
   return [
     id,
     title,

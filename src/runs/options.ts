@@ -9,12 +9,14 @@ const ownershipSchema = z.object({
   owner: z.string().nullable().default(null),
   allow: acknowledgements.default(nothingAllowed),
 })
+/** Those that entries name beside the owner of the run: null stands for entries under none. */
+const ownersSchema = ownershipSchema.extend({ owners: z.array(z.string().nullable()).default([]) })
 const conditionsSchema = ownershipSchema.extend({
   mode: z.enum(['apply', 'plan']).default('apply'),
   reviewed: z.string().nullable().default(null),
   createOnly: z.boolean(),
   replaceProvider: z.boolean().default(false),
-  prune: z.boolean().default(false),
+  prune: z.union([z.boolean(), z.array(z.string())]).default(false),
   reset: z.boolean().default(false),
   expectedKeys: z.record(z.string(), z.number()),
 })
@@ -31,28 +33,35 @@ const unsaid = conditionsSchema.omit({ createOnly: true, expectedKeys: true }).p
  *
  * @param submitter the real user while impersonating, the ceiling, the message, and the former run: what `submitterOf`,
  *   `messageOfRun` and `formerOfRun` read
+ * @param owners those that the document names for entries
  */
 export function storedOptions(
   { allow, ...conditions }: Conditions,
   submitter: Readonly<Record<string, unknown>>,
+  owners: readonly (string | null)[] = [],
 ): object {
+  const more = owners.filter((owner) => owner !== conditions.owner)
   const others = Object.entries(allow).filter(([word, value]) => value !== nothingAllowed[word as keyof typeof allow])
   const isSaid = ([name, value]: [string, unknown]) => !Object.hasOwn(unsaid, name) || value !== Object(unsaid)[name]
   return {
     ...Object.fromEntries(Object.entries(conditions).filter(isSaid)),
     ...(others.length > 0 && { allow: Object.fromEntries(others) }),
+    ...(more.length > 0 && { owners: more }),
     ...submitter,
   }
 }
 
 export const conditionsOf = ({ options }: { readonly options: unknown }): Conditions => conditionsSchema.parse(options)
 
-/** Under which owner it was submitted, and what the submitter acknowledged. */
-export const ownershipOfRun = ({ options }: { readonly options: unknown }) => ownershipSchema.parse(options)
+/** Under which owner it was submitted, all that its document names, and what the submitter acknowledged. */
+export function ownershipOfRun({ options }: { readonly options: unknown }) {
+  const { owner, owners, allow } = ownersSchema.parse(options)
+  return { owner, owners: [owner, ...owners].filter((label) => label !== null).sort(), allow }
+}
 
 /**
  * Whether the caller may know of a run: as its submitter, or with `view_run`. A caller whose rights are bound to owners
- * knows of the runs of these, and of its own without an owner.
+ * knows of the runs of these, and of its own without an owner. Of a run with several owners, all must be the caller's.
  */
 export function mayReadRun(
   run: { readonly options: unknown; readonly submitterPk: number | null },
@@ -62,11 +71,10 @@ export function mayReadRun(
   if (!isOwn && !allows(actor, 'view_run')) return false
   const owners = ownersOfRuns(actor)
   if (owners === null) return true
-  const found = ownershipSchema.safeParse(run.options).data
+  const found = ownersSchema.safeParse(run.options).data
   // Nothing says whose it is.
   if (found === undefined) return false
-  const { owner } = found
-  return owner === null ? isOwn : owners.includes(owner)
+  return [found.owner, ...found.owners].every((owner) => (owner === null ? isOwn : owners.includes(owner)))
 }
 
 /** The user who cancelled it while it waited; null for all other runs. */

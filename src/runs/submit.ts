@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../db/client.ts'
 import { didNotHappen, isConnectionLost, refusesWrites, statementProblem } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
-import type { Blueprint } from '../document/document.ts'
+import { type Blueprint, ownersIn } from '../document/document.ts'
 import { print } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger } from '../log.ts'
@@ -140,7 +140,7 @@ export async function submitOnce(
   if (isAsync && pk !== null) await refuseTooMany(db, pk)
   const isLarge = blueprint.entries.length > fewEntries
   const text = isLarge ? await alone(pk, () => print(blueprint)) : print(blueprint)
-  const run = { ...rest, blueprint: text, isLarge, message }
+  const run = { ...rest, blueprint: text, owners: ownersIn(blueprint), isLarge, message }
   if (key === null || pk === null) return submit(submitter, run, actor, requestId, turn, isAsync)
   const retryKey = retryKeyOf(engine, submission, text, { key, message })
   for (let tries = 1; ; tries += 1) {
@@ -177,7 +177,17 @@ async function submit(
   submitter: Submitter,
   submission: Pick<
     NewRun,
-    'id' | 'title' | 'kind' | 'slug' | 'former' | 'blueprint' | 'conditions' | 'isLarge' | 'message' | 'retryKey'
+    | 'id'
+    | 'title'
+    | 'kind'
+    | 'slug'
+    | 'former'
+    | 'blueprint'
+    | 'owners'
+    | 'conditions'
+    | 'isLarge'
+    | 'message'
+    | 'retryKey'
   >,
   { pk: submitterPk, username, impersonator, ceiling }: Actor,
   requestId: string,

@@ -86,10 +86,11 @@ function byObject(blueprint: Blueprint, registry: Registry): Map<string, Sided> 
 }
 
 /** What an entry says beside its fields stands in brackets: a field may have the same name. */
-const saidBy = ({ attrs, state, was, conditions }: Entry): Readonly<Record<string, unknown>> => ({
+const saidBy = ({ attrs, state, was, owner, conditions }: Entry): Readonly<Record<string, unknown>> => ({
   ...attrs,
   ...(state !== 'present' && { '(state)': state }),
   ...(was !== undefined && { '(was)': was }),
+  ...(owner !== undefined && { '(owner)': owner }),
   ...(conditions !== undefined && { '(conditions)': conditions }),
 })
 

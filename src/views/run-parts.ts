@@ -39,6 +39,7 @@ export type RunPart = RunHead &
     Run,
     | 'logs'
     | 'owner'
+    | 'owners'
     | 'allowed'
     | 'message'
     | 'cancelled_by'

@@ -121,6 +121,10 @@ export const run = runHead
       .string()
       .nullable()
       .meta({ description: 'The label of `Gatewright-Owner`, or of the document.', examples: ['team-a'] }),
+    owners: z.array(z.string()).meta({
+      description: 'All labels that the run is about: `owner`, and those of entries and of `prune`.',
+      examples: [['team-a']],
+    }),
     allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.', examples: [[]] }),
     message: z
       .string()
@@ -165,7 +169,7 @@ export const run = runHead
     }),
     unreadable: z.array(z.enum(['changes', 'options'])).meta({
       description:
-        'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null and `allowed` is empty.',
+        'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null, and `owners` and `allowed` are empty.',
       examples: [[]],
     }),
     stands_since: z
@@ -397,15 +401,15 @@ const wordOf = (word: string, value: boolean | number | null): string[] =>
 export function conditionsShown(
   row: Pick<Stored, 'options'>,
   isWhole: boolean,
-): Pick<z.output<typeof run>, 'owner' | 'allowed' | 'message' | 'cancelled_by' | 'unreadable'> {
+): Pick<z.output<typeof run>, 'owner' | 'owners' | 'allowed' | 'message' | 'cancelled_by' | 'unreadable'> {
   const unreadable = isWhole ? [] : ['changes' as const]
   const found = otherwise(null, () => ({ ...ownershipOfRun(row), message: messageOfRun(row) }))
   const cancelled_by = cancelledByOf(row)
   if (found === null)
-    return { owner: null, allowed: [], message: null, cancelled_by, unreadable: [...unreadable, 'options'] }
-  const { owner, allow, message } = found
+    return { owner: null, owners: [], allowed: [], message: null, cancelled_by, unreadable: [...unreadable, 'options'] }
+  const { owner, owners, allow, message } = found
   const allowed = Object.entries(allow).flatMap(([word, value]) => wordOf(word, value))
-  return { owner, allowed, message, cancelled_by, unreadable }
+  return { owner, owners, allowed, message, cancelled_by, unreadable }
 }
 
 /**

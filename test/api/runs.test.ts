@@ -52,6 +52,7 @@ test('a run is shown with every field', async () => {
     started_at: at,
     finished_at: at,
     owner: null,
+    owners: [],
     message: null,
     unreadable: [],
     ...{ unnamed: null, unmanaged: [] },

@@ -34,6 +34,7 @@ beforeAll(async () => {
 const path = '/api/v3/blueprints/runs/'
 const filters = [
   '',
+  '?owner=team-b',
   '?kind=radius',
   '?slug=of-1-team-a',
   '?state=done&mode=apply',
@@ -50,6 +51,15 @@ async function submit(): Promise<void> {
     for (const owner of [undefined, 'team-a', 'team-b']) {
       const headers = owner === undefined ? {} : { 'gatewright-owner': owner }
       await submitter.put(applyPath, await named('radius', `of-${number}-${owner ?? 'nobody'}`), { headers })
+    }
+  for (const [number, submitter] of submitters.entries())
+    for (const owners of [['team-a', 'team-b'], ['team-a', null], ['team-a']]) {
+      const entries = owners.map((owner) => ({
+        ...{ model: 'service_core.application', identifiers: { slug: `many-${number}-${owners}-${owner}` } },
+        ...{ attrs: { name: 'Many' }, owner },
+      }))
+      for (const document of [{ owner: 'team-a' }, {}])
+        await submitter.put('/api/v3/blueprints/', { version: 1, ...document, entries })
     }
 }
 

@@ -132,6 +132,14 @@ test('a value of one type, or null, is no union; no schema has a title, which wo
   })
 })
 
+test('nothing is a boolean or a list: in Java, that does not compile', () => {
+  expect(bodies.length).toBeGreaterThan(100)
+  for (const [id, { anyOf }] of bodies) {
+    const types = Array.isArray(anyOf) ? anyOf.filter(isJson).map(({ type }) => type) : []
+    expect.soft(types.includes('boolean') && types.includes('array'), id).toBe(false)
+  }
+})
+
 test('the body of an error may have more than is named', () => {
   for (const { operationId, responses } of api.operations)
     for (const [status, { content }] of Object.entries(responses))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Conditions, nothingAllowed, unconditional } from '../../src/plan/engine.ts'
-import { conditionsOf, storedOptions, submitterOf } from '../../src/runs/options.ts'
+import { conditionsOf, ownershipOfRun, storedOptions, submitterOf } from '../../src/runs/options.ts'
 
 /** The options of a run, as its row holds them. */
 
@@ -11,7 +11,7 @@ const conditions: fc.Arbitrary<Conditions> = fc.record({
   reviewed: label,
   createOnly: fc.boolean(),
   replaceProvider: fc.boolean(),
-  prune: fc.boolean(),
+  prune: fc.oneof(fc.boolean(), fc.array(fc.string({ maxLength: 20 }))),
   reset: fc.boolean(),
   expectedKeys: fc.dictionary(fc.constantFrom('a', 'b'), fc.nat()),
   owner: label,
@@ -37,4 +37,14 @@ test('a usual run stores what version 0.2.0 has no default for, and nothing else
   )
   expect(options).toEqual({ createOnly: false, expectedKeys: {}, allow: { deletes: 3 }, ceiling: ['view_run'] })
   expect(submitterOf(read(options))).toEqual({ ceiling: new Set(['view_run']), impersonator: undefined })
+})
+
+test('the owners of entries stand beside that of the run', () => {
+  const run = (owner: string | null, owners: (string | null)[]) =>
+    read(storedOptions({ ...unconditional, owner }, {}, owners))
+  expect(run('a', ['a'])).toEqual(run('a', []))
+  expect(run(null, [null])).toEqual(run(null, []))
+  expect(ownershipOfRun(run('b', ['a', null, 'b']))).toMatchObject({ owner: 'b', owners: ['a', 'b'] })
+  expect(ownershipOfRun(run(null, ['a']))).toMatchObject({ owner: null, owners: ['a'] })
+  expect(ownershipOfRun(read({ owner: 'a' }))).toMatchObject({ owner: 'a', owners: ['a'] })
 })

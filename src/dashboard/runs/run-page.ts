@@ -83,7 +83,7 @@ function says({ progress, counts }: Run, outcome: RunRow['outcome']): string {
 function facts(run: Run, seesApplications: boolean): Html {
   const rows: readonly (readonly [string, HtmlValue])[] = [
     ['Who', run.submitter_name && nameText(run.submitter_name)],
-    ['Owner', run.owner && nameText(run.owner)],
+    [run.owners.length > 1 ? 'Owners' : 'Owner', run.owners.map(nameText).join(', ') || null],
     ['Kind', run.kind],
     [
       'Application',

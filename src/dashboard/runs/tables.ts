@@ -50,7 +50,7 @@ export const runTable = (caption: string, rows: readonly RunRow[], at: Date, mos
           html`${outcomeMark(row)}${row.repaired === true && html` <span class="quiet">repaired</span>`}`,
           runLink(row),
           person(row),
-          nameText(row.owner ?? ''),
+          names(row.owners),
           row.queue_ms === null ? '' : duration(row.queue_ms),
           row.work_ms === null ? '' : duration(row.work_ms),
           sentenceText(row.cause ?? row.sentence ?? ''),

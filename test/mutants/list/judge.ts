@@ -207,7 +207,7 @@ export default {
       tests: [write, states],
     },
     {
-      from: 'await lock(tx, [...plan.steps, ...following.map(removal)])',
+      from: 'await lock(tx, [...plan.steps, ...following.map((row) => removal(row))])',
       to: '',
       why: 'documents that write the same names do not wait for each other',
       tests: ['test/plan/storage.test.ts', write, last],
@@ -261,8 +261,8 @@ export default {
       tests: [write, 'test/runs/work.test.ts'],
     },
     {
-      from: 'objectOf(named, changes.length - 1, conditions.owner)',
-      to: 'objectOf(named, changes.length, conditions.owner)',
+      from: 'objectOf(named, changes.length - 1, owner)',
+      to: 'objectOf(named, changes.length, owner)',
       why: 'the history of an object shows the change of another',
       tests: [history],
     },

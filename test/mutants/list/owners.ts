@@ -3,6 +3,7 @@ import type { MutantsOf } from '../mutant.ts'
 const causes = 'test/api/causes.test.ts'
 const records = 'test/dashboard/records.test.ts'
 const bound = 'test/rights/bound-owners.test.ts'
+const entries = 'test/api/owners-of-entries.test.ts'
 const names = 'test/rights/names-of-others.test.ts'
 const lookUps = 'test/rights/look-ups.test.ts'
 const blind = 'test/rights/blind-plans.test.ts'
@@ -123,8 +124,8 @@ export default {
       tests: [lookUps],
     },
     {
-      from: 'if (claim !== null) {',
-      to: 'if (claim !== null && !isCheck) {',
+      from: 'if (claims.length > 0) {',
+      to: 'if (claims.length > 0 && !isCheck) {',
       why: 'a caller who names the owner of others learns of their rows in a check',
       tests: [bound],
     },
@@ -149,8 +150,8 @@ export default {
       tests: [bound],
     },
     {
-      from: 'if (needed.some((permission) => allowsFor(actor, permission, owner))) return null',
-      to: 'if (needed.some((permission) => ownersFor(actor, permission).length > 0)) return null',
+      from: 'needed.some((permission) => allowsFor(actor, permission, owner))',
+      to: 'needed.some((permission) => ownersFor(actor, permission).length > 0)',
       why: 'a caller that is bound to one owner names any other',
       tests: [bound],
     },
@@ -159,6 +160,12 @@ export default {
       to: 'return []',
       why: 'a new row under any label takes a permission for one owner',
       tests: [bound],
+    },
+    {
+      from: "if (typeof step.owner === 'string') named.getOrInsert(step.owner, { step })",
+      to: "if (typeof step.owner === 'number') named.getOrInsert(step.owner, { step })",
+      why: 'a caller that is bound to one owner names any other in an entry',
+      tests: [entries],
     },
   ],
   'src/apply/unclaimed.ts': [
@@ -243,6 +250,32 @@ export default {
       to: 'return true',
       why: 'a caller that is bound to owners reads the runs of others',
       tests: [bound],
+    },
+    {
+      from: '[found.owner, ...found.owners].every(',
+      to: '[found.owner, ...found.owners].some(',
+      why: 'a caller that is bound to one of the owners of a run reads what it did for the others',
+      tests: [entries],
+    },
+    {
+      from: 'const more = owners.filter((owner) => owner !== conditions.owner)',
+      to: 'const more = owners.filter((owner) => owner === conditions.owner)',
+      why: 'a run forgets the owners of its entries',
+      tests: [entries],
+    },
+  ],
+  'src/lists/runs.ts': [
+    {
+      from: "'[null]'::jsonb ELSE",
+      to: "'[]'::jsonb ELSE",
+      why: 'a list leaves out own runs about objects without an owner',
+      tests: [entries],
+    },
+    {
+      from: "runs.options->'owners' IS NULL OR",
+      to: 'true OR',
+      why: 'a list shows runs of several owners to those who have one of them',
+      tests: [entries],
     },
   ],
   'src/views/repair.ts': [

@@ -15,8 +15,8 @@ const renames = 'test/api/renames.test.ts'
 export default {
   'src/plan/claims.ts': [
     {
-      from: '`t."owner" = $1 AND NOT ${isAny(',
-      to: '`t."owner" <> $1 AND NOT ${isAny(',
+      from: '`t."owner" = ANY($1::text[]) AND NOT ${isAny(',
+      to: '`t."owner" <> ALL($1::text[]) AND NOT ${isAny(',
       why: 'a prune deletes what other owners manage',
       tests: [prune],
     },

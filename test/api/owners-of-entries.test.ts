@@ -1,0 +1,369 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import type { Answer, Asker } from '../support/asker.ts'
+import { counts, versions } from '../support/contents.ts'
+import { type Installation, installation } from '../support/installation.ts'
+
+/** `owner` of an entry: one document about the objects of several owners. */
+
+let there: Installation
+let name: string
+beforeAll(async () => {
+  there = await installation()
+})
+beforeEach(() => {
+  name = `e-${randomUUID().slice(0, 8)}`
+})
+
+type Entry = Record<string, unknown>
+type Sent = { query?: string; headers?: Record<string, string>; as?: Asker } & Record<string, unknown>
+const send = (entries: readonly Entry[], { query = '', headers = {}, as = there.admin, ...document }: Sent = {}) =>
+  as.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, ...document, entries }, { headers })
+
+const application = (each: string, more: Entry = {}): Entry => ({
+  ...{ model: 'service_core.application', identifiers: { slug: `${name}-${each}` }, attrs: { name: each } },
+  ...more,
+})
+const provider = (each: string, more: Entry = {}): Entry => ({
+  model: 'service_providers_scim.scimprovider',
+  identifiers: { name: `${name}-${each}` },
+  attrs: { url: 'https://example.com/scim', token: 'a token of many letters' },
+  ...more,
+})
+const group = (each: string, more: Entry = {}): Entry => ({
+  ...{ model: 'service_core.group', identifiers: { name: `${name}-${each}` } },
+  ...more,
+})
+
+/** The owner of each application and provider of this test, by the end of its name. */
+async function owners(start = name): Promise<Record<string, string | null>> {
+  const where = { startsWith: start }
+  const [apps, providers] = await Promise.all([
+    there.db.application.findMany({ where: { slug: where } }),
+    there.db.provider.findMany({ where: { name: where } }),
+  ])
+  return Object.fromEntries([
+    ...apps.map(({ slug, owner }) => [slug.slice(start.length + 1), owner]),
+    ...providers.map((row) => [`provider ${row.name.slice(start.length + 1)}`, row.owner]),
+  ])
+}
+
+const logsOf = ({ json }: Answer): string[] => Object(json).logs ?? []
+const detailOf = ({ json }: Answer): string => Object(json).detail
+const runOf = async ({ headers }: Answer) => Object((await there.admin.get(headers['content-location'] ?? '')).json)
+
+async function refused(status: number, ask: () => Promise<Answer>): Promise<Answer> {
+  const before = [await counts(there.db), await versions(there.db)]
+  const answer = await ask()
+  expect(answer.status, answer.text).toBe(status)
+  expect([await counts(there.db), await versions(there.db)]).toEqual(before)
+  return answer
+}
+
+describe('an entry', () => {
+  const mixed = () => [
+    application('a', { owner: 'team-a' }),
+    provider('b', { owner: 'team-b' }),
+    application('none', { owner: null }),
+    application('other'),
+    group('shared'),
+  ]
+  const wanted = { a: 'team-a', 'provider b': 'team-b', none: null, other: 'team-c' }
+
+  test('has its own owner, none, or that of the document; the same again is unchanged', async () => {
+    const plan = await send(mixed(), { owner: 'team-c', query: '?dry_run=true' })
+    expect([plan.status, await owners()]).toEqual([200, {}])
+    const applied = await send(mixed(), { owner: 'team-c', headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect([applied.status, await owners()]).toEqual([200, wanted])
+    expect(logsOf(await send(mixed(), { owner: 'team-c' })).every((line) => line.endsWith(' unchanged'))).toBe(true)
+    const run = await runOf(applied)
+    expect(run).toMatchObject({ owner: 'team-c', owners: ['team-a', 'team-b', 'team-c'] })
+    expect(run.blueprint).toContain('owner: team-b')
+  })
+
+  test('keeps it in a former run, whatever owner the request has then', async () => {
+    const applied = await send(mixed(), { headers: { 'gatewright-owner': 'team-c' } })
+    await there.db.application.deleteMany({ where: { slug: { startsWith: name } } })
+    await there.db.provider.deleteMany({ where: { name: { startsWith: name } } })
+    const url = `${applied.headers['content-location']}apply/`
+    expect((await there.admin.send({ method: 'POST', url })).status).toBe(200)
+    expect(await owners()).toEqual(wanted)
+    const moved = { 'gatewright-owner': 'team-d', 'gatewright-allow': 'takeover' }
+    expect((await there.admin.send({ method: 'POST', url, headers: moved })).status).toBe(200)
+    expect(await owners()).toEqual({ ...wanted, other: 'team-d' })
+  })
+
+  test('of another owner is a conflict of that entry alone, and a takeover of it', async () => {
+    await send([application('a', { owner: 'team-a' }), application('b', { owner: 'team-b' })])
+    const entries = [application('a', { owner: 'team-a' }), application('b', { owner: 'team-c' })]
+    const answer = await refused(409, () => send(entries))
+    expect(detailOf(answer)).toMatch(
+      /^application "\S+-b" belongs to owner "team-b" .*, and the entry names owner "team-c"\./,
+    )
+    expect(detailOf(answer)).not.toContain(`${name}-a`)
+    const taken = await send(entries, { headers: { 'gatewright-allow': 'takeover' } })
+    expect(logsOf(taken)).toContainEqual(
+      expect.stringMatching(/-b" belonged to owner "team-b" .*: it belongs to owner "team-c" now/),
+    )
+    expect(await owners()).toEqual({ a: 'team-a', b: 'team-c' })
+    expect((await runOf(taken)).changes).toMatchObject([
+      { action: 'unchanged', fields: {} },
+      { fields: { owner: { from: 'team-b', to: 'team-c' } } },
+    ])
+  })
+
+  test('may use what another entry names under its own owner', async () => {
+    await send([provider('p', { owner: 'team-b' })])
+    const uses = application('a', { owner: 'team-a', attrs: { name: 'a', backchannel_providers: [`${name}-p`] } })
+    expect(detailOf(await refused(409, () => send([uses])))).toContain('the entry names owner "team-a"')
+    expect((await send([provider('p', { owner: 'team-b' }), uses])).status).toBe(200)
+    expect(await owners()).toEqual({ 'provider p': 'team-b', a: 'team-a' })
+  })
+
+  test('of a model without owners takes none', async () => {
+    const answer = await send([group('a', { owner: null }), group('b', { owner: 'team-a' })])
+    expect(answer).toMatchObject({
+      status: 400,
+      errors: [
+        { code: 'not_stored', pointer: '/entries/1/owner', message: 'No owner is kept of a group: leave this out.' },
+      ],
+    })
+    expect(await send([application('a', { owner: '' })])).toMatchObject({
+      status: 400,
+      errors: [{ pointer: '/entries/0/owner', code: 'too_short' }],
+    })
+  })
+
+  test('under one Idempotency-Key with another owner is something else', async () => {
+    const headers = { 'idempotency-key': randomUUID() }
+    expect((await send([application('a', { owner: 'team-a' })], { headers })).status).toBe(200)
+    expect((await send([application('a', { owner: 'team-a' })], { headers })).status).toBe(200)
+    expect((await send([application('a', { owner: 'team-b' })], { headers })).status).toBe(422)
+  })
+
+  test('that was planned with one owner is not applied with another', async () => {
+    const plan = await send([application('a', { owner: 'team-a' })], { query: '?dry_run=true' })
+    const headers = { 'if-match': plan.headers.etag ?? '' }
+    expect((await send([application('a', { owner: 'team-b' })], { headers })).status).toBe(412)
+    expect(await owners()).toEqual({})
+  })
+})
+
+describe('prune of some owners', () => {
+  const own = (team: string) => `${name}-${team}`
+  const of = (each: string, team: string) => application(each, { owner: own(team) })
+  beforeEach(async () => {
+    const [kept, gone] = [
+      ['a', 'b', 'c'],
+      ['a-gone', 'b-gone', 'c-gone'],
+    ]
+    await send([...kept, ...gone].map((each) => of(each, each.slice(0, 1))))
+  })
+  const named = () => ['a', 'b', 'c'].map((each) => of(each, each))
+  const slugs = async () => Object.keys(await owners()).sort()
+
+  test('deletes theirs alone; its number is over all of them', async () => {
+    const prune = [own('a'), own('b'), own('a')]
+    const refusal = await refused(409, () => send(named(), { prune, headers: { 'gatewright-allow': 'deletes=1' } }))
+    expect(detailOf(refusal)).toMatch(
+      /^prune would delete 2, and not 1: application "\S+-gone", application "\S+-gone"\./,
+    )
+    expect(detailOf(refusal)).not.toContain('c-gone')
+    const plan = await send(named(), { prune, query: '?dry_run=true' })
+    expect(logsOf(plan)).toContain('prune would delete 2: apply it with Gatewright-Allow: deletes=2')
+    const applied = await send(named(), { prune, headers: { 'if-match': plan.headers.etag ?? '' } })
+    expect([applied.status, await slugs()]).toEqual([200, ['a', 'b', 'c', 'c-gone']])
+    expect((await runOf(applied)).owners).toEqual([own('a'), own('b'), own('c')])
+  })
+
+  test('takes no owner of the document; without entries it deletes all of theirs', async () => {
+    const answer = await send([], { prune: [own('c')], headers: { 'gatewright-allow': 'deletes=2' } })
+    expect([answer.status, await slugs()]).toEqual([200, ['a', 'a-gone', 'b', 'b-gone']])
+    expect((await send([], { prune: [] })).status).toBe(400)
+    const wrong = await send(named(), { prune: 'all' })
+    expect(wrong).toMatchObject({ status: 400, errors: [{ pointer: '/prune' }] })
+  })
+
+  test('is denied for an owner for whom the caller may write nothing', async () => {
+    const permissions = ['add', 'change', 'delete', 'view'].map((verb) => `${verb}_application`)
+    const as = await there.make.user({ permissions, owners: [own('a')] })
+    const text = `You may not write rows of owner "${own('b')}": the permissions hold for rows of owner "${own('a')}" only.`
+    const answer = await refused(403, () => send([of('a', 'a')], { as, prune: [own('a'), own('b')] }))
+    expect(detailOf(answer)).toBe(text)
+    const headers = { 'gatewright-allow': 'deletes=1' }
+    expect((await send([of('a', 'a')], { as, prune: [own('a')], headers })).status).toBe(200)
+    expect(await slugs()).toEqual(['a', 'b', 'b-gone', 'c', 'c-gone'])
+  })
+})
+
+describe('a caller who is bound to an owner', () => {
+  const permissions = ['add', 'change', 'delete', 'view'].flatMap((verb) => [
+    `${verb}_application`,
+    `${verb}_scimprovider`,
+  ])
+
+  test('is denied the entries of another, by name; what is there makes no difference', async () => {
+    const as = await there.make.user({ permissions, owners: ['team-a'] })
+    expect((await send([application('there', { owner: 'team-b' })])).status).toBe(200)
+    const texts: string[] = []
+    for (const each of ['there', 'new']) {
+      const entries = [application('a', { owner: 'team-a' }), application(each, { owner: 'team-b' })]
+      const answer = await refused(403, () => send(entries, { as, headers: { 'gatewright-allow': 'takeover' } }))
+      texts.push(detailOf(answer).replace(`-${each}"`, '-x"'))
+    }
+    const text = `You may not write application "${name}-x" of owner "team-b": the permissions hold for rows of owner "team-a" only.`
+    expect(texts).toEqual([text, text])
+    expect((await send([application('a', { owner: 'team-a' })], { as })).status).toBe(200)
+  })
+
+  test('needs the permission for each entry by its own owner', async () => {
+    const group = (await there.make.group({ roles: [(await there.make.role(['change_application'], ['team-b'])).pk] }))
+      .pk
+    const as = await there.make.user({ permissions, owners: ['team-a'], groups: [group] })
+    await send([application('b', { owner: 'team-b' })])
+    const changed = application('b', { owner: 'team-b', attrs: { name: 'changed' } })
+    const entries = [application('a', { owner: 'team-a' }), changed]
+    expect((await send(entries, { as })).status).toBe(200)
+    const answer = await refused(403, () => send([...entries, application('b-2', { owner: 'team-b' })], { as }))
+    expect(detailOf(answer)).toBe(
+      `You may not create application "${name}-b-2": the permission add_application holds for rows of owner "team-a" only: name one of them as its owner.`,
+    )
+    const released = await refused(403, () =>
+      send([application('a', { owner: null })], { as, owner: 'team-a', headers: { 'gatewright-allow': 'takeover' } }),
+    )
+    expect(detailOf(released)).toContain('change_application holds for rows of owners "team-a", "team-b" only')
+  })
+
+  test('sees a run when all of its owners are the own ones', async () => {
+    const viewer = async (...teams: string[]) =>
+      there.make.user({ permissions: [...permissions, 'view_run'], owners: teams })
+    const [one, both] = [await viewer('team-a'), await viewer('team-a', 'team-b')]
+    const all = {
+      one: await send([application('a', { owner: 'team-a' })], { owner: 'team-a' }),
+      two: await send([application('a'), application('b', { owner: 'team-b' })], { owner: 'team-a' }),
+      pruned: await send([application('a')], { owner: 'team-a', prune: ['team-z'] }),
+      none: await send([application('a'), application('c', { owner: null })], { owner: 'team-a' }),
+      unowned: await send([application('a', { owner: 'team-a' })]),
+    }
+    const seen = async (as: Asker) => {
+      const { results } = Object((await as.get('/api/v3/blueprints/runs/?page_size=1000')).json)
+      const ids = new Set(results.map(({ id }: { id: string }) => id))
+      const found = Object.entries(all).map(async ([what, { headers }]) => {
+        const path = headers['content-location'] ?? ''
+        const { status } = await as.get(path)
+        expect([what, ids.has(path.split('/').at(-2))]).toEqual([what, status === 200])
+        return status === 200 ? [what] : []
+      })
+      return (await Promise.all(found)).flat()
+    }
+    expect(await seen(one)).toEqual(['one'])
+    expect(await seen(both)).toEqual(['one', 'two'])
+    expect(await seen(there.admin)).toEqual(Object.keys(all))
+    // The own ones, also of another token, and also with objects under no owner.
+    const self = await there.make.user({ permissions })
+    const bound = there.as(await there.make.token(self.pk, { ceiling: permissions.map((each) => `${each}@team-a`) }))
+    const own = await send([application('m', { owner: 'team-a' }), application('n', { owner: null })], {
+      ...{ as: self, owner: 'team-a' },
+    })
+    const path = own.headers['content-location'] ?? ''
+    expect([(await bound.get(path)).status, (await both.get(path)).status]).toEqual([200, 404])
+    const { results } = Object((await bound.get('/api/v3/blueprints/runs/')).json)
+    expect(results.map(({ id }: { id: string }) => id)).toEqual([path.split('/').at(-2)])
+  })
+})
+
+test('runs are found by each of their owners', async () => {
+  const [first, second, third] = ['x', 'y', 'z'].map((team) => `${name}-${team}`) as [string, string, string]
+  const found = async (owner: string) => {
+    const { results } = Object((await there.admin.get(`/api/v3/blueprints/runs/?owner=${owner}`)).json)
+    return results.map(({ id }: { id: string }) => id)
+  }
+  const mixed = await runOf(await send([application('a', { owner: first }), application('b', { owner: second })]))
+  const plain = await runOf(await send([application('b', { owner: second })], { owner: second }))
+  expect(await found(first)).toEqual([mixed.id])
+  expect((await found(second)).sort()).toEqual([mixed.id, plain.id].sort())
+  expect(await found(third)).toEqual([])
+})
+
+/** Few names and owners, so that documents meet. */
+const teams = ['team-a', 'team-b', null] as const
+const objects = ['one', 'two', 'three', 'four'].flatMap((each) => [`application ${each}`, `provider ${each}`])
+
+const mention = fc.record({
+  of: fc.constantFrom(...objects),
+  team: fc.constantFrom(...teams),
+  state: fc.constantFrom('present', 'present', 'present', 'created', 'absent'),
+  value: fc.constantFrom('x', 'y'),
+})
+const round = fc.record({
+  // An object stands once in a document.
+  mentions: fc.uniqueArray(mention, { selector: ({ of }) => of, minLength: 1, maxLength: 6 }),
+  pruned: fc.subarray(['team-a', 'team-b']),
+  takeover: fc.boolean(),
+})
+/** Objects move between owners, or documents prune: of both, the order of the documents would decide. */
+const histories = fc.record({ moves: fc.boolean(), rounds: fc.array(round, { minLength: 1, maxLength: 3 }) })
+
+test('random documents of several owners do what a document for each owner does, one after the other', {
+  timeout: 600_000,
+}, async () => {
+  const outcomes = new Set<boolean>()
+  await fc.assert(
+    fc.asyncProperty(histories, async ({ moves, rounds }) => {
+      const start = `e-${randomUUID().slice(0, 8)}`
+      const worlds = { joined: `${start}-j`, apart: `${start}-a` }
+      for (const { mentions, pruned, takeover } of rounds) {
+        const teamOf = ({ of, team }: (typeof mentions)[number]) =>
+          moves ? team : (teams[objects.indexOf(of) % teams.length] ?? null)
+        const prune = moves ? [] : pruned
+        const entriesOf = (world: string, team?: string | null) =>
+          mentions.flatMap((each) => {
+            if (team !== undefined && teamOf(each) !== team) return []
+            const [kind, short = ''] = each.of.split(' ')
+            const made = kind === 'application' ? application(short) : provider(short)
+            const identifiers = { [kind === 'application' ? 'slug' : 'name']: `${world}-${short}` }
+            const value = kind === 'application' ? { name: each.value } : { url: `https://${each.value}.example.com` }
+            const attrs = each.state === 'absent' ? {} : { ...Object(made.attrs), ...value }
+            const owner = label(world, teamOf(each))
+            return { ...made, identifiers, attrs, state: each.state, ...(team === undefined && { owner }) }
+          })
+        const label = (world: string, team: string | null) => (team === null ? null : `${team}-${world}`)
+        const isApplied = async (sent: readonly Entry[], document: Entry) => {
+          const words = (count: number) => [...(takeover ? ['takeover'] : []), `deletes=${count}`].join(', ')
+          const plan = await send(sent, {
+            ...{ ...document, query: '?dry_run=true' },
+            headers: { 'gatewright-allow': words(0) },
+          })
+          const [, count = 0] = /prune would delete (\d+)/.exec(logsOf(plan).join('\n')) ?? []
+          const answer = await send(sent, { ...document, headers: { 'gatewright-allow': words(Number(count)) } })
+          expect([200, 409]).toContain(answer.status)
+          return Object(answer.json).applied === true
+        }
+        const { joined, apart } = worlds
+        const whole = await isApplied(entriesOf(joined), {
+          ...(prune.length > 0 && { prune: prune.map((team) => label(joined, team)) }),
+        })
+        let all = true
+        for (const team of teams) {
+          const theirs = entriesOf(apart, team)
+          const isPruned = team !== null && prune.includes(team)
+          if (!all || (theirs.length === 0 && !isPruned)) continue
+          const owner = label(apart, team)
+          all = await isApplied(theirs, { ...(owner !== null && { owner }), ...(isPruned && { prune: true }) })
+        }
+        expect(whole).toBe(all)
+        outcomes.add(whole)
+        // One of the documents apart may have been applied before another was refused.
+        if (!whole) return
+        const found = async (world: string) =>
+          Object.entries(await owners(world))
+            .map(([each, owner]) => [each, owner?.replace(`-${world}`, '') ?? null])
+            .sort()
+        expect(await found(joined)).toEqual(await found(apart))
+      }
+    }),
+    { numRuns: 40 * inject('rounds') },
+  )
+  expect([...outcomes].sort()).toEqual([false, true])
+})
