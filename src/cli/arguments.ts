@@ -52,7 +52,7 @@ export const fileHelp = `  FILE...              files, folders (their .yaml, .ym
 export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applications and providers under this label (default: GATEWRIGHT_OWNER)
   --allow-grants       give rights to users whom the file does not name
   --allow-takeover     include what another owner manages or another user made; it belongs to your owner afterwards
-  --allow-deletes N    delete the N applications and providers that the files of an owner with prune: true do not name
+  --allow-deletes N    delete the N applications and providers of owners with prune: true that no file names
   --create-only        refuse what is there already
   --each               send each file on its own: what one file would create is not there in the plan of the next
   --keep-going         with --each: go on behind a file that is refused

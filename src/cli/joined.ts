@@ -1,103 +1,158 @@
 import { type Entry, Find, KeyOf } from '../document/document.ts'
 import { Expression } from '../document/tags.ts'
 import { printValue } from '../document/yaml.ts'
-import { ErrorList } from '../errors.ts'
+import { type ErrorDetail, ErrorList } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
+import { hasOwner } from '../permissions.ts'
 import { unconditional } from '../plan/engine.ts'
 import type { Document, Unreadable } from './inputs.ts'
-import { type Located, locate, locateEntries } from './places.ts'
+import { entriesIn, type Located, locate, type Place } from './places.ts'
 
-/** The files of one owner as one document: planned and applied in their order, in one transaction, with one tag. */
+/** The files of a call as one document: planned and applied in their order, in one transaction, with one tag. */
 
 export type Joined = Pick<Document, 'form' | 'value' | 'body'> & {
   /** How it is called in output and in plan files. */
   readonly file: string
   readonly parts: readonly Part[]
+  /** Of the request, for files that name none; undefined when each names its own. */
+  readonly owner: string | undefined
 }
 
 type Part = {
   readonly document: Document
   readonly entries: readonly unknown[]
+  /** Where each entry stands in the file. */
+  readonly places: readonly Place[]
   /** The index of its first entry in the joined document. */
   readonly from: number
 }
 
-/**
- * Files that follow each other and have one owner are joined; those of an owner whose files prune are joined wherever they
- * stand, because what none of them names is deleted.
- *
- * @returns the documents to send, in the order of their first files; a file that cannot be joined with its errors
- */
-export async function joinFiles(
-  documents: readonly Document[],
-  ownerOf: (document: Document) => string | undefined,
-  pruned: ReadonlySet<string | undefined>,
-): Promise<readonly (Document | Joined | Unreadable)[]> {
-  const groups: { readonly owner: string | undefined; readonly files: Document[] }[] = []
-  for (const document of documents) {
-    const owner = ownerOf(document)
-    const last = groups.at(-1)
-    const group = pruned.has(owner) ? groups.find((each) => each.owner === owner) : last?.owner === owner ? last : null
-    if (group == null) groups.push({ owner, files: [document] })
-    else group.files.push(document)
-  }
-  const joined: (Document | Joined | Unreadable)[] = []
-  for (const { files } of groups) joined.push(...(files.length === 1 ? files : await join(files)))
-  return joined
+/** `--owner`, and `GATEWRIGHT_OWNER` for files without an owner of their own. */
+export type OwnerGiven = { readonly option: string | undefined; readonly setting: string | undefined }
+
+/** The owner that a file names. */
+export const ownOwner = ({ value: { owner } }: Document): string | undefined =>
+  typeof owner === 'string' ? owner : undefined
+
+/** The owner under which a file is applied. */
+export const ownerOf = (document: Document, { option, setting }: OwnerGiven): string | undefined =>
+  ownOwner(document) ?? option ?? setting
+
+/** The owners whose objects a file deletes where it does not name them; undefined is one that is not known. */
+export function prunedBy(document: Document, given: OwnerGiven): readonly (string | undefined)[] {
+  const { prune } = document.value
+  if (Array.isArray(prune)) return prune.map(String)
+  return prune === true ? [ownerOf(document, given)] : []
 }
 
-async function join(documents: readonly Document[]): Promise<readonly (Document | Joined | Unreadable)[]> {
-  const [first] = documents
-  if (first === undefined) return []
-  const refused: Unreadable[] = []
+/** @returns the document to send; the files themselves, when one of them cannot be joined, which then has its errors */
+export async function joinFiles(
+  documents: readonly Document[],
+  given: OwnerGiven,
+): Promise<readonly (Document | Joined | Unreadable)[]> {
+  const [first, ...more] = documents
+  if (first === undefined || more.length === 0) return documents
+  const refused = new Map<Document, Unreadable>()
   const taken = new Set<string>()
   const parts: Part[] = []
   let from = 0
   for (const document of documents) {
-    const found = await entriesOf(document)
-    if ('errors' in found) refused.push({ file: document.file, ...found })
-    else {
-      const entries = withOwnIds(found.entries, taken)
-      parts.push({ document, entries, from })
-      from += entries.length
+    const found = await partOf(document, given)
+    if ('errors' in found) {
+      refused.set(document, { file: document.file, ...found })
+      continue
     }
+    parts.push({ document, ...found, entries: withOwnIds(found.entries, taken), from })
+    from += found.entries.length
   }
-  if (refused.length > 0) {
-    const isRefused = new Set(refused.map(({ file }) => file))
-    return documents.map((each) => refused.find(({ file }) => isRefused.has(each.file) && file === each.file) ?? each)
-  }
-  const more = documents.length - 1
-  const file = `${first.file} and ${more} more ${more === 1 ? 'file' : 'files'}`
-  const values = documents.map(({ value }) => value)
-  const owner = values.find((value) => value.owner !== undefined)?.owner
-  const labels = Object.assign({}, ...values.map(({ metadata }) => (isObject(metadata) ? metadata.labels : {})))
+  if (refused.size > 0) return documents.map((each) => refused.get(each) ?? each)
+  const file = `${first.file} and ${more.length} more ${more.length === 1 ? 'file' : 'files'}`
+  const labels = Object.assign(
+    {},
+    ...documents.map(({ value: { metadata } }) => (isObject(metadata) ? metadata.labels : {})),
+  )
+  const { request, ...owned } = owners(parts, given)
   const value = {
     version: 1,
     metadata: { name: file.slice(-255), ...(Object.keys(labels).length > 0 && { labels }) },
-    ...(owner !== undefined && { owner }),
-    ...(values.some(({ prune }) => prune === true) && { prune: true }),
-    entries: parts.flatMap(({ entries }) => entries),
+    ...owned,
   }
-  return [{ file, form: 'blueprint', value, body: printValue(value), parts }]
+  return [{ file, form: 'blueprint', value, body: printValue(value), parts, owner: request }]
 }
 
-/** What each of its fields says of the whole document is said once: a file with others is refused here. */
-async function entriesOf(document: Document): Promise<{ readonly entries: readonly unknown[] } | Located> {
-  const { form, value } = document
-  if (form === 'submission') return entriesOfSubmission(document)
-  const known = ['version', 'metadata', 'context', 'owner', 'prune', 'entries']
-  const isPlain = value.version === 1 && Object.keys(value).every((name) => known.includes(name))
-  const isForm = isPlain && Array.isArray(value.entries) && ['boolean', 'undefined'].includes(typeof value.prune)
-  if (isForm && Array.isArray(value.entries)) return { entries: value.entries }
-  const [{ readForm }, { errorLines }] = await Promise.all([import('../document/yaml.ts'), import('./client.ts')])
+/**
+ * Whose the entries are: of files with one owner, that of the document; else each entry of a file has the owner of its
+ * file, unless it is that of the request.
+ */
+function owners(parts: readonly Part[], given: OwnerGiven) {
+  const documents = parts.map(({ document }) => document)
+  const all = new Set(documents.map((each) => ownerOf(each, given)))
+  const isNamedByAll = documents.every((each) => ownOwner(each) !== undefined)
+  const request = isNamedByAll ? undefined : (given.option ?? given.setting)
+  const [only] = all.size === 1 ? all : []
+  const pruned = documents.flatMap((each) => prunedBy(each, given))
+  const prunesOnly = only !== undefined && pruned.every((owner) => owner === only)
+  const entries = parts.flatMap(({ document, entries }) => {
+    const owner = ownerOf(document, given)
+    return owner === only || owner === request ? entries : entries.map((entry) => withOwner(entry, owner))
+  })
+  return {
+    request,
+    ...(only !== undefined && documents.some((each) => ownOwner(each) !== undefined) && { owner: only }),
+    ...(pruned.length > 0 && { prune: prunesOnly ? true : [...new Set(pruned)] }),
+    entries,
+  }
+}
+
+/** Objects of other models have no owner. The service may know more models than this program. */
+function withOwner(entry: unknown, owner: string | undefined): unknown {
+  if (!isObject(entry) || 'owner' in entry || typeof entry.model !== 'string') return entry
+  const [resource = ''] = entry.model.split('.').slice(-1)
+  return hasOwner(resource) ? { ...entry, owner } : entry
+}
+
+/** What a file says of a whole document is checked here, where it has a place. Its entries are checked by the service. */
+async function partOf(document: Document, given: OwnerGiven): Promise<Pick<Part, 'entries' | 'places'> | Located> {
+  const wrong = wrongOwner(document, given)
+  if (wrong !== null) return locate(document, [wrong], [])
+  if (document.form === 'submission') return entriesOfSubmission(document)
+  const { entries: written, ...head } = document.value
+  const found = entriesIn(written)
+  const [{ readForm }, { detailOf }, { errorLines }] = await Promise.all([
+    import('../document/yaml.ts'),
+    import('../errors.ts'),
+    import('./client.ts'),
+  ])
   const errors = new ErrorList()
-  readForm(value, errors)
-  return { errors: errorLines(errors.tree()), details: [] }
+  readForm({ ...head, entries: found === undefined ? written : found.length === 0 ? [] : [anyEntry] }, errors)
+  if (errors.any) return locate(document, errors.list.map(detailOf), errorLines(errors.tree()))
+  return { entries: found?.map(({ entry }) => entry) ?? [], places: found?.map(({ place }) => place) ?? [] }
+}
+
+const anyEntry = { model: '', identifiers: {} }
+
+/** As the service says it of one file. */
+function wrongOwner(document: Document, given: OwnerGiven): ErrorDetail | null {
+  const own = ownOwner(document)
+  if (own !== undefined && given.option !== undefined && own !== given.option)
+    return {
+      code: 'invalid_combination',
+      message: `--owner is ${JSON.stringify(given.option)}, and the document names the owner ${JSON.stringify(own)}: leave one out.`,
+      pointer: '/owner',
+    }
+  if (document.value.prune !== true || ownerOf(document, given) !== undefined) return null
+  return {
+    code: 'invalid_combination',
+    message: 'It takes an owner: --owner, or owner of the document.',
+    pointer: '/prune',
+  }
 }
 
 const conditions = { ...unconditional, mode: 'plan' } as const
 
-async function entriesOfSubmission(document: Document): Promise<{ readonly entries: readonly Entry[] } | Located> {
+async function entriesOfSubmission(
+  document: Document,
+): Promise<{ readonly entries: readonly Entry[]; readonly places: readonly Place[] } | Located> {
   const [{ toBlueprint }, { loadRegistry }, { errorLines }, { detailOf }] = await Promise.all([
     import('../plan/submission.ts'),
     import('../models/registry.ts'),
@@ -111,7 +166,7 @@ async function entriesOfSubmission(document: Document): Promise<{ readonly entri
       errors: ['app.provider: A key is compared with --each only: name the provider, or leave it out.'],
       details: [],
     }
-  return { entries: blueprint.entries }
+  return { entries: blueprint.entries, places: [['provider'], ['app']] }
 }
 
 /** An id is of one file: one that another file has, too, gets a number. */
@@ -145,12 +200,12 @@ function withNames(value: unknown, names: ReadonlyMap<string, string>): unknown 
 export async function locateJoined({ parts }: Joined, { details, errors: lines }: Located): Promise<Located> {
   const errors: string[] = []
   const found: Located['details'][number][] = []
-  const partOf = (pointer = '') => {
+  const partAt = (pointer = '') => {
     const [, index] = /^\/entries\/(\d+)/.exec(pointer) ?? []
     return index === undefined ? undefined : parts.findLast(({ from }) => from <= Number(index))
   }
   for (const part of parts) {
-    const own = details.filter(({ pointer }) => partOf(pointer) === part)
+    const own = details.filter(({ pointer }) => partAt(pointer) === part)
     if (own.length === 0) continue
     const moved = own.map((detail) => ({ ...detail, pointer: pointerIn(part, detail.pointer ?? '') }))
     const located = await locate(part.document, moved, [])
@@ -161,59 +216,11 @@ export async function locateJoined({ parts }: Joined, { details, errors: lines }
   return { errors: [...errors, ...others], details: found }
 }
 
-/** The two entries of a submission are its provider and its application. */
-function pointerIn({ document, from }: Part, pointer: string): string {
+/** The two entries of a submission are its provider and its application, with their fields. */
+function pointerIn({ document, places, from }: Part, pointer: string): string {
   const [, , index, ...rest] = pointer.split('/')
-  const own = Number(index) - from
-  if (document.form === 'blueprint') return ['', 'entries', own, ...rest].join('/')
-  return ['', own === 0 ? 'provider' : 'app', ...rest.slice(1)].join('/')
+  const place = (places[Number(index) - from] ?? []).map((part) =>
+    String(part).replaceAll('~', '~0').replaceAll('/', '~1'),
+  )
+  return ['', ...place, ...(document.form === 'blueprint' ? rest : rest.slice(1))].join('/')
 }
-
-/** An object that two files declare: both are refused, each with the place in the other. */
-export async function declaredTwice(documents: readonly Document[]): Promise<readonly Unreadable[]> {
-  const declared = new Map<string, { readonly document: Document; readonly index: number; readonly what: string }[]>()
-  for (const document of documents) {
-    const seen = new Set<string>()
-    for (const { model, identifiers, index } of namesIn(document)) {
-      const name = JSON.stringify([model, Object.entries(identifiers).sort()]).toLowerCase()
-      if (seen.has(name)) continue
-      seen.add(name)
-      const what = `${model} ${Object.values(identifiers)
-        .map((each) => JSON.stringify(each))
-        .join(' ')}`
-      declared.set(name, [...(declared.get(name) ?? []), { document, index, what }])
-    }
-  }
-  const errors = new Map<string, string[]>()
-  for (const twice of declared.values()) {
-    if (twice.length < 2) continue
-    const places = await Promise.all(twice.map(({ document, index }) => locateEntries(document, [index])))
-    for (const [at, { document, what }] of twice.entries()) {
-      const others = places.flat().filter((_, other) => other !== at)
-      const line = `${places[at]?.[0]} ${what} is declared in ${others.join(' and ')}, too: leave one out.`
-      errors.set(document.file, [...(errors.get(document.file) ?? []), line])
-    }
-  }
-  return [...errors].map(([file, lines]) => ({ file, errors: lines }))
-}
-
-function namesIn({ form, value }: Document): { model: string; identifiers: JsonObject; index: number }[] {
-  if (form === 'blueprint')
-    return (Array.isArray(value.entries) ? value.entries : []).flatMap((entry: unknown, index) =>
-      isObject(entry) && typeof entry.model === 'string' && isObject(entry.identifiers) && isPlain(entry.identifiers)
-        ? [{ model: entry.model, identifiers: entry.identifiers, index }]
-        : [],
-    )
-  const { app, provider, provider_model: model } = value
-  return [
-    ...(isObject(provider) && typeof model === 'string' && typeof provider.name === 'string'
-      ? [{ model, identifiers: { name: provider.name }, index: 0 }]
-      : []),
-    ...(isObject(app) && typeof app.slug === 'string'
-      ? [{ model: 'service_core.application', identifiers: { slug: app.slug }, index: 1 }]
-      : []),
-  ]
-}
-
-const isPlain = (identifiers: JsonObject): boolean =>
-  Object.values(identifiers).every((value) => typeof value === 'string' || typeof value === 'number')

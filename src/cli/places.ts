@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ErrorDetail, FieldPath } from '../errors.ts'
+import { isObject } from '../json-object.ts'
 import type { Answer } from './client.ts'
 
 /** Errors with their places in the caller's own file: what is sent may be printed anew, and then has other lines. */
@@ -48,20 +49,26 @@ export async function locate(
   return { errors: [...located.map((each) => lineOf(file, each)), ...others], details: located }
 }
 
-/** `groups.yaml:12:7` of entries, the two of a submission included. */
-export async function locateEntries(
-  { file, form, text, value }: SourceFile & { readonly form: 'submission' | 'blueprint' },
-  indexes: readonly number[],
-): Promise<string[]> {
+/** Where something stands in a file: the names and indexes on the way to it. */
+export type Place = readonly (string | number)[]
+
+/** The entries of a blueprint with their places: a list, or a mapping of lists. Undefined for anything else. */
+export function entriesIn(written: unknown): readonly { readonly entry: unknown; readonly place: Place }[] | undefined {
+  const inList = (list: readonly unknown[], place: Place) =>
+    list.map((entry, index) => ({ entry, place: [...place, index] }))
+  if (Array.isArray(written)) return inList(written, ['entries'])
+  if (!isObject(written) || !Object.values(written).every((list) => Array.isArray(list))) return undefined
+  return Object.entries(written).flatMap(([name, list]) => inList(list as readonly unknown[], ['entries', name]))
+}
+
+/** `groups.yaml:12:7` of places. */
+export async function locatePlaces({ file, text, value }: SourceFile, places: readonly Place[]): Promise<string[]> {
   const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
     import('../document/places.ts'),
     import('../document/visibility.ts'),
     import('../models/registry.ts'),
   ])
-  const paths = indexes.map((index) =>
-    form === 'blueprint' ? ['entries', String(index)] : [index === 0 ? 'provider' : 'app'],
-  )
-  return findSpots(text, paths, lookAt(value, await loadRegistry())).map((spot) =>
+  return findSpots(text, places, lookAt(value, await loadRegistry())).map((spot) =>
     spot?.line === undefined ? file : `${file}:${spot.line}:${spot.column}`,
   )
 }

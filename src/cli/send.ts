@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import manifest from '../../package.json' with { type: 'json' }
 import { ownerLabel } from '../models/fields.ts'
 import { messageOf, whyNoMessage } from '../runs/message.ts'
 import {
@@ -9,11 +11,12 @@ import {
   type runOption,
   type sendOptions,
 } from './arguments.ts'
-import { type Client, openClient } from './client.ts'
+import { asLost, type Client, Lost, openClient } from './client.ts'
+import { declaredTwice } from './declared.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { type Document, type FormerRun, formerRun, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
-import { declaredTwice, type Joined, joinFiles, locateJoined } from './joined.ts'
+import { type Joined, joinFiles, locateJoined, type OwnerGiven, ownerOf, ownOwner, prunedBy } from './joined.ts'
 import { inOptions } from './options-for-headers.ts'
 import { type Output, openOutput } from './output.ts'
 import { locate } from './places.ts'
@@ -21,7 +24,7 @@ import { codeOfResults, emptyResult, outcomesOf, printResult, printTotals, type 
 import { writeSummary } from './summary.ts'
 import { adviceOf, type Undo, undoOf } from './undo.ts'
 
-/** What `plan`, `apply` and `diff` share: the files of one owner are sent as one document, or each on its own. */
+/** What `plan`, `apply` and `diff` share: the files are sent as one document, or each on its own. */
 
 type SendValues = Partial<
   ReturnType<typeof readArguments<typeof sendOptions & typeof runOption & typeof resetOption>>['values']
@@ -46,7 +49,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const { title, mode, waits = true, isDiff = false, isAll = false, tagFor = () => null, done } = sending
   const timeoutMs = readTimeoutMs(values.timeout)
   const isReset = values.reset === true
-  const ownerOption = checkedOwner('--owner', values.owner)
+  const option = checkedOwner('--owner', values.owner)
   const { run, 'rollback-request': job } = values
   const isOfRuns = run !== undefined || job !== undefined
   if ([paths.length > 0, run !== undefined, job !== undefined].filter(Boolean).length > 1)
@@ -54,13 +57,11 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const inputs = isOfRuns ? { documents: [], secrets: new Set<string>() } : await readInputs(paths, readGiven(values))
   const output = openOutput(inputs.secrets)
   const client = await openClient()
-  const ownerSetting = checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined)
+  const given = { option, setting: checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined) }
   const undo = job === undefined ? null : await undoOfJob(client, job, values, output)
   const documents =
     undo?.documents ??
-    (run === undefined
-      ? await toSend(inputs.documents, values, { ownerGiven: ownerOption ?? ownerSetting, isAll })
-      : [formerRun(run)])
+    (run === undefined ? await toSend(inputs.documents, values, { given, client, mode, isAll }) : [formerRun(run)])
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   // Totals go before what they are of. Several documents that are applied are printed as they come.
@@ -83,10 +84,8 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       add({ file, ...redacted({ ...emptyResult, errors, details }, output), outcome: 'refused' })
     } else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
     else {
-      // A run has an owner of its own.
-      const isOwned = document.form === 'run' || typeof document.value.owner === 'string'
-      const owner = ownerOption ?? (isOwned ? undefined : ownerSetting)
-      const headers = headersOf(undo === null ? values : withoutDeletes(values), owner, tags[index] ?? null)
+      const sent = undo === null ? values : withoutDeletes(values)
+      const headers = headersOf(sent, ownerSent(document, given), tags[index] ?? null)
       const delivered = await deliver(client, document, {
         mode,
         isReset,
@@ -114,33 +113,79 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   return codeOfResults(results)
 }
 
-/** @throws {UsageError} when one number of deletions, or `--each`, would be about a part of the files of an owner */
+/** The owner that stands in the request: a run, and a file that names one, have their own. */
+function ownerSent(document: Document | Joined | FormerRun, { option, setting }: OwnerGiven): string | undefined {
+  if (document.form === 'run') return option
+  if ('parts' in document) return document.owner
+  return option ?? (ownOwner(document) === undefined ? setting : undefined)
+}
+
+type Call = {
+  readonly given: OwnerGiven
+  readonly client: Client
+  readonly mode: Delivery['mode']
+  readonly isAll: boolean
+}
+
+/** @throws {UsageError} when `--each` would delete what other files of an owner name */
 async function toSend(
   inputs: readonly (Document | Unreadable)[],
   values: SendValues,
-  { ownerGiven, isAll }: { readonly ownerGiven: string | undefined; readonly isAll: boolean },
+  { given, client, mode, isAll }: Call,
 ): Promise<readonly (Document | Joined | Unreadable)[]> {
-  if (values['keep-going'] === true && values.each !== true) throw new UsageError('--keep-going is for --each.')
+  const isEach = values.each === true
+  if (values['keep-going'] === true && !isEach) throw new UsageError('--keep-going is for --each.')
   const readable = inputs.filter((each): each is Document => !isUnreadable(each))
-  const ownerOf = ({ value: { owner } }: Document) => (typeof owner === 'string' ? owner : ownerGiven)
-  const isWhole = ({ value }: Document) => isAll || value.prune === true
-  const pruned = new Set(readable.filter(isWhole).map(ownerOf))
-  if (pruned.size > 1 && values['allow-deletes'] !== undefined)
-    throw new UsageError('--allow-deletes is one number, and files of several owners have prune: use --plan-file.')
-  if (
-    values.each === true &&
-    [...pruned].some((owner) => readable.filter((each) => ownerOf(each) === owner).length > 1)
+  if (isEach) refuseEach(readable, given, isAll)
+  if (readable.length < 2) return inputs
+  const refused = new Map(
+    [...inputs.filter((each) => isUnreadable(each)), ...(await declaredTwice(readable))].map(byFile),
   )
+  if (isEach && mode === 'apply' && values['keep-going'] !== true && refused.size === 0)
+    for (const each of await refusedBefore(readable, client)) refused.set(each.file, each)
+  if (refused.size > 0) return inputs.map((each) => refused.get(each.file) ?? each)
+  return isEach ? inputs : joinFiles(readable, given)
+}
+
+const byFile = (each: Unreadable) => [each.file, each] as const
+
+/** What is about all files of an owner is not about each of them. */
+function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: boolean): void {
+  const whole = documents.flatMap((each) => (isAll ? [ownerOf(each, given)] : prunedBy(each, given)))
+  for (const owner of new Set(whole)) {
+    const about = documents.filter(
+      (each) => ownerOf(each, given) === owner || (owner !== undefined && prunedBy(each, given).includes(owner)),
+    )
+    if (about.length < 2) continue
     throw new UsageError(
       isAll
         ? '--each would list what other files of the owner name: --all is about all of them.'
         : '--each would delete what other files of the owner name: prune is about all of them.',
     )
-  if (readable.length < 2 || values.each === true) return inputs
-  const twice = await declaredTwice(readable)
-  const refused = new Map([...inputs.filter((each) => isUnreadable(each)), ...twice].map((each) => [each.file, each]))
-  if (refused.size > 0) return inputs.map((each) => refused.get(each.file) ?? each)
-  return joinFiles(readable, ownerOf, pruned)
+  }
+}
+
+/**
+ * Files that the service would refuse, before the first of them is applied. One document needs none of this: the service
+ * checks all of it before it writes. A service of another version may know other fields: it decides then.
+ */
+async function refusedBefore(documents: readonly Document[], client: Client): Promise<readonly Unreadable[]> {
+  const [{ errorsOf }, { loadRegistry }] = await Promise.all([import('./check.ts'), import('../models/registry.ts')])
+  const registry = await loadRegistry()
+  const refused: Unreadable[] = []
+  for (const document of documents) {
+    const { errors, details } = await errorsOf(document, registry)
+    if (errors.length > 0) refused.push({ file: document.file, errors, details })
+  }
+  return refused.length > 0 && (await hasOwnVersion(client)) ? refused : []
+}
+
+const described = z.object({ info: z.object({ version: z.string() }) })
+
+/** Whether the service is of the version of this program. */
+async function hasOwnVersion(client: Client): Promise<boolean> {
+  const answer = await client.send('GET', '/schema/').catch(asLost)
+  return !(answer instanceof Lost) && described.safeParse(answer.body).data?.info.version === manifest.version
 }
 
 const placesOf = async (document: Document | Joined | FormerRun, { details, errors }: Delivered) => {

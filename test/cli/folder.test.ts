@@ -1,5 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { adminToken } from '../support/engine.ts'
 import { freshFolder } from '../support/folder.ts'
@@ -80,15 +83,57 @@ describe('a shared file, and files of teams that name it', () => {
     expect(await groups('fold-none')).toBe(0)
   })
 
-  test('--each sends them one by one', async () => {
+  test('--each sends them one by one, once all are checked', async () => {
     const folder = folderOf({
       'a.yaml': document(group('fold-each')),
-      'b.yaml': document(group('fold-each-2', ', attrs: { parnt: 1 }')),
+      'b.yaml': document(group('fold-each-2', ', attrs: { parnt: 1, parent: fold-each-none }')),
     })
+    const checked = await there.gatewright(['apply', folder, '--each'])
+    expect(checked.code).toBe(1)
+    expect(checked.output).toMatch(
+      /^not tried +\S+a\.yaml\nrefused +\S+b\.yaml\n +\S+b\.yaml:3:\d+ entries\.0\.parnt: Unknown field/,
+    )
+    expect(await groups('fold-each')).toBe(0)
+    writeFileSync(join(folder, 'b.yaml'), document(group('fold-each-2', ', attrs: { parent: fold-each-none }')))
     const { code, output } = await there.gatewright(['apply', folder, '--each'])
     expect(code).toBe(1)
-    expect(output).toMatch(/^applied .*a\.yaml\n[\s\S]*refused .*b\.yaml/)
+    expect(output).toMatch(/^applied .*a\.yaml\n[\s\S]*refused .*b\.yaml \(400\)/)
     expect(await groups('fold-each')).toBe(1)
+  })
+
+  test('--each leaves the check to a service of another version', async () => {
+    const folder = folderOf({ 'a.yaml': document(group('fold-new')), 'b.yaml': document(group('fold-new-2')) })
+    writeFileSync(join(folder, 'b.yaml'), document(group('fold-new-2', ', attrs: { of_a_later_version: 1 }')))
+    const version = '99.0.0'
+    const seen: string[] = []
+    // The service, but for the version that it says it has.
+    const proxy = createServer(async (request, response) => {
+      const { url = '', method = '', headers } = request
+      seen.push(`${method} ${url}`)
+      const body = method === 'GET' ? undefined : await text(request)
+      const { host: _, connection: __, ...sent } = headers
+      const answer = await fetch(`${there.address}${url}`, {
+        method,
+        headers: sent as Record<string, string>,
+        ...(body && { body }),
+      })
+      const answered = await answer.text()
+      const isSchema = url.endsWith('/schema/')
+      const kept = ['content-type', 'content-location', 'etag'].flatMap((name) => {
+        const value = answer.headers.get(name)
+        return value === null ? [] : [[name, value] as const]
+      })
+      response.writeHead(answer.status, Object.fromEntries(kept))
+      response.end(isSchema ? JSON.stringify({ info: { version } }) : answered)
+    })
+    await new Promise<void>((listens) => proxy.listen(0, '127.0.0.1', listens))
+    const { port } = proxy.address() as AddressInfo
+    const GATEWRIGHT_URL = `http://127.0.0.1:${port}`
+    const { code, output } = await there.gatewright(['apply', folder, '--each'], { GATEWRIGHT_URL })
+    proxy.close()
+    expect(code).toBe(1)
+    expect(output).toMatch(/^applied .*a\.yaml\n[\s\S]*refused .*b\.yaml \(400\)/)
+    expect(seen).toContain('GET /api/v3/schema/')
   })
 
   test('--keep-going goes on behind a file that is refused', async () => {
@@ -147,6 +192,162 @@ test('what two files declare is refused with both places, and nothing is sent', 
   expect(await slugs('fold-')).not.toContain('fold-once')
 })
 
+test('one name is one object, in whatever form it is declared, also with --each', async () => {
+  const provider = (kind: string, name: string) =>
+    `{ model: service_providers_${kind}.${kind}provider, identifiers: { name: ${name} } }`
+  const files = {
+    'a.yaml': document(provider('oauth2', 'Fold Form'), group('fold-form')),
+    'b.yaml': document(provider('ldap', '" fold  form"')),
+    'c.yaml': `version: 1\nentries:\n  all:\n    - ${group('FOLD-FORM')}\n    - ${group('fold-skipped', ', conditions: [false]')}\n`,
+    'd.yaml': document(group('fold-skipped')),
+  }
+  const folder = folderOf(files)
+  for (const options of [[], ['--each'], ['--each', '--keep-going']]) {
+    const { code, output } = await there.gatewright(['apply', folder, ...options])
+    expect(code).toBe(1)
+    expect(output).toMatch(
+      /a\.yaml:3:\d+ service_providers_oauth2\.oauth2provider "Fold Form" is declared in \S+b\.yaml:3:\d+, too/,
+    )
+    expect(output).toMatch(
+      /b\.yaml:3:\d+ service_providers_ldap\.ldapprovider " fold {2}form" is declared in \S+a\.yaml:3:\d+, too/,
+    )
+    expect(output).toMatch(/c\.yaml:4:\d+ service_core\.group "FOLD-FORM" is declared in \S+a\.yaml:4:\d+, too/)
+    expect(output).not.toContain('fold-skipped" is declared')
+  }
+  expect(await groups('fold-form')).toBe(0)
+})
+
+describe('files of several owners', () => {
+  const owned = (owner: string, text: string) => `owner: ${owner}\n${text}`
+  const provider = (
+    name: string,
+    more = '',
+  ) => `{ model: service_providers_scim.scimprovider, identifiers: { name: ${name} }, attrs: {
+      url: 'https://example.com/', token: a token of many letters${more} } }`
+  const mapping = `{ model: service_mappings.propertymapping, identifiers: { name: fold-o-map, kind: scim }, attrs: { expression: '{}' } }`
+  const uses = ', filter_group: fold-o-shared, property_mappings: [fold-o-map]'
+  const files = () => ({
+    '0-shared.yaml': document(group('fold-o-shared'), mapping),
+    'team-a/a.yaml': owned('fold-a', document(provider('fold-o-a', uses), application('fold-o-a'))),
+    'team-b/b.yaml': owned(
+      'fold-b',
+      `prune: true\n${document(provider('fold-o-b', uses), application('fold-o-gone'))}`,
+    ),
+    'team-b/c.yaml': owned('fold-b', document(application('fold-o-c'))),
+  })
+  const owners = async () => {
+    const [apps, providers] = await Promise.all([
+      there.on.db.application.findMany({ where: { slug: { startsWith: 'fold-o-' } }, orderBy: { slug: 'asc' } }),
+      there.on.db.provider.findMany({ where: { name: { startsWith: 'fold-o-' } }, orderBy: { name: 'asc' } }),
+    ])
+    return [...apps.map(({ slug, owner }) => [slug, owner]), ...providers.map(({ name, owner }) => [name, owner])]
+  }
+  const all = [
+    ['fold-o-a', 'fold-a'],
+    ['fold-o-c', 'fold-b'],
+    ['fold-o-gone', 'fold-b'],
+    ['fold-o-a', 'fold-a'],
+    ['fold-o-b', 'fold-b'],
+  ]
+
+  test('are planned where nothing of it is there, applied by that one tag, and unchanged again', async () => {
+    const folder = folderOf(files())
+    const out = join(freshFolder(), 'plans.json')
+    const planned = await there.gatewright(['plan', folder, '--out', out])
+    expect(planned.code, planned.output).toBe(2)
+    expect(planned.output.match(/ would be created/g)).toHaveLength(7)
+    expect(JSON.parse(readFileSync(out, 'utf8')).plans).toHaveLength(1)
+    expect(await owners()).toEqual([])
+    expect(await there.gatewright(['apply', folder, '--plan-file', out])).toMatchObject({ code: 0 })
+    expect(await owners()).toEqual(all)
+    const again = await there.gatewright(['apply', folder])
+    expect(again.output).toMatch(
+      /^0 added, 0 changed, 0 deleted, 7 unchanged\nunchanged +\S+0-shared\.yaml and 3 more files\n$/,
+    )
+    const { results } = Object((await there.on.admin.get('/api/v3/blueprints/runs/?owner=fold-b&mode=apply')).json)
+    const { owner, owners: named } = Object(
+      (await there.on.admin.get(`/api/v3/blueprints/runs/${results[0].id}/`)).json,
+    )
+    expect([owner, named]).toEqual([null, ['fold-a', 'fold-b']])
+  })
+
+  test('prune of one of them deletes what no file names of it, and nothing of the other', async () => {
+    const folder = folderOf({
+      ...files(),
+      'team-a/a.yaml': owned('fold-a', document(provider('fold-o-a', uses))),
+      'team-b/b.yaml': owned('fold-b', `prune: true\n${document(provider('fold-o-b', uses))}`),
+    })
+    const refused = await there.gatewright(['apply', folder])
+    expect(refused.output).toContain(
+      'prune would delete 1: application "fold-o-gone". --allow-deletes 1 applies it all the same.',
+    )
+    expect(await owners()).toEqual(all)
+    expect(await there.gatewright(['apply', folder, '--allow-deletes', '1'])).toMatchObject({ code: 0 })
+    expect(await owners()).toEqual(all.filter(([name]) => name !== 'fold-o-gone'))
+  })
+
+  test('a token that is bound to one of them is refused with the entry; what it applied alone it sees', async () => {
+    const permissions = ['view', 'add', 'change', 'delete'].flatMap((verb) =>
+      ['application', 'scimprovider', 'group', 'propertymapping'].map((each) => `${verb}_${each}`),
+    )
+    const made = await there.on.make.user({ permissions: [...permissions, 'view_run'], owners: ['fold-b'] })
+    const env = { GATEWRIGHT_TOKEN: made.token }
+    const folder = folderOf(files())
+    const { code, output } = await there.gatewright(['plan', folder], env)
+    expect(code).toBe(1)
+    expect(output).toContain(
+      'You may not write provider scim "fold-o-a" of owner "fold-a": the permissions hold for rows of owner "fold-b" only.',
+    )
+    expect((await there.gatewright(['runs'], env)).output).not.toContain('0-shared.yaml')
+    expect(await there.gatewright(['apply', join(folder, 'team-b'), '--allow-deletes', '1'], env)).toMatchObject({
+      code: 0,
+    })
+    expect((await there.gatewright(['runs', '--owner', 'fold-b'], env)).output).toMatch(
+      /team-b\/b\.yaml and 1 more file/,
+    )
+  })
+
+  test('GATEWRIGHT_OWNER and --owner are for files without one; another one than that of the file is refused', async () => {
+    const folder = folderOf({
+      'a.yaml': document(application('fold-o-g1')),
+      'b.yaml': owned('fold-b', document(application('fold-o-g2'))),
+      'c.json': JSON.stringify(await named('saml', 'fold-o-g3')),
+    })
+    const refused = await there.gatewright(['plan', folder, '--owner', 'fold-g'])
+    expect(refused.code).toBe(1)
+    expect(refused.output).toMatch(
+      /b\.yaml:1:1 owner: --owner is "fold-g", and the document names the owner "fold-b": leave one out\./,
+    )
+    expect(await there.gatewright(['apply', folder], { GATEWRIGHT_OWNER: 'fold-g' })).toMatchObject({ code: 0 })
+    const found = new Map((await owners()) as [string, string][])
+    expect(['fold-o-g1', 'fold-o-g2', 'fold-o-g3'].map((each) => found.get(each))).toEqual([
+      'fold-g',
+      'fold-b',
+      'fold-g',
+    ])
+  })
+
+  test('prune of a file takes its owner; errors stand in the file', async () => {
+    const folder = folderOf({
+      'a.yaml': `version: 1\nprune: true\nentries: []\n`,
+      'b.yaml': owned('fold-b', 'version: 1\nmetadata: 7\nentries: []\n'),
+    })
+    const { code, output } = await there.gatewright(['plan', folder])
+    expect(code).toBe(1)
+    expect(output).toMatch(/a\.yaml:2:1 prune: It takes an owner: --owner, or owner of the document\./)
+    expect(output).toMatch(/b\.yaml:3:1 metadata: /)
+  })
+
+  test('entries in sections have their places', async () => {
+    const folder = folderOf({
+      'a.yaml': document(group('fold-section')),
+      'b.yaml': `version: 1\nentries:\n  first:\n    - ${group('fold-section-1')}\n  second:\n    - ${group('fold-section-2', ', attrs: { parnt: 1 }')}\n`,
+    })
+    const { output } = await there.gatewright(['plan', folder])
+    expect(output).toMatch(/b\.yaml:6:\d+ entries\.second\.0\.(attrs\.)?parnt: Unknown field\. Did you mean parent\?/)
+  })
+})
+
 describe('prune', () => {
   const owner = ['--owner', 'fold-pruned']
 
@@ -188,20 +389,23 @@ describe('prune', () => {
     expect(await there.gatewright(['apply', folder, ...last])).toMatchObject({ code: 0 })
   })
 
-  test('--each is refused for files of one owner, and one number for several owners', async () => {
+  test('--each is refused for files of one owner; one number is about several owners', async () => {
     const folder = folderOf({ 'a.yaml': pruning('fold-q-a'), 'b.yaml': pruning('fold-q-b') })
     expect(await there.gatewright(['apply', folder, ...owner, '--each'])).toMatchObject({
       code: 1,
       output: expect.stringContaining('prune is about all of them'),
     })
-    const owned = folderOf({
-      'a.yaml': `owner: q1\n${pruning('fold-q-a')}`,
-      'b.yaml': `owner: q2\n${pruning('fold-q-b')}`,
-    })
-    expect(await there.gatewright(['apply', owned, '--allow-deletes', '1'])).toMatchObject({
-      code: 1,
-      output: expect.stringContaining('--allow-deletes is one number'),
-    })
     expect(await slugs('fold-q')).toEqual([])
+    const owned = folderOf({
+      'a.yaml': `owner: q1\n${pruning('fold-q-a', 'fold-q-c')}`,
+      'b.yaml': `owner: q2\n${pruning('fold-q-b', 'fold-q-d')}`,
+    })
+    expect(await there.gatewright(['apply', owned])).toMatchObject({ code: 0 })
+    for (const each of ['a', 'b'])
+      writeFileSync(join(owned, `${each}.yaml`), `owner: ${each === 'a' ? 'q1' : 'q2'}\n${pruning(`fold-q-${each}`)}`)
+    expect(await there.gatewright(['apply', owned, '--allow-deletes', '1'])).toMatchObject({ code: 1 })
+    expect(await slugs('fold-q')).toHaveLength(4)
+    expect(await there.gatewright(['apply', owned, '--allow-deletes', '2'])).toMatchObject({ code: 0 })
+    expect(await slugs('fold-q')).toEqual(['fold-q-a', 'fold-q-b'])
   })
 })

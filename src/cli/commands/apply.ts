@@ -7,12 +7,12 @@ import { sendFiles } from '../send.ts'
 
 export const usage = `gatewright apply FILE... | --run ID | --rollback-request ID [OPTIONS]
 
-Applies files, in this order. The files of one owner are applied in one transaction: all of them, or nothing. With --each,
-each file is; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
+Applies files, in this order, in one transaction: all of them, or nothing. With --each, each file is applied in one of its
+own; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.
 
 ${sendHelp}${resetHelp}${runHelp}  --no-wait            end as soon as each file is recorded: the outcome is not known then (exit code 0)
-  --if-match TAG       apply files of one owner exactly as this plan said, or refuse it
-  --plan-file FILE     the same for several owners or files, by the tags that "plan --out FILE" wrote
+  --if-match TAG       apply the files exactly as this plan said, or refuse it
+  --plan-file FILE     the same by what "plan --out FILE" wrote; with --each, by the tag of each file
 `
 
 const options = {
@@ -41,8 +41,7 @@ function tagsOf(tag: string | null, file: string | undefined) {
     throw new UsageError('--if-match takes the tag of a plan, of 22 characters.')
   const read = file === undefined ? null : planFile.read(file)
   return (name: string, count: number): string | null => {
-    if (tag !== null && count > 1)
-      throw new UsageError('A tag is of one plan: use --plan-file for files of several owners, and with --each.')
+    if (tag !== null && count > 1) throw new UsageError('A tag is of one plan: with --each, use --plan-file.')
     return read === null ? tag : read(name)
   }
 }

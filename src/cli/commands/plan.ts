@@ -6,10 +6,10 @@ import { sendFiles } from '../send.ts'
 
 export const usage = `gatewright plan FILE... | --run ID | --rollback-request ID [OPTIONS]
 
-Reports what apply would do, and changes nothing. The files of one owner are one document, in their order: a file may name
+Reports what apply would do, and changes nothing. The files are one document, in their order: a file may name
 what another one creates. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.
 
-${sendHelp}${resetHelp}${runHelp}  --out FILE           writes the tags, for "apply --plan-file FILE"
+${sendHelp}${resetHelp}${runHelp}  --out FILE           writes the tag, for "apply --plan-file FILE"
 `
 
 const options = { ...sendOptions, ...runOption, ...resetOption, out: { type: 'string' } } as const
