@@ -190,6 +190,34 @@ test('a provider stands by itself when it has another owner than its application
   expect(await there.gatewright(['plan', path], variablesOf(path))).toMatchObject({ code: 0 })
 })
 
+test('one document has the owners of everything, and so has an empty installation that gets it, or the folder', async () => {
+  const ownersIn = async ({ on }: Listening) => {
+    const [apps, providers] = await Promise.all([
+      on.db.application.findMany({ select: { slug: true, owner: true }, orderBy: { slug: 'asc' } }),
+      on.db.provider.findMany({ select: { name: true, owner: true }, orderBy: { name: 'asc' } }),
+    ])
+    return [apps, providers]
+  }
+  const { path } = await exportTo(there, 'whole')
+  const env = variablesOf(path)
+  const file = join(folder, 'whole.yaml')
+  expect(await there.gatewright(['export', '--out', file])).toMatchObject({ code: 0 })
+  const text = readFileSync(file, 'utf8')
+  expect(text).toMatch(/^ {4}owner: team-a$/m)
+  expect(await there.gatewright(['plan', file], env)).toMatchObject({ code: 0 })
+  for (const [index, from] of [file, path].entries()) {
+    const empty = await listening({ GATEWRIGHT_TOKEN: adminToken, DATA_DIR: folder })
+    const planned = await empty.gatewright(['plan', from], env)
+    expect(planned.code, planned.output).toBe(2)
+    const applied = await empty.gatewright(['apply', from], env)
+    expect(applied.code, applied.output).toBe(0)
+    expect(await ownersIn(empty)).toEqual(await ownersIn(there))
+    const again = join(folder, `again-${index}.yaml`)
+    expect(await empty.gatewright(['export', '--out', again])).toMatchObject({ code: 0 })
+    expect(readFileSync(again, 'utf8')).toBe(text)
+  }
+})
+
 test('--out beside it is refused, and so is nothing to export', async () => {
   const path = join(folder, 'none')
   expect(await there.gatewright(['export', '--directory', path, '--out', path])).toMatchObject({ code: 1 })

@@ -4,7 +4,7 @@ import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { readArguments, readTimeoutMs } from '../arguments.ts'
 import { openClient } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
-import { type Chosen, choose, type Export, isGenerated, listed, toExport } from '../export/entries.ts'
+import { type Chosen, choose, isGenerated, listed, toExport } from '../export/entries.ts'
 import { type FileOfExport, toFiles, writeFiles } from '../export/folder.ts'
 import { withOtherOwner } from '../export/layout.ts'
 import { printExport } from '../export/print.ts'
@@ -72,7 +72,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (out !== undefined) writeOut(out, text)
   if (isJson) output.json(jsonOf(made, out === undefined ? { document: text } : { file: out }))
   else if (out === undefined) process.stdout.write(text)
-  for (const note of [...notesOf(made), ...ownersLeftOut(made, owner)]) output.note(note)
+  for (const note of notesOf(made)) output.note(note)
   return exitCodes.done
 }
 
@@ -125,8 +125,6 @@ function targetsFor(registry: Registry, models: readonly Model[]): readonly Targ
   return targets.filter((target) => [...needed].some((model) => model.target === target))
 }
 
-const maxOwners = 10
-
 /** What the text does not say by itself. */
 function notesOf({ rows, variables, outside }: Chosen): string[] {
   const list = (title: string, some: readonly Row[]) => titled(title, some.map(labelOf))
@@ -140,15 +138,6 @@ function notesOf({ rows, variables, outside }: Chosen): string[] {
 /** A note of several lines; none for an empty list. */
 const titled = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [`${title}:\n${listed(lines.map((line) => `  ${line}`))}`]
-
-function ownersLeftOut({ rows }: Export, owner: string | undefined): string[] {
-  const owners = [...new Set(rows.map((row) => row.owner).filter((label) => label !== null))].sort()
-  if (owner !== undefined || owners.length === 0) return []
-  const named = owners.slice(0, maxOwners).join(', ')
-  return [
-    `The document names no owner, and there are ${owners.length}: ${named}. Export with --directory to keep all of them, or each with --owner.`,
-  ]
-}
 
 function jsonOf({ rows, variables }: Chosen, where: Readonly<Record<string, unknown>>): string {
   const named = variables.map(({ name, row, field, isJson, mayBeEmpty }) => ({

@@ -34,7 +34,7 @@ export type Export = Chosen & { readonly entries: readonly ExportedEntry[] }
 /** All of it as one document. @throws as `choose` and `entriesOf` do */
 export function toExport(rows: Rows, selection: Selection): Export {
   const chosen = choose(rows, selection)
-  return { ...chosen, entries: entriesOf(rows, chosen.rows, chosen.variables) }
+  return { ...chosen, entries: entriesOf(rows, chosen.rows, { ...chosen, owner: selection.owner }) }
 }
 
 /**
@@ -55,9 +55,14 @@ export function choose(rows: Rows, selection: Selection): Chosen {
 
 /**
  * @param part the rows of one document, in order
+ * @param owner of the document: a row with another one names it
  * @throws {UsageError} for what no document can say
  */
-export function entriesOf(rows: Rows, part: readonly Row[], variables: readonly Variable[]): ExportedEntry[] {
+export function entriesOf(
+  rows: Rows,
+  part: readonly Row[],
+  { variables, owner }: Pick<Chosen, 'variables'> & { readonly owner: string | undefined },
+): ExportedEntry[] {
   const named = new Map(variables.map((variable) => [placeOf(variable), variable]))
   const within = new Set(part)
   const referred = referredByAll(rows, part)
@@ -74,7 +79,13 @@ export function entriesOf(rows: Rows, part: readonly Row[], variables: readonly 
       if (value === undefined) continue
       attrs[field.name] = field.reference === undefined ? value : referencesOf(rows, within, row, field)
     }
-    return { model: row.model.name, ...(hasId && { id: idOf(row) }), identifiers: naturalKey(row), attrs }
+    return {
+      model: row.model.name,
+      ...(hasId && { id: idOf(row) }),
+      ...(row.owner !== null && row.owner !== owner && { owner: row.owner }),
+      identifiers: naturalKey(row),
+      attrs,
+    }
   })
   if (errors.length > 0) throw new UsageError(listed(errors.map(shown)))
   return entries

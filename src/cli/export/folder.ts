@@ -17,7 +17,7 @@ export const toFiles = (rows: Rows, chosen: Chosen): FileOfExport[] =>
   layOut(rows, chosen.rows).map((part) => {
     const within = new Set(part.rows)
     const variables = chosen.variables.filter(({ row }) => within.has(row))
-    return { ...part, text: printExport(entriesOf(rows, part.rows, variables), variables, part) }
+    return { ...part, text: printExport(entriesOf(rows, part.rows, { variables, owner: part.owner }), variables, part) }
   })
 
 /**

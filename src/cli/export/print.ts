@@ -10,6 +10,8 @@ import { describe, type Variable } from './variables.ts'
 export type ExportedEntry = {
   readonly model: string
   readonly id?: string
+  /** The label under which it is managed, unless the document names it. */
+  readonly owner?: string
   readonly identifiers: Readonly<Record<string, unknown>>
   readonly attrs: Readonly<Record<string, unknown>>
 }
