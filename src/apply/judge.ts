@@ -101,7 +101,9 @@ export async function* judge(
     const at = `${step.model.table} ${row?.pk ?? identity?.pk}`
     const earlier = { tags, given: isForeign ? undefined : given.get(at) }
     const change = describeChange(effect, earlier, ownership?.becomes)
-    const looked = isReviewed ? lookedAt(effect, earlier) : undefined
+    // The change of a new row does not have the owner that it gets.
+    const label = action === 'create' && step.model.isLabelled === true ? ownerFor(step, conditions) : null
+    const looked = isReviewed ? [lookedAt(effect, earlier), label] : undefined
     const objections = [...others, ...ofOwner(effect, ownership, conditions)]
     const tag = row === undefined ? `!KeyOf ${step.id ?? nameOf(effect)}` : undefined
     const finding: Finding = { ...effect, cause, ownership, change, looked, identity, tag, objections }

@@ -148,6 +148,16 @@ describe('an entry', () => {
     expect((await send([application('a', { owner: 'team-b' })], { headers })).status).toBe(412)
     expect(await owners()).toEqual({})
   })
+
+  test('that was planned under the owner of one request is not created under that of another', async () => {
+    const plan = await send([application('a'), group('g')], { query: '?dry_run=true' })
+    const headers = { 'if-match': plan.headers.etag ?? '' }
+    const under = { ...headers, 'gatewright-owner': 'team-a' }
+    const answer = await send([application('a'), group('g')], { headers: under })
+    expect([answer.status, await owners()]).toEqual([412, {}])
+    expect((await send([application('a'), group('g')], { headers })).status).toBe(200)
+    expect(await owners()).toEqual({ a: null })
+  })
 })
 
 describe('prune of some owners', () => {
