@@ -37,8 +37,13 @@ export function readDelivery(headers: Headers): Delivery {
   const key = readKey(headers['idempotency-key'], errors)
   const message = readMessage(headers['gatewright-message'], errors)
   errors.throwIfAny()
-  const preferences = String(headers.prefer ?? '').split(',')
-  return { key, message, isAsync: preferences.some((each) => each.trim().toLowerCase() === 'respond-async') }
+  return { key, message, isAsync: prefersAsync(String(headers.prefer ?? '')) }
+}
+
+/** RFC 7240, section 2: preferences between commas, each with parameters after semicolons, of which some are in quotes. */
+function prefersAsync(header: string): boolean {
+  const unquoted = header.replaceAll(/"(?:[^"\\]|\\.?)*(?:"|$)/g, '""')
+  return unquoted.split(',').some((each) => each.split(';')[0]?.trim().toLowerCase() === 'respond-async')
 }
 
 function readMessage(value: string | string[] | undefined, errors: ErrorList): string | null {

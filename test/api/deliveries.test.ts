@@ -196,6 +196,23 @@ describe('Prefer: respond-async', () => {
     expect(await ended(answer.headers.location)).toMatchObject({ applied: true })
   })
 
+  test.each([
+    ['respond-async; x=1', true],
+    ['respond-async;wait=5', true],
+    ['return=minimal; a="b, c; \\"d\\"", respond-async ; x="1"', true],
+    ['x="y, respond-async, z"', false],
+    ['x="y\\", respond-async"', false],
+    ['x="never closed, respond-async', false],
+    ['return=minimal; respond-async', false],
+    ['respond-asynchronously', false],
+  ])('is read with its parameters (RFC 7240): %s', async (prefer, isAsync) => {
+    const answer = await put(body, { prefer })
+    expect([answer.status, answer.headers['preference-applied']]).toEqual(
+      isAsync ? [202, 'respond-async'] : [200, undefined],
+    )
+    if (isAsync) await ended(answer.headers.location)
+  })
+
   test('with a key, a retry without it waits for the same run', async () => {
     const release = there.hold()
     const key = randomUUID()
