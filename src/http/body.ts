@@ -113,12 +113,15 @@ export function parseJson(body: Buffer, limits = bodyLimits): ParsedBody {
   if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
   let value: unknown
   try {
-    value = JSON.parse(body.toString('utf8'))
+    value = JSON.parse(textOf(body))
   } catch (error) {
     throw new Problem('invalid_json', `The body is not JSON${placeOf(error)}.`)
   }
   return sanitise(value, limits)
 }
+
+/** Without a byte order mark, which editors and PowerShell write, and a reader may ignore (RFC 8259, section 8.1). */
+const textOf = (body: Buffer) => body.toString('utf8').replace(/^\ufeff/, '')
 
 /** The place of the syntax error. The parser's message is not used: it may quote secrets of the body. */
 function placeOf(error: unknown): string {

@@ -21,6 +21,13 @@ test('valid JSON is read unchanged', () => {
   )
 })
 
+test('a byte order mark before JSON is ignored: one, and nowhere else', () => {
+  expect(read('\ufeff{"name":"a"}').value).toEqual({ name: 'a' })
+  expect(read('{"name":"\ufeff"}').value).toEqual({ name: '\ufeff' })
+  for (const text of ['\ufeff', '\ufeff\ufeff{}', ' \ufeff{}', '{}\ufeff'])
+    expect(() => read(text), JSON.stringify(text)).toThrow(/^The body is not JSON/)
+})
+
 test('what cannot be stored is reported, and sanitised so that the rest can be stored', () => {
   const piece = fc.constantFrom('a', '\\u0000', '\\ud800', '\\udc00', '\\u0000b', 'é', '')
   const quotedText = fc.array(piece, { maxLength: 3 }).map((parts) => `"${parts.join('')}"`)
