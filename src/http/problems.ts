@@ -11,12 +11,18 @@ import { plainPolicy } from './page.ts'
 /** The one place that turns an error into an answer. */
 export function answerProblems(app: FastifyInstance): void {
   const allowed = routeTable(app)
-  app.setErrorHandler((error, request, reply) => send(toProblem(error, request), request, reply))
-  app.setNotFoundHandler((request, reply) => {
+  const withoutRoute = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const methods = allowed(request.url)
     if (methods.length === 0) return nothingHere(request, reply)
     reply.header('Allow', methods.join(', '))
     return send(new Problem('method_not_allowed', `This path takes ${methods.join(', ')}.`), request, reply)
+  }
+  app.setErrorHandler((error, request, reply) => send(toProblem(error, request), request, reply))
+  app.setNotFoundHandler(withoutRoute)
+  // Before the body: without a route, Fastify refuses its media type or its length first.
+  app.addHook('preParsing', (request, reply, payload, done) => {
+    if (request.is404) withoutRoute(request, reply)
+    else done(null, payload)
   })
 }
 
