@@ -67,7 +67,7 @@ function takeJson(app: FastifyInstance, limits: BodyLimits): void {
     { parseAs: 'buffer', bodyLimit: limits.bytes },
     async (request: FastifyRequest, body: Buffer) => {
       refuseLong(request, body.length)
-      refuseEncoded(request.headers['content-encoding'])
+      refuseEncoded(request)
       // Many clients send the media type with every request.
       if (request.method === 'DELETE' && body.length === 0) return undefined
       const { value, errors } = await readLong(request, body.length, () => parseJson(body, limits))
@@ -86,17 +86,24 @@ export function acceptDocuments(app: FastifyInstance, limits: BodyLimits): void 
     { parseAs: 'buffer', bodyLimit: limits.bytes },
     async (request: FastifyRequest, body: Buffer) => {
       refuseLong(request, body.length)
-      refuseEncoded(request.headers['content-encoding'])
+      refuseEncoded(request)
       if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
       return body.toString('utf8')
     },
   )
 }
 
+/** The media types of bodies that the routes of this plugin take. */
+export const mediaTypesOf = (app: Pick<FastifyInstance, 'hasContentTypeParser'>): string[] =>
+  ['application/json', 'application/yaml', 'application/x-www-form-urlencoded'].filter((type) =>
+    app.hasContentTypeParser(type),
+  )
+
 /** Bodies are not decompressed: a small one could become any size. */
-function refuseEncoded(encoding = 'identity'): void {
-  if (encoding.toLowerCase() !== 'identity')
-    throw new Problem('unsupported_media_type', 'Send application/json without a Content-Encoding.')
+function refuseEncoded({ headers, server }: FastifyRequest): void {
+  if ((headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity') return
+  const detail = `Send ${mediaTypesOf(server).join(' or ')} without a Content-Encoding.`
+  throw new Problem('unsupported_media_type', detail)
 }
 
 /**

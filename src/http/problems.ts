@@ -3,7 +3,7 @@ import { CommitUnknown } from '../db/client.ts'
 import { statementProblem } from '../db/errors.ts'
 import { catalogue, detailOf, type FieldErrors, Problem, type ProblemCode } from '../errors.ts'
 import { fieldsOf, noteFailure } from './access-log.ts'
-import { limitsOf } from './body.ts'
+import { limitsOf, mediaTypesOf } from './body.ts'
 import { noStore } from './headers.ts'
 import { asksForPage, notFoundPage } from './not-found.ts'
 import { plainPolicy } from './page.ts'
@@ -45,7 +45,8 @@ export function answerUnroutable(error: unknown, request: FastifyRequest, reply:
 const fastifyProblems: Readonly<Record<string, (request: FastifyRequest) => Problem>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: (request) =>
     new Problem('too_large', `The body is larger than ${limitsOf(request).bytes} bytes.`),
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Problem('unsupported_media_type', 'Send application/json.'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ({ server }) =>
+    new Problem('unsupported_media_type', `Send ${mediaTypesOf(server).join(' or ')}.`),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
     new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
   FST_ERR_CTP_INVALID_JSON_BODY: () => new Problem('invalid_json', 'The body is not valid JSON.'),
@@ -98,6 +99,9 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
   const { code, retryAfterS, run } = problem
   const status = catalogue[code]
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
+  // RFC 9110, section 15.5.16.
+  if (status === 415)
+    reply.headers({ Accept: mediaTypesOf(request.server).join(', '), 'Accept-Encoding': 'identity' })
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
   if (run !== undefined) reply.header('Location', run)
   noteFailure(request, problem, status)

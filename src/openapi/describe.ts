@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { mediaTypesOf } from '../http/body.ts'
 import type { Route } from './operation.ts'
 
 export const documentForms = ['json', 'yaml'] as const
@@ -18,8 +19,7 @@ export function describeRoutes(app: FastifyInstance, prefix: string): Describe {
   const routes: Route[] = []
   app.addHook('onRoute', function (options) {
     if (!options.url.startsWith(`${prefix}/`) || options.method === 'HEAD' || options.schema?.hide === true) return
-    const mediaTypes = ['application/json', 'application/yaml'].filter((type) => this.hasContentTypeParser(type))
-    routes.push({ options, mediaTypes })
+    routes.push({ options, mediaTypes: mediaTypesOf(this) })
   })
   const texts: Partial<Record<DocumentForm, Promise<string>>> = {}
   const asJson = () => import('./document.ts').then(({ toDocument }) => toDocument(routes)).then(JSON.stringify)

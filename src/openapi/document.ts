@@ -120,6 +120,8 @@ const parameters = {
 }
 
 const headers = {
+  Accept: { description: 'The media types that it takes.', schema: { type: 'string' } },
+  'Accept-Encoding': { description: 'Bodies are not compressed.', schema: { type: 'string', enum: ['identity'] } },
   'Content-Location': { description: 'The run, which has the details.', schema: { type: 'string' } },
   ETag: {
     description: 'A digest of the answer: the same as long as it would be the same for this caller.',

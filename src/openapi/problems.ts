@@ -135,6 +135,7 @@ export const nameOf = (status: number): string => (STATUS_CODES[status] ?? Strin
 const headersOf: Readonly<Record<number, readonly string[]>> = {
   202: ['Location', 'Preference-Applied', 'Retry-After'],
   401: ['WWW-Authenticate', 'RateLimit', 'RateLimit-Policy'],
+  415: ['Accept', 'Accept-Encoding'],
   429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
   503: ['Retry-After'],
 }

@@ -171,14 +171,20 @@ describe('a body', () => {
     expect((await put(null, body)).status).toBe(415)
   })
 
-  test('with a Content-Encoding is 415', async () => {
-    const answer = await send(
-      'PUT',
-      applyPath,
-      { 'content-type': 'application/json', 'content-encoding': 'gzip' },
-      body,
-    )
-    expect(answer).toMatchObject({ status: 415, json: { code: 'unsupported_media_type' } })
+  test.each([
+    [applyPath, 'application/json'],
+    ['/api/v3/blueprints/', 'application/json, application/yaml'],
+  ])('is 415 at %s with the media types that it takes: %s', async (url, types) => {
+    const headers = { accept: types, 'accept-encoding': 'identity' }
+    const named = types.replace(', ', ' or ')
+    for (const [type, encoding, detail] of [
+      ['text/plain', undefined, `Send ${named}.`],
+      ['application/json', 'gzip', `Send ${named} without a Content-Encoding.`],
+    ] as const) {
+      const sent = { 'content-type': type, ...(encoding !== undefined && { 'content-encoding': encoding }) }
+      const json = { detail, code: 'unsupported_media_type' }
+      expect(await send('PUT', url, sent, body)).toMatchObject({ status: 415, headers, json })
+    }
   })
 
   test('of 2 MiB is 413', async () => {
