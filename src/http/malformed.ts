@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { catalogue, Problem } from '../errors.ts'
 import { noStore } from './headers.ts'
-import { bodyOf } from './problems.ts'
+import { bodyOf, wronglyEncoded } from './problems.ts'
 
 /** Requests that Node refuses, by its error code. They reach no route and no hook. */
 const refusals: Readonly<Record<string, () => Problem>> = {
@@ -57,16 +57,31 @@ function answer(problem: Problem, id: string): string {
 type Exchange = { readonly request: IncomingMessage; readonly response: ServerResponse }
 const latest = new WeakMap<Socket, Exchange>()
 
-/** Remembers the latest request of each connection, and refuses one without a Host header, or with two of one kind. */
+/**
+ * Remembers the latest request of each connection, and refuses one without a Host header, with two of one kind, or with a query
+ * that is not percent-encoded. Such a path reaches no hook.
+ */
 export function refuseMalformed(app: FastifyInstance): void {
   app.server.on('request', (request, response) => void latest.set(request.socket, { request, response }))
   // Not by Node's `requireHostHeader`, whose answer is empty.
-  app.addHook('onRequest', async ({ raw: { headers, httpVersion, rawHeaders } }) => {
+  app.addHook('onRequest', async ({ raw: { headers, httpVersion, rawHeaders, url = '' } }) => {
     if (headers.host === undefined && httpVersion === '1.1')
       throw new Problem('invalid_http', 'HTTP/1.1 asks for a Host header.')
     const twice = sentTwice(rawHeaders)
     if (twice !== undefined) throw new Problem('invalid_http', `The header ${twice} was sent twice: send it once.`)
+    if (!isEncoded(url)) throw wronglyEncoded('query')
   })
+}
+
+/** Fastify takes a value that it cannot decode as it is: a search for `%E4` found other rows than one for `ä`. */
+function isEncoded(url: string): boolean {
+  if (!url.includes('%')) return true
+  try {
+    decodeURIComponent(url.slice(url.search(/[?#]|$/)))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /**

@@ -51,9 +51,16 @@ const fastifyProblems: Readonly<Record<string, (request: FastifyRequest) => Prob
     new Problem('invalid_json', 'The body is not as long as Content-Length says.'),
   FST_ERR_CTP_INVALID_JSON_BODY: () => new Problem('invalid_json', 'The body is not valid JSON.'),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new Problem('invalid_json', 'The body is empty.'),
-  FST_ERR_BAD_URL: () => new Problem('not_found', 'There is nothing here.'),
+  FST_ERR_BAD_URL: () => wronglyEncoded('path'),
   FST_ERR_MAX_PARAM_LENGTH: () => new Problem('not_found', 'There is nothing here.'),
 }
+
+/** @param part of the URL */
+export const wronglyEncoded = (part: 'path' | 'query'): Problem =>
+  new Problem(
+    'invalid_http',
+    `The ${part} is not percent-encoded as UTF-8: write % itself as %25, and other characters as encodeURIComponent does.`,
+  )
 
 /** Of every other refusal of Fastify or of a plugin, by its status. */
 const codeOf = (statusCode: number): ProblemCode =>

@@ -22,7 +22,7 @@ export const texts: Readonly<Record<ProblemCode, readonly [when: string, example
   invalid: ['Parameters, headers or fields are not valid. The answer names every one.', 'The request is not valid.'],
   invalid_json: ['The body cannot be parsed.', 'The body is not JSON (line 3, column 7).'],
   invalid_http: [
-    'The request is not valid HTTP, or sends `Authorization`, `Host` or another header of one value twice.',
+    'The request is not valid HTTP, its URL is not percent-encoded as UTF-8, or it sends `Authorization`, `Host` or another header of one value twice.',
     'The request is not valid HTTP.',
   ],
   not_authenticated: [

@@ -30,7 +30,8 @@ describe('X-Request-Id', () => {
   test.each<[number, string, string, Record<string, string>]>([
     [401, 'GET', runs, { authorization: 'Bearer x' }],
     [404, 'GET', '/nothing/', {}],
-    [404, 'GET', '/api/v3/%zz/', {}],
+    [400, 'GET', '/api/v3/%zz/', {}],
+    [400, 'GET', '/api/v3/core/users/?search=%zz', {}],
     [404, 'GET', `/api/v3/blueprints/runs/${'x'.repeat(500)}/`, {}],
     [405, 'DELETE', applyPath, {}],
     [400, 'PUT', `${applyPath}?x=1`, { 'content-type': 'application/json' }],
@@ -126,6 +127,29 @@ describe('a path', () => {
       headers: { allow },
       json: { detail: `This path takes ${allow}.`, code: 'method_not_allowed' },
     })
+  })
+})
+
+describe('percent-encoding', () => {
+  test.each([
+    ...['/%', '/api/v3/%zz/', '/api/v3/core/applications/%E4/', '/api/v3/core/applications/a%2/', '/nothing/%C0%80'],
+    ...['%', '%zz', 'search=%E4', 'search=a%2', '%ED%A0%80=1', 'search=a&x=%C3%', 'a=%25&b=%2%35'].flatMap((query) => [
+      `/api/v3/core/users/?${query}`,
+      `/api/v3/core/users/me/?${query}`,
+    ]),
+    ...['/nothing/?a=%', '/-/health/live/?%'],
+  ])('that is wrong is a 400, with and without a token: %s', async (url) => {
+    for (const answer of [await send('GET', url), await there.as('').get(url)])
+      expect(answer).toMatchObject({
+        status: 400,
+        json: { code: 'invalid_http', non_field_errors: [expect.stringMatching(/^The (path|query) is not percent-enc/)] },
+      })
+  })
+
+  test('that is right is decoded', async () => {
+    const { pk } = await there.make.group({ name: 'jürgen 100%' })
+    const answer = await send('GET', '/api/v3/core/groups/?name=j%c3%BCr%67en+100%25&page_size=%31')
+    expect(answer).toMatchObject({ status: 200, json: { results: [{ pk }] } })
   })
 })
 

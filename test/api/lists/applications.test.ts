@@ -77,7 +77,7 @@ describe('an application', () => {
     expect(await shown(['view_application', 'view_user'])).toMatchObject({ created_by: 1, created_by_name: 'admin' })
   })
 
-  test.each(['nothing', 'WIKI', 'a'.repeat(256), '%00', '%ED%A0%80', '*'])('%s is a 404', async (slug) => {
+  test.each(['nothing', 'WIKI', 'a'.repeat(256), '%00', '*'])('%s is a 404', async (slug) => {
     expect(await on.admin.get(`${path}${slug}/`)).toMatchObject({ status: 404, json: { code: 'not_found' } })
   })
 

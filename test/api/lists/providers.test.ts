@@ -145,16 +145,13 @@ describe('names in a path', () => {
     expect(await bodyOf(`/providers/rac/${encodeURIComponent('e\u0301')}/`)).toMatchObject({ name: '\u00e9' })
   })
 
-  test.each(['nothing', 'x'.repeat(256), '%00', '%ED%A0%80', encodeURIComponent('漢'.repeat(256))])(
-    '%s is a 404',
-    async (name) => {
-      for (const path of ['all', 'rac'])
-        expect(await on.admin.get(`/api/v3/providers/${path}/${name}/`)).toMatchObject({
-          status: 404,
-          json: { code: 'not_found' },
-        })
-    },
-  )
+  test.each(['nothing', 'x'.repeat(256), '%00', encodeURIComponent('漢'.repeat(256))])('%s is a 404', async (name) => {
+    for (const path of ['all', 'rac'])
+      expect(await on.admin.get(`/api/v3/providers/${path}/${name}/`)).toMatchObject({
+        status: 404,
+        json: { code: 'not_found' },
+      })
+  })
 
   test('of another kind is a 404', async () => {
     expect(await on.admin.get('/api/v3/providers/ldap/grafana/')).toMatchObject({ status: 404 })
