@@ -82,10 +82,12 @@ const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'strin
 /** Has a length, where numbers and times have a size. */
 const isLong = (origin: string) => ['string', 'array', 'set', 'map', 'file'].includes(origin)
 
+/** Where a schema makes a list or an object of one value before it checks it, the path goes on into that: it is the value. */
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input
   for (const part of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    if (typeof value !== 'object' || value === null) return value
+    if (!Object.hasOwn(value, part)) return undefined
     value = Reflect.get(value, part)
   }
   return value

@@ -93,6 +93,12 @@ test.each<[string, z.ZodType, unknown, string]>([
   ['a small number', z.int().min(1), 0, 'too_small'],
   ['a large number', z.int().max(1), 2, 'too_large'],
   ['a choice', z.enum(['x']), 'y', 'invalid_choice'],
+  [
+    'a choice of a list that was made of it',
+    z.preprocess((sent) => [sent], z.array(z.enum(['x']))),
+    'y',
+    'invalid_choice',
+  ],
   ['a form', z.guid(), 'y', 'wrong_format'],
   ['an unknown field', z.strictObject({}), { a: 1 }, 'unknown_field'],
   ['a rule', z.string().refine(() => false), 'y', 'invalid_value'],

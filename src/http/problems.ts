@@ -107,8 +107,7 @@ function send(problem: Problem, request: FastifyRequest, reply: FastifyReply): F
   const status = catalogue[code]
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer')
   // RFC 9110, section 15.5.16.
-  if (status === 415)
-    reply.headers({ Accept: mediaTypesOf(request.server).join(', '), 'Accept-Encoding': 'identity' })
+  if (status === 415) reply.headers({ Accept: mediaTypesOf(request.server).join(', '), 'Accept-Encoding': 'identity' })
   if (retryAfterS !== undefined) reply.header('Retry-After', retryAfterS)
   if (run !== undefined) reply.header('Location', run)
   noteFailure(request, problem, status)

@@ -142,7 +142,10 @@ describe('percent-encoding', () => {
     for (const answer of [await send('GET', url), await there.as('').get(url)])
       expect(answer).toMatchObject({
         status: 400,
-        json: { code: 'invalid_http', non_field_errors: [expect.stringMatching(/^The (path|query) is not percent-enc/)] },
+        json: {
+          code: 'invalid_http',
+          non_field_errors: [expect.stringMatching(/^The (path|query) is not percent-enc/)],
+        },
       })
   })
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { tokenView } from '../../../src/views/token.ts'
 import { type Installation, installation } from '../../support/installation.ts'
-import { type Description, type Operation, readDescription } from '../../support/openapi.ts'
+import { type Description, type Json, type Operation, readDescription } from '../../support/openapi.ts'
 import { column, type Parameters } from './listing.ts'
 
 /** Values of the parameters of all lists and reads, as an unkind client sends them. */
@@ -81,6 +81,39 @@ test('none is a server error, whatever parameter of whatever read has it', async
   expect(asked).toBeGreaterThan(5_000)
   expect(on.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([])
 })
+
+test('what is no choice and no key is called so, sent once and with a right one', async () => {
+  const sent = api.operations.filter(isRead).flatMap(({ operationId, path, parameters }) =>
+    parameters
+      .filter((each) => each.in === 'query' && !common.includes(each.name))
+      .flatMap(({ name, schema }) => {
+        const isList = schema.type === 'array'
+        const { enum: choices, type, format } = resolved(isList ? schema.items : schema)
+        const code = Array.isArray(choices) ? 'invalid_choice' : 'wrong_format'
+        if (!Array.isArray(choices) && type !== 'integer' && format !== 'uuid') return []
+        const right = Array.isArray(choices) ? choices[0] : format === 'uuid' ? crypto.randomUUID() : 1
+        const url = path.replace(/\{\w+\}/g, crypto.randomUUID())
+        return [`bogus`, ...(isList ? [`${right}&${name}=bogus`, `bogus&${name}=${right}`] : [])].map((value) => ({
+          ...{ operationId, name, code, url: `${url}?${name}=${value}` },
+        }))
+      }),
+  )
+  expect(sent.filter(({ code }) => code === 'invalid_choice').length).toBeGreaterThan(15)
+  expect(sent.filter(({ code }) => code === 'wrong_format').length).toBeGreaterThan(15)
+  for (const { operationId, name, code, url } of sent) {
+    const { status, errors } = await on.admin.get(url)
+    expect
+      .soft([status, errors], `${operationId}: ${url}`)
+      .toEqual([400, [expect.objectContaining({ code, parameter: expect.stringMatching(`^${name}(\\.\\d)?$`) })]])
+  }
+})
+
+const resolved = (schema: unknown): Json => {
+  const { $ref } = Object(schema)
+  return typeof $ref === 'string'
+    ? (api.document.components.schemas[$ref.split('/').at(-1) ?? ''] ?? {})
+    : Object(schema)
+}
 
 describe('a time is the same in every zone, to the millisecond', () => {
   const tokens = { path: '/api/v3/core/tokens/', by: () => on.admin, view: tokenView.schema }
