@@ -31,28 +31,38 @@ export const envelopeOf = (item: z.ZodType): z.ZodType =>
   })
 
 type Orders = {
+  readonly view: { readonly schema: z.ZodType }
   readonly order: Readonly<Record<string, string>>
   readonly defaultOrder: string
   readonly compared?: Readonly<Record<string, string>>
 }
 
-export const pageParameters = ({ order, defaultOrder, compared = {} }: Orders) => ({
+export const pageParameters = ({ view, order, defaultOrder, compared = {} }: Orders) => ({
   page: queryInteger(1, maxPage).default(1).meta({ description: 'The number of the page, from 1.' }),
   page_size: queryInteger(1, maxPageSize).default(usualPageSize).meta({ description: 'How many results a page has.' }),
   search: queryText(200)
     .transform(toTerms)
     .default([])
     .meta({ description: 'Every word must be in what is searched.' }),
-  ordering: queryText(200)
-    .transform((text, context) => {
-      const sorted = toSorted(text)
-      const unknown = sorted.filter(({ field }) => !Object.hasOwn(order, field))
-      if (unknown.length === 0) return sorted
-      context.addIssue({ code: 'custom', message: `May name only: ${Object.keys(order).join(', ')}.` })
-      return z.NEVER
-    })
-    .optional()
+  ordering: z
+    .preprocess(
+      joined,
+      queryText(200)
+        .transform((text, context) => {
+          const sorted = toSorted(text)
+          const unknown = sorted.filter(({ field }) => !Object.hasOwn(order, field))
+          if (unknown.length === 0) return sorted
+          const message = `May name only: ${Object.keys(order).join(', ')}.`
+          context.addIssue({ code: 'custom', params: { code: 'invalid_choice' }, message })
+          return z.NEVER
+        })
+        .optional(),
+    )
     .meta({
+      ...listOf(
+        Object.keys(order).flatMap((name) => [name, `-${name}`]),
+        `${view.schema.meta()?.id?.replace(/^Read/, '')}Ordering`,
+      ),
       description: `A comma list of ${Object.keys(order)
         .map((name) => (compared[name] === undefined ? name : `${name} (by ${compared[name]})`))
         .join(
@@ -60,6 +70,14 @@ export const pageParameters = ({ order, defaultOrder, compared = {} }: Orders) =
         )}; \`-\` before one: descending. Default: ${defaultOrder}. Texts are in the order of the database's collation: with the embedded database by code point.`,
     }),
 })
+
+/** For the API's description: a text between commas is a list in one parameter. */
+const listOf = (choices: readonly string[], title: string) => ({
+  ...{ type: 'array', items: { type: 'string', enum: choices, title }, explode: false, maxLength: undefined },
+})
+
+/** Some clients repeat the parameter for each item of a list, and send an empty list as an empty text. */
+const joined = (sent: unknown) => (sent === '' ? undefined : Array.isArray(sent) ? sent.join() : sent)
 
 function toTerms(text: string, context: z.RefinementCtx): string[] {
   const terms = text.split(/\s+/u).filter((term) => term !== '')

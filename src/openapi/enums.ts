@@ -5,7 +5,7 @@ import type { Components } from './json-schema.ts'
 /**
  * Enums that stand in several places get one name, and the places refer to it. Generated clients make one type of a named
  * enum; of the same values without a name they make a type for each place. The name is the `title` of one of the places, else
- * that of the first field.
+ * that of the first field. An enum with a title is named even where it stands once, and apart from others with the same values.
  */
 
 type Place = { readonly schema: Record<string, unknown>; readonly property: string }
@@ -19,12 +19,15 @@ export function nameEnums(paths: unknown, components: Components): void {
       places.set(values, [...(places.get(values) ?? []), place])
     }
   }
-  const shared = [...places].filter(([, found]) => found.length > 1)
-  for (const [values, found] of shared) {
-    const name = nameOf(found)
+  const named = [...places].flatMap(([values, found]) =>
+    found.length === 1 && found[0]?.schema.title === undefined
+      ? []
+      : [...byName(found)].map(([name, group]) => ({ values, name, group })),
+  )
+  for (const { values, name, group } of named) {
     if (components.has(name)) continue
     components.set(name, { type: 'string', enum: JSON.parse(values) })
-    for (const { schema } of found) {
+    for (const { schema } of group) {
       const isNullable = Array.isArray(schema.type)
       const $ref = `#/components/schemas/${name}`
       delete schema.type
@@ -38,29 +41,36 @@ export function nameEnums(paths: unknown, components: Components): void {
 
 /**
  * Enums that share a value get names for their values, which start with the name of the enum: `TOKEN_INTENT_API`. The
- * constants of all enums are in one package in Go, where openapi-generator calls them after the value alone.
+ * constants of all enums are in one package in Go, where openapi-generator calls them after the value alone. So do orders, of
+ * which `name` and `-name` else get one name.
  */
 function nameValues(components: Components): void {
   const enums = [...components].flatMap(([name, schema]) =>
     isObject(schema) && Array.isArray(schema.enum) ? [{ name, schema, values: schema.enum.map(String) }] : [],
   )
   for (const { name, schema, values } of enums)
-    if (enums.some((other) => other.name !== name && other.values.some((value) => values.includes(value))))
-      Object.assign(schema, { 'x-enum-varnames': values.map((value) => constantOf(`${name}_${value}`)) })
+    if (
+      values.some(isDescending) ||
+      enums.some((other) => other.name !== name && other.values.some((value) => values.includes(value)))
+    )
+      Object.assign(schema, { 'x-enum-varnames': values.map((value) => constantOf(name, value)) })
 }
 
-/** `TOKEN_INTENT_API` of `TokenIntent_api`. */
-const constantOf = (words: string) =>
-  words
+const isDescending = (value: string) => value.startsWith('-')
+
+/** `TOKEN_INTENT_API` of `TokenIntent` and `api`, `USER_ORDERING_NAME_DESC` of `UserOrdering` and `-name`. */
+const constantOf = (name: string, value: string) =>
+  `${name}_${isDescending(value) ? `${value.slice(1)}_desc` : value}`
     .replace(/([a-z0-9])(?=[A-Z])/g, '$1_')
     .replace(/\W+/g, '_')
     .toUpperCase()
 
 const valuesOf = ({ enum: values }: Place['schema']) => [values].flat().filter((value) => value !== null)
 
-function nameOf(places: readonly Place[]): string {
-  const title = places.map(({ schema }) => schema.title).find((each) => typeof each === 'string')
-  return title ?? schemaName(places[0]?.property ?? '')
+function byName(places: readonly Place[]): Map<string, Place[]> {
+  const titleOf = ({ schema: { title } }: Place) => (typeof title === 'string' ? title : undefined)
+  const usual = places.map(titleOf).find((title) => title !== undefined) ?? schemaName(places[0]?.property ?? '')
+  return Map.groupBy(places, (place) => titleOf(place) ?? usual)
 }
 
 /** @param property the name of the field or parameter that this is part of */

@@ -108,8 +108,15 @@ function sorted(parameters: unknown): JsonObject[] {
     .filter(isObject)
     // Of no type: it is declared only to be refused.
     .filter(({ schema }) => isObject(schema) && Object.keys(schema).length > 0)
+    .map(serialised)
   const rank = ({ in: location, name }: JsonObject) => `${locations.indexOf(String(location))} ${name}`
   return shown.toSorted((one, other) => (rank(one) < rank(other) ? -1 : 1))
+}
+
+/** `explode` is of the parameter. Its schema has it, because zod's schemas describe values alone. */
+function serialised({ schema, ...parameter }: JsonObject): JsonObject {
+  const { explode, ...value } = Object(schema)
+  return { ...parameter, ...(explode !== undefined && { style: 'form', explode }), schema: value }
 }
 
 /** The schema of a body or an answer in JSON. */

@@ -21,6 +21,8 @@ export type Parameter = {
   readonly in: 'path' | 'query' | 'header'
   readonly required?: boolean
   readonly description?: string
+  readonly style?: string
+  readonly explode?: boolean
   readonly schema: Json
 }
 type Written = {

@@ -47,6 +47,23 @@ const isRead = ({ method, operationId }: Operation) =>
 /** As all lists have them, so those of one list are enough. */
 const common = ['page', 'page_size', 'ordering']
 
+test('every order that the description lists is taken, and what is none is no choice', async () => {
+  const lists = api.operations.filter(({ parameters }) => parameters.some(({ name }) => name === 'ordering'))
+  expect(lists.length).toBeGreaterThan(15)
+  for (const { operationId, path, parameters } of lists) {
+    const { style, explode, schema } = parameters.find(({ name }) => name === 'ordering') ?? expect.fail(operationId)
+    expect.soft([style, explode, schema.type], operationId).toEqual(['form', false, 'array'])
+    const choices = [resolved(schema.items).enum].flat().map(String)
+    expect.soft(choices.filter((each) => each.startsWith('-')).length, operationId).toBe(choices.length / 2)
+    for (const ordering of [...choices, choices.join()])
+      expect.soft((await on.admin.get(`${path}?ordering=${ordering}`)).status, `${operationId} ${ordering}`).toBe(200)
+    for (const wrong of ['bogus', `${choices[0]},bogus`, 'name%20name', '--pk'])
+      expect
+        .soft((await on.admin.get(`${path}?ordering=${wrong}`)).errors, `${operationId} ${wrong}`)
+        .toEqual([expect.objectContaining({ code: 'invalid_choice', parameter: 'ordering' })])
+  }
+})
+
 const urlsOf = ({ path, operationId, parameters }: Operation): string[] => {
   const places = parameters.filter((each) => each.in === 'path').map(({ name }) => `{${name}}`)
   const filled = (value: string) => places.reduce((text, place) => text.replace(place, value), path)

@@ -44,10 +44,11 @@ async function groupsAndUsers(): Promise<void> {
     client.PATCH('/api/v3/core/groups/{group_uuid}/', { params: { path }, body: { users: [user.pk] } }),
   )
   hold('its member is in the answer', changed.users_obj?.[0]?.username === user.username && changed.attributes.a === 1)
-  const query = { members_by_pk: [user.pk], include_users: false, ordering: '-name', page_size: 5 }
+  const query = { members_by_pk: [user.pk], include_users: false, page_size: 5 }
   const read = await must(client.GET('/api/v3/core/groups/{group_uuid}/', { params: { path } }))
   hold('a group is read by its key', read.pk === made.pk && read.parent === parent.pk)
-  const groups = await must(client.GET('/api/v3/core/groups/', { params: { query } }))
+  const ordering: Schemas['GroupOrdering'][] = ['-name', 'pk']
+  const groups = await must(client.GET('/api/v3/core/groups/', { params: { query: { ...query, ordering } } }))
   hold(
     'the list has the member',
     groups.results.some(({ pk, users_obj }) => pk === made.pk && users_obj === null),
