@@ -50,7 +50,7 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
     querystring,
     response: { 200: spec.view.schema, 304: z.null() },
   }
-  const document = { alsoNeeds: alsoNeedsOf(spec), headers: etagHeaders, answerHeaders: ['ETag'] }
+  const document = { alsoNeeds: alsoNeedsOf(spec), headers: etagHeaders, answerHeaders: ['ETag', 'Vary'] }
   const config = { permission: spec.permission, document, ...(spec.include && { takes: 'list' as const }) }
   app.get(`${spec.path}:${parameter}/`, { config, schema }, async ({ params, query, actor }, reply) => {
     const named = filterOf(declared, String(params[parameter]))

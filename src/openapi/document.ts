@@ -122,6 +122,10 @@ const parameters = {
 const headers = {
   Accept: { description: 'The media types that it takes.', schema: { type: 'string' } },
   'Accept-Encoding': { description: 'Bodies are not compressed.', schema: { type: 'string', enum: ['identity'] } },
+  'Cache-Control': {
+    description: '`no-store`: no cache keeps it. With an `ETag`: `private, no-cache`, to be compared before each use.',
+    schema: { type: 'string', enum: ['no-store', 'private, no-cache'] },
+  },
   'Content-Location': { description: 'The run, which has the details.', schema: { type: 'string' } },
   ETag: {
     description: 'A digest of the answer: the same as long as it would be the same for this caller.',
@@ -139,14 +143,19 @@ const headers = {
   },
   Location: { description: 'The run, which will have the result.', schema: { type: 'string' } },
   RateLimit: {
-    description: 'What is left of a rate: the policy, requests (`r`), and seconds until there are more (`t`).',
+    description:
+      'What is left of a rate: the policy, requests (`r`), and seconds until there are more (`t`). Left out where the request was not counted.',
+    required: false,
     schema: { type: 'string', examples: ['"token";r=1999;t=1'] },
   },
   'RateLimit-Policy': {
-    description: 'The rate: the name of the policy, requests (`q`) in seconds (`w`).',
+    description:
+      'The rate: the name of the policy, requests (`q`) in seconds (`w`). Left out where the request was not counted.',
+    required: false,
     schema: { type: 'string', examples: ['"token";q=2000;w=1'] },
   },
   'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer' } },
+  Vary: { description: 'Another caller may get another answer.', schema: { type: 'string' } },
   'WWW-Authenticate': { description: 'How to authenticate.', schema: { type: 'string', enum: ['Bearer'] } },
   'X-Request-Id': {
     description: 'The id that was sent, or a new one. The log, the run and the audit rows have it.',

@@ -131,12 +131,18 @@ const errorDetail = z
 /** `NotFound` of 404. */
 export const nameOf = (status: number): string => (STATUS_CODES[status] ?? String(status)).replace(/\W/g, '')
 
-/** The headers of an answer by status, without `X-Request-Id`, which every answer has. */
+const ofEarly = ['X-Request-Id', 'Cache-Control']
+const ofAll = [...ofEarly, 'RateLimit', 'RateLimit-Policy']
+
+/** Node refuses these requests before there is a token. */
+const early: ReadonlySet<number> = new Set([408, 431])
+
+/** The headers of an answer by status, without those that all have. */
 const headersOf: Readonly<Record<number, readonly string[]>> = {
   202: ['Location', 'Preference-Applied', 'Retry-After'],
-  401: ['WWW-Authenticate', 'RateLimit', 'RateLimit-Policy'],
+  401: ['WWW-Authenticate'],
   415: ['Accept', 'Accept-Encoding'],
-  429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
+  429: ['Retry-After'],
   503: ['Retry-After'],
 }
 
@@ -165,16 +171,15 @@ export function problemResponse(status: number): JsonObject {
   })
   return {
     description: codes.map((code) => `\`${code}\`: ${texts[code][0]}`).join('\n\n'),
-    headers: headersNamed(...(headersOf[status] ?? [])),
+    headers: early.has(status) ? named(ofEarly) : headersNamed(...(headersOf[status] ?? [])),
     content: { 'application/json': { schema, examples: Object.fromEntries(examples) } },
   }
 }
 
-/** @param names of headers; `PlanTag` is the `ETag` that only plans have */
-export const headersNamed = (...names: string[]): JsonObject =>
+/** @param names of headers, beside those of all answers; `PlanTag` is the `ETag` that only plans have */
+export const headersNamed = (...names: string[]): JsonObject => named([...ofAll, ...names])
+
+const named = (names: readonly string[]): JsonObject =>
   Object.fromEntries(
-    ['X-Request-Id', ...names].map((name) => [
-      name === 'PlanTag' ? 'ETag' : name,
-      { $ref: `#/components/headers/${name}` },
-    ]),
+    names.map((name) => [name === 'PlanTag' ? 'ETag' : name, { $ref: `#/components/headers/${name}` }]),
   )

@@ -126,6 +126,11 @@ describe('every answer is as described', () => {
         .soft(answer.status, `${operationId}: ${answer.text}`)
         .toBe(ofRuns.has(operationId) ? 200 : (statusOf[method] ?? 200))
       expect.soft(Object.keys(responses)[0], operationId).toBe(String(answer.status))
+      // Where they are sent, they are described: `validate` compares.
+      expect.soft(answer.headers, operationId).toMatchObject({
+        ratelimit: expect.stringMatching(/^"token";/),
+        'cache-control': expect.any(String),
+      })
       expect.soft(api.validate(operation, answer), operationId).toEqual([])
     }
   })

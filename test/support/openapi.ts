@@ -74,6 +74,14 @@ export type Description = {
   validate(operation: Operation, answer: Pick<Exchange, 'status' | 'headers' | 'text'>): string[]
 }
 
+/** Of the connection, of proxies and of browsers: no program reads them. */
+const ofHttp = new Set([
+  ...['x-accel-buffering', 'connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'],
+  ...['content-security-policy', 'cross-origin-opener-policy', 'cross-origin-resource-policy', 'origin-agent-cluster'],
+  ...['referrer-policy', 'x-content-type-options', 'x-dns-prefetch-control', 'x-download-options', 'x-frame-options'],
+  ...['x-permitted-cross-domain-policies', 'x-xss-protection'],
+])
+
 export const schemaPath = '/api/v3/schema/'
 
 export async function readDescription(app: Api): Promise<Description> {
@@ -101,10 +109,17 @@ export function describe(document: Document): Description {
             .split('/')
             .at(-1) ?? ''
         ]?.required !== false
+      const described = new Set(Object.keys(answered.headers).map((name) => name.toLowerCase()))
+      const unknown = Object.keys(headers).filter(
+        (name) => headers[name] !== undefined && !described.has(name) && !ofHttp.has(name),
+      )
       const missing = Object.entries(answered.headers)
         .filter(([name, each]) => isRequired(each) && headers[name.toLowerCase()] === undefined)
         .map(([name]) => name)
-      const errors = missing.map((name) => `${status} has no header ${name}`)
+      const errors = [
+        ...missing.map((name) => `${status} has no header ${name}`),
+        ...unknown.map((name) => `${status} has the header ${name}, which is not described`),
+      ]
       const [type = ''] = String(headers['content-type']).split(';')
       if (answered.content === undefined) return text === '' ? errors : [...errors, `${status} has a body`]
       const content = answered.content[type]
