@@ -8,7 +8,26 @@ export function comparedName(name: string): string {
   const letters = isAscii(name)
     ? name.toLowerCase()
     : [...name.normalize('NFKD')].map(folded).join('').normalize('NFKC')
-  return letters.replaceAll(/[\t\n\v\f\r ]+/g, ' ').replace(/^ | $/g, '')
+  return withSingleBlanks(letters)
+}
+
+const withSingleBlanks = (text: string): string => text.replaceAll(/[\t\n\v\f\r ]+/g, ' ').replace(/^ | $/g, '')
+
+/** In which ways two names that are one may be written apart, and how each is undone. */
+const ways: readonly (readonly [name: string, without: (name: string) => string])[] = [
+  ['case', (name) => [...name].map(folded).join('')],
+  ['width', (name) => name.normalize('NFKC')],
+  ['repeated blanks', withSingleBlanks],
+]
+
+/** In which of them these two names of one row are, in words: `case and width`. */
+export function writtenApart(one: string, other: string): string {
+  const without = (name: string, left: string) =>
+    ways.reduce((text, [way, undo]) => (way === left ? text : undo(text)), name)
+  const apart = ways.map(([way]) => way).filter((way) => without(one, way) !== without(other, way))
+  // A ligature is two letters in upper case, and in another width.
+  const named = apart.length > 0 ? apart : ways.map(([way]) => way)
+  return named.length < 2 ? named.join() : `${named.slice(0, -1).join(', ')} and ${named.at(-1)}`
 }
 
 const ascii = /^[\0-\x7f]*$/

@@ -22,6 +22,7 @@ import { type Finding, type Given, type Objection, type Refused, reasonOf, type 
 import { type Following, prunedBy, pruneObjections, removal, replacedBy } from './follow.ts'
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
 import { Said } from './said.ts'
+import { Spellings } from './spellings.ts'
 import { Twins } from './twins.ts'
 import { rowName } from './words.ts'
 
@@ -77,6 +78,7 @@ export async function* judge(
   const judged = new RowSet()
   const twins = new Twins()
   const said = new Said(isCheck)
+  const spellings = new Spellings()
   const takeTurns = turns(signal)
   /** The index of the entry that is judged. */
   let entry = 0
@@ -131,6 +133,7 @@ export async function* judge(
     const named = said.namedBefore(asked)
     const effect = named.length === 0 ? asked : await look(without(asked.step, named))
     twins.check(effect, actor)
+    if (isCheck) spellings.check(effect)
     const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
     const why = await forbidden(reader, engine, actor, effect, owners)
     const follows = cause !== 'entry'

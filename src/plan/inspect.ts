@@ -3,7 +3,7 @@ import { KeyOf } from '../document/document.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { comparedName } from '../names.ts'
+import { comparedName, writtenApart } from '../names.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { diff, noChange } from './diff.ts'
@@ -48,7 +48,7 @@ export async function inspect(
   const own = isForeign ? undefined : row
   const sent = sentFor(own, resolved.values)
   checkReferences(engine.registry, step, seen, sent, keys, errors)
-  if (!isAmbiguous) checkUnique(step, seen, row, { hidesNames, errors })
+  if (!isAmbiguous) checkUnique(step, seen, row, sent, { hidesNames, errors })
   checkLimit(step, seen, errors)
   const label = labelOf(model, own, sent, identifiers)
   const takes = takenBy(engine.registry, step, own, seen, sent)
@@ -215,6 +215,7 @@ function checkUnique(
   { model, path, state }: Step,
   seen: Seen,
   row: Row | undefined,
+  sent: ReadonlyMap<string, unknown>,
   { hidesNames, errors }: { readonly hidesNames: boolean; readonly errors: ErrorList },
 ): void {
   if (state === 'absent') return
@@ -222,18 +223,27 @@ function checkUnique(
     for (const { pk, label, value, named } of holders) {
       if (pk === row?.pk) continue
       const reference = model.fields.get(name)?.reference
+      const written = reference === undefined ? sent.get(name) : value
+      // A row with an owner may belong to another user: its name is reported only to a caller who sent it.
+      const isNamed = (model.owner === undefined && !hidesNames) || label === written
+      if (isNamed && typeof written === 'string' && written !== value) {
+        errors.add([...path, name], 'taken', takenApart(model, String(value), written))
+        continue
+      }
       const referred = named === null || hidesNames ? value : JSON.stringify(named)
       const held =
         reference === undefined
-          ? `${JSON.stringify(value)} is taken by`
+          ? `${JSON.stringify(written)} is taken by`
           : `The ${reference.target} ${referred} belongs to`
-      // A row with an owner may belong to another user: its name is reported only to a caller who sent it.
-      const isNamed = (model.owner === undefined && !hidesNames) || label === value
       const holder = isNamed ? `${model.displayName} ${JSON.stringify(label)}` : `another ${model.displayName}`
       errors.add([...path, name], 'taken', `${held} ${holder}.`)
     }
   }
 }
+
+/** @param name that a row has @param written the same name in another spelling */
+export const takenApart = ({ displayName }: Model, name: string, written: string): string =>
+  `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
 
 /** Rows of earlier versions keep a name that would be refused today, until they are renamed. */
 function checkNewNames(

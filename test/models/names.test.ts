@@ -50,7 +50,7 @@ describe('a name in another case is taken', () => {
     await create('Straße')
     expect(await create('STRASSE')).toMatchObject({
       status: 400,
-      json: { name: ['"Straße" is taken by group "Straße".'] },
+      json: { name: ['group "Straße" exists; names are compared without case.'] },
     })
     const { json } = await create('Operators')
     const { pk } = json as { pk: string }
@@ -58,7 +58,7 @@ describe('a name in another case is taken', () => {
       on.admin.send({ method: 'PATCH', url: `/api/v3/core/groups/${pk}/`, payload: { name } })
     expect(await create('OPERATORS')).toMatchObject({
       status: 400,
-      json: { name: ['"Operators" is taken by group "Operators".'] },
+      json: { name: ['group "Operators" exists; names are compared without case.'] },
     })
     expect(await rename('operatorS')).toMatchObject({ status: 200, json: { name: 'operatorS' } })
     expect(await rename('STRAßE')).toMatchObject({ status: 400 })
@@ -85,14 +85,61 @@ describe('a name in another case is taken', () => {
     expect(await on.admin.put(applyPath, body)).toMatchObject({ status: 200, json: { applied: true } })
     const app = { ...body.app, slug: String(body.app.slug).toUpperCase() }
     const provider = { ...body.provider, name: String(body.provider.name).toUpperCase() }
-    const answer = await on.admin.put(applyPath, { ...body, app, provider })
-    expect(answer).toMatchObject({
+    const exists = (what: string) => [`${what} exists; names are compared without case.`]
+    const json = {
+      app: { slug: exists(`application "${body.app.slug}"`) },
+      provider: { name: exists('provider radius "Wiki"') },
+    }
+    for (const query of ['', '?dry_run=true'])
+      expect(await on.admin.put(`${applyPath}${query}`, { ...body, app, provider })).toMatchObject({
+        status: 400,
+        json,
+      })
+    expect(await on.admin.put('/api/v3/blueprints/', [{ ...body, app, provider }])).toMatchObject({
       status: 400,
-      json: {
-        app: { slug: [expect.stringContaining('taken')] },
-        provider: { name: [expect.stringContaining('taken')] },
-      },
+      json: { 0: json },
     })
+    // Only what was sent is quoted to a caller whose rights are bound to other owners.
+    const permissions = ['add_application', 'change_application', 'add_radiusprovider', 'change_radiusprovider']
+    const bound = await on.make.user({ permissions, owners: ['team-a'] })
+    const hidden = await bound.put(applyPath, { ...body, app, provider }, { headers: { 'gatewright-owner': 'team-a' } })
+    expect(hidden.status, hidden.text).toBe(400)
+    expect(hidden.json).toMatchObject({
+      app: { slug: [`"${app.slug}" is taken by another application.`] },
+      provider: { name: ['"WIKI" is taken by another provider radius.'] },
+    })
+  })
+
+  test('by an entry of the same document: 400, in a check, a plan and a set', async () => {
+    const group = (name: string, more: object = {}) => ({ model: 'service_core.group', identifiers: { name }, ...more })
+    const put = (entries: object[], query = '') =>
+      on.admin.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name: 'a' }, entries })
+    const exists = (name: string) => [`group "${name}" exists; names are compared without case.`]
+    const before = await on.db.group.count()
+    for (const query of ['', '?dry_run=true'])
+      expect(await put([group('Case-One'), group('case-two'), group('case-one')], query)).toMatchObject({
+        status: 400,
+        json: { entries: { 2: { name: exists('Case-One') } } },
+        errors: [{ code: 'taken', pointer: '/entries/2/identifiers/name' }],
+      })
+    const first = await named('radius', 'of-a-set')
+    const second = { ...first, app: { ...first.app, slug: String(first.app.slug).toUpperCase() } }
+    expect(await on.admin.put('/api/v3/blueprints/', [first, second])).toMatchObject({
+      status: 400,
+      json: { 1: { app: { slug: [expect.stringContaining('exists; names are compared without case.')] } } },
+    })
+    expect(await on.db.group.count()).toBe(before)
+    // One row of which one spelling goes, or whose spelling changes, is no second row.
+    for (const [index, entries] of [
+      [group('Fits'), group('Fits', { attrs: { attributes: { a: 1 } } }), group('fits too')],
+      [group('Goes'), group('Goes', { state: 'absent' }), group('goes')],
+      [group('other', { state: 'absent' }), group('new OTHER')],
+    ].entries())
+      expect(await put(entries), String(index)).toMatchObject({ status: 200, json: { applied: true } })
+    const pk = '6f7e0000-0000-4000-9000-0000000000aa'
+    const spelt = (name: string) => group(name, { identifiers: { pk }, attrs: { name } })
+    expect(await put([spelt('Spelt'), spelt('SPELT')])).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await put([spelt('Other'), group('OTHER')])).toMatchObject({ status: 400 })
   })
 
   test('of two at the same time, one is created', async () => {
@@ -118,19 +165,20 @@ describe('a name in another case is taken', () => {
 })
 
 test.each([
-  ['full-width letters', 'Ｐｌａｔｆｏｒｍ ｏｐｓ', 'platform ops'],
-  ['a no-break blank', 'Data\u00a0keepers', 'data keepers'],
-  ['several blanks', 'On   call \u2003 team', 'on call team'],
-  ['a ligature', 'Oﬃce', 'office'],
-  ['a final sigma', 'ΟΔΟΣ', 'οδος'],
-  ['a sharp s', 'Maß', 'MASS'],
-  ['its capital', 'GROẞ', 'gross'],
-  ['a capital with a dot', 'İzmir', 'i\u0307zmir'],
-])('a name with %s is taken in its other form, and is found by it', async (_, name, other) => {
+  ['full-width letters', 'Ｐｌａｔｆｏｒｍ ｏｐｓ', 'platform ops', 'case and width'],
+  ['a no-break blank', 'Data\u00a0keepers', 'Data keepers', 'width'],
+  ['several blanks', 'on  call   team', 'on call team', 'repeated blanks'],
+  ['several blanks and capitals', 'On   duty \u2003 team', 'on duty team', 'case, width and repeated blanks'],
+  ['a ligature', 'Oﬃce', 'Office', 'case, width and repeated blanks'],
+  ['a final sigma', 'ΟΔΟΣ', 'οδος', 'case'],
+  ['a sharp s', 'Maß', 'MASS', 'case'],
+  ['its capital', 'GROẞ', 'gross', 'case'],
+  ['a capital with a dot', 'İzmir', 'i\u0307zmir', 'case'],
+])('a name with %s is taken in its other form, and is found by it', async (_, name, other, without) => {
   expect(await create(name)).toMatchObject({ status: 201, json: { name } })
   expect(await create(other)).toMatchObject({
     status: 400,
-    json: { name: [expect.stringContaining('is taken by group')] },
+    json: { name: [`group ${JSON.stringify(name)} exists; names are compared without ${without}.`] },
   })
   const child = { name: `below ${name}`, parent: other }
   expect(await on.admin.send({ method: 'POST', url: '/api/v3/core/groups/', payload: child })).toMatchObject({

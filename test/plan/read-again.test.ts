@@ -82,7 +82,9 @@ describe('a value that must be unique', () => {
   })
 
   test('that an earlier entry takes in other letters', async () => {
-    expect(await error(group({ name: `x${name}` }), group({ name: `X${name}` }))).toContain('is taken by group')
+    expect(await error(group({ name: `x${name}` }), group({ name: `X${name}` }))).toContain(
+      `group "x${name}" exists; names are compared without case.`,
+    )
   })
 
   test('that an earlier entry gives up', async () => {
