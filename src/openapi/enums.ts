@@ -6,6 +6,7 @@ import type { Components } from './json-schema.ts'
  * Enums that stand in several places get one name, and the places refer to it. Generated clients make one type of a named
  * enum; of the same values without a name they make a type for each place. The name is the `title` of one of the places, else
  * that of the first field. An enum with a title is named even where it stands once, and apart from others with the same values.
+ * So is one that may be null: null is no value of an enum, for generators of languages where it is none.
  */
 
 type Place = { readonly schema: Record<string, unknown>; readonly property: string }
@@ -20,7 +21,7 @@ export function nameEnums(paths: unknown, components: Components): void {
     }
   }
   const named = [...places].flatMap(([values, found]) =>
-    found.length === 1 && found[0]?.schema.title === undefined
+    found.length === 1 && found[0]?.schema.title === undefined && !found.some(isNullable)
       ? []
       : [...byName(found)].map(([name, group]) => ({ values, name, group })),
   )
@@ -28,12 +29,12 @@ export function nameEnums(paths: unknown, components: Components): void {
     if (components.has(name)) continue
     components.set(name, { type: 'string', enum: JSON.parse(values) })
     for (const { schema } of group) {
-      const isNullable = Array.isArray(schema.type)
+      const orNull = isNullable({ schema })
       const $ref = `#/components/schemas/${name}`
       delete schema.type
       delete schema.title
       delete schema.enum
-      Object.assign(schema, isNullable ? { anyOf: [{ $ref }, { type: 'null' }] } : { $ref })
+      Object.assign(schema, orNull ? { anyOf: [{ $ref }, { type: 'null' }] } : { $ref })
     }
   }
   nameValues(components)
@@ -55,6 +56,8 @@ function nameValues(components: Components): void {
     )
       Object.assign(schema, { 'x-enum-varnames': values.map((value) => constantOf(name, value)) })
 }
+
+const isNullable = ({ schema }: Pick<Place, 'schema'>) => Array.isArray(schema.type)
 
 const isDescending = (value: string) => value.startsWith('-')
 
@@ -78,7 +81,7 @@ function enumsIn(node: unknown, property: string): Place[] {
   if (Array.isArray(node)) return node.flatMap((item) => enumsIn(item, property))
   if (!isObject(node)) return []
   if ([node.type].flat()[0] === 'string' && Array.isArray(node.enum))
-    return valuesOf(node).length > 1 ? [{ schema: node, property }] : []
+    return valuesOf(node).length > 1 || isNullable({ schema: node }) ? [{ schema: node, property }] : []
   return Object.entries(node).flatMap(([key, value]) => {
     if (key === 'example' || key === 'examples') return []
     if (key === 'properties' && isObject(value))

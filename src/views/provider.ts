@@ -164,7 +164,7 @@ export function providerViews(kinds: Registry['kinds']) {
   }))
   const named = ofKinds.map(({ model }) => [model.name, nameOf(model)] as const)
   const schema = z
-    .union(ofKinds.map(({ view }) => view.schema))
+    .xor(ofKinds.map(({ view }) => view.schema))
     .meta({ id: 'ReadProvider', discriminator: discriminatorOf('meta_model_name', named) })
   return { all: { model: 'Provider', schema, read } satisfies View<'Provider'>, ofKinds }
 }

@@ -18,8 +18,10 @@ import { inOrder, type View } from './view.ts'
 
 const secret = z
   .literal(masked)
+  // Of a text that is always the same, or null, generators make an enum with null in it, which TypeScript refuses.
+  .meta({ type: 'string', const: undefined, enum: undefined, examples: [masked] })
   .nullable()
-  .meta({ description: 'Masked; null when there is none. Leave it out when you send the object back.' })
+  .meta({ description: 'Masked (`********`); null when there is none. Leave it out when you send the object back.' })
 
 /** The fields of a model as they are answered. */
 export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>

@@ -130,6 +130,29 @@ test('the values of enums that share one have names of their own: in Go, all enu
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })
 
+test('no enum holds null: typescript-fetch and others make code of it that does not compile', () => {
+  let enums = 0
+  for (const { enum: values } of reachedFrom([api.document.paths, api.document.components]))
+    if (Array.isArray(values)) {
+      enums += 1
+      expect.soft(values).not.toContain(null)
+    }
+  expect(enums).toBeGreaterThan(50)
+  expect(api.document.components.schemas.ReadOauth2Provider?.properties).toMatchObject({
+    client_secret: { type: ['string', 'null'], examples: ['********'] },
+  })
+})
+
+test('a provider of a list is one of the kinds, which meta_model_name tells apart', () => {
+  const { oneOf, discriminator } = api.document.components.schemas.ReadProvider ?? {}
+  const { propertyName, mapping } = discriminator as { propertyName: string; mapping: Record<string, string> }
+  expect(propertyName).toBe('meta_model_name')
+  expect(Object.values(mapping).map(($ref) => ({ $ref }))).toEqual(oneOf)
+  for (const [value, ref] of Object.entries(mapping))
+    expect(named(ref).properties).toMatchObject({ meta_model_name: { type: 'string', enum: [value] } })
+  expect(Object.keys(mapping)).toHaveLength(kinds.length)
+})
+
 test('a value of one type, or null, is no union; no schema has a title, which would be a name', () => {
   for (const { anyOf, title } of reachedFrom([api.document.paths, api.document.components])) {
     expect.soft(title).not.toBeTypeOf('string')
