@@ -8,20 +8,20 @@ import { applyAnswer, applyDocument, applyQuery, conditionsIn, serveApply } from
 import { readConditions } from '../http/apply-conditions.ts'
 import { acceptDocuments, readLong } from '../http/body.ts'
 import { maxChecked } from '../http/checking.ts'
-import { blueprintBody, blueprintText } from '../openapi/blueprint-body.ts'
+import { blueprintOrSubmissions, blueprintText, bodyExamples } from '../openapi/blueprint-body.ts'
 import { compileInTurns } from '../plan/compile.ts'
 import { maxFinds } from '../plan/lookups.ts'
 import { errorsOfEntries, placed, readSent, type SentBlueprint } from '../plan/read-blueprint.ts'
-import { toSet } from '../plan/submission.ts'
+import { setIn, toSet } from '../plan/submission.ts'
 import type { Submitter } from '../runs/submit.ts'
 
 /**
- * PUT /api/v3/blueprints/: a whole blueprint, as YAML or, without tags, as JSON, or a list of submissions as JSON. The
+ * PUT /api/v3/blueprints/: a whole blueprint, as YAML or, without tags, as JSON, or submissions as JSON. The
  * caller needs the permissions that its entries need.
  */
 
-const description = `All of it in one transaction, or nothing. As JSON, it may also be a list of submissions, as
-\`PUT /core/transactional/applications/\` takes them.
+const description = `All of it in one transaction, or nothing. As JSON, it may also be \`{"submissions": [...]}\`, each as
+\`PUT /core/transactional/applications/\` takes it, or the list alone.
 
 Each entry needs the permission to create, change or delete its object, as its own operation does. What it looks up
 by \`!Find\` or by name needs the permission to view it; names of flows, property mappings and certificates are free. A document
@@ -31,7 +31,13 @@ More than ${maxChecked} entries are answered with 202 as soon as they are record
 without any permission to write sends at most 64 KiB.`
 
 export function blueprintRoutes(app: Api, submitter: Submitter): void {
-  const document = { ...applyDocument, body: () => blueprintBody(submitter.engine.registry), text: blueprintText }
+  const { registry } = submitter.engine
+  const document = {
+    ...applyDocument,
+    body: () => blueprintOrSubmissions(registry),
+    examples: () => bodyExamples(registry),
+    text: blueprintText,
+  }
   app.register(async (scope: Api) => {
     acceptDocuments(scope, documentLimits)
     scope.put(
@@ -45,7 +51,7 @@ export function blueprintRoutes(app: Api, submitter: Submitter): void {
           document,
         },
         schema: {
-          summary: 'Apply a blueprint, or a list of submissions',
+          summary: 'Apply a blueprint, or submissions',
           description,
           querystring: applyQuery,
           body: z.unknown(),
@@ -53,16 +59,17 @@ export function blueprintRoutes(app: Api, submitter: Submitter): void {
         },
       },
       async (request, reply) => {
-        const { registry } = submitter.engine
         let sent: SentBlueprint | undefined
         const read = async () => {
           const { body, headers, query, textErrors } = request
           const errors = new ErrorList().include(textErrors === undefined ? [] : [textErrors])
           const run = { kind: 'blueprint', slug: null }
-          if (Array.isArray(body)) {
+          const submissions = setIn(body)
+          if (submissions !== undefined) {
             const conditions = readConditions(headers, errors, conditionsIn(query))
-            const { plan, ...set } = await toSet(body, registry, conditions, errors)
-            return { plan, submission: { ...set, ...run, title: `${conditions.mode} ${body.length} submissions` } }
+            const { plan, ...set } = await toSet(submissions, registry, conditions, errors)
+            const title = `${conditions.mode} ${submissions.bodies.length} submissions`
+            return { plan, submission: { ...set, ...run, title } }
           }
           sent = await readLong(request, typeof body === 'string' ? body.length : 0, () => readSent(body))
           const blueprint = readForm(sent.value, errors)

@@ -1,8 +1,11 @@
 import { z } from 'zod'
-import { type Blueprint, KeyOf } from '../document/document.ts'
+import { type Blueprint, documentLimits, KeyOf } from '../document/document.ts'
 import { blueprintForm } from '../document/form.ts'
 import { print } from '../document/yaml.ts'
+import type { JsonObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
+import { submissionExamples } from './submission-examples.ts'
+import { submission } from './writable.ts'
 
 /** A blueprint as a request body: the schema that validates it, with the names of the models. */
 
@@ -23,12 +26,46 @@ const platform = {
   attrs: { parent: new KeyOf('engineering') },
 } as const
 
-export const blueprintBody = ({ models }: Registry): z.ZodType =>
+const blueprintBody = ({ models }: Registry): z.ZodType =>
   blueprintForm(z.enum(models.map(({ name }) => name))).meta({
     id: 'Blueprint',
     description:
       'Entries, applied in their order in one transaction: all of them, or none. A reference is a key or a name. YAML can also refer to keys: `!KeyOf id` is the key of an earlier entry, `!Find [model, {field: value}]` is the key of the one row with these values. The other tags are in docs/blueprints.md.',
     examples: [{ ...example, metadata: { name: 'a group' } }],
   })
+
+/**
+ * A blueprint, or submissions, as JSON. The list alone, which is taken too, is left out: of a list beside an object,
+ * openapi-generator makes Java and TypeScript that do not compile.
+ */
+export const blueprintOrSubmissions = (registry: Registry): z.ZodType =>
+  z
+    .xor([
+      blueprintBody(registry),
+      z
+        .strictObject({
+          submissions: z
+            .array(submission(registry))
+            .min(1)
+            .max(documentLimits.entries / 2),
+        })
+        .meta({
+          id: 'ApplicationSubmissions',
+          description:
+            'All of them are applied in one transaction, or none. The list may be sent without the object around it.',
+        }),
+    ])
+    .meta({ id: 'BlueprintOrSubmissions' })
+
+/** Of both forms. A build may leave out the examples of submissions. */
+export function bodyExamples(registry: Registry): JsonObject {
+  const submissions = Object.values(submissionExamples(registry))
+    .slice(0, 2)
+    .map((each) => Object(each).value)
+  return {
+    blueprint: { summary: 'A blueprint', value: { ...example, metadata: { name: 'a group' } } },
+    ...(submissions.length > 0 && { submissions: { summary: 'Submissions', value: { submissions } } }),
+  }
+}
 
 export const blueprintText = (): string => print({ ...example, entries: [engineering, platform] })

@@ -86,7 +86,7 @@ export function withUsedSchemas(document: JsonObject, others: readonly string[])
   const text = JSON.stringify({ ...rest, components: { ...Object(components), schemas: Object.fromEntries(schemas) } })
   return JSON.parse(
     text.replace(refs, (_, name: string) => `"$ref":"#/components/schemas/${nameOf(name)}"`),
-    (_, node) => withoutNull(node),
+    (_, node) => withoutTypes(withoutNull(node)),
   )
 }
 
@@ -111,4 +111,13 @@ function withoutNull(node: unknown): unknown {
     return node
   const choices = Array.isArray(only.enum) ? { enum: [...only.enum, null] } : {}
   return { ...only, ...choices, ...others, type: [only.type, 'null'] }
+}
+
+/** A value of several types, as `anyOf`: oapi-codegen takes one type, and null beside it. */
+function withoutTypes(node: unknown): unknown {
+  if (!isObject(node) || !Array.isArray(node.type)) return node
+  const { type: types, ...others } = node
+  return types.filter((type) => type !== 'null').length < 2
+    ? node
+    : { ...others, anyOf: types.map((type) => ({ type })) }
 }

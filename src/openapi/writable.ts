@@ -29,8 +29,12 @@ export function writable(registry: Registry, model: string, use: Use): z.ZodType
   })
 }
 
-/** The body of a submission: one variant for each provider kind. */
-export function submission(registry: Registry): z.ZodType {
+/** The body of a submission: one variant for each provider kind. The same schema each time: a name is that of one schema. */
+export const submission = (registry: Registry): z.ZodType => submissions.getOrInsertComputed(registry, submissionOf)
+
+const submissions = new WeakMap<Registry, z.ZodType>()
+
+function submissionOf(registry: Registry): z.ZodType {
   const application = registry.byName('service_core.application')
   if (application === undefined) throw new Error('There is no application.')
   const was = z.string().optional().meta({ description: wasMeaning })

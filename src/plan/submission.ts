@@ -55,7 +55,7 @@ export function toBlueprint(
   textErrors: ErrorList = new ErrorList(),
 ): Submission {
   const errors = new ErrorList().include([textErrors])
-  const { kind, slug, entries, expectedKeys } = entriesOf(body, registry, { at: [], errors })
+  const { kind, slug, entries, expectedKeys } = entriesOf(body, registry, { at: [], within: [], errors })
   const blueprint: Blueprint = { version: 1, metadata: { name: `application ${slug}` }, entries }
   const plan = compile(blueprint, registry, (entry, index) => [entry.id ?? index], asked)
   return {
@@ -68,28 +68,50 @@ export function toBlueprint(
   }
 }
 
+/** Submissions that are sent together, and where they stand in the body. */
+export type SentSet = { readonly bodies: readonly unknown[]; readonly within: FieldPath }
+
 /**
- * Converts a list of submissions to one blueprint: all are applied, or none. The ids of entries, and the places of errors,
- * begin with the place in the list.
+ * The submissions of a body: it is a list of them, or an object with the list, which has a type of its own in languages where a
+ * list has none.
  *
- * @param bodies as parsed from JSON
+ * @returns undefined for another body @throws {Problem} `invalid` for an object with something else
+ */
+export function setIn(body: unknown): SentSet | undefined {
+  if (Array.isArray(body)) return { bodies: body, within: [] }
+  if (!isObject(body) || !Object.hasOwn(body, 'submissions')) return undefined
+  const { submissions, ...others } = body
+  const errors = new ErrorList()
+  for (const name of Object.keys(others))
+    errors.add([name], 'unknown_field', () => unknownName('field', name, ['submissions']))
+  if (!Array.isArray(submissions)) errors.add(['submissions'], 'wrong_type', 'Must be a list.')
+  errors.throwIfAny()
+  return { bodies: Array.isArray(submissions) ? submissions : [], within: ['submissions'] }
+}
+
+/**
+ * Converts submissions to one blueprint: all are applied, or none. The ids of entries, and the places of errors, begin with the
+ * place in the list.
+ *
+ * @param sent as parsed from JSON
  * @param errors those of the request; those of the bodies are added
  */
 export async function toSet(
-  bodies: readonly unknown[],
+  { bodies, within }: SentSet,
   registry: Registry,
   asked: RequestConditions,
   errors: ErrorList,
 ): Promise<Pick<Submission, 'blueprint' | 'plan' | 'conditions'>> {
   const most = documentLimits.entries / 2
-  if (bodies.length === 0) errors.add([], 'too_short', 'Holds no submission.')
-  if (bodies.length > most) errors.add([], 'too_long', `Holds ${bodies.length} submissions: at most ${most} are taken.`)
-  const parts = bodies.slice(0, most).map((body, index) => entriesOf(body, registry, { at: [index], errors }))
+  if (bodies.length === 0) errors.add(within, 'too_short', 'Holds no submission.')
+  if (bodies.length > most)
+    errors.add(within, 'too_long', `Holds ${bodies.length} submissions: at most ${most} are taken.`)
+  const parts = bodies.slice(0, most).map((body, index) => entriesOf(body, registry, { at: [index], within, errors }))
   const entries = parts.flatMap((part) => part.entries)
   const blueprint: Blueprint = { version: 1, metadata: { name: `${bodies.length} submissions` }, entries }
   const pathOf = ({ id = '' }: Entry) => {
     const [index = '', part = ''] = id.split('.')
-    return [Number(index), part]
+    return [...within, Number(index), part]
   }
   const plan = await compileInTurns(blueprint, registry, pathOf, asked)
   return {
@@ -106,18 +128,19 @@ type Part = {
   readonly expectedKeys: Readonly<Record<string, number>>
 }
 
-/** The entries of one submission. @param at its place in a list of them */
+/** The entries of one submission. @param of its place in a list of them, and where the list stands */
 function entriesOf(
   body: unknown,
   registry: Registry,
-  { at, errors }: { readonly at: FieldPath; readonly errors: ErrorList },
+  { at: place, within, errors }: { readonly at: FieldPath; readonly within: FieldPath; readonly errors: ErrorList },
 ): Part {
+  const at = [...within, ...place]
   const sent = envelope(body, errors, at)
   const kind = kindOf(body, registry)
   const { provider_model: named } = sent
   if (named !== undefined && kind === undefined)
     errors.add([...at, 'provider_model'], 'invalid_choice', () => unknownKind(named, [...registry.kinds.values()]))
-  const [providerId = '', appId = ''] = [ids.provider, ids.app].map((id) => [...at, id].join('.'))
+  const [providerId = '', appId = ''] = [ids.provider, ids.app].map((id) => [...place, id].join('.'))
   const entries: Entry[] = []
   if (kind !== undefined && isObject(sent.provider)) {
     const provider = withoutModel(sent.provider, kind, errors, at)

@@ -40,6 +40,36 @@ describe('a list of submissions', () => {
     expect(logsOf(again).every((line) => line.endsWith(' unchanged'))).toBe(true)
   })
 
+  test('may stand in an object, as generated clients send it, with the places of errors there', async () => {
+    const submissions = [await named('radius', 'boxed-a'), await named('radius', 'boxed-b')]
+    const answer = await deployer.put(path, { submissions })
+    expect(answer, answer.text).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await runOf(answer)).toMatchObject({ title: 'apply 2 submissions' })
+    expect(logsOf(await deployer.put(path, submissions)).every((line) => line.endsWith(' unchanged'))).toBe(true)
+    const wrong = await named('radius', 'boxed-c', {
+      provider: { authorization_flow: 'no-such-flow' },
+      app: { slug: '!' },
+    })
+    for (const [sent, errors] of [
+      [
+        [submissions[0], wrong],
+        [
+          { code: 'wrong_format', pointer: '/submissions/1/app/slug' },
+          { code: 'unknown_name', pointer: '/submissions/1/provider/authorization_flow' },
+        ],
+      ],
+      [[{ app: {} }], [{ code: 'required', pointer: '/submissions/0/provider' }]],
+      [[], [{ code: 'too_short', pointer: '/submissions' }]],
+      ['text', [{ code: 'wrong_type', pointer: '/submissions' }]],
+    ] as const) {
+      const refused = await deployer.put(path, { submissions: sent })
+      expect(refused.status, JSON.stringify(sent)).toBe(400)
+      for (const error of errors) expect(refused.errors).toContainEqual(expect.objectContaining(error))
+    }
+    const beside = await deployer.put(path, { submissions, version: 1 })
+    expect(beside).toMatchObject({ status: 400, errors: [{ code: 'unknown_field', pointer: '/version' }] })
+  })
+
   test('a wrong one is refused with its place, and leaves nothing of the others', async () => {
     const before = await objects(there.db)
     const wrong = await named('oauth2', 'wrong', { provider: { authorization_flow: 'no-such-flow', sub_mod: 1 } })

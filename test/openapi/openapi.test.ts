@@ -213,21 +213,32 @@ test('describes a blueprint in both of its languages', async () => {
       },
     },
   })
-  expect(requestBody?.content['application/json']?.schema).toEqual({ $ref: '#/components/schemas/Blueprint' })
+  const { BlueprintOrSubmissions, ApplicationSubmissions } = api.document.components.schemas
+  const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+  expect(requestBody?.content['application/json']?.schema).toEqual(ref('BlueprintOrSubmissions'))
+  expect(BlueprintOrSubmissions?.oneOf).toEqual([ref('Blueprint'), ref('ApplicationSubmissions')])
+  const submissions = { type: 'array', items: ref('ApplicationSubmission'), minItems: 1, maxItems: 5_000 }
+  expect(ApplicationSubmissions).toMatchObject({
+    ...{ type: 'object', required: ['submissions'], additionalProperties: false, properties: { submissions } },
+  })
 })
 
-test('its blueprint is one that is applied, in both of its languages', async () => {
+test('its blueprint is one that is applied, in both of its languages, and so are its submissions', async () => {
   const applying = await installation()
   const { content } = find('blueprints_update').requestBody ?? { content: {} }
-  for (const [type, { example }] of Object.entries(content)) {
-    const payload = typeof example === 'string' ? example : JSON.stringify(example)
-    const answer = await applying.admin.send({
-      method: 'PUT',
-      url: '/api/v3/blueprints/',
-      headers: { 'content-type': type },
-      payload,
-    })
-    expect(answer, `${type}: ${answer.text}`).toMatchObject({ status: 200, json: { applied: true } })
+  expect(Object.keys(content['application/json']?.examples ?? {})).toEqual(['blueprint', 'submissions'])
+  for (const [type, { example, examples = {} }] of Object.entries(content)) {
+    const values = example === undefined ? Object.values(examples).map(({ value }) => value) : [example]
+    for (const value of values) {
+      const payload = typeof value === 'string' ? value : JSON.stringify(value)
+      const answer = await applying.admin.send({
+        method: 'PUT',
+        url: '/api/v3/blueprints/',
+        headers: { 'content-type': type },
+        payload,
+      })
+      expect(answer, `${type}: ${answer.text}`).toMatchObject({ status: 200, json: { applied: true } })
+    }
   }
   expect(String(content['application/yaml']?.example)).toContain('!KeyOf')
 })
