@@ -80,6 +80,10 @@ export const applyAnswer = z
 
 /** Headers and error codes of an apply. */
 export const applyDocument = {
+  note: `A 200 is the result. A 202 has \`run\` instead of \`applied\` and \`logs\`: it is recorded, and the result will stand in the run.
+\`Prefer: respond-async\` asks for it, a large document gets it, and so does one whose outcome is not known in time. Generated clients
+tell the two by the status, so call the form of the method that has it. Where a method returns the body alone, the \`applied\` of a
+202 is missing, null or undefined, and some clients raise an error.`,
   codes: [
     'accepted',
     'outcome_unknown',

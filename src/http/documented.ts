@@ -14,6 +14,8 @@ declare module 'fastify' {
 export type Documented = {
   /** Error codes beside those that follow from the route's schemas and permission. */
   readonly codes?: readonly ProblemCode[]
+  /** The last paragraph of its description, before who may call it. */
+  readonly note?: string
   /** Request headers that it reads. */
   readonly headers?: z.ZodObject
   readonly answerHeaders?: readonly string[]

@@ -69,7 +69,7 @@ export function describeRoute({ options, mediaTypes }: Route): Described {
       ]
         .join('_')
         .replace(/[^\w]/g, '_'),
-      description: [schema.description, sentencesOf(permission, alsoNeeds)]
+      description: [schema.description, document.note, sentencesOf(permission, alsoNeeds)]
         .filter((text) => text !== undefined)
         .join('\n\n'),
       tags: [names[0]],

@@ -223,6 +223,15 @@ test('describes a blueprint in both of its languages', async () => {
   })
 })
 
+test('says of each apply how a client tells a 202 from a 200', () => {
+  const applies = api.operations.filter(({ responses }) => responses['202'] !== undefined)
+  expect(applies.map(({ operationId }) => operationId).sort()).toEqual([
+    ...['blueprints_runs_apply_create', 'blueprints_update', 'core_transactional_applications_update'],
+  ])
+  for (const { operationId, description } of applies)
+    expect.soft(description, operationId).toMatch(/A 202 has `run` instead of `applied` and `logs`: .* by the status/s)
+})
+
 test('its blueprint is one that is applied, in both of its languages, and so are its submissions', async () => {
   const applying = await installation()
   const { content } = find('blueprints_update').requestBody ?? { content: {} }
