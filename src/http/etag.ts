@@ -2,11 +2,15 @@ import { hash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
+import { Problem } from '../errors.ts'
 import type { Headers } from './headers.ts'
 
 /** Entity tags of single objects: a client that has the current text of one need not get it again. */
 
 export const etagHeaders = z.object({
+  'If-Match': z.string().optional().meta({
+    description: 'The `ETag` that the object must still have: else the answer is a 412.',
+  }),
   'If-None-Match': z.string().optional().meta({
     description: 'The `ETag` of an answer that the client has: when it is still current, the answer is a 304.',
   }),
@@ -77,13 +81,26 @@ const ofCaller = {
   headers: { 'cache-control': 'private, no-cache', vary: 'Authorization, Impersonate-User' },
 }
 
-/** Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. @param headers beside the tag */
+/**
+ * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag.
+ *
+ * @param noun what it is called in messages
+ * @param headers beside the tag
+ * @throws {Problem} `precondition_failed` when `If-Match` has another tag, which is judged first (RFC 9110, section 13.2.2)
+ */
 export function sendTagged(
   reply: FastifyReply,
   text: string,
+  noun: string,
   { type, headers }: { readonly type: string; readonly headers: Readonly<Record<string, string>> } = ofCaller,
 ): FastifyReply {
   const etag = etagOf(text)
+  const match = reply.request.headers['if-match']
+  if (match !== undefined && !isMatched(match, [etag]))
+    throw new Problem(
+      'precondition_failed',
+      `The ${noun} is not as \`If-Match\` has it any more: leave it out to read it.`,
+    )
   reply.headers({ etag, ...headers })
   if (names(reply.request.headers['if-none-match'], etag)) return reply.code(304).send()
   return reply.type(type).send(text)

@@ -34,7 +34,7 @@ type One<Model extends ListedModel> = Name<Model> & {
  * Serves one row of a list: the row that the list shows to this caller under this name or key, as the list shows it. So
  * what a caller may not see in the list is not found here.
  *
- * Answers 404 for no row, 400 for more than one, 304 for a client that has the current text.
+ * Answers 404 for no row, 400 for more than one, 304 for a client that has the current text, 412 when `If-Match` is of another.
  */
 export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>, declared: One<Model>): void {
   const { by, key, summary, displayName, apartBy, parameter = by } = declared
@@ -50,7 +50,8 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
     querystring,
     response: { 200: spec.view.schema, 304: z.null() },
   }
-  const document = { alsoNeeds: alsoNeedsOf(spec), headers: etagHeaders, answerHeaders: ['ETag', 'Vary'] }
+  const codes = ['precondition_failed'] as const
+  const document = { alsoNeeds: alsoNeedsOf(spec), headers: etagHeaders, answerHeaders: ['ETag', 'Vary'], codes }
   const config = { permission: spec.permission, document, ...(spec.include && { takes: 'list' as const }) }
   app.get(`${spec.path}:${parameter}/`, { config, schema }, async ({ params, query, actor }, reply) => {
     const named = filterOf(declared, String(params[parameter]))
@@ -60,7 +61,7 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
     const [result] = results
     if (result === undefined) throw new Problem('not_found', `There is no such ${displayName}.`)
     if (results.length > 1) throw ambiguous(displayName, apartBy ?? by)
-    return sendTagged(reply, JSON.stringify(result))
+    return sendTagged(reply, JSON.stringify(result), displayName)
   })
 }
 

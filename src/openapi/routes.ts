@@ -46,7 +46,7 @@ export function docsRoutes(app: Api, registry: Registry, describe: Describe): vo
   app.get(schemaPath, { config, schema, serializerCompiler: () => String }, async (request, reply) => {
     const form = request.query.format ?? formOf(request.headers.accept)
     const headers = { 'cache-control': 'no-cache', vary: 'Accept' }
-    return sendTagged(reply, await describe(form), { type: types[form], headers })
+    return sendTagged(reply, await describe(form), 'description', { type: types[form], headers })
   })
   let ofFiles: string | undefined
   const answer = { hide: true, response: { 200: z.string() } }
@@ -61,10 +61,10 @@ export function docsRoutes(app: Api, registry: Registry, describe: Describe): vo
     app.get(`${docsPath}${name}`, page(), async (_, reply) => {
       const text = await texts.getOrInsertComputed(name, () => readPage(name, file))
       const headers = { 'cache-control': name.startsWith('swagger-ui') ? 'public, max-age=86400' : 'no-cache' }
-      return sendTagged(reply, text, { type: `${type}; charset=utf-8`, headers })
+      return sendTagged(reply, text, 'file', { type: `${type}; charset=utf-8`, headers })
     })
   app.get(`${docsPath}icon.svg`, page(), async (_, reply) =>
-    sendTagged(reply, icon, { type: 'image/svg+xml', headers: { 'cache-control': 'no-cache' } }),
+    sendTagged(reply, icon, 'icon', { type: 'image/svg+xml', headers: { 'cache-control': 'no-cache' } }),
   )
 }
 

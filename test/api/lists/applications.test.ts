@@ -151,6 +151,35 @@ describe('the ETag', () => {
     }
   })
 
+  test.each<[string, (etag: string) => string, number]>([
+    ['the tag', (etag) => etag, 200],
+    ['a list with it', (etag) => `"x", ${etag}`, 200],
+    ['any', () => '*', 200],
+    ['another', () => '"x"', 412],
+    ['a weak one', (etag) => `W/${etag}`, 412],
+    ['one without quotes', (etag) => etag.slice(1, -1), 412],
+  ])('If-Match with %s', async (_, sentOf, status) => {
+    const etag = await tagOf('chat')
+    for (const method of ['GET', 'HEAD']) {
+      const url = `${path}chat/`
+      const answer = await on.admin.send({ method, url, headers: { 'if-match': sentOf(etag) } })
+      expect([method, answer.status]).toEqual([method, status])
+      if (status === 412)
+        expect(answer.headers).toMatchObject({
+          'cache-control': 'no-store',
+          'content-type': expect.stringMatching(/json/),
+        })
+      if (status === 412 && method === 'GET')
+        expect(answer.json).toEqual({
+          detail: 'The application is not as `If-Match` has it any more: leave it out to read it.',
+          code: 'precondition_failed',
+        })
+      // It is judged before the other (RFC 9110, section 13.2.2).
+      const both = { 'if-match': sentOf(etag), 'if-none-match': etag }
+      expect((await on.admin.send({ method, url, headers: both })).status).toBe(status === 200 ? 304 : 412)
+    }
+  })
+
   test('If-None-Match of what is not there is a 404', async () => {
     const answer = await on.admin.get(`${path}nothing/`, { headers: { 'if-none-match': '*' } })
     expect([answer.status, answer.headers.etag]).toEqual([404, undefined])
