@@ -13,7 +13,7 @@ import { historyEntry, readHistory } from '../views/history.ts'
 /** GET /api/v3/core/applications/{slug}/history/ */
 
 const description = `Each change of the application and of its providers, the newest first: by documents and sets, by requests for
-one object, renames and deletions. An application that was deleted or renamed is found under the slug that it had.`
+one object, renames and deletions. An application that was deleted or renamed is found under the slug that it had, and by its key.`
 
 const mostAtOnce = 100
 
@@ -50,7 +50,7 @@ export function historyRoutes(app: Api, db: Db, engine: Pick<Engine, 'registry' 
       schema: {
         summary: 'Read what changed an application',
         description,
-        params: z.object({ slug: queryText(50).meta({ description: 'The slug that it has, or had.' }) }),
+        params: z.object({ slug: queryText(50).meta({ description: 'The slug that it has, or had, or its key.' }) }),
         querystring: z.strictObject({
           before: z
             .string(once)
@@ -63,12 +63,15 @@ export function historyRoutes(app: Api, db: Db, engine: Pick<Engine, 'registry' 
       },
     },
     async ({ params, query: { before = null, page_size: size }, actor }) => {
-      const slug = params.slug.normalize('NFC')
-      const found = await inTime(readHistory(db, registry, slug, actor, { before, size }))
-      if (found === undefined) throw new Problem('not_found', 'There is no such application, and none had this slug.')
-      const path = `${apiPrefix}/core/applications/${encodeURIComponent(slug)}/history/`
+      const text = params.slug.normalize('NFC')
+      const key = z.guid().safeParse(text).data?.toLowerCase() ?? null
+      const of = { slug: key === null ? text : null, key }
+      const found = await inTime(readHistory(db, registry, of, actor, { before, size }))
+      if (found === undefined)
+        throw new Problem('not_found', 'There is no such application, and none had this slug or key.')
+      const path = `${apiPrefix}/core/applications/${encodeURIComponent(text)}/history/`
       const next = found.next === null ? null : `${path}?before=${found.next}&page_size=${size}`
-      const outside = await inTime(isApplicationOutside(db, engine, slug, found.owners))
+      const outside = await inTime(isApplicationOutside(db, engine, of, found.owners))
       return { next, results: found.entries, changed_outside: outside }
     },
   )

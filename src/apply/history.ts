@@ -59,9 +59,11 @@ function ownerOf(
  * @param models the placeholder of a list of models
  * @param name the placeholder of the name
  * @param owners the placeholder of the owners under which they had it; null for all
+ * @param key the placeholder of a key, which finds an object under any name
  */
-export function objectsNamed(models: string, name: string, owners = 'NULL'): string {
+export function objectsNamed(models: string, name: string, owners = 'NULL', key?: string): string {
   const found = `SELECT n.model, n.key FROM run_objects n WHERE n.model = ANY (${models}::text[])
     AND (${owners}::text[] IS NULL OR n.owner = ANY (${owners}::text[]))`
-  return `${found} AND n.name = ${name} UNION ${found} AND n.was = ${name}`
+  const byName = `${found} AND n.name = ${name} UNION ${found} AND n.was = ${name}`
+  return key === undefined ? byName : `${byName} UNION ${found} AND n.key = ${key}`
 }

@@ -70,13 +70,13 @@ const answer = z.object({ isOutside: z.boolean().nullable() })
 
 /**
  * @param owners under which the caller sees applications; null: all
- * @returns whether an application that has, or had, this slug was changed or deleted past the service, or its provider was;
+ * @returns whether an application that has, or had, this slug, or that has this key, was changed or deleted past the service, or its provider was;
  *   null when that is not known
  */
 export async function isApplicationOutside(
   db: Db,
   { registry, keyring }: Pick<Engine, 'registry' | 'keyring'>,
-  slug: string,
+  { slug, key }: { readonly slug: string | null; readonly key: string | null },
   owners: readonly string[] | null,
 ): Promise<boolean | null> {
   const tables = new Map(recordedTables(registry).map(({ table, models }) => [table, models]))
@@ -84,9 +84,9 @@ export async function isApplicationOutside(
     text: `SELECT bool_or(
           CASE WHEN a.pk IS NULL THEN o.action <> 'delete' AND o.digest IS NOT NULL AND NOT ${isPutBack('$1')}
           ELSE ${isOutsideWithProvider('a', { applications: '$1', providers: '$2', key: '$3' })} END) AS "isOutside"
-      FROM (${objectsNamed('$1', '$4', '$5')}) named, LATERAL (${lastOf('$1', 'named.key')}) o
+      FROM (${objectsNamed('$1', '$4', '$5', '$6')}) named, LATERAL (${lastOf('$1', 'named.key')}) o
         LEFT JOIN applications a ON a.pk = o.key::uuid`,
-    values: [tables.get('applications'), tables.get('providers'), digestKey(keyring), slug, owners],
+    values: [tables.get('applications'), tables.get('providers'), digestKey(keyring), slug, owners, key],
   })
   return row?.isOutside ?? null
 }

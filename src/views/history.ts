@@ -87,15 +87,18 @@ const row = z.object({
 
 const application = 'service_core.application'
 
+/** Which application, by one of the two. */
+export type Of = { readonly slug: string | null; readonly key?: string | null }
+
 /**
- * Reads a part of the history of all applications that have, or had, this slug.
+ * Reads a part of the history of all applications that have, or had, this slug, or of the one with this key.
  *
  * @returns undefined when this caller sees no such application
  */
 export async function readHistory(
   db: Db,
   registry: Registry,
-  slug: string,
+  { slug, key = null }: Of,
   actor: Actor,
   { before, size, first = null, last = null }: Asked,
 ): Promise<Part | undefined> {
@@ -109,7 +112,7 @@ export async function readHistory(
       ...[application, slug, JSON.stringify(kinds), JSON.stringify(seen)],
       ...[audited, position === null ? null : Number(position), size + 1],
       // A slug that an application has or had under another owner finds nothing.
-      ...[owners, first, last],
+      ...[owners, first, last, key],
     ],
   })
   if (rows.length === 0 && before === null) return undefined
@@ -143,8 +146,9 @@ export function seenBy({ models }: Pick<Registry, 'models'>, actor: Actor): Seen
  * them, by a submission or a request: it had them once.
  */
 const historyText = `WITH named AS (
-    SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$8')}) recorded
-    UNION SELECT pk::text FROM applications WHERE slug = $2 AND ($8::text[] IS NULL OR owner = ANY ($8::text[]))
+    SELECT key FROM (${objectsNamed('ARRAY[$1]', '$2', '$8', '$11')}) recorded
+    UNION SELECT pk::text FROM applications
+      WHERE (slug = $2 OR pk = $11::text::uuid) AND ($8::text[] IS NULL OR owner = ANY ($8::text[]))
   ), held AS (
     SELECT a.provider_pk AS pk FROM applications a JOIN named ON a.pk = named.key::uuid WHERE a.provider_pk IS NOT NULL
     UNION SELECT b.provider_pk FROM backchannel_providers b JOIN named ON b.application_pk = named.key::uuid

@@ -96,6 +96,23 @@ describe('the history of an application has', () => {
     expect(brief(await history(slug))).toEqual([['update', application, fresh]])
   })
 
+  test('the same by its key, also when it is gone, and nothing by the key of another', async () => {
+    await put()
+    await put({ app: { group: 'A' } })
+    const { pk } = (await there.admin.get(`/api/v3/core/applications/${slug}/`)).json as { pk: string }
+    const entries = await history()
+    expect(entries.length).toBeGreaterThan(2)
+    expect(await history(pk)).toEqual(entries)
+    const first = (await part(historyPath(pk.toUpperCase(), '?page_size=1'))).json as { next: string }
+    const rest = (await part(first.next)).json as { results: Entry[]; changed_outside: unknown }
+    expect([rest.results[0], rest.changed_outside]).toEqual([entries[1], false])
+    const bound = await there.make.user({ permissions: ['view_application'], owners: ['team-b'] })
+    expect((await part(historyPath(pk), bound)).status).toBe(404)
+    await there.admin.send({ method: 'DELETE', url: `/api/v3/core/applications/${slug}/` })
+    expect((await history(pk))[0]).toMatchObject({ action: 'delete', model: application, name: slug })
+    expect((await part(historyPath(randomUUID()))).status).toBe(404)
+  })
+
   test('its deletion by a request, and what that deleted with it', async () => {
     await put({}, { 'gatewright-owner': 'team-one' })
     const answer = await there.admin.send({

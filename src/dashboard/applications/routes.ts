@@ -102,7 +102,7 @@ export function applicationPages(
       const one = { sent: { slug }, terms: [], page: 1, size: 1 }
       const outside = { ...one, sent: { slug, changed_outside: true } }
       const [history, found, changed] = await Promise.all([
-        inTime(readHistory(db, registry, slug, actor, { before, size: entriesOfPage })),
+        inTime(readHistory(db, registry, { slug }, actor, { before, size: entriesOfPage })),
         inTime(readApplications(db, engine, actor, one)),
         inTime(readApplications(db, engine, actor, outside)).catch(nullWhenLate),
       ])
@@ -112,7 +112,9 @@ export function applicationPages(
       // A row that is gone is in no list.
       const isOutside =
         row === undefined
-          ? await inTime(isApplicationOutside(db, engine, slug, history?.owners ?? null)).catch(nullWhenLate)
+          ? await inTime(isApplicationOutside(db, engine, { slug, key: null }, history?.owners ?? null)).catch(
+              nullWhenLate,
+            )
           : changed && changed.rows.length > 0
       const putBack =
         isOutside === true ? await inTime(lastDocument(slug, { entries, beside }, actor)).catch(nullWhenLate) : null
@@ -151,7 +153,7 @@ export function applicationPages(
     if (from === undefined || to === undefined) return { is: 'alone' }
     const [first, last] = BigInt(from) <= BigInt(to) ? [from, to] : [to, from]
     const read = { before: null, size: mostCompared, first, last }
-    const { entries, beside, next } = (await readHistory(db, registry, slug, actor, read)) ?? nothing
+    const { entries, beside, next } = (await readHistory(db, registry, { slug }, actor, read)) ?? nothing
     if (next !== null) return { is: 'too far', most: mostCompared }
     const stateOf = (state: string): State => {
       const entry = entries[beside.findIndex((each) => each.state === state)]
@@ -166,7 +168,11 @@ export function applicationPages(
   /** Those that are chosen, or else the newest and the one before. */
   async function statesOf(slug: string, { from, to }: Chosen, actor: Actor): Promise<Chosen> {
     if (from !== undefined && to !== undefined) return { from, to }
-    const newest = await readHistory(db, registry, slug, actor, { before: null, size: mostOfLast, last: to ?? null })
+    const newest = await readHistory(db, registry, { slug }, actor, {
+      before: null,
+      size: mostOfLast,
+      last: to ?? null,
+    })
     if (newest === undefined) throw new Problem('not_found', none)
     const states = [...new Set(newest.beside.map(({ state }) => state))]
     if (from !== undefined) return { from, to: states[0] }
