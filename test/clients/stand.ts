@@ -48,14 +48,25 @@ export async function pythonPackages({ folder, run }: Stand, packages: string[])
 
 /**
  * The first PUT has most fields with other values than their defaults. The second has the required ones: it changes
- * nothing, unless the client sends what it was not given.
+ * nothing, unless the client sends what it was not given. The third does not wait, and the client tells its 202 from a 200. Then
+ * come a set of two, and lists: of a provider of several kinds, a field that its own kind has.
  *
  * @param printed what `drive` printed
  */
 export async function expectDriven(printed: string, name: string, db: Db): Promise<void> {
-  expect(JSON.parse(printed)).toEqual({
-    first: [expect.stringMatching(/created/), expect.stringMatching(/created/)],
+  const created = (name: string) => [
+    expect.stringMatching(`^provider oauth2 "${name}" created`),
+    expect.stringMatching(`^application "${name}" created`),
+  ]
+  const driven: { accepted: string } = JSON.parse(printed)
+  expect(driven).toEqual({
+    first: created(name),
     second: [`provider oauth2 "${name}" unchanged`, `application "${name}" unchanged`],
+    accepted: expect.stringMatching(/^\/api\/v3\/blueprints\/runs\/[0-9a-f-]{36}\/$/),
+    set: [...created(`${name}-a`), ...created(`${name}-b`)],
     users: await db.user.count(),
+    providers: [[name, 'public']],
   })
+  const id = driven.accepted.split('/').at(-2) ?? ''
+  expect(await db.run.findUnique({ where: { id } })).toMatchObject({ slug: `${name}-later` })
 }

@@ -1,4 +1,5 @@
-// drive URL TOKEN NAME: applies an application with most fields, then with the required ones alone, and lists users.
+// drive URL TOKEN NAME: applies an application with most fields, then with the required ones alone, without waiting, and a set of
+// two. It lists users and providers.
 package main
 
 import (
@@ -16,22 +17,53 @@ func main() {
 	url, token, name := os.Args[1], os.Args[2], os.Args[3]
 	configuration := gatewright.NewConfiguration()
 	configuration.Servers = gatewright.ServerConfigurations{{URL: url}}
-	core := gatewright.NewAPIClient(configuration).CoreAPI
+	client := gatewright.NewAPIClient(configuration)
+	core := client.CoreAPI
 	authenticated := context.WithValue(context.Background(), gatewright.ContextAccessToken, token)
 
-	put := func(app *gatewright.ApplicationFields, provider *gatewright.Oauth2Provider) []string {
+	submission := func(app *gatewright.ApplicationFields, provider *gatewright.Oauth2Provider) gatewright.ApplicationSubmission {
 		body := gatewright.NewOauth2Submission(*app, "service_providers_oauth2.oauth2provider", *provider)
-		submission := gatewright.Oauth2SubmissionAsApplicationSubmission(body)
-		answer, _, err := core.CoreTransactionalApplicationsUpdate(authenticated).ApplicationSubmission(submission).Execute()
+		return gatewright.Oauth2SubmissionAsApplicationSubmission(body)
+	}
+	minimal := func(name string) gatewright.ApplicationSubmission {
+		return submission(gatewright.NewApplicationFields(name, name), gatewright.NewOauth2Provider(name, flow))
+	}
+	put := func(sent gatewright.ApplicationSubmission) []string {
+		answer, response, err := core.CoreTransactionalApplicationsUpdate(authenticated).ApplicationSubmission(sent).Execute()
 		check(err)
+		if response.StatusCode != 200 {
+			log.Fatal(response.Status)
+		}
 		return answer.GetLogs()
 	}
 
-	first := put(fullApplication(name), fullProvider(name))
-	second := put(gatewright.NewApplicationFields(name, name), gatewright.NewOauth2Provider(name, flow))
+	first := put(submission(fullApplication(name), fullProvider(name)))
+	second := put(minimal(name))
+	// A 202 is an error, because its body is no result: the status tells it.
+	_, response, err := core.CoreTransactionalApplicationsUpdate(authenticated).
+		ApplicationSubmission(minimal(name + "-later")).Prefer("respond-async").Execute()
+	if response == nil || response.StatusCode != 202 {
+		log.Fatal("no 202: ", err)
+	}
+	accepted := response.Header.Get("Location")
+	submissions := gatewright.NewApplicationSubmissions(
+		[]gatewright.ApplicationSubmission{minimal(name + "-a"), minimal(name + "-b")})
+	set, _, err := client.BlueprintsAPI.BlueprintsUpdate(authenticated).
+		BlueprintOrSubmissions(gatewright.ApplicationSubmissionsAsBlueprintOrSubmissions(submissions)).Execute()
+	check(err)
+	listed, _, err := client.ProvidersAPI.ProvidersAllList(authenticated).Name(name).
+		Ordering([]gatewright.ProviderOrdering{gatewright.PROVIDER_ORDERING_NAME_DESC, gatewright.PROVIDER_ORDERING_PK}).Execute()
+	check(err)
+	providers := []any{}
+	for _, each := range listed.Results {
+		providers = append(providers, []any{each.ReadOauth2Provider.Name, each.ReadOauth2Provider.GetClientType()})
+	}
 	users, _, err := core.CoreUsersList(authenticated).GroupsByPk([]string{}).Execute()
 	check(err)
-	result := map[string]any{"first": first, "second": second, "users": users.Pagination.GetCount()}
+	result := map[string]any{
+		"first": first, "second": second, "accepted": accepted, "set": set.GetLogs(),
+		"users": users.Pagination.GetCount(), "providers": providers,
+	}
 	check(json.NewEncoder(os.Stdout).Encode(result))
 }
 
