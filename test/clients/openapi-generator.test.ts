@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -72,5 +72,30 @@ describe.runIf(needs('python3', 'java', 'go'))('a Go client by openapi-generator
     await stand.run('go', ['build', '-o', 'driver', './drive'], 'go')
     const { stdout } = await stand.run('./driver', [stand.url, adminToken, 'go'], 'go')
     await expectDriven(stdout, 'go', stand.db)
+  })
+})
+
+describe.runIf(needs('python3', 'java'))('a TypeScript client by openapi-generator', () => {
+  beforeAll(openGenerator, timeout)
+
+  test('compiles strictly, and a minimal second PUT changes nothing', { timeout }, async () => {
+    const folder = await generate('typescript-fetch', 'importFileExtension=.ts', 'drive.ts', '..')
+    renameSync(folder, join(stand.folder, 'client'))
+    const modules = fileURLToPath(new URL('../../node_modules/', import.meta.url))
+    writeFileSync(join(stand.folder, 'package.json'), JSON.stringify({ type: 'module' }))
+    const compilerOptions = {
+      ...{ target: 'esnext', module: 'nodenext', lib: ['esnext', 'dom'], strict: true },
+      ...{
+        types: ['node'],
+        typeRoots: [join(modules, '@types')],
+        rewriteRelativeImportExtensions: true,
+        outDir: 'out',
+      },
+    }
+    const include = ['drive.ts', 'client/**/*.ts']
+    writeFileSync(join(stand.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include }))
+    await stand.run(process.execPath, [join(modules, 'typescript/bin/tsc'), '-p', '.'])
+    const { stdout } = await stand.run(process.execPath, ['out/drive.js', stand.url, adminToken, 'typescript'])
+    await expectDriven(stdout, 'typescript', stand.db)
   })
 })
