@@ -54,7 +54,7 @@ export function docsRoutes(app: Api, registry: Registry, describe: Describe): vo
   app.get(fileSchemaPath, options, async (_, reply) => {
     ofFiles ??= JSON.stringify(fileSchema(registry))
     const headers = { 'cache-control': 'no-cache' }
-    return sendTagged(reply, ofFiles, { type: 'application/schema+json; charset=utf-8', headers })
+    return sendTagged(reply, ofFiles, 'schema', { type: 'application/schema+json; charset=utf-8', headers })
   })
   const texts = new Map<string, Promise<string>>()
   for (const [name, file, type] of files)

@@ -6,7 +6,7 @@ import type { Keyring } from '../db/seal.ts'
 
 /**
  * The logs and changes of runs that changed nothing. The same file every night has the same ones: they stand once in
- * `shared_results`, and each run names their row (docs/adr/0073-runs-share-what-they-did.md). Where they stand is known here
+ * `shared_results`, and each run names their row (docs/adr/0077-runs-share-what-they-did.md). Where they stand is known here
  * and nowhere else.
  */
 

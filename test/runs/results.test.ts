@@ -13,7 +13,7 @@ import { type Body, named } from '../support/installation.ts'
 import { raw, rows, sql } from '../support/sql.ts'
 import { type Stand, stand } from './stand.ts'
 
-/** Runs that changed nothing share their logs and changes (docs/adr/0073-runs-share-what-they-did.md). */
+/** Runs that changed nothing share their logs and changes (docs/adr/0077-runs-share-what-they-did.md). */
 
 let there: Stand
 let admin: Actor

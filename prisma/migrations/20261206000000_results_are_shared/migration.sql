@@ -1,4 +1,4 @@
--- What runs that changed nothing have in common: their logs and changes, once (docs/adr/0073-runs-share-what-they-did.md).
+-- What runs that changed nothing have in common: their logs and changes, once (docs/adr/0077-runs-share-what-they-did.md).
 -- Runs that exist keep their own.
 CREATE TABLE "shared_results" (
     "key" UUID NOT NULL,
