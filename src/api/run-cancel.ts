@@ -22,7 +22,7 @@ export function runCancelRoutes(app: Api, submitter: Submitter): void {
   app.post(
     '/blueprints/runs/:id/cancel/',
     {
-      config: { permission: 'authenticated', document },
+      config: { permission: 'authenticated', secret: true, document },
       schema: {
         summary: 'Cancel a run that waits',
         description,

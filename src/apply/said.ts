@@ -1,7 +1,6 @@
-import { comparedName } from '../names.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
-import { type KnownRow, pending } from '../plan/known-rows.ts'
+import type { KnownRow } from '../plan/known-rows.ts'
 import { alsoPresent, entryName, otherValue } from '../plan/rows-named.ts'
 import { isSame } from '../plan/same-value.ts'
 
@@ -21,8 +20,6 @@ type Row = {
 export class Said {
   readonly #isCheck: boolean
   readonly #rows = new Map<string, Row>()
-  /** Of new rows, whose keys a check does not know: the names that are unique as names compare. */
-  readonly #newNames = new Map<string, { readonly name: string; readonly entry: string }>()
 
   /** @param isCheck rows are as they were before the document */
   constructor(isCheck: boolean) {
@@ -32,12 +29,6 @@ export class Said {
   /** Adds an error for each field of which an earlier entry says something else. */
   check({ step, row, sent, isForeign, errors }: Effect): void {
     const { model, path, state } = step
-    if (row === undefined && state !== 'absent')
-      for (const [field, name] of namesIn(step, sent)) {
-        const other = this.#newNames.get(placeOfName(step, field, name))
-        if (other !== undefined && other.name !== name)
-          errors.add([...path, field], 'taken', `${other.entry} has this name in another spelling.`)
-      }
     const earlier = isForeign || step.conditions !== undefined ? undefined : this.#earlier(step, row?.pk)
     if (earlier?.entry === undefined) return
     if (state === 'absent') errors.add(path, 'invalid_combination', alsoPresent(earlier.entry))
@@ -55,9 +46,6 @@ export class Said {
   keep({ step, row: before, sent, changed, isForeign }: Effect, key: KnownRow['key'], index: number): void {
     if (isForeign || step.state === 'absent') return
     const entry = entryName(step, index)
-    if (key === pending)
-      for (const [field, name] of namesIn(step, sent))
-        this.#newNames.getOrInsert(placeOfName(step, field, name), { name, entry })
     const row: Row = this.#earlier(step, key) ?? { values: new Map(), named: new Set() }
     for (const place of placesOf(step, key)) this.#rows.set(place, row)
     // A check still finds it by the name before, which may be that of a new row.
@@ -91,14 +79,6 @@ const placesOf = (step: Step, key: KnownRow['key'] | undefined): string[] => [
 ]
 
 const placeOfKey = ({ model: { table } }: Step, key: string | number): string => `${table} ${key}`
-
-const namesIn = ({ model }: Step, sent: Effect['sent']): [string, string][] =>
-  [...sent].flatMap(([name, value]) =>
-    model.fields.get(name)?.folded === true && typeof value === 'string' ? [[name, value]] : [],
-  )
-
-const placeOfName = ({ model: { table } }: Step, field: string, name: string): string =>
-  `${table} ${field} ${comparedName(name)}`
 
 /** Neither with errors nor a row whose key only the apply knows. */
 const isKnown = (value: unknown): boolean =>

@@ -74,7 +74,7 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
       status: 400,
       json: {
         entries: {
-          1: { name: ['Entry 0 of the document has this name in another spelling.'] },
+          1: { name: [`group "${name}" exists; names are compared without case.`] },
           3: ['Entry 2 of the document names the same row, and one of the two is absent: leave one of them out.'],
         },
       },

@@ -132,7 +132,7 @@ describe('a name in another case is taken', () => {
     // One row of which one spelling goes, or whose spelling changes, is no second row.
     for (const [index, entries] of [
       [group('Fits'), group('Fits', { attrs: { attributes: { a: 1 } } }), group('fits too')],
-      [group('Goes'), group('Goes', { state: 'absent' }), group('goes')],
+      [group('Goes', { conditions: [true] }), group('Goes', { state: 'absent', conditions: [true] }), group('goes')],
       [group('other', { state: 'absent' }), group('new OTHER')],
     ].entries())
       expect(await put(entries), String(index)).toMatchObject({ status: 200, json: { applied: true } })

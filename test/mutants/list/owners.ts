@@ -324,8 +324,8 @@ export default {
   ],
   'src/views/history.ts': [
     {
-      from: "objectsNamed('ARRAY[$1]', '$2', '$8')",
-      to: "objectsNamed('ARRAY[$1]', '$2')",
+      from: "objectsNamed('ARRAY[$1]', '$2', '$8', '$11')",
+      to: "objectsNamed('ARRAY[$1]', '$2', 'NULL', '$11')",
       why: 'a history tells the slug that an application had under another owner',
       tests: [names],
     },

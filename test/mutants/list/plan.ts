@@ -65,7 +65,7 @@ export default {
       tests: [references],
     },
     {
-      from: 'if (!isAmbiguous) checkUnique(step, seen, row, { hidesNames, errors })',
+      from: 'if (!isAmbiguous) checkUnique(step, seen, row, sent, { hidesNames, errors })',
       to: '',
       why: 'a value that another row has is an error of the database',
       tests: [storage],
@@ -107,7 +107,7 @@ export default {
       tests: [storage],
     },
     {
-      from: 'const isNamed = (model.owner === undefined && !hidesNames) || label === value',
+      from: 'const isNamed = (model.owner === undefined && !hidesNames) || label === written',
       to: 'const isNamed = true',
       why: 'an error shows the name of the token of another user',
       tests: ['test/api/tokens-write.test.ts'],
