@@ -4,7 +4,8 @@ const faults = 'test/faults/**/*.test.ts'
 /** Of those, the ones that mostly wait for a limit of the product and send few requests: they may run at the same time. */
 const waiting = ['test/faults/{changed-meanwhile,clocks,connections-silent,database-stuck,record-late,retries}.test.ts']
 const timing = 'test/timing/**/*.test.ts'
-const packed = 'test/packed/**/*.test.ts'
+/** With the command line program as npm installs it. */
+const packed = ['test/packed/**/*.test.ts', 'test/e2e/repository/*.test.ts']
 const clients = 'test/clients/**/*.test.ts'
 /** Starts of whole programs: servers, the CLI, Chromium. */
 const e2e = [
@@ -59,7 +60,7 @@ export default defineConfig({
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
           setupFiles: [patient, sameDraws],
-          exclude: [faults, timing, packed, clients, ...e2e, ...onlyRandom],
+          exclude: [faults, timing, ...packed, clients, ...e2e, ...onlyRandom],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -81,6 +82,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: e2e,
+          exclude: packed,
           setupFiles: [patient, sameDraws],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -113,7 +115,7 @@ export default defineConfig({
       {
         // It needs the package registry.
         extends: true,
-        test: { name: 'packed', include: [packed], sequence: { groupOrder: 2 } },
+        test: { name: 'packed', include: packed, sequence: { groupOrder: 2 } },
       },
       {
         // They install generators from package registries.

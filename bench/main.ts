@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   sets: () => import('./sets.ts'),
   caller: () => import('./caller.ts'),
   cli: () => import('./cli.ts'),
+  repository: () => import('./repository.ts'),
   tabs: () => import('./tabs.ts'),
   pages: () => import('./pages.ts'),
   ledger: () => import('./ledger.ts'),

@@ -137,7 +137,7 @@ describe('a name in another case is taken', () => {
     ].entries())
       expect(await put(entries), String(index)).toMatchObject({ status: 200, json: { applied: true } })
     const pk = '6f7e0000-0000-4000-9000-0000000000aa'
-    const spelt = (name: string) => group(name, { identifiers: { pk }, attrs: { name } })
+    const spelt = (name: string) => group(name, { identifiers: { pk }, attrs: { name }, conditions: [true] })
     expect(await put([spelt('Spelt'), spelt('SPELT')])).toMatchObject({ status: 200, json: { applied: true } })
     expect(await put([spelt('Other'), group('OTHER')])).toMatchObject({ status: 400 })
   })
