@@ -100,12 +100,26 @@ function formsOf(secret: string): string[] {
     .flatMap((each) => [each, JSON.stringify(each).slice(1, -1)])
 }
 
+/** Texts whose redaction is remembered: the changes of a document repeat names. */
+const mostRemembered = 10_000
+
 /** The longest first: one may hold another. The set of secrets grows while files are read. */
 function redactor(secrets: ReadonlySet<string>): (text: string) => string {
-  return (text) =>
-    [...new Set([...secrets].flatMap(formsOf))]
-      .sort((one, other) => other.length - one.length)
-      .reduce((rest, secret) => rest.replaceAll(secret, hidden), withoutPasswords(text))
+  let known = -1
+  let forms: readonly string[] = []
+  const remembered = new Map<string, string>()
+  return (text) => {
+    if (known !== secrets.size) {
+      known = secrets.size
+      forms = [...new Set([...secrets].flatMap(formsOf))].sort((one, other) => other.length - one.length)
+      remembered.clear()
+    }
+    const before = remembered.get(text)
+    if (before !== undefined) return before
+    const found = forms.reduce((rest, secret) => rest.replaceAll(secret, hidden), withoutPasswords(text))
+    if (remembered.size < mostRemembered) remembered.set(text, found)
+    return found
+  }
 }
 
 /** Text of a service or a file, safe for a terminal. */
