@@ -46,8 +46,9 @@ const names: Readonly<Record<keyof Checks, string>> = {
   database: 'Database',
   migrations: 'Migrations',
   queue: 'Queue',
-  worker: 'Workers',
   secrets: 'Secret key',
+  // The lines of the workers follow.
+  worker: 'Workers',
 }
 
 const lineOf = (name: string, { ok, detail }: Check) => ({
