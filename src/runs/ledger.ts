@@ -180,9 +180,13 @@ export async function lockedRuns(db: Db, ids: readonly string[]): Promise<Readon
   return new Set(ids).difference(new Set(free.map(({ id }) => id)))
 }
 
+/** Later runs of a submitter among which one of the same name is looked for. */
+const mostLater = 1_000
+
 /**
  * What repaired failed runs: a later run that applied an application with the same slug, the newest one of the same document,
- * or the first that changed the application as part of a set; the earliest of these.
+ * or the first that changed the application as part of a set; the earliest of these. A blueprint with a name is the same
+ * document when its submitter applies one of this name, though it says something else by then.
  *
  * @returns the ids of these runs, by the ids of the failed ones
  */
@@ -200,6 +204,10 @@ export async function repairs(
           AND l.created_at > f.created_at AND l.applied ORDER BY l.created_at LIMIT 1)
         UNION ALL (SELECT o.run_id, o.at FROM run_objects o WHERE o.model = 'service_core.application' AND o.name = f.slug
           AND o.action <> 'delete' AND o.run_id IS NOT NULL AND o.at > f.created_at ORDER BY o.audit_pk LIMIT 1)
+        UNION ALL (SELECT n.id, n.created_at FROM (SELECT l.id, l.created_at, l.title, l.applied FROM runs l
+            WHERE f.slug IS NULL AND f.title LIKE 'apply blueprint _%' AND l.submitter_pk = f.submitter_pk
+              AND l.created_at > f.created_at ORDER BY l.created_at, l.id LIMIT ${mostLater}) n
+          WHERE n.title = f.title AND n.applied ORDER BY n.created_at LIMIT 1)
       ) later ORDER BY later.created_at LIMIT 1) AS by
       FROM runs f WHERE f.id = ANY ($1::uuid[])`,
     values: [failed],

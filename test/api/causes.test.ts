@@ -129,6 +129,26 @@ describe('a failed run', () => {
     expect((await read(await runOf(one))).repaired_by).toBe(repairing)
     expect((await read(failedSet)).repaired_by).toBe(repairing)
   })
+
+  test('of a blueprint is repaired when its submitter applies one of this name, whatever it says', async () => {
+    const of = name()
+    await breaks(of, 'XX002', 'a broken index')
+    const { provider_model: model, provider } = await named('ldap', of)
+    const { name: _, ...attrs } = provider
+    const submit = (title: string, more: object = {}) =>
+      there.admin.put('/api/v3/blueprints/', {
+        version: 1,
+        metadata: { name: title },
+        entries: [{ model, identifiers: { name: of }, attrs: { ...attrs, ...more } }],
+      })
+    expect((await submit(of)).status).toBe(500)
+    const { id } = await there.db.run.findFirstOrThrow({ where: { title: `apply blueprint ${of}` } })
+    await heals(of)
+    expect((await submit(`${of} of another name`, { base_dn: 'dc=other' })).status).toBe(200)
+    expect((await read(id)).repaired_by).toBeNull()
+    const answer = await submit(of, { base_dn: 'dc=corrected' })
+    expect(answer.headers['content-location']).toContain((await read(id)).repaired_by)
+  })
 })
 
 test('each attempt that fails is recorded, and the run goes on', async () => {
