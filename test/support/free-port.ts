@@ -1,12 +1,27 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
+/** Below those that the system gives to connections: one of these would take the port of a server that is started again. */
+const range = { from: 20_000, to: 32_000 } as const
+const mostTries = 100
+
 /** A port of 127.0.0.1 on which nothing listens. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    const port = randomInt(range.from, range.to)
+    if (await isFree(port)) return port
+  }
+  throw new Error(`no port of ${mostTries} between ${range.from} and ${range.to} is free`)
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch {
+    return false
+  }
   await new Promise((resolve) => server.close(resolve))
-  return address.port
+  return true
 }
