@@ -9,6 +9,12 @@ const program = fileURLToPath(new URL('../../workers/blueprint.ts', import.meta.
 
 /** The wait before a worker is started again that ended before it took a job; it doubles. After a job there is none. */
 const backoff = { firstMs: 200, longestMs: 10_000 }
+/**
+ * A worker that is ready takes its first job, a probe, at once. Before that, a submission is refused when the last job of an
+ * earlier start was a while ago.
+ */
+const firstJobWithinMs = 3_000
+
 /** A worker that ends this often before it was ever ready fails the start. */
 const maxFailedStarts = 3
 const keptLines = 20
@@ -60,8 +66,10 @@ export function superviseWorker(
       if (message === 'taken') hasTaken = true
       else {
         wasReady = true
-        resolve()
+        // None comes while the queue is paused.
+        setTimeout(resolve, firstJobWithinMs).unref()
       }
+      if (wasReady && hasTaken) resolve()
     })
     return worker
   }
