@@ -111,7 +111,7 @@ export class ReferenceNames {
     return Object.fromEntries(named)
   }
 
-  /** A row with an owner is named where the row that refers to it has the same: whoever sees the one sees the other. */
+  /** A row with an owner is named where the row that refers to it has the same: an actor that sees one of them sees both. */
   #nameOf({ table }: ReferenceTarget, key: Key, owner: string | null): string | undefined {
     const row = this.#known.get(placeOf(table, key))
     if (row === undefined) return undefined

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { jobId } from '../../src/queue/define.ts'
 import { applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
-import { openBrowser, type Visitor, visit } from '../support/browser.ts'
+import { fillLogIn, openBrowser, type Visitor, visit } from '../support/browser.ts'
 import { example, type Installation, installation, type QueueKind } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { needs } from '../support/needs.ts'
@@ -38,8 +38,7 @@ function claims(queue: QueueKind): void {
   async function logIn(token: string): Promise<Visitor> {
     const visitor = await visit(browser, origin)
     await visitor.page.goto('/admin/queues/')
-    await visitor.page.getByLabel('Access token').fill(token)
-    await visitor.page.getByRole('button', { name: 'Log in' }).click()
+    await fillLogIn(visitor.page, token)
     return visitor
   }
 

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { startStack } from '../api/stack.ts'
 import { applyPath } from '../support/asker.ts'
 import { breakable } from '../support/breakable.ts'
-import { openBrowser, visit } from '../support/browser.ts'
+import { fillLogIn, openBrowser, visit } from '../support/browser.ts'
 import { freshDatabase } from '../support/database.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
@@ -14,8 +14,7 @@ import { until } from '../support/until.ts'
 
 async function logIn(page: Page, token: string): Promise<void> {
   await page.goto('/admin/')
-  await page.getByLabel('Access token').fill(token)
-  await page.getByRole('button', { name: 'Log in' }).click()
+  await fillLogIn(page, token)
   await page.getByRole('heading', { name: 'Now' }).waitFor()
 }
 

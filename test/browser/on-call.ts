@@ -1,5 +1,6 @@
 import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { fillLogIn } from '../support/browser.ts'
 
 /** An operator on call: finds everything by roles and by what is written, and counts the pages that this takes. */
 
@@ -21,8 +22,7 @@ export class OnCall {
 
   async logIn(token: string): Promise<void> {
     await this.page.goto('/admin/')
-    await this.page.getByLabel('Access token').fill(token)
-    await this.page.getByRole('button', { name: 'Log in' }).click()
+    await fillLogIn(this.page, token)
     await this.heading('Now')
   }
 

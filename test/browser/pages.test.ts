@@ -4,7 +4,7 @@ import { written } from '../../src/dashboard/zone.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { accessibilityViolations } from '../support/axe.ts'
-import { openBrowser, type Visitor, visit } from '../support/browser.ts'
+import { fillLogIn, openBrowser, type Visitor, visit } from '../support/browser.ts'
 import { example, type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { needs } from '../support/needs.ts'
@@ -66,8 +66,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
   async function logIn(options: { javaScriptEnabled?: boolean } = {}): Promise<Visitor> {
     const visitor = await visit(browser, origin, options)
     await visitor.page.goto('/admin/')
-    await visitor.page.getByLabel('Access token').fill(operator.token)
-    await visitor.page.getByRole('button', { name: 'Log in' }).click()
+    await fillLogIn(visitor.page, operator.token)
     await visitor.page.getByRole('heading', { name: 'Now' }).waitFor()
     return visitor
   }

@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { applyPath } from '../support/asker.ts'
-import { openBrowser, visit } from '../support/browser.ts'
+import { fillLogIn, openBrowser, visit } from '../support/browser.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 import type { Made } from '../support/make.ts'
 import { needs } from '../support/needs.ts'
@@ -40,8 +40,7 @@ describe.runIf(needs('chromium'))('a roll back in Chromium', () => {
     await put('Second')
     const { page, errors } = await visit(browser, origin, { javaScriptEnabled })
     await page.goto(`/admin/applications/${slug}/`)
-    await page.getByLabel('Access token').fill(operator.token)
-    await page.getByRole('button', { name: 'Log in' }).click()
+    await fillLogIn(page, operator.token)
 
     await page
       .getByRole('radio', { name: /^from the state of/ })
@@ -89,8 +88,7 @@ describe.runIf(needs('chromium'))('a roll back in Chromium', () => {
     await put('Second')
     const { page } = await visit(browser, origin)
     await page.goto('/admin/applications/stays/')
-    await page.getByLabel('Access token').fill(operator.token)
-    await page.getByRole('button', { name: 'Log in' }).click()
+    await fillLogIn(page, operator.token)
     const from = page.getByRole('radio', { name: /^from the state of/ })
     const to = page.getByRole('radio', { name: /^to the state of/ })
     await from.last().check()

@@ -22,6 +22,12 @@ export async function openBrowser(): Promise<Browser> {
   return browser
 }
 
+/** Logs in on the page that is open, which asks a visitor without a session for a token. */
+export async function fillLogIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Access token').fill(token)
+  await page.getByRole('button', { name: 'Log in' }).click()
+}
+
 /** @param origin the one host that pages may ask */
 export async function visit(browser: Browser, origin: string, { javaScriptEnabled = true } = {}): Promise<Visitor> {
   const context = await browser.newContext({ javaScriptEnabled, locale: 'en-US', baseURL: origin })
