@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { written } from '../../src/dashboard/zone.ts'
 import { uuid7 } from '../../src/ids.ts'
@@ -137,15 +137,24 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
         for (const scheme of schemes)
           for (const address of ['/admin/', `/admin/runs/${held.run}/`])
             await expectFineAt(visitor.page, address, scheme)
-        await visitor.page.goto('/admin/')
-        await visitor.page.getByRole('region', { name: 'Running' }).getByText('blocked').waitFor()
-        await visitor.page.goto(`/admin/runs/${held.run}/`)
-        await visitor.page.getByText('running', { exact: true }).waitFor()
+        await untilShown(visitor.page, '/admin/', blockedIn)
+        await untilShown(visitor.page, `/admin/runs/${held.run}/`, (page) => page.getByText('running', { exact: true }))
       } finally {
         await held.release()
       }
     })
   })
+
+  const blockedIn = (page: Page) => page.getByRole('region', { name: 'Running' }).getByText('blocked')
+
+  /** Loads the page until it shows that: between two attempts a run neither is at work nor waits for a lock. */
+  async function untilShown(page: Page, address: string, part: (page: Page) => Locator): Promise<void> {
+    const isShown = async () => {
+      await page.goto(address)
+      return (await part(page).count()) > 0
+    }
+    await until(isShown, { what: `${address} to show what the run does`, withinMs: 40_000 })
+  }
 
   /** Another session locks a row that a run is to change. */
   async function holdUp(): Promise<{ run: string; release(): Promise<void> }> {
@@ -166,11 +175,7 @@ describe.runIf(needs('chromium'))("the operators' pages in Chromium", () => {
     const { id: run } = await service.db.run.findFirstOrThrow({ where: { slug: 'shop', state: 'queued' } })
     const { page } = await logIn()
     // It is shown when it has been at work for a second.
-    const isShown = async () => {
-      await page.goto('/admin/')
-      return (await page.getByRole('region', { name: 'Running' }).getByText('blocked').count()) > 0
-    }
-    await until(isShown, { what: 'the run to be shown with what it waits for', withinMs: 40_000 })
+    await untilShown(page, '/admin/', blockedIn)
     return {
       run,
       release: async () => {
