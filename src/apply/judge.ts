@@ -77,7 +77,7 @@ export async function* judge(
   const findings: Finding[] = []
   const judged = new RowSet()
   const twins = new Twins()
-  const said = new Said(isCheck)
+  const said = new Said(isCheck, conditions)
   const spellings = new Spellings()
   const takeTurns = turns(signal)
   /** The index of the entry that is judged. */
@@ -131,7 +131,8 @@ export async function* judge(
     const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, isReviewed)
     const asked = await look(await findByOldName(reader, step))
     const named = said.namedBefore(asked)
-    const effect = named.length === 0 ? asked : await look(without(asked.step, named))
+    const seen = named.length === 0 ? asked : await look(without(asked.step, named))
+    const effect = isCheck ? said.asWritten(seen) : seen
     twins.check(effect, actor)
     if (isCheck) spellings.check(effect)
     const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)

@@ -1,13 +1,17 @@
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
+import type { Conditions } from '../plan/engine.ts'
 import type { KnownRow } from '../plan/known-rows.ts'
+import { ownerFor } from '../plan/owners.ts'
 import { alsoPresent, entryName, otherValue } from '../plan/rows-named.ts'
 import { isSame } from '../plan/same-value.ts'
 
-/** What the entries of a document say of one row: the values of its fields, each with the entry that has it. */
+/** What the entries of a document say of one row: its owner, and the values of its fields, each with the entry that has it. */
 type Row = {
   /** The first entry without conditions. */
   entry?: string | undefined
+  /** Under which label that entry manages the row. */
+  owner?: string | null
   readonly values: Map<string, { readonly value: unknown; readonly entry: string }>
   /** All fields that they name, those with conditions too. */
   readonly named: Set<string>
@@ -19,18 +23,25 @@ type Row = {
  */
 export class Said {
   readonly #isCheck: boolean
+  readonly #request: Pick<Conditions, 'owner'>
   readonly #rows = new Map<string, Row>()
 
   /** @param isCheck rows are as they were before the document */
-  constructor(isCheck: boolean) {
+  constructor(isCheck: boolean, request: Pick<Conditions, 'owner'>) {
     this.#isCheck = isCheck
+    this.#request = request
   }
 
-  /** Adds an error for each field of which an earlier entry says something else. */
+  /** Adds an error for each field of which an earlier entry says something else, and for another owner. */
   check({ step, row, sent, isForeign, errors }: Effect): void {
     const { model, path, state } = step
     const earlier = isForeign || step.conditions !== undefined ? undefined : this.#earlier(step, row?.pk)
     if (earlier?.entry === undefined) return
+    // Each apply would give the row to the one owner, and then to the other.
+    if (state !== 'absent' && model.isLabelled === true && earlier.owner !== ownerFor(step, this.#request))
+      errors
+        .of('entry')
+        .add([...path, 'owner'], 'invalid_combination', otherOwner(earlier.entry, earlier.owner ?? null))
     if (state === 'absent') errors.add(path, 'invalid_combination', alsoPresent(earlier.entry))
     else
       for (const [name, value] of sent) {
@@ -53,12 +64,18 @@ export class Said {
       before !== undefined && step.model.identifiers.some((set) => set.some((name) => changed.includes(name)))
     if (this.#isCheck && isRenamed) this.#rows.delete(placeOfKey(step, before.pk))
     const isSaid = step.conditions === undefined
-    if (isSaid) row.entry ??= entry
+    if (isSaid && row.entry === undefined) Object.assign(row, { entry, owner: ownerFor(step, this.#request) })
     for (const [name, value] of sent) {
       if (step.reset?.has(name)) continue
       row.named.add(name)
       if (isSaid && !row.values.has(name) && isKnown(value)) row.values.set(name, { value, entry })
     }
+  }
+
+  /** A check finds no row where an earlier entry makes it: that entry has to name the fields that are required. */
+  asWritten(effect: Effect): Effect {
+    const isMade = effect.row === undefined && effect.step.state !== 'absent' && this.#earlier(effect.step, undefined)
+    return isMade ? { ...effect, errors: effect.errors.without('required') } : effect
   }
 
   /** Fields that an entry would only reset, and that an earlier entry names, by another name of the row. */
@@ -79,6 +96,11 @@ const placesOf = (step: Step, key: KnownRow['key'] | undefined): string[] => [
 ]
 
 const placeOfKey = ({ model: { table } }: Step, key: string | number): string => `${table} ${key}`
+
+function otherOwner(entry: string, owner: string | null): string {
+  const whose = owner === null ? 'without an owner' : `for the owner ${JSON.stringify(owner)}`
+  return `${entry} names the same row ${whose}: a row has one owner.`
+}
 
 /** Neither with errors nor a row whose key only the apply knows. */
 const isKnown = (value: unknown): boolean =>

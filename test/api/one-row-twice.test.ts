@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { uuid7 } from '../../src/ids.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 
 /** A document that says two things of one row is a 400, also where only the database knows that it is one row. */
@@ -15,7 +16,15 @@ beforeAll(async () => {
 const otherValue = (entry: string) =>
   `${entry} names the same row, and has another value for this field: leave one of the two out.`
 
-type Entry = { model: string; id?: string; state?: string; was?: string; identifiers: object; attrs?: object }
+type Entry = {
+  model: string
+  id?: string
+  owner?: string | null
+  state?: string
+  was?: string
+  identifiers: object
+  attrs?: object
+}
 const send = (entries: readonly Entry[], query = '') =>
   on.admin.put(`${path}${query}`, { version: 1, metadata: { name: 'twice' }, entries })
 
@@ -58,6 +67,37 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
     expect(await send(both(one.pk), query)).toMatchObject({ status: 200 })
   })
 
+  test('a row under two owners, by its name or by its key', async () => {
+    const [slug, fresh] = [uuid7(), uuid7()]
+    const under = (owner: string | null, identifiers: object, attrs = {}) => ({
+      model: 'service_core.application',
+      owner,
+      identifiers,
+      attrs,
+    })
+    expect(await send([under(null, { slug }, { name: slug })])).toMatchObject({ status: 200 })
+    const { pk } = await on.db.application.findFirstOrThrow({ where: { slug } })
+    const answer = await send(
+      [
+        under('team-a', { slug: fresh }, { name: fresh }),
+        under(null, { slug: fresh }),
+        under(null, { slug }),
+        under('team-a', { pk }),
+      ],
+      query,
+    )
+    expect(answer).toMatchObject({
+      status: 400,
+      json: {
+        entries: {
+          1: { owner: ['Entry 0 of the document names the same row for the owner "team-a": a row has one owner.'] },
+          3: { owner: ['Entry 2 of the document names the same row without an owner: a row has one owner.'] },
+        },
+      },
+      errors: [{ code: 'invalid_combination', pointer: '/entries/1/owner' }, { pointer: '/entries/3/owner' }],
+    })
+  })
+
   test('a new row in two spellings, and one that is present and, by its key, absent', async () => {
     const name = `twice-${randomUUID().slice(0, 8)}`
     const { name: there, pk } = await made()
@@ -80,6 +120,17 @@ describe.each(['', '?dry_run=true'])('PUT /blueprints/%s', (query) => {
       },
     })
     expect(await on.db.group.count({ where: { pk } })).toBe(1)
+  })
+
+  test('a new row, of which a later entry names less than is required', async () => {
+    const slug = uuid7()
+    const application = (attrs: object) => ({ model: 'service_core.application', identifiers: { slug }, attrs })
+    const more = application({ meta_description: 'more' })
+    expect(await send([application({ group: 'x' }), more], query)).toMatchObject({
+      status: 400,
+      errors: [{ code: 'required', pointer: '/entries/0/attrs/name' }],
+    })
+    expect(await send([application({ name: slug }), more], query)).toMatchObject({ status: 200 })
   })
 
   test('two submissions of one application, in a list', async () => {
