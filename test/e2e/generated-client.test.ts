@@ -19,7 +19,7 @@ type Service = { readonly url: string; readonly token: string; stop(): Promise<E
 async function start(): Promise<Service> {
   const [dataDir, port] = [join(top, 'data'), await freePort()]
   const server = run('src/standalone/main.ts', { env: { DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'warn' } })
-  await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
+  await server.line(/Ctrl-C stops everything/)
   expect(server.output()).toContain(`http://127.0.0.1:${port}/docs/`)
   const token = readFileSync(join(dataDir, 'admin-token'), 'utf8').trim()
   return { url: `http://127.0.0.1:${port}`, token, stop: () => server.stop() }

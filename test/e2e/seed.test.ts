@@ -8,7 +8,7 @@ test('the seed finds the database of a running start, whose API accepts the toke
   const port = String(await freePort())
   const env = { DATA_DIR: join(freshFolder(), 'data'), PORT: port }
   const server = run('src/standalone/main.ts', { env })
-  await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
+  await server.line(/Ctrl-C stops everything/)
 
   const seeding = run('tools/seed/main.ts', { args: ['--users', '100'], env })
   expect(await seeding.exited).toEqual({ code: 0, signal: null })

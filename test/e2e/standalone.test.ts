@@ -37,7 +37,7 @@ const start = (env: Record<string, string> = {}) =>
   run('src/standalone/main.ts', { env: { DATA_DIR: dataDir, PORT: String(port), LOG_LEVEL: 'info', ...env } })
 
 const ready = async (server: Running) => {
-  await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
+  await server.line(/Ctrl-C stops everything/)
   return server
 }
 

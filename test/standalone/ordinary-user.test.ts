@@ -16,7 +16,7 @@ const isRoot = own === 0
 async function start(dataDir: string, port?: number): Promise<Running> {
   const env = { DATA_DIR: dataDir, PORT: String(port ?? (await freePort())), LOG_LEVEL: 'info' }
   const server = run('src/standalone/main.ts', { env })
-  await server.line(/Ctrl-C stops everything/, { withinMs: 30_000 })
+  await server.line(/Ctrl-C stops everything/)
   return server
 }
 

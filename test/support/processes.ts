@@ -86,7 +86,7 @@ export function run(
     output: () => text,
     exited,
     signal: (signal) => void child.kill(signal),
-    line: async (pattern, { withinMs = 30_000 } = {}) => {
+    line: async (pattern, { withinMs = 60_000 } = {}) => {
       const found = () =>
         text.match(new RegExp(pattern, pattern.flags.includes('m') ? pattern.flags : `${pattern.flags}m`))
       await until(() => found() ?? end, { what: `${named} to write ${pattern}`, withinMs }).catch((error: unknown) => {
