@@ -45,6 +45,7 @@ import { openLimiter, type RateLimits } from './http/rate-limit.ts'
 import { openInspector } from './http/readiness.ts'
 import { keepRefusals } from './http/refusals.ts'
 import { shareOut } from './http/shares.ts'
+import { traceRequests } from './http/traced.ts'
 import { noQuery, validatorCompiler } from './http/zod.ts'
 import { requestIdForm } from './ids.ts'
 import { checkModels } from './models/check.ts'
@@ -94,6 +95,8 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   app.setSerializerCompiler(() => JSON.stringify)
   acceptJson(app)
   answerProblems(app)
+  // Before all others: what they do is a part of the request.
+  traceRequests(app)
   // Called, not registered: a registered plugin loads after the hooks below, which may refuse a request.
   void helmet(app, securityHeaders)
   forbidCaching(app)

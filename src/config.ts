@@ -17,6 +17,11 @@ const secretUrl = (...schemes: string[]) =>
 
 const databaseUrl = secretUrl('postgresql', 'postgres')
 
+const webUrl = z.url({ protocol: /^https?$/, error: 'is not a URL that starts with http:// or https://.' })
+
+const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
+  z.enum(names, { error: ({ input }) => `is ${JSON.stringify(input)}: it takes ${names.join(', ')}.` })
+
 const secret = (min: number) => z.string().min(min, `is too short: it takes ${min} characters or more.`)
 
 const integer = (min: number, max: number) =>
@@ -29,6 +34,35 @@ const integer = (min: number, max: number) =>
 
 /** Characters of the secrets, whether they are set or generated. */
 export const minLengths = { secretKey: 32, bootstrapToken: 20 }
+
+/**
+ * Names and defaults are those of OpenTelemetry. Its packages read OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and the other
+ * OTEL_EXPORTER_OTLP_* themselves.
+ */
+const traces = {
+  /** Both null: nothing is traced. */
+  otelExporterOtlpEndpoint: webUrl.nullable().default(null),
+  otelExporterOtlpTracesEndpoint: webUrl.nullable().default(null),
+  otelExporterOtlpProtocol: oneOf('http/protobuf').default('http/protobuf'),
+  otelSdkDisabled: oneOf('true', 'false').default('false'),
+  otelTracesExporter: oneOf('otlp', 'none').default('otlp'),
+  otelTracesSampler: oneOf(
+    ...(['always_on', 'always_off', 'traceidratio'] as const),
+    ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+  ).default('parentbased_always_on'),
+  otelTracesSamplerArg: z
+    .string()
+    .refine((text) => /^(0|1|[01]?\.\d{1,9})$/.test(text) && Number(text) <= 1, {
+      error: ({ input }) => `is ${JSON.stringify(input)}: it takes a number from 0 to 1, such as 0.05.`,
+    })
+    .transform(Number)
+    .default(1),
+  /** Milliseconds. */
+  otelBspScheduleDelay: integer(1, 600_000).default(5_000),
+  otelBspExportTimeout: integer(1, 600_000).default(30_000),
+  otelBspMaxQueueSize: integer(1, 1_000_000).default(2_048),
+  otelBspMaxExportBatchSize: integer(1, 1_000_000).default(512),
+}
 
 /** A setting is the environment variable of its name: `dataDir` is DATA_DIR. A message continues that name. */
 const settings = z.object({
@@ -76,6 +110,7 @@ const settings = z.object({
   /** null: a worker serves no metrics of its own. */
   workerMetricsPort: integer(1, 65_535).nullable().default(null),
   workerMetricsHost: z.string().default('127.0.0.1'),
+  ...traces,
 })
 
 const required = { error: 'is required.' }

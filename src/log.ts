@@ -1,18 +1,22 @@
 import { type LoggerOptions, pino } from 'pino'
 import type { LogLevel } from './config.ts'
+import { tracing } from './tracing.ts'
 
 export type Logger = pino.Logger
 
 /**
- * Structured lines on stdout, with values that could be secrets hidden.
+ * Structured lines on stdout, with values that could be secrets hidden. Where the process is traced, a line has the
+ * `trace_id` of what it is about.
  *
  * @param name of the process: `api`, `worker`
  * @param write takes each line, instead of stdout
  */
 export function logger(name: string, level: LogLevel, write?: (line: string) => void): Logger {
+  const traced = tracing()
   const options: LoggerOptions = {
     name,
     level,
+    ...(traced && { mixin: traced.logFields }),
     redact: {
       paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.token', '*.secret'],
       censor: '[hidden]',

@@ -26,6 +26,7 @@ import { openTally } from './runs/tally.ts'
 import { readOrCreateSecret } from './secret-file.ts'
 import { runProgram } from './start-error.ts'
 import { newSecret } from './token-secret.ts'
+import { openTracing } from './tracing/open.ts'
 
 export type Server = {
   /** `http://127.0.0.1:9000` */
@@ -116,6 +117,7 @@ if (import.meta.main) await runProgram(main)
 async function main(): Promise<void> {
   const config = readServiceConfig()
   await checkPort(config.port, config.host)
+  const traces = await openTracing('api', config)
   const log = logger('api', config.logLevel)
   const server = await startServer(config)
   // Before the log line: a reader of it may stop this process at once.
@@ -125,5 +127,6 @@ async function main(): Promise<void> {
     log.warn({ file: server.firstTokenFile }, 'the first access token is in this file')
   await stopped
   await server.close()
+  await traces.stop()
   process.exit(0)
 }

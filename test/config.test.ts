@@ -84,6 +84,22 @@ describe('a number', () => {
   )
 })
 
+test('traces take what this version can send', () => {
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_TRACES_SAMPLER: 'always',
+    OTEL_TRACES_SAMPLER_ARG: '1.5',
+  }
+  expect(errorsOf(env)).toEqual([
+    'OTEL_EXPORTER_OTLP_ENDPOINT is not a URL that starts with http:// or https://.',
+    'OTEL_EXPORTER_OTLP_PROTOCOL is "grpc": it takes http/protobuf.',
+    'OTEL_TRACES_SAMPLER is "always": it takes always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, parentbased_traceidratio.',
+    'OTEL_TRACES_SAMPLER_ARG is "1.5": it takes a number from 0 to 1, such as 0.05.',
+  ])
+  expect(readConfig({ OTEL_TRACES_SAMPLER_ARG: '.25' }).otelTracesSamplerArg).toBe(0.25)
+})
+
 describe('a secret', () => {
   test('comes from a file, without its last line break', () => {
     expect(readConfig({ SECRET_KEY_FILE: file('key', `${key}\n`) }).secretKey).toBe(key)

@@ -22,7 +22,7 @@ function rowsOf(heading: string): Row[] {
   )
 }
 
-const service = rowsOf('API and worker')
+const service = [...rowsOf('API and worker'), ...rowsOf('Traces')]
 const client = rowsOf('The program `gatewright`')
 const database = rowsOf('`npm run database`')
 

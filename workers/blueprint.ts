@@ -23,6 +23,7 @@ import { openTally } from '../src/runs/tally.ts'
 import { work } from '../src/runs/work.ts'
 import { workerLedger } from '../src/runs/worker-ledger.ts'
 import { runProgram } from '../src/start-error.ts'
+import { openTracing } from '../src/tracing/open.ts'
 
 /** The worker process: takes jobs from the queue and works on their runs, several at once. */
 
@@ -32,6 +33,7 @@ if (import.meta.main) await runProgram(() => runWorker(({ pool }) => pipelinedTr
 export async function runWorker(transactionsOf: (connected: Connected) => EngineTransaction): Promise<void> {
   const config = readServiceConfig()
   const { databaseUrl, secretKey } = config
+  const traces = await openTracing('worker', config)
   const log = logger('worker', config.logLevel)
   const connected = connect(databaseUrl, {
     applicationName: 'gatewright-worker',
@@ -95,6 +97,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   await closeInTime(queue, closeWithinMs.other)
   await backend.close()
   await db.$disconnect()
+  await traces.stop()
   log.info('worker stopped')
   end(0)
 }

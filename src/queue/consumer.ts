@@ -3,8 +3,10 @@ import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { runPath } from '../paths.ts'
 import { comesBackAfterMs } from '../runs/life.ts'
+import { inSpan, type NewSpan, type TraceHeaders } from '../tracing.ts'
 import { type Backend, closeInTime, closeWithinMs } from './backend.ts'
 import { type ApplyJob, applyQueue, type JobResult, type Progress, probeName, runJob } from './define.ts'
+import { messageAttributes } from './enqueue.ts'
 import { beat, beatNowAndThen } from './heartbeat.ts'
 
 /** How a run ended. */
@@ -50,7 +52,7 @@ export async function startConsumer(
     }
     beatLater()
     const { data } = runJob.safeParse(job.data)
-    return data === undefined ? gone : workOn(job, token, data.run, work)
+    return data === undefined ? gone : workOn(job, token, data, work)
   }
 
   const open = () =>
@@ -89,8 +91,23 @@ export async function startConsumer(
 /** The result of a job that was made by hand, without a run. */
 const gone: JobResult = { run: '', state: 'gone', applied: false, reason: null }
 
-async function workOn(job: Job<ApplyJob>, token: string | undefined, run: string, work: Work): Promise<JobResult> {
-  const ended = await work(run, reportProgress(job)).catch(async () => {
+async function workOn(
+  job: Job<ApplyJob>,
+  token: string | undefined,
+  { run, trace }: { readonly run: string; readonly trace?: TraceHeaders | undefined },
+  work: Work,
+): Promise<JobResult> {
+  const ended = await inSpan(
+    () => processing(job, run, trace),
+    async (span) => {
+      const end = await work(run, reportProgress(job))
+      const { state, applied, reason } = end ?? vanished
+      span?.set({ 'gatewright.run.state': state, 'gatewright.run.applied': applied })
+      if (reason !== null) span?.set({ 'gatewright.code': reason })
+      if (state === 'failed') span?.fail(reason ?? state)
+      return end
+    },
+  ).catch(async () => {
     // Why is in the log of the worker. It is not shown: it is not the outcome.
     await job.log(`this attempt failed, and the run is still queued: see ${runPath(run)}`)
     await job.moveToDelayed(Date.now() + comesBackAfterMs, token)
@@ -98,6 +115,17 @@ async function workOn(job: Job<ApplyJob>, token: string | undefined, run: string
   })
   return report(job, run, ended)
 }
+
+const processing = ({ id = '' }: Job<ApplyJob>, run: string, trace: TraceHeaders | undefined): NewSpan => ({
+  name: `process ${applyQueue.name}`,
+  kind: 'consumer',
+  attributes: {
+    ...messageAttributes(run, id),
+    'messaging.operation.type': 'process',
+    'messaging.operation.name': 'process',
+  },
+  parent: trace ?? null,
+})
 
 /** Shorter runs end before anybody could look. */
 const shownFrom = 200

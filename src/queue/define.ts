@@ -1,5 +1,6 @@
 import type { JobsOptions } from 'bullmq'
 import { z } from 'zod'
+import { type TraceHeaders, traceHeaders } from '../tracing.ts'
 
 /** The name of a queue, and how its jobs are kept. */
 export type QueueSpec = {
@@ -9,11 +10,11 @@ export type QueueSpec = {
   readonly kept: Readonly<Record<'completed' | 'failed', { readonly age: number; readonly count: number }>>
 }
 
-/** A job names its run and nothing else, so that it holds no secret. */
-export type ApplyJob = { readonly run: string }
+/** A job names its run, and the trace that it is a part of, and nothing else, so that it holds no secret. */
+export type ApplyJob = { readonly run: string; readonly trace?: TraceHeaders }
 
 /** The data of a job that names a run. A job made by hand may hold anything. */
-export const runJob = z.object({ run: z.guid() })
+export const runJob = z.object({ run: z.guid(), trace: traceHeaders.optional().catch(undefined) })
 
 /**
  * The result of a job: the outcome of its run, and the run's address. The board shows it to all who may view the queue: it has

@@ -1,14 +1,23 @@
 import type { JobState } from 'bullmq'
 import { Problem } from '../errors.ts'
 import { limitTime } from '../time-limit.ts'
+import { inSpan, type NewSpan, type TraceHeaders, tracing } from '../tracing.ts'
 import type { ApplyQueue } from './backend.ts'
-import { jobId, type Progress, progress } from './define.ts'
+import { applyQueue, jobId, type Progress, progress } from './define.ts'
 
 /** A queue that does not answer in this time is away. */
 const answersWithinMs = 900
 
-/** @property lane jobs of a lower one go first; 0 when it is not given */
-type QueuedRun = { readonly id: string; readonly title: string; readonly lane?: number }
+/**
+ * @property lane jobs of a lower one go first; 0 when it is not given
+ * @property trace what its job continues; else the span at work
+ */
+type QueuedRun = {
+  readonly id: string
+  readonly title: string
+  readonly lane?: number
+  readonly trace?: TraceHeaders | null | undefined
+}
 
 /**
  * Adds the job that wakes a worker for a run.
@@ -18,8 +27,29 @@ type QueuedRun = { readonly id: string; readonly title: string; readonly lane?: 
 export async function enqueue(queue: ApplyQueue, run: QueuedRun, attempt: number): Promise<void> {
   // BullMQ takes jobs without a priority first, then those of a lower number.
   const options = { jobId: jobId(run.id, attempt), ...(run.lane && { priority: run.lane }) }
-  await answered(queue.add(run.title, { run: run.id }, options))
+  await inSpan(
+    () => sending(run, options.jobId),
+    () => {
+      const trace = tracing()?.headers()
+      return answered(queue.add(run.title, { run: run.id, ...(trace && { trace }) }, options))
+    },
+  )
 }
+
+/** After the conventions of OpenTelemetry for messages. */
+export const messageAttributes = (run: string, job: string) => ({
+  'messaging.system': 'bullmq',
+  'messaging.destination.name': applyQueue.name,
+  'messaging.message.id': job,
+  'gatewright.run.id': run,
+})
+
+const sending = ({ id, trace }: QueuedRun, job: string): NewSpan => ({
+  name: `send ${applyQueue.name}`,
+  kind: 'producer',
+  attributes: { ...messageAttributes(id, job), 'messaging.operation.type': 'send', 'messaging.operation.name': 'send' },
+  parent: trace,
+})
 
 /**
  * States of a job that no worker has taken. A job of a paused queue is `waiting` too. A `delayed` one was taken, and its

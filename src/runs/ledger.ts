@@ -7,6 +7,7 @@ import { execute, query, type Statement } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions } from '../plan/engine.ts'
+import type { TraceHeaders } from '../tracing.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { comesBackAfterMs, isFinished, live, type RunState, staleAfterS } from './life.ts'
@@ -39,6 +40,8 @@ export type NewRun = {
   readonly message?: string | null
   /** The id of the run whose document it is. */
   readonly former?: string | undefined
+  /** What its jobs continue, where the API is traced. */
+  readonly trace?: TraceHeaders | undefined
   /** It has so many entries that runs of few go before it. */
   readonly isLarge?: boolean
   /** `Idempotency-Key`. */
@@ -68,11 +71,11 @@ const placeholders = (options: string) =>
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
-  const { message, former, owners } = run
+  const { message, former, owners, trace } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
   const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort() }
   const options = JSON.stringify(
-    storedOptions(conditions, { ...submitter, ...(message && { message }), former }, owners),
+    storedOptions(conditions, { ...submitter, ...(message && { message }), former, trace }, owners),
   )
   return [
     id,

@@ -2,6 +2,7 @@ import type { Db } from '../db/client.ts'
 import { isTransient } from '../db/errors.ts'
 import { addUp } from '../db/row-counts.ts'
 import type { SubmissionFields } from '../log.ts'
+import type { TraceHeaders } from '../tracing.ts'
 import { readBacklog } from './backlog.ts'
 import { live, type RunEvent } from './life.ts'
 import { type Decided, type Overdue, type ReconcilerLedger, reconcilerLedger } from './reconciler-ledger.ts'
@@ -13,9 +14,15 @@ import type { Worker } from './work.ts'
  * Adds a job for a run. Its id names the run and the attempt, because a queue ignores an id that it has seen.
  *
  * @property lane jobs of a lower one go first; 0 when it is not given
+ * @property trace what its job continues; else the span at work
  */
 export type Enqueue = (
-  run: { readonly id: string; readonly title: string; readonly lane?: number },
+  run: {
+    readonly id: string
+    readonly title: string
+    readonly lane?: number
+    readonly trace?: TraceHeaders | null | undefined
+  },
   attempt: number,
 ) => Promise<void>
 

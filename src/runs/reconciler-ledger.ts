@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type Db, type Tx, transaction } from '../db/client.ts'
 import { locks } from '../db/locks.ts'
 import { query } from '../db/raw.ts'
+import { traceHeaders } from '../tracing.ts'
 import { notifyEnded } from './ledger.ts'
 import { type Life, maxAttempts, patienceS } from './life.ts'
 
@@ -32,6 +33,8 @@ const overdueRow = z.object({
   request: z.string(),
   user: z.string().nullable(),
   realUser: z.string().nullable(),
+  /** The trace of its submission; null when that was not traced. */
+  trace: traceHeaders.nullish(),
   /** Its worker recorded why the present attempt failed. */
   isExplained: z.boolean(),
 })
@@ -69,7 +72,7 @@ async function overdue(tx: Tx): Promise<Overdue[]> {
   return query(tx, overdueRow, {
     text: `SELECT id, title, kind, mode::text AS mode, attempts, request_id AS request,
         (SELECT username FROM users WHERE pk = submitter_pk) AS "user",
-        options -> 'impersonator' ->> 'username' AS "realUser",
+        options -> 'impersonator' ->> 'username' AS "realUser", options -> 'trace' AS trace,
         EXISTS (SELECT 1 FROM run_attempts a WHERE a.run_id = runs.id AND a.attempt = runs.attempts) AS "isExplained" FROM runs
       WHERE state = 'queued' AND enqueued_at < now() - make_interval(
         secs => ($1::float8[])[greatest(0, least(attempts, cardinality($1::float8[]) - 1)) + 1])

@@ -8,6 +8,7 @@ import { Problem } from '../errors.ts'
 import { causeOf, type Logger } from '../log.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
+import { tracing } from '../tracing.ts'
 import { alone } from '../turns.ts'
 import type { Admission, Backlog } from './backlog.ts'
 import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempotency.ts'
@@ -199,7 +200,7 @@ async function submit(
   const fields = { request: requestId, run: id, title, user: username, real_user: impersonator?.username ?? null }
   const cancelMs = Math.min(longestCancelMs, applyWaitMs / 4)
   if (leftMs() < cancelMs) throw cancelled('its check took too long', { retryAfterS: 1 })
-  const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId }
+  const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId, trace: tracing()?.headers() }
   const recordedFrom = performance.now()
   let lane: number | null
   try {

@@ -9,6 +9,7 @@ import { prepareDatabase } from '../prepare.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartError, sentence } from '../start-error.ts'
 import { limitTime } from '../time-limit.ts'
+import { openTracing } from '../tracing/open.ts'
 import { banner, report } from './banner.ts'
 import { openDataDir } from './data-dir.ts'
 import { hasEmbedded, startEmbedded } from './embedded.ts'
@@ -73,6 +74,8 @@ async function start(config: Config): Promise<void> {
 
   const server = await report('Starting the API and the worker', async () => {
     const { startServer } = await loading
+    const traces = await openTracing('api', config, isReadable ? writeReadable : undefined)
+    cleanup.defer(traces.stop)
     const worker = superviseWorker(
       environmentFor({ ...settings, bootstrapToken: null }),
       isReadable ? readable : undefined,

@@ -35,11 +35,23 @@ const edges = (files: Files, folder: RegExp) =>
 /** From the lowest; a file imports its own layer and lower ones. */
 const layers = [
   [
-    /^src\/(config|error-codes|errors|hidden|ids|json-object|log|messages|names|paths|permissions|process|process-metrics|secret-file|series|sides|start-error|time-limit|token-secret|turns)\.ts$/,
+    /^src\/(config|error-codes|errors|hidden|ids|json-object|log|messages|names|paths|permissions|process|process-metrics|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns)\.ts$/,
   ],
-  ...['db', 'models', 'document', 'plan', 'rights', 'apply', 'runs', 'queue', 'views', 'http', 'lists', 'events'].map(
-    room,
-  ),
+  ...[
+    'tracing',
+    'db',
+    'models',
+    'document',
+    'plan',
+    'rights',
+    'apply',
+    'runs',
+    'queue',
+    'views',
+    'http',
+    'lists',
+    'events',
+  ].map(room),
   [/^src\/openapi\//],
   [/^src\/dashboard\//],
   [/^src\/api\//],
@@ -127,6 +139,7 @@ const pgPlaces: Readonly<Record<string, string>> = {
   'src/db/client.ts': "the pool of Prisma's adapter",
   'src/db/pipeline.ts': 'the second implementation of EngineTx, on the same pool',
   'src/db/migrate.ts': 'migrations, and the lock of a session around them',
+  'src/db/traced.ts': 'the type of the pool whose statements are traced',
   'src/db/roles.ts': 'logins and rights, with the login of the owner',
   'src/queue/migrate.ts': "BullMQ's migrations",
   'src/queue/preparing-client.ts': "the connections of BullMQ's pools",
