@@ -87,6 +87,8 @@ const settings = z.object({
     .transform((path) => resolve(path)),
   /** null: PostgreSQL embedded in `dataDir`. */
   databaseUrl: databaseUrl.nullable().default(null),
+  /** null: `databaseUrl` leads to PostgreSQL itself. */
+  directDatabaseUrl: databaseUrl.nullable().default(null),
   /** null: the queue runs on PostgreSQL. */
   redisUrl: secretUrl('redis', 'rediss').nullable().default(null),
   /** null: generated at the first start and kept in `dataDir`. */
@@ -125,7 +127,7 @@ const databaseSettings = z.object({
 
 /** Settings that may also be the contents of a file, which `<NAME>_FILE` names. */
 const secrets: readonly string[] = [
-  ...['databaseUrl', 'migrationDatabaseUrl', 'adminDatabaseUrl', 'redisUrl'],
+  ...['databaseUrl', 'directDatabaseUrl', 'migrationDatabaseUrl', 'adminDatabaseUrl', 'redisUrl'],
   ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken'],
 ]
 
@@ -190,6 +192,8 @@ export function readConfig(
     errors.push('DATABASE_URL is required, and SECRET_KEY with it; npm start brings its own.')
   if (isSet('DATABASE_URL') && !isSet('SECRET_KEY'))
     errors.push('SECRET_KEY is required when DATABASE_URL is set: secrets in that database are sealed under it.')
+  if (isSet('DIRECT_DATABASE_URL') && !isSet('DATABASE_URL'))
+    errors.push('DATABASE_URL is required when DIRECT_DATABASE_URL is set: that one is the way around its pooler.')
   return parse(settings, env, { defaults, errors })
 }
 
@@ -237,7 +241,7 @@ export const readDatabaseConfig = (env: Environment = process.env) => parse(data
 
 /** Where the database is. @throws {ConfigError} with all errors at once */
 export const readPlaceOfDatabase = (env: Environment = process.env) =>
-  parse(settings.pick({ databaseUrl: true, dataDir: true }), env)
+  parse(settings.pick({ databaseUrl: true, directDatabaseUrl: true, dataDir: true }), env)
 
 /** The environment of a child process that gets these variables, too. */
 export const environmentWith = (variables: Environment, env: Environment = process.env) => ({ ...env, ...variables })

@@ -4,6 +4,7 @@ import { bootstrap } from './apply/bootstrap.ts'
 import { minLengths, readServiceConfig, type ServiceConfig } from './config.ts'
 import { connect } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
+import { findPooler, sessionUrl } from './db/pooler.ts'
 import { announce } from './db/presence.ts'
 import { keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
@@ -49,10 +50,13 @@ const apiLockMs = 500
 export async function startServer(config: ServiceConfig, write?: (line: string) => void): Promise<Server> {
   const { databaseUrl, redisUrl, secretKey } = config
   const log = logger('api', config.logLevel, write)
-  await migrate(databaseUrl)
-  const backend = await openBackend({ redisUrl, databaseUrl })
+  const direct = sessionUrl(config)
+  await migrate(direct)
+  const pooler = await findPooler(config, log)
+  const backend = await openBackend({ redisUrl, databaseUrl: direct })
   for (const warning of await backend.check()) log.warn(warning)
-  const { db } = connect(databaseUrl, { applicationName: 'gatewright-api', max: apiConnections, lockMs: apiLockMs })
+  const connections = { applicationName: 'gatewright-api', max: apiConnections, lockMs: apiLockMs, pooler }
+  const { db } = connect(databaseUrl, connections)
   const engine = {
     registry: await loadRegistry(),
     keyring: keyring(secretKey, config.secretKeyPrevious),
@@ -64,7 +68,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const tokenFile = join(config.dataDir, 'admin-token')
   const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile))
   const queue = await backend.openQueue(applyQueue)
-  const runs = followRuns(db, databaseUrl, log)
+  const runs = followRuns(db, direct, log)
   const rateStore = openRateStore(redisUrl)
   const sums = openSums(db)
   const backlog = openBacklog(db, { needsWorkers: true, whyPaused: () => whyPaused(queue, db) })

@@ -35,6 +35,7 @@ test('an empty environment is valid', () => {
     port: 9000,
     host: '127.0.0.1',
     databaseUrl: null,
+    directDatabaseUrl: null,
     redisUrl: null,
     secretKey: null,
     logLevel: 'info',
@@ -147,6 +148,15 @@ describe('DATABASE_URL', () => {
     expect(errorsOf({ DATABASE_URL: 'postgresql://db/gatewright' })).toEqual([
       'SECRET_KEY is required when DATABASE_URL is set: secrets in that database are sealed under it.',
     ])
+  })
+
+  test('is required beside the way around its pooler', () => {
+    const DIRECT_DATABASE_URL = 'postgresql://db/gatewright'
+    expect(errorsOf({ DIRECT_DATABASE_URL })).toEqual([
+      'DATABASE_URL is required when DIRECT_DATABASE_URL is set: that one is the way around its pooler.',
+    ])
+    const env = { DATABASE_URL: 'postgresql://pooler:6432/gatewright', DIRECT_DATABASE_URL, SECRET_KEY: key }
+    expect(readConfig(env)).toMatchObject({ directDatabaseUrl: DIRECT_DATABASE_URL })
   })
 
   test('is checked also when another setting is wrong', () => {

@@ -2,6 +2,7 @@ import { readServiceConfig } from '../src/config.ts'
 import { type Connected, connect } from '../src/db/client.ts'
 import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
+import { findPooler, sessionUrl } from '../src/db/pooler.ts'
 import { keyring } from '../src/db/seal.ts'
 import { requireSecretKey } from '../src/db/sealed-check.ts'
 import { openSums } from '../src/db/sums.ts'
@@ -38,9 +39,10 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const connected = connect(databaseUrl, {
     applicationName: 'gatewright-worker',
     max: config.workerConcurrency + 3,
+    pooler: await findPooler(config, log),
   })
   const { db } = connected
-  const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl })
+  const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl: sessionUrl(config) })
   for (const warning of await backend.check()) log.warn(warning)
   await untilMigrated(db, log)
   const engine = {

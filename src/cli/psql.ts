@@ -12,7 +12,7 @@ const usage = `npm run psql                     opens psql on the database
 npm run psql -- "SELECT ..."     runs one statement and prints its rows; it needs no psql
 npm run -s psql -- --url         prints the URL of the database, with its password
 
-It is the database of DATABASE_URL, else that of the npm start that runs on DATA_DIR. Transactions are read-only, as
+It is the database of DIRECT_DATABASE_URL or DATABASE_URL, else that of the npm start that runs on DATA_DIR. Transactions are read-only, as
 changes by SQL have no audit rows. To write nevertheless:
 
   --write    transactions may write
@@ -32,8 +32,8 @@ async function main(): Promise<void> {
   if (values.help === true) return void process.stdout.write(usage)
   const [statement, ...others] = positionals
   if (others.length > 0) throw new StartError(`Quote the statement, so that it is one argument:\n${usage}`)
-  const { databaseUrl, dataDir } = readPlaceOfDatabase()
-  const url = databaseUrl ?? runningUrl(dataDir)
+  const { databaseUrl, directDatabaseUrl, dataDir } = readPlaceOfDatabase()
+  const url = directDatabaseUrl ?? databaseUrl ?? runningUrl(dataDir)
   if (values.url === true) return void process.stdout.write(`${url}\n`)
   const place = placeOf(url, values.write === true)
   process.exitCode = statement === undefined ? await openPsql(place) : await printStatement(place, statement)

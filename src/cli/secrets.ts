@@ -33,7 +33,7 @@ async function main(): Promise<void> {
   const config = readConfig()
   const secretKey = config.secretKey ?? readKey(config.dataDir)
   const ring = keyring(secretKey, config.secretKeyPrevious)
-  const { db } = connect(config.databaseUrl ?? runningUrl(config.dataDir), {
+  const { db } = connect(config.directDatabaseUrl ?? config.databaseUrl ?? runningUrl(config.dataDir), {
     applicationName: 'gatewright-secrets',
     max: 1,
   })

@@ -5,6 +5,8 @@ import { Adapter } from './adapter.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { type Prisma, PrismaClient } from './generated/client.ts'
 import { patience } from './in-time.ts'
+import { pooledClient, type Settings } from './pooled-client.ts'
+import type { Pooler } from './pooler.ts'
 import { statementName } from './raw.ts'
 import { BatchingSocket } from './socket.ts'
 import { traceStatements } from './traced.ts'
@@ -35,10 +37,16 @@ export const patient = { timeouts: { lockMs: defaults.lockMs, statementMs: defau
  * @param applicationName for `pg_stat_activity`, such as `gatewright-api`
  * @param max connections at most
  * @param lockMs how long a statement waits for a lock, unless its transaction says otherwise
+ * @param pooler between this process and PostgreSQL, if there is one
  */
 export function connect(
   url: string,
-  { applicationName, max, lockMs = defaults.lockMs }: { applicationName: string; max: number; lockMs?: number },
+  {
+    applicationName,
+    max,
+    lockMs = defaults.lockMs,
+    pooler = null,
+  }: { applicationName: string; max: number; lockMs?: number; pooler?: Pooler | null },
 ): Connected {
   const settings = {
     jit: 'off',
@@ -62,9 +70,7 @@ export function connect(
     query_timeout: defaults.idleMs,
     pipeline: true,
     stream: () => new BatchingSocket(),
-    options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
+    ...(pooler === null ? { options: startOptions(settings) } : { Client: pooledClient(settings, pooler.keepsNames) }),
   })
   // The server closed an idle connection: the next query opens another.
   pool.on('error', () => {})
@@ -83,6 +89,11 @@ export function connect(
   pools.set(db, pool)
   return { db, pool }
 }
+
+const startOptions = (settings: Settings): string =>
+  Object.entries(settings)
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(' ')
 
 const pools = new WeakMap<Db, pg.Pool>()
 

@@ -7,6 +7,7 @@ import type { Db } from './client.ts'
 import { databaseProblem, failureCode } from './errors.ts'
 import { locks } from './locks.ts'
 import { isOutside, migrationNames, migrationScript, migrationsFolder } from './migrations.ts'
+import { requireSession, sessionMark, sessionProblem } from './pooler.ts'
 import { query } from './raw.ts'
 
 /** The database cannot be migrated to this version. The message says why, and what to do. */
@@ -26,13 +27,15 @@ const oldestPostgres = 14
  *
  * @returns the names of the migrations that were applied now
  * @throws {MigrationError} for a database of a newer version, one that a migration failed in, or a foreign one
+ * @throws {StartError} for a database behind a pooler in transaction mode: there, no session could keep the lock
  * @throws {Problem} `unavailable` when the database is away; the database's own errors when it refuses the login
  */
 export async function migrate(url: string, folder: URL = migrationsFolder): Promise<string[]> {
   const client = await open(url).catch((error: unknown) => {
-    throw databaseProblem(error)
+    throw sessionProblem(error)
   })
   try {
+    await requireSession(client)
     await checkVersion(client)
     const known = await migrationNames(folder)
     await lock(client)
@@ -73,7 +76,10 @@ async function lock(client: pg.Client): Promise<void> {
 /** @throws as pg does */
 async function open(url: string): Promise<pg.Client> {
   const limits = { connectionTimeoutMillis: 5_000, statement_timeout: 0, idle_in_transaction_session_timeout: 0 }
-  const client = new pg.Client({ connectionString: url, application_name: 'gatewright-migrate', ...limits })
+  const client = new pg.Client({
+    ...{ connectionString: url, application_name: 'gatewright-migrate', options: sessionMark },
+    ...limits,
+  })
   // When an idle connection breaks, the next query fails with the error.
   client.on('error', () => {})
   await client.connect()

@@ -110,9 +110,15 @@ function writeReadable(line: string): void {
 
 type Database = { readonly databaseUrl: string; readonly secretKey: string; readonly location: string }
 
-async function openDatabase({ dataDir, databaseUrl, secretKey, redisUrl }: Config): Promise<Database> {
+async function openDatabase({
+  dataDir,
+  databaseUrl,
+  directDatabaseUrl,
+  secretKey,
+  redisUrl,
+}: Config): Promise<Database> {
   if (databaseUrl !== null && secretKey !== null) {
-    await report('Applying migrations', () => migrate(databaseUrl))
+    await report('Applying migrations', () => migrate(directDatabaseUrl ?? databaseUrl))
     return { databaseUrl, secretKey, location: 'your PostgreSQL (DATABASE_URL)' }
   }
   const file = join(dataDir, 'secret-key')

@@ -7,10 +7,12 @@ import { delimiter, join } from 'node:path'
 export const onCi = ['1', 'true'].includes(process.env.CI ?? '')
 
 /** The first of these programs that is on the PATH; null when none is. */
-export function findProgram(...names: string[]): string | null {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  const places = names.flatMap((name) => folders.map((folder) => join(folder, name)))
-  return places.find(isProgram) ?? null
+export const findProgram = (...names: string[]): string | null => findPrograms(...names)[0] ?? null
+
+/** All of them that are on the PATH. */
+export function findPrograms(...names: string[]): string[] {
+  const folders = new Set((process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== ''))
+  return names.flatMap((name) => [...folders].map((folder) => join(folder, name))).filter(isProgram)
 }
 
 function isProgram(path: string): boolean {

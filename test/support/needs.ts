@@ -12,6 +12,7 @@ export type Needed =
   | 'promtool'
   | 'script'
   | 'nginx'
+  | 'pgbouncer'
   | 'root'
   | 'history'
   | Toolchain
@@ -34,6 +35,7 @@ export function needs(...programs: Needed[]): boolean {
     root,
     script: findProgram('script'),
     nginx: findProgram('nginx'),
+    pgbouncer: findProgram('pgbouncer'),
   }
   for (const name of toolchains) found[name] = findProgram(name)
   // A shallow clone has no commit of the last release: `git fetch --unshallow` brings it.

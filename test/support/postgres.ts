@@ -111,7 +111,8 @@ export async function startPostgres({ durable, from }: { durable: boolean; from?
   }
 }
 
-async function answers(url: string): Promise<boolean> {
+/** @throws when it does not accept a connection */
+export async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 })
   client.on('error', () => {})
   try {
@@ -125,7 +126,7 @@ async function answers(url: string): Promise<boolean> {
 type User = { uid: number; gid: number }
 
 /** PostgreSQL refuses to run as root: then it runs as user `postgres`, made when missing. */
-function serverUser(): User | undefined {
+export function serverUser(): User | undefined {
   if (userInfo().uid !== 0) return undefined
   const id = (flag: string) => spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' })
   if (id('-u').status !== 0) execFileSync('useradd', ['--system', '--user-group', '--no-create-home', 'postgres'])

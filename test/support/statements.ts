@@ -24,7 +24,7 @@ export type Recorder = {
 
 /**
  * Records the statements that this process sends from now on by connections of the product: not those of tests, of the
- * queue or of migrations.
+ * queue, of migrations or of the start.
  */
 export async function recordStatements(): Promise<Recorder> {
   const sent: string[] = []
@@ -32,7 +32,7 @@ export async function recordStatements(): Promise<Recorder> {
   const byPrisma: string[] = []
   hear(({ connectionParameters }, text) => {
     const { application_name: name = '' } = connectionParameters
-    if (!/^gatewright-(?!queue|migrate)/.test(name)) return
+    if (!/^gatewright-(?!queue|migrate|start)/.test(name)) return
     // The connection that listens asks now and then whether it lives: Prisma cannot send either.
     if (name === 'gatewright-listen' && /^(LISTEN\b|SELECT 1$)/.test(text)) return
     all.push(text)

@@ -138,6 +138,7 @@ export const kindsStayInTheirFiles: Rule = (files) => {
 const pgPlaces: Readonly<Record<string, string>> = {
   'src/db/client.ts': "the pool of Prisma's adapter",
   'src/db/pipeline.ts': 'the second implementation of EngineTx, on the same pool',
+  'src/db/pooled-client.ts': 'the connections of that pool, by way of a pooler',
   'src/db/migrate.ts': 'migrations, and the lock of a session around them',
   'src/db/traced.ts': 'the type of the pool whose statements are traced',
   'src/db/roles.ts': 'logins and rights, with the login of the owner',
@@ -188,6 +189,8 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/apply/deployers.ts': 'adds to a list and compares it in one statement',
   'src/apply/token-key.ts': 'FOR UPDATE lets one caller have the key; the engine checks rights',
   'src/apply/write.ts': 'the engine writes the row of a request',
+  'src/db/pooled-client.ts': 'settings of a transaction',
+  'src/db/pooler.ts': 'the session of a connection, and the names of its prepared statements',
   'src/db/presence.ts':
     "the database's clock counts, not that of the process; one statement says, and forgets the others",
   'src/queue/heartbeat.ts': "the database's clock counts, not the worker's",

@@ -24,7 +24,7 @@ try {
 
 async function main({ seed: number, size, database }: Flags, config: Config): Promise<void> {
   const startMs = performance.now()
-  const url = database ?? config.databaseUrl ?? runningUrl(config.dataDir)
+  const url = database ?? config.directDatabaseUrl ?? config.databaseUrl ?? runningUrl(config.dataDir)
   const secretKey = config.secretKey ?? readKey(config.dataDir)
   const prefix = prefixOf(number)
   process.stdout.write(`\n  Seed ${number}: ${grouped(size.users)} users\n\n`)

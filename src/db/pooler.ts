@@ -1,0 +1,104 @@
+import { z } from 'zod'
+import { uuid7 } from '../ids.ts'
+import type { Logger } from '../log.ts'
+import { StartError, sentence } from '../start-error.ts'
+import { databaseProblem, failureCode } from './errors.ts'
+import { inSession } from './session.ts'
+
+/** A pooler in transaction mode, such as PgBouncer, between this process and PostgreSQL. */
+export type Pooler = {
+  /** Whether it keeps statements that were prepared under a name. */
+  readonly keepsNames: boolean
+}
+
+/**
+ * @property databaseUrl of transactions
+ * @property directDatabaseUrl of sessions; null when both are the same, and there is no pooler
+ */
+export type DatabaseUrls = { readonly databaseUrl: string; readonly directDatabaseUrl: string | null }
+
+/** Of what needs a session: LISTEN, migrations, the queue. */
+export const sessionUrl = ({ databaseUrl, directDatabaseUrl }: DatabaseUrls): string => directDatabaseUrl ?? databaseUrl
+
+/** A start-up setting. A pooler in transaction mode refuses it, or drops it. */
+export const sessionMark = '-c gatewright.session=kept'
+const isMarked = "current_setting('gatewright.session', true) IS NOT DISTINCT FROM 'kept'"
+
+/** SQLSTATE of PgBouncer when it refuses a start-up setting. */
+const protocolViolation = '08P01'
+
+const advice =
+  'set DIRECT_DATABASE_URL to the address of PostgreSQL itself, beside DATABASE_URL (docs/operations.md#pgbouncer).'
+
+/** Why a connection with `sessionMark` could not be opened. */
+export const sessionProblem = (error: unknown): unknown =>
+  failureCode(error) === protocolViolation && error instanceof Error
+    ? new StartError(`A pooler before PostgreSQL refuses sessions (${error.message}): ${advice}`, { cause: error })
+    : databaseProblem(error)
+
+/** @throws {StartError} when the session of a connection that was opened with `sessionMark` does not last */
+export async function requireSession(client: { query(text: string): Promise<{ rows: unknown[] }> }): Promise<void> {
+  const { rows } = await client.query(`SELECT ${isMarked} AS "isMarked"`)
+  if (!z.array(z.object({ isMarked: z.boolean() })).parse(rows)[0]?.isMarked)
+    throw new StartError(`A pooler before PostgreSQL drops the settings of sessions: ${advice}`)
+}
+
+/** Tells a database of a server from all others, as long as the server runs. */
+const place = `(SELECT format('%s %s', extract(epoch FROM pg_postmaster_start_time()), oid)
+  FROM pg_database WHERE datname = current_database()) AS place`
+
+const slow =
+  'The pooler at DATABASE_URL keeps no prepared statements, so PostgreSQL plans each statement anew: PgBouncer 1.21 or newer with max_prepared_statements keeps them (docs/operations.md#pgbouncer).'
+
+/**
+ * Finds out what is between this process and PostgreSQL, for `connect`.
+ *
+ * @returns null: sessions last
+ * @throws {StartError} when what needs a session has none, and when both URLs lead to different databases; {Problem}
+ *   `unavailable` when the database is away; the database's own errors when it refuses the login
+ */
+export async function findPooler(urls: DatabaseUrls, log: Pick<Logger, 'warn'>): Promise<Pooler | null> {
+  const direct = await placeOfSessions(sessionUrl(urls)).catch((error: unknown) => {
+    const problem = sessionProblem(error)
+    if (urls.directDatabaseUrl === null || problem instanceof StartError) throw problem
+    throw new StartError(sentence(problem, 'The database of DIRECT_DATABASE_URL'), { cause: error })
+  })
+  if (urls.directDatabaseUrl === null) return null
+  const pooled = await lookThrough(urls.databaseUrl).catch((error: unknown) => {
+    throw databaseProblem(error)
+  })
+  if (pooled.place !== direct)
+    throw new StartError('DATABASE_URL and DIRECT_DATABASE_URL lead to different databases: both must be the same one.')
+  if (!pooled.keepsNames) log.warn(slow)
+  return { keepsNames: pooled.keepsNames }
+}
+
+const application = { application_name: 'gatewright-start', connectionTimeoutMillis: 5_000 }
+
+const placeOfSessions = (url: string): Promise<string> =>
+  inSession({ ...application, connectionString: url, options: sessionMark }, async (client) => {
+    await requireSession(client)
+    const { rows } = await client.query<{ place: string }>(`SELECT ${place}`)
+    return rows[0]?.place ?? ''
+  })
+
+type Found = { readonly place: string; readonly isVisible: boolean; readonly pid: number }
+
+/**
+ * A pooler that keeps statements gives them names of its own: PostgreSQL knows no statement of the client's name. One that
+ * passes the name on cannot keep it, since the next transaction has another session.
+ */
+const lookThrough = (url: string) =>
+  inSession({ ...application, connectionString: url }, async (client) => {
+    const name = `gatewright_${uuid7()}`
+    await client.query('BEGIN')
+    await client.query({ name, text: 'SELECT 1' })
+    const { rows } = await client.query<Found>(`SELECT ${place}, pg_backend_pid() AS pid,
+      EXISTS (SELECT FROM pg_prepared_statements WHERE name = '${name}') AS "isVisible"`)
+    const [found] = rows
+    if (found === undefined) throw new Error('no answer about the pooler')
+    if (found.isVisible) await client.query(`DEALLOCATE "${name}"`)
+    await client.query('COMMIT')
+    // A pooler has process ids of its own. Without one, names are kept as well.
+    return { place: found.place, keepsNames: !found.isVisible || Reflect.get(client, 'processID') === found.pid }
+  })

@@ -1,0 +1,126 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { crowd, submission, type Target } from '../faults/clients.ts'
+import { applyPath, runOf, send } from '../faults/requests.ts'
+import { emptyDatabase, freshDatabase } from '../support/database.ts'
+import { adminToken, secretKey } from '../support/engine.ts'
+import { readEvents } from '../support/events.ts'
+import { freePort } from '../support/free-port.ts'
+import { wideEnv } from '../support/limits.ts'
+import { needs } from '../support/needs.ts'
+import { type BouncerKind, bouncerKinds, bouncerPool, startBouncer } from '../support/pgbouncer.ts'
+import { type Running, run } from '../support/processes.ts'
+import { rows, sql } from '../support/sql.ts'
+import { until } from '../support/until.ts'
+
+/** API and worker as processes, with a real PgBouncer in transaction mode between them and PostgreSQL. */
+
+const slow = /"level":40.*"msg":"The pooler at DATABASE_URL keeps no prepared statements/
+
+const kinds = bouncerKinds().map(
+  (kind) => [`${kind.version}, ${kind.maxPreparedStatements} prepared statements`, kind] as const,
+)
+
+describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
+  test('200 submissions are applied, lists, cancels and events work, and a restart of each loses nothing', async () => {
+    const there = await openPooled(kind)
+    const { target, db, bouncer } = there
+    const [api, worker] = [await there.startApi(), await there.startWorker()]
+    for (const { output } of [api, worker]) {
+      if (kind.maxPreparedStatements === 0) expect(output()).toMatch(slow)
+      else expect(output()).not.toMatch(slow)
+    }
+    const events = await readEvents(`${target.url}/api/v3/blueprints/runs/events/`, target)
+
+    const sent = await crowd(target, 24, 'pooled', (begun) => begun >= 200)
+    expect(sent.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
+    await events.got('ended', { count: 200 })
+    expect(await there.get('/core/applications/?page_size=1')).toMatchObject({ pagination: { count: 200 } })
+    expect(await there.get('/core/applications/pooled-1/')).toMatchObject({ slug: 'pooled-1' })
+    for (const list of ['/core/users/', '/core/groups/', '/core/audit/', '/blueprints/runs/'])
+      expect(await there.get(list)).toMatchObject({ results: expect.any(Array) })
+    const names = sql`SELECT count(*) AS count FROM pg_stat_activity
+      WHERE datname = current_database() AND application_name IN ('gatewright-api', 'gatewright-worker')`
+    expect((await rows<{ count: number }>(db, names))[0]?.count).toBeLessThanOrEqual(bouncerPool)
+
+    // A stopped worker process takes nothing, so the run waits.
+    worker.signal('SIGSTOP')
+    const waiting = await send(target, 'PUT', applyPath, {
+      headers: { prefer: 'respond-async' },
+      body: submission('waits', 'cancelled before it began'),
+    })
+    expect(waiting).toMatchObject({ status: 202 })
+    const cancelled = await send(target, 'POST', `/blueprints/runs/${runOf(waiting)}/cancel/`)
+    expect(JSON.parse(cancelled.text)).toMatchObject({ state: 'cancelled' })
+    worker.signal('SIGCONT')
+    await events.got('ended', { run: runOf(waiting) })
+
+    await bouncer.stop()
+    await until(async () => (await fetch(`${target.url}/-/health/ready/`)).status === 503, {
+      what: 'readiness to fail',
+    })
+    await bouncer.start()
+    await until(async () => (await fetch(`${target.url}/-/health/ready/`)).ok, { what: 'readiness to be back' })
+    const again = await crowd(target, 8, 'again', (begun) => begun >= 20)
+    expect(again.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
+
+    await Promise.all([api.stop(), worker.stop()])
+    const others = [await there.startApi(), await there.startWorker()]
+    const last = await crowd(target, 8, 'last', (begun) => begun >= 20)
+    expect(last.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
+    expect(await db.application.count()).toBe(240)
+    for (const each of others) expect(await each.stop()).toEqual({ code: 0, signal: null })
+  })
+})
+
+describe.runIf(needs('pgbouncer')).each(['src/server.ts', 'workers/blueprint.ts'])('%s', (program) => {
+  const refusal = async (env: Record<string, string>) => {
+    const started = run(program, { env: { SECRET_KEY: secretKey, PORT: String(await freePort()), ...env } })
+    expect(await started.exited).toEqual({ code: 1, signal: null })
+    return started.output()
+  }
+  const [kind] = bouncerKinds()
+
+  test.each([
+    ['refuses', {}, /^A pooler before PostgreSQL refuses sessions \(.*unsupported startup parameter.*\): set DIRECT_/],
+    [
+      'drops',
+      { ignore_startup_parameters: 'options' },
+      /^A pooler before PostgreSQL drops the settings .*: set DIRECT_/,
+    ],
+  ])('says what to set when PgBouncer %s what belongs to a session', async (_, settings, sentence) => {
+    const { service } = await freshDatabase()
+    const { url } = await startBouncer(kind as BouncerKind, service.url, settings)
+    expect(await refusal({ DATABASE_URL: url })).toMatch(sentence)
+  })
+
+  test('refuses two URLs of different databases', async () => {
+    const { service } = await freshDatabase()
+    const { url } = await startBouncer(kind as BouncerKind, await emptyDatabase())
+    expect(await refusal({ DATABASE_URL: url, DIRECT_DATABASE_URL: service.url })).toBe(
+      'DATABASE_URL and DIRECT_DATABASE_URL lead to different databases: both must be the same one.\n',
+    )
+  })
+})
+
+async function openPooled(kind: BouncerKind) {
+  const { db, service } = await freshDatabase({ isInstalled: true })
+  const bouncer = await startBouncer(kind, service.url)
+  const port = String(await freePort())
+  const env = {
+    ...{ ...wideEnv, DATABASE_URL: bouncer.url, DIRECT_DATABASE_URL: service.url, SECRET_KEY: secretKey },
+    ...{ PORT: port, LOG_LEVEL: 'info', WORKER_CONCURRENCY: '8' },
+  }
+  const target: Target = { url: `http://127.0.0.1:${port}`, token: adminToken }
+  const start = async (program: string, ready: RegExp): Promise<Running> => {
+    const started = run(program, { env })
+    onTestFinished(async () => void (await started.kill()))
+    await started.line(ready)
+    return started
+  }
+  return {
+    ...{ target, db, bouncer },
+    startApi: () => start('src/server.ts', /"msg":"serving"/),
+    startWorker: () => start('workers/blueprint.ts', /"msg":"worker ready"/),
+    get: async (path: string): Promise<unknown> => JSON.parse((await send(target, 'GET', path)).text),
+  }
+}
