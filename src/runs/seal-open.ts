@@ -15,17 +15,24 @@ const tries = { max: 8, stepMs: 50, canRetry: isTransient }
 /**
  * Seals secrets that an earlier version stored in `settings`, because its models did not declare them as secrets. A
  * migration cannot: it has no key. Runs at each start of the API, because a worker of that version may have written more.
- * A row that is written meanwhile is left: what this version writes is sealed.
+ * A row that is written meanwhile is left: what this version writes is sealed. Each table is read once for all its models.
  *
  * @returns how many rows were sealed
  */
 export async function sealOpenSecrets(db: Db, { models }: Registry, keyring: Keyring): Promise<number> {
+  const byTable = Map.groupBy(
+    models.filter((model) => secretsOf(model).length > 0),
+    ({ table }) => table,
+  )
   let sealed = 0
-  for (const model of models) {
-    const names = [...model.fields.values()].flatMap(({ name, storage }) => (storage.in === 'secrets' ? [name] : []))
-    for (let after: number | null = null; names.length > 0; ) {
-      const rows = await retrying(() => readPortion(db, model, names, after), tries)
-      sealed += await retrying(() => replace(db, model, rows, keyring), tries)
+  for (const [table, ofTable] of byTable) {
+    let after: number | null = null
+    for (;;) {
+      const rows: OpenRow[] = await retrying(() => readPortion(db, table, ofTable, after), tries)
+      for (const [index, model] of ofTable.entries()) {
+        const own = rows.filter((row) => row.model === index)
+        sealed += await retrying(() => replace(db, model, own, keyring), tries)
+      }
       if (rows.length < portion) break
       after = rows.at(-1)?.pk ?? null
     }
@@ -33,27 +40,31 @@ export async function sealOpenSecrets(db: Db, { models }: Registry, keyring: Key
   return sealed
 }
 
+const secretsOf = ({ fields }: Model): string[] =>
+  [...fields.values()].flatMap(({ name, storage }) => (storage.in === 'secrets' ? [name] : []))
+
 const openRow = z.object({
   pk: z.int(),
+  /** Which of the models has it. */
+  model: z.int(),
   uuid: z.guid(),
   settings: z.record(z.string(), z.unknown()),
   secrets: z.record(z.string(), z.string().nullable()),
 })
 type OpenRow = z.output<typeof openRow>
 
-function readPortion(
-  db: Db,
-  { table, discriminator }: Model,
-  names: readonly string[],
-  after: number | null,
-): Promise<OpenRow[]> {
-  const values: unknown[] = [names, after, portion]
-  const conditions = Object.entries(discriminator).map(([column, value]) => `"${column}" = $${values.push(value)}`)
+function readPortion(db: Db, table: string, models: readonly Model[], after: number | null): Promise<OpenRow[]> {
+  const values: unknown[] = [after, portion]
+  const cases = models.map((model, index) => {
+    const is = Object.entries(model.discriminator).map(([column, value]) => `"${column}" = $${values.push(value)}`)
+    const isOpen = `jsonb_exists_any(settings, $${values.push(secretsOf(model))}::text[])`
+    return `WHEN ${[...is, isOpen].join(' AND ')} THEN ${index}`
+  })
   return query(db, openRow, {
-    text: `SELECT pk, uuid::text AS uuid, settings, secrets FROM "${table}"
-      WHERE ${['jsonb_exists_any(settings, $1::text[])', ...conditions].join(' AND ')}
-        AND ($2::integer IS NULL OR pk > $2::integer)
-      ORDER BY pk LIMIT $3`,
+    text: `SELECT * FROM (
+        SELECT pk, CASE ${cases.join(' ')} END AS model, uuid::text AS uuid, settings, secrets FROM "${table}"
+        WHERE $1::integer IS NULL OR pk > $1::integer) found
+      WHERE model IS NOT NULL ORDER BY pk LIMIT $2`,
     values,
   })
 }

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { sealOpenSecrets } from '../../src/runs/seal-open.ts'
 import { bench, oauth2, shipped } from '../apply/engine.ts'
 import { rows, run, sql } from '../support/sql.ts'
+import { statementsOf } from '../support/statements.ts'
 import { until } from '../support/until.ts'
 import { held } from './stand.ts'
 
@@ -51,6 +52,11 @@ test('all are sealed, and nothing else is changed: sent again, they are unchange
     })
   expect(await seal()).toBe(0)
   expect(await stored()).toEqual(before)
+})
+
+test('when all is sealed, the providers of all kinds are looked through at once', async () => {
+  await seal()
+  expect(await statementsOf(seal)).toHaveLength(1)
 })
 
 test('what is changed meanwhile stays as it was changed', async () => {

@@ -6,6 +6,7 @@ test.each([
   [['--users', '100000'], { users: 100_000, groups: 2_000, applications: 200 }],
   [['--users=10'], { users: 10, groups: 80, applications: 20 }],
   [['--users', '1000000'], { users: 1_000_000, groups: 20_000, applications: 2_000 }],
+  [['--applications', '200000'], { users: 1_000, groups: 80, applications: 200_000 }],
   [['--groups', '300', '--applications', '1'], { users: 1_000, groups: 300, applications: 1 }],
 ])('%j', (args, size) => {
   expect(parseFlags(args)).toEqual({ seed: 1, size, database: null })
@@ -31,6 +32,7 @@ test.each([
   [['--users', '-5'], '--users is "-5"'],
   [['--users', '50', '--users', '60'], '--users stands twice'],
   [['--groups', '79'], '--groups is "79": it takes a whole number from 80'],
+  [['--applications', '200001'], '--applications is "200001": it takes a whole number from 1 to 200000.'],
   [['--seed', '2147483648'], '--seed is "2147483648"'],
   [['100000'], '"100000" is no option'],
   [['--database', 'mysql://db'], '--database is not a URL that starts with postgresql://'],

@@ -24,7 +24,7 @@ const numbers = {
   users: { min: 10, max: 1_000_000 },
   // A chain and the groups that every organisation has.
   groups: { min: chainLength + 30, max: 50_000 },
-  applications: { min: 1, max: 20_000 },
+  applications: { min: 1, max: 200_000 },
   seed: { min: 0, max: 2_147_483_647 },
 } as const
 

@@ -1,3 +1,4 @@
+import { skeletonOf } from '../../src/models/skeleton.ts'
 import { applicationTables, type Portfolio } from './applications.ts'
 import { consents, devices, memberships, tokens } from './belongings.ts'
 import type { Organisation } from './organisation.ts'
@@ -33,7 +34,7 @@ const ofUsers = ({ size }: Organisation, keys: Keys, { name, columns, rows }: Om
 
 function userTables(organisation: Organisation, { keyring }: Engine, keys: Keys): Table[] {
   const persons = people(organisation)
-  const described = ['username', 'name', 'email', 'is_active', 'last_login', 'attributes', 'path', 'type']
+  const described = ['username', 'skeleton', 'name', 'email', 'is_active', 'last_login', 'attributes', 'path', 'type']
   return [
     {
       name: 'users',
@@ -65,17 +66,20 @@ function groupTables(organisation: Organisation, keys: Keys): Table[] {
   return [
     {
       name: 'roles',
-      columns: ['pk', 'name', 'permissions'],
+      columns: ['pk', 'name', 'skeleton', 'permissions'],
       items: roles.length,
-      rows: each(roles, ({ pk, name, permissions }) => [{ pk, name, permissions }]),
+      rows: each(roles, ({ pk, name, permissions }) => [{ pk, name, skeleton: skeletonOf(name), permissions }]),
     },
     {
       // Parents come first: a trigger reads the ancestors of a new group.
       name: 'groups',
-      columns: ['pk', 'name', 'is_superuser', 'parent', 'attributes', 'settings_by_superuser'],
+      columns: ['pk', 'name', 'skeleton', 'is_superuser', 'parent', 'attributes', 'settings_by_superuser'],
       items: groups.length,
       rows: each(groups, ({ pk, name, isSuperuser, parent, attributes }) => [
-        { pk, name, is_superuser: isSuperuser, parent: groupPk(parent), attributes, settings_by_superuser: true },
+        {
+          ...{ pk, name, skeleton: skeletonOf(name), is_superuser: isSuperuser, parent: groupPk(parent) },
+          ...{ attributes, settings_by_superuser: true },
+        },
       ]),
     },
     {
