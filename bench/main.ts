@@ -5,6 +5,7 @@ type Bench = { readonly usage: string; bench(args: string[]): Promise<void> }
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   apply: () => import('./apply.ts'),
   lists: () => import('./lists.ts'),
+  large: () => import('./large.ts'),
   idle: () => import('./idle.ts'),
   plan: () => import('./plan.ts'),
   sets: () => import('./sets.ts'),

@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { digestKey } from '../src/apply/audit.ts'
 import { keyring } from '../src/db/seal.ts'
+import { runFormat } from '../src/runs/format.ts'
+import type { Size } from '../tools/seed/organisation.ts'
 import { seed } from '../tools/seed/seed.ts'
+import { withoutIndexes } from './bulk.ts'
 
 /** A large ledger, written past the service: runs of every outcome with their audit rows and histories, by INSERT ... SELECT. */
 
@@ -13,50 +16,64 @@ type Seeding = {
   readonly url: string
   readonly secretKey: string
   readonly runs: number
-  readonly applications: number
+  /** Of the organisation whose applications the runs are about. */
+  readonly size: Size
   readonly say: (text: string) => void
 }
 
-/** Fills an installation that has been started once; of one that is filled already, only the time since then. */
-export async function seedLedger({ url, secretKey, runs, applications, say }: Seeding): Promise<void> {
-  const client = new pg.Client({ connectionString: url, statement_timeout: 0 })
+/**
+ * Fills an installation that has been started once and does not run; of one that is filled already, only the time since
+ * then.
+ */
+export async function seedLedger(seeding: Seeding): Promise<void> {
+  const client = new pg.Client({ connectionString: seeding.url, statement_timeout: 0 })
   await client.connect()
   try {
     const { rows } = await client.query<{ last: Date | null }>('SELECT max(created_at) AS last FROM runs')
     const last = rows[0]?.last ?? null
-    const gapS = (days * 86_400) / runs
-    if (last !== null) {
-      const missing = Math.floor((Date.now() - last.getTime()) / 1_000 / gapS)
-      say(`${missing} runs since the last time`)
-      await prepare(client)
-      await addRuns(client, { count: missing, gapS, from: last })
-      await client.query(fullRefusals)
-      return
-    }
-    say('applications')
-    const progress = { begin() {}, progress() {}, end() {}, note() {} }
-    await seed({ seed: 1, size: { users: 1_000, groups: 80, applications }, url, secretKey }, progress)
-    await client.query(ownersOfApplications)
-    say('their histories')
-    await client.query(historiesOfApplications, [digestKey(keyring(secretKey))])
-    await prepare(client)
-    const from = new Date(Date.now() - days * 86_400_000)
-    // As of an installation that was made then: the worker folds what was recorded since.
-    await client.query('UPDATE run_folds SET until = $1', [from])
-    const portion = 100_000
-    for (let done = 0; done < runs; done += portion) {
-      say(`runs from ${done} on`)
-      const count = Math.min(portion, runs - done)
-      await addRuns(client, { count, gapS, from: new Date(from.getTime() + done * gapS * 1_000) })
-    }
-    await addLargeRun(client)
-    await client.query(fullRefusals)
-    await client.query(changedOutside)
-    say('vacuum')
-    await client.query('VACUUM (ANALYZE)')
+    if (last === null) {
+      await withoutIndexes(client, () => fillLedger(client, seeding), seeding.say)
+      seeding.say('vacuum')
+      await client.query('VACUUM (ANALYZE)')
+    } else await addSince(client, seeding, last)
   } finally {
     await client.end()
   }
+}
+
+const gapOf = ({ runs }: Seeding): number => (days * 86_400) / runs
+
+async function addSince(client: pg.Client, seeding: Seeding, from: Date): Promise<void> {
+  const gapS = gapOf(seeding)
+  const missing = Math.floor((Date.now() - from.getTime()) / 1_000 / gapS)
+  seeding.say(`${missing} runs since the last time`)
+  await prepare(client)
+  await addRuns(client, { count: missing, gapS, from })
+  await client.query(fullRefusals)
+}
+
+/** Writes an organisation, its applications' histories and the runs. What the planner must know of them is left to the caller. */
+export async function fillLedger(client: pg.Client, seeding: Seeding): Promise<void> {
+  const { url, secretKey, runs, size, say } = seeding
+  const progress = { begin: (step: string) => say(`seed: ${step}`), progress() {}, end() {}, note() {} }
+  await seed({ seed: 1, size, url, secretKey }, progress)
+  await client.query(ownersOfApplications)
+  say('histories of applications')
+  await client.query(historiesOfApplications, [digestKey(keyring(secretKey))])
+  await prepare(client)
+  const from = new Date(Date.now() - days * 86_400_000)
+  // As of an installation that was made then: the worker folds what was recorded since.
+  await client.query('UPDATE run_folds SET until = $1', [from])
+  const gapS = gapOf(seeding)
+  const portion = 100_000
+  for (let done = 0; done < runs; done += portion) {
+    say(`runs from ${done} on`)
+    const count = Math.min(portion, runs - done)
+    await addRuns(client, { count, gapS, from: new Date(from.getTime() + done * gapS * 1_000) })
+  }
+  await addLargeRun(client)
+  await client.query(fullRefusals)
+  await client.query(changedOutside)
 }
 
 /** Nine of ten have one, of 200 teams: of some many, of most few. */
@@ -105,7 +122,16 @@ async function prepare(client: pg.Client): Promise<void> {
     randomBytes(60_000).toString('base64'),
   ])
   await client.query('ANALYZE apps; ANALYZE submitters; SET synchronous_commit = off')
+  await client.query(sharedResults)
 }
+
+/** Of an application's runs that change nothing. */
+const sharedResults = `INSERT INTO shared_results (key, logs, changes)
+  SELECT md5(slug)::uuid, ARRAY['provider ' || kind || ' "' || provider || '" unchanged', 'application "' || slug || '" unchanged'],
+    jsonb_build_array(
+      jsonb_build_object('model', 'service_core.provider', 'key', jsonb_build_object('name', provider), 'action', 'unchanged', 'fields', '{}'::jsonb),
+      jsonb_build_object('model', 'service_core.application', 'key', jsonb_build_object('slug', slug), 'action', 'unchanged', 'fields', '{}'::jsonb))
+  FROM apps ON CONFLICT (key) DO NOTHING`
 
 type Portion = { readonly count: number; readonly gapS: number; readonly from: Date }
 
@@ -126,7 +152,8 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
         JOIN submitters s ON s.n = CASE WHEN who < 0.7 THEN 2 ELSE 3 + floor((who - 0.7) * 190)::integer END
     ), made AS (
       INSERT INTO runs (id, state, mode, title, kind, slug, submitter_pk, request_id, blueprint, document, options, enqueued_at,
-        created_at, started_at, finished_at, applied, reason, logs, cause, changes, recorded_in, recorded_after, changed_in, changed_after)
+        created_at, started_at, finished_at, applied, reason, logs, cause, changes, shared_result, format, recorded_in, recorded_after,
+        changed_in, changed_after)
       SELECT run, (CASE WHEN outcome IN ('failed', 'cancelled') THEN outcome ELSE 'done' END)::run_state,
         (CASE outcome WHEN 'plan' THEN 'plan' ELSE 'apply' END)::run_mode,
         (CASE outcome WHEN 'plan' THEN 'plan' ELSE 'apply' END) || ' ' || kind || ' ' || slug, kind, slug, submitter,
@@ -137,17 +164,17 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
         at, at, CASE WHEN outcome <> 'cancelled' THEN at + make_interval(secs => 0.002 + who * 0.02) END,
         at + make_interval(secs => 0.006 + who * 0.04), outcome IN ('unchanged', 'update'),
         CASE outcome WHEN 'refused' THEN 'conflict' WHEN 'failed' THEN 'server_error' WHEN 'cancelled' THEN 'cancelled' END,
-        CASE WHEN outcome = 'cancelled' THEN ARRAY['not applied: no worker took it in time']
+        CASE WHEN outcome = 'unchanged' THEN NULL
+          WHEN outcome = 'cancelled' THEN ARRAY['not applied: no worker took it in time']
           WHEN outcome = 'failed' THEN ARRAY['not applied: the service failed']
           WHEN outcome = 'refused' THEN ARRAY['not applied: application "' || slug || '" belongs to owner "team-9" (made by alice), and the request names no owner']
-          ELSE ARRAY['provider "' || provider || '" ' || outcome, 'application "' || slug || '" ' || outcome] END,
+          ELSE ARRAY['provider ' || kind || ' "' || provider || '" unchanged', 'application "' || slug || '" updated: meta_description'] END,
         CASE outcome WHEN 'failed' THEN 'could not extend file "base/16384/' || cause || '": No space left on device (53100)' END,
-        CASE WHEN outcome IN ('unchanged', 'update', 'plan') THEN jsonb_build_array(
+        CASE WHEN outcome = 'unchanged' THEN '[]'::jsonb WHEN outcome IN ('update', 'plan') THEN jsonb_build_array(
           jsonb_build_object('model', 'service_core.provider', 'key', jsonb_build_object('name', provider), 'action', 'unchanged', 'fields', '{}'::jsonb),
-          jsonb_build_object('model', 'service_core.application', 'key', jsonb_build_object('slug', slug),
-            'action', CASE outcome WHEN 'unchanged' THEN 'unchanged' ELSE 'update' END, 'fields', CASE outcome WHEN 'unchanged'
-              THEN '{}'::jsonb ELSE '{"meta_description": {"from": "before", "to": "afterwards"}}'::jsonb END)) END,
-        NULL, NULL, NULL, NULL
+          jsonb_build_object('model', 'service_core.application', 'key', jsonb_build_object('slug', slug), 'action', 'update',
+            'fields', '{"meta_description": {"from": "before", "to": "afterwards"}}'::jsonb)) END,
+        CASE outcome WHEN 'unchanged' THEN md5(slug)::uuid END, $4::smallint, NULL, NULL, NULL, NULL
       FROM facts f, noise RETURNING id
     ), audited AS (
       INSERT INTO audit_rows (at, actor_pk, actor_name, action, changes, request_id, run_id)
@@ -159,7 +186,7 @@ const addRuns = (client: pg.Client, { count, gapS, from }: Portion) =>
     INSERT INTO run_objects (audit_pk, at, run_id, position, model, key, name, owner, action, change)
     SELECT audited.pk, audited.at, run, 0, 'service_core.application', "appPk"::text, slug, owner, 'update', 1
     FROM audited JOIN facts ON facts.run = audited.run_id WHERE outcome = 'update'`,
-    [count, gapS, from],
+    [count, gapS, from, runFormat],
   )
 
 /** One document of 10 000 entries, half of which change something, a minute ago. */

@@ -1,17 +1,12 @@
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import pg from 'pg'
-import { freePort } from '../test/support/free-port.ts'
-import { wideEnv } from '../test/support/limits.ts'
-import { type Running, run } from '../test/support/processes.ts'
-import { within } from '../test/support/template.ts'
+import { cpuMsOf, sessionsOf } from './cpu.ts'
+import { folded, install, openKept, secretOf, startKept } from './kept.ts'
 import { quantile } from './measure.ts'
 import { openReader, submitReal } from './pages-runs.ts'
 import { seedLedger } from './pages-seed.ts'
 import { type Question, questions } from './pages-urls.ts'
-import { answers, openDatabase } from './stand.ts'
+import { openDatabase } from './stand.ts'
 
 /**
  * The operators' pages and the lists behind them, on an installation with a large ledger: one reader, one request after the
@@ -49,67 +44,29 @@ export async function bench(args: string[]): Promise<void> {
   const name = `gatewright_pages_${values.runs}_${values.applications}`
   const say = (text: string) => console.log(text)
   try {
-    const url = await openNamed(server.url, name)
-    // The same for each use of the same database.
-    const secretKey = createHash('sha256').update(name).digest('base64url')
-    const token = createHash('sha256').update(`${name} token`).digest('base64url')
-    const port = await freePort()
-    const env = {
-      ...{ ...wideEnv, DATABASE_URL: url, SECRET_KEY: secretKey, BOOTSTRAP_TOKEN: token, LOG_LEVEL: 'warn' },
-      ...{ PORT: String(port), RUN_DAYS: '3650', AUDIT_DAYS: '3650' },
-    }
-    const started = await start(env, port)
+    const kept = await openKept(server.url, name)
+    const { database: url, secretKey, token } = kept
+    await install(kept)
     await seedLedger({
       ...{ url, secretKey, say },
       runs: Number(values.runs),
-      applications: Number(values.applications),
+      size: { users: 1_000, groups: 80, applications: Number(values.applications) },
     })
+    const started = await startKept(kept)
     await folded(url)
-    const at = `http://127.0.0.1:${port}`
+    const { at } = started
     const real = await submitReal(at, token)
-    const secret = createHash('sha256').update(`${name} reader`).digest('base64url')
+    const secret = secretOf(kept, 'reader')
     await openReader(url, secret)
     const cookies = { cookie: await logIn(at, token), reader: await logIn(at, secret) }
-    const login = { ...cookies, token, pid: started[0]?.pid ?? 0, url }
+    const login = { ...cookies, token, pid: started.pid, url }
     const lines = await measureAll(at, login, await questions(url, real), Number(values.times), values.only)
-    for (const process of started) await process.stop()
+    await started.stop()
     print(lines)
     console.log(`\n${server.version}; ${values.runs} runs, ${values.applications} applications; times in ms`)
   } finally {
     await server.close()
   }
-}
-
-async function start(env: Record<string, string>, port: number): Promise<readonly Running[]> {
-  const api = run('src/server.ts', { env: { ...env, NODE_OPTIONS: '--max-semi-space-size=4' } })
-  await answers(`http://127.0.0.1:${port}/-/health/live/`, api)
-  const worker = run('workers/blueprint.ts', { env })
-  await answers(`http://127.0.0.1:${port}/-/health/ready/`, worker)
-  return [api, worker]
-}
-
-/** Makes the database unless it is there. */
-async function openNamed(server: string, name: string): Promise<string> {
-  await within(server, async (client) => {
-    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name])
-    if (rowCount === 0) await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`)
-  })
-  const url = new URL(server)
-  url.pathname = name
-  return url.href
-}
-
-/** Waits until the worker has folded the runs, as it has on an installation that was not made a minute ago. */
-async function folded(url: string): Promise<void> {
-  await within(url, async (client) => {
-    for (;;) {
-      const { rows } = await client.query<{ ready: boolean }>(
-        "SELECT until > now() - interval '10 minutes' AS ready FROM run_folds",
-      )
-      if (rows[0]?.ready === true) return
-      await new Promise((resolve) => setTimeout(resolve, 1_000))
-    }
-  })
 }
 
 async function logIn(at: string, token: string): Promise<string> {
@@ -133,27 +90,6 @@ type Login = {
   readonly url: string
 }
 
-/** Milliseconds of processor time of these processes until now; of one that is gone, or unknown to this system, 0. */
-const cpuOf = (pids: readonly number[]): number =>
-  pids.reduce((sum, pid) => {
-    try {
-      const tasks = readdirSync(`/proc/${pid}/task`)
-      const ns = tasks.map((task) =>
-        Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ', 1)[0]),
-      )
-      return sum + ns.reduce((all, each) => all + each, 0) / 1_000_000
-    } catch {
-      return sum
-    }
-  }, 0)
-
-const sessionsOf = (url: string): Promise<number[]> =>
-  within(url, async (client) => {
-    const text =
-      "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatewright-api'"
-    return (await client.query<{ pid: number }>(text)).rows.map(({ pid }) => pid)
-  })
-
 async function measureAll(
   at: string,
   { cookie, reader, token, pid, url }: Login,
@@ -171,13 +107,13 @@ async function measureAll(
       const headers: Record<string, string> = path.startsWith('/admin')
         ? { cookie: by === undefined ? cookie : reader }
         : { authorization: `Bearer ${token}` }
-      const cpu = cpuOf(pids)
+      const cpu = cpuMsOf(pids)
       const began = performance.now()
       const answer = await fetch(`${at}${path}`, { headers, redirect: 'manual' })
       const text = await answer.text()
       const took = performance.now() - began
       if (round >= 0) line.times.push(took)
-      if (round >= 0) line.cpu.push(cpuOf(pids) - cpu)
+      if (round >= 0) line.cpu.push(cpuMsOf(pids) - cpu)
       line.bytes = Math.max(line.bytes, Buffer.byteLength(text))
       if (answer.status !== 200) line.failure = `${answer.status} ${text.slice(0, 200)}`
       else if (/too long|could not be (counted|read)|not known just now/i.test(text))

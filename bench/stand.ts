@@ -44,9 +44,15 @@ export type Database = {
   close(): Promise<void>
 }
 
-/** @param given an existing server's URL, else one is started */
-export async function openDatabase(given: string | undefined): Promise<Database> {
-  const own = given === undefined ? await startPostgres({ durable: true }) : undefined
+/**
+ * @param given an existing server's URL, else one is started
+ * @param at the folder of the started one, which stays; @param durable false: for filling it
+ */
+export async function openDatabase(
+  given: string | undefined,
+  { at, durable = true }: { readonly at?: string | undefined; readonly durable?: boolean } = {},
+): Promise<Database> {
+  const own = given === undefined ? await startPostgres({ durable, ...(at !== undefined && { at }) }) : undefined
   // By the socket, as `npm start` does it.
   const url = given ?? (own === undefined ? '' : `${own.url()}?host=${encodeURIComponent(own.folder)}`)
   const settings = `SELECT 'PostgreSQL ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')

@@ -1,8 +1,18 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir, userInfo } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import pg from 'pg'
 import { freePort } from './free-port.ts'
 import { guard } from './guard.ts'
@@ -12,7 +22,7 @@ export type PostgresServer = {
   /** The URL of a database of this server, `postgres` unless named. */
   url(database?: string): string
   readonly port: number
-  /** Its temporary folder, gone after `remove`. */
+  /** Its folder, gone after `remove` unless it was given. */
   readonly folder: string
   /** The postmaster's, of its last start. */
   readonly pid: number
@@ -20,7 +30,7 @@ export type PostgresServer = {
   start(): Promise<void>
   /** `fast` rolls back and ends every session; `immediate` is a crash that recovers from the log. */
   stop(mode?: 'fast' | 'immediate'): Promise<void>
-  /** Stops it and removes its data. */
+  /** Stops it and removes its data, unless its folder was given. */
   remove(): Promise<void>
 }
 
@@ -29,10 +39,20 @@ export type PostgresServer = {
  *
  * @param durable false: nothing is flushed to disk, for speed; tests that crash the server need true
  * @param from begins with a copy of this data folder of a stopped server
+ * @param at a folder instead of the temporary one, with the data of the last time
  */
-export async function startPostgres({ durable, from }: { durable: boolean; from?: string }): Promise<PostgresServer> {
+export async function startPostgres({
+  durable,
+  from,
+  at,
+}: {
+  durable: boolean
+  from?: string
+  at?: string
+}): Promise<PostgresServer> {
   const owner = serverUser()
-  const folder = mkdtempSync(join(tmpdir(), 'gatewright-postgres-'))
+  const folder = at === undefined ? mkdtempSync(join(tmpdir(), 'gatewright-postgres-')) : resolve(at)
+  mkdirSync(folder, { recursive: true })
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
   const bin = reachableBinaries(folder, owner)
   const dataFolder = join(folder, 'data')
@@ -49,10 +69,11 @@ export async function startPostgres({ durable, from }: { durable: boolean; from?
     '--no-sync',
     '--no-instructions',
   ]
-  if (from === undefined)
+  if (from !== undefined)
+    // With its owner, which the server insists on.
+    execFileSync('cp', ['-Rp', from, dataFolder])
+  else if (!existsSync(join(dataFolder, 'PG_VERSION')))
     execFileSync(join(bin, 'initdb'), initdb, { ...owner, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
-  // With its owner, which the server insists on.
-  else execFileSync('cp', ['-Rp', from, dataFolder])
 
   const port = await freePort()
   const url = (database = 'postgres') => `postgresql://postgres@127.0.0.1:${port}/${database}`
@@ -79,7 +100,7 @@ export async function startPostgres({ durable, from }: { durable: boolean; from?
     server.unref()
     if (server.pid === undefined) throw new Error(`${bin}/postgres could not be started`)
     pid = server.pid
-    release = guard({ pid, signal: 'QUIT', folder })
+    release = guard({ pid, signal: 'QUIT', ...(at === undefined && { folder }) })
     await until(() => answers(url()), { what: 'PostgreSQL to answer', withinMs: 20_000 }).catch((error: unknown) => {
       throw new Error(readFileSync(join(folder, 'log'), 'utf8'), { cause: error })
     })
@@ -93,6 +114,7 @@ export async function startPostgres({ durable, from }: { durable: boolean; from?
     release()
   }
   const remove = async () => {
+    if (at !== undefined) return stop()
     await stop('immediate')
     rmSync(folder, { recursive: true, force: true })
   }
