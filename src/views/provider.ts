@@ -163,9 +163,14 @@ export function providerViews(kinds: Registry['kinds']) {
     view: { model: 'Provider', schema: schemaOf(model), read } satisfies View<'Provider'>,
   }))
   const named = ofKinds.map(({ model }) => [model.name, nameOf(model)] as const)
-  const schema = z
-    .xor(ofKinds.map(({ view }) => view.schema))
-    .meta({ id: 'ReadProvider', discriminator: discriminatorOf('meta_model_name', named) })
+  const schema = z.xor(ofKinds.map(({ view }) => view.schema)).meta({
+    id: 'ReadProvider',
+    // Beside the variants, which have it too: else openapi-generator's Rust misses it in them, and cannot read any.
+    type: 'object',
+    properties: { meta_model_name: { type: 'string' } },
+    required: ['meta_model_name'],
+    discriminator: discriminatorOf('meta_model_name', named),
+  })
   return { all: { model: 'Provider', schema, read } satisfies View<'Provider'>, ofKinds }
 }
 

@@ -144,13 +144,19 @@ test('no enum holds null: typescript-fetch and others make code of it that does 
 })
 
 test('a provider of a list is one of the kinds, which meta_model_name tells apart', () => {
-  const { oneOf, discriminator } = api.document.components.schemas.ReadProvider ?? {}
+  const { oneOf, discriminator, ...own } = api.document.components.schemas.ReadProvider ?? {}
   const { propertyName, mapping } = discriminator as { propertyName: string; mapping: Record<string, string> }
   expect(propertyName).toBe('meta_model_name')
   expect(Object.values(mapping).map(($ref) => ({ $ref }))).toEqual(oneOf)
   for (const [value, ref] of Object.entries(mapping))
     expect(named(ref).properties).toMatchObject({ meta_model_name: { type: 'string', enum: [value] } })
   expect(Object.keys(mapping)).toHaveLength(kinds.length)
+  // For openapi-generator's Rust.
+  expect(own).toEqual({
+    type: 'object',
+    properties: { meta_model_name: { type: 'string' } },
+    required: ['meta_model_name'],
+  })
 })
 
 test('no value has several types, but for null: oapi-codegen takes one', () => {
