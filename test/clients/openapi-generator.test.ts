@@ -99,3 +99,32 @@ describe.runIf(needs('python3', 'java'))('a TypeScript client by openapi-generat
     await expectDriven(stdout, 'typescript', stand.db)
   })
 })
+
+/** Crates that the installed compiler takes; nothing for a debugger. */
+const cargoConfig = `
+[resolver]
+incompatible-rust-versions = "fallback"
+[profile.dev]
+debug = false
+`
+
+describe.runIf(needs('python3', 'java', 'cargo'))('a Rust client by openapi-generator', () => {
+  beforeAll(openGenerator, timeout)
+
+  test('compiles, and a minimal second PUT changes nothing', { timeout }, async () => {
+    const properties = {
+      ...{ packageName: 'gatewright', library: 'reqwest-trait' },
+      // An answer is an enum of its statuses. The stand has no TLS.
+      ...{ supportMultipleResponses: true, reqwestDefaultFeatures: '' },
+      ...{ useSingleRequestParameter: true, useBonBuilder: true },
+    }
+    const given = Object.entries(properties).map((each) => each.join('='))
+    const folder = await generate('rust', given.join(','), 'drive.rs', 'examples')
+    mkdirSync(join(folder, '.cargo'))
+    writeFileSync(join(folder, '.cargo/config.toml'), cargoConfig)
+    await stand.run('cargo', ['add', '--quiet', '--no-default-features', '--features', 'rt', 'tokio@1'], 'rust')
+    await stand.run('cargo', ['build', '--quiet', '--features', 'bon', '--example', 'drive'], 'rust')
+    const { stdout } = await stand.run('target/debug/examples/drive', [stand.url, adminToken, 'rust'], 'rust')
+    await expectDriven(stdout, 'rust', stand.db)
+  })
+})

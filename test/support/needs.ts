@@ -18,7 +18,7 @@ export type Needed =
   | Toolchain
 /** Only for `npm run clients`, which leaves out the languages that a machine cannot compile. */
 type Toolchain = (typeof toolchains)[number]
-const toolchains = ['python3', 'java', 'javac', 'mvn', 'go'] as const
+const toolchains = ['python3', 'java', 'javac', 'mvn', 'go', 'cargo'] as const
 
 /**
  * For `describe.runIf(needs('redis-server'))('...', () => {})`: false when one of the programs is missing, which the last
