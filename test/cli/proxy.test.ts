@@ -21,11 +21,17 @@ beforeAll(async () => {
   env = { GATEWRIGHT_URL: `https://${host}`, NODE_EXTRA_CA_CERTS: authority }
 })
 
+/** The path of a document. */
+function groupFile(): string {
+  const path = join(freshFolder(), 'group.yaml')
+  writeFileSync(path, 'version: 1\nentries:\n  - { model: service_core.group, identifiers: { name: proxied } }\n')
+  return path
+}
+
 const runs = (more: Record<string, string>) => there.gatewright(['runs'], { ...env, ...more })
 
 test('an apply, and events that are followed, go through the proxy, also one that wants a login', async () => {
-  const path = join(freshFolder(), 'group.yaml')
-  writeFileSync(path, 'version: 1\nentries:\n  - { model: service_core.group, identifiers: { name: proxied } }\n')
+  const path = groupFile()
   const open = await httpProxy()
   expect(await there.gatewright(['apply', path], { ...env, HTTPS_PROXY: open.url })).toMatchObject({ code: 0 })
   expect(await there.on.db.group.count({ where: { name: 'proxied' } })).toBe(1)
@@ -51,7 +57,8 @@ test('this machine is asked without a proxy', async () => {
 describe('says what to do, without the password', () => {
   test('when the proxy is away', async () => {
     const port = await freePort()
-    const { code, output } = await runs({ HTTPS_PROXY: `http://ada:secret-word@127.0.0.1:${port}`, TIMEOUT: '1' })
+    const away = { HTTPS_PROXY: `http://ada:secret-word@127.0.0.1:${port}` }
+    const { code, output } = await there.gatewright(['plan', '--timeout', '1', groupFile()], { ...env, ...away })
     expect({ code, output }).toEqual({
       code: 3,
       output: expect.stringContaining(
