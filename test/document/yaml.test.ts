@@ -285,7 +285,7 @@ describe('a document that could expand to more than its text is refused', () => 
     const { code, errors = [] } = error
     expect(code).toBe('invalid')
     expect(errors.map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n')).toMatch(why)
-    expect(costOf(() => refusal(there), 1)).toBeLessThan(15)
+    expect(costOf(() => refusal(there), { rounds: 1 })).toBeLessThan(15)
   })
 
   test('a name of an inherited property is a field like any other', () => {

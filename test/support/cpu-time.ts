@@ -23,10 +23,16 @@ function unitMs(): number {
   return Math.max(1, (cpuMsOf(yardstick) + cpuMsOf(yardstick)) / 2)
 }
 
-/** CPU time of `work` in units of `yardstick`. The least of several: compilation and garbage collection take time too. */
-export function costOf(work: () => unknown, rounds = 4): number {
+/**
+ * CPU time of `work` in units of `yardstick`. The least of several rounds: compilation and garbage collection take time too.
+ *
+ * @param enough no more rounds once one costs less than this
+ */
+export function costOf(work: () => unknown, { rounds = 4, enough = 0 } = {}): number {
   const unit = unitMs()
-  return Math.min(...Array.from({ length: rounds }, () => cpuMsOf(work))) / unit
+  let least = Number.POSITIVE_INFINITY
+  for (let round = 0; round < rounds && least >= enough; round += 1) least = Math.min(least, cpuMsOf(work) / unit)
+  return least
 }
 
 /** The longest turn of the event loop during `work` in the same units, the least of three. */
