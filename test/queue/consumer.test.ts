@@ -123,36 +123,31 @@ function claims(queue: QueueKind): void {
     expect(await ended(id)).toMatchObject({ state: 'failed', failure: 'failed, server_error' })
   })
 
-  describe('of an attempt that failed', () => {
+  test('of attempts that failed: the outcome that their runs have later, applied or cancelled', async () => {
     const stateOf = async (id: string) => (await there.queue.getJob(jobId(id, 1)))?.getState()
     const failedJobs = async () => (await there.queue.getJobs('failed')).map(({ data }) => data.run)
-
-    test('whose run is done later: the outcome of the run, and it never failed', async () => {
-      const letIn = await lockedOut(there.db)
-      const sending = there.admin.put(applyPath, await named('radius', 'locked-out'))
-      const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'locked-out' } }), { what: 'the run' })
+    const letIn = await lockedOut(there.db)
+    const failOnce = async (slug: string) => {
+      const sending = there.admin.put(applyPath, await named('radius', slug))
+      const { id } = await until(() => there.db.run.findFirst({ where: { slug } }), { what: 'the run' })
       await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to fail' })
-      expect(await failedJobs()).not.toContain(id)
-      await letIn()
-      expect(await sending).toMatchObject({ status: 200, json: { applied: true } })
-      const { attempts } = await runOf('locked-out')
-      expect(attempts).toBeGreaterThan(1)
-      const outcome = { state: 'completed', result: { state: 'done', applied: true } }
-      expect([await ended(id), await ended(id, attempts)]).toMatchObject([outcome, outcome])
-      expect(await failedJobs()).not.toContain(id)
-    })
+      return { id, sending }
+    }
+    const [done, cancelled] = await Promise.all([failOnce('locked-out'), failOnce('given-up')])
+    const now = await failedJobs()
+    for (const { id } of [done, cancelled]) expect(now).not.toContain(id)
 
-    test('whose run is cancelled later: it failed for that reason', async () => {
-      const letIn = await lockedOut(there.db)
-      const sending = there.admin.put(applyPath, await named('radius', 'given-up'))
-      const { id } = await until(() => there.db.run.findFirst({ where: { slug: 'given-up' } }), { what: 'the run' })
-      await until(async () => (await stateOf(id)) === 'delayed', { what: 'the attempt to fail' })
-      const why = 'not applied: no worker took it in time'
-      await transaction(there.db, (tx) => cancelRun(tx, id, why))
-      await letIn()
-      expect(await sending).toMatchObject({ status: 503, json: { code: 'cancelled' } })
-      expect(await ended(id)).toMatchObject({ state: 'failed', failure: 'cancelled' })
-    })
+    const why = 'not applied: no worker took it in time'
+    await transaction(there.db, (tx) => cancelRun(tx, cancelled.id, why))
+    await letIn()
+    expect(await done.sending).toMatchObject({ status: 200, json: { applied: true } })
+    expect(await cancelled.sending).toMatchObject({ status: 503, json: { code: 'cancelled' } })
+    const { attempts } = await runOf('locked-out')
+    expect(attempts).toBeGreaterThan(1)
+    const outcome = { state: 'completed', result: { state: 'done', applied: true } }
+    expect([await ended(done.id), await ended(done.id, attempts)]).toMatchObject([outcome, outcome])
+    expect(await ended(cancelled.id)).toMatchObject({ state: 'failed', failure: 'cancelled' })
+    expect(await failedJobs()).not.toContain(done.id)
   })
 
   test.each([{}, { run: 'not-a-run' }, { run: null }])(
