@@ -12,8 +12,11 @@ import { loadComparingEngine, migrationsList, noFilter, readSchema } from './sch
  * `schema.prisma`. What that schema cannot say (checks, trigram indexes) is added by hand.
  */
 
-/** Prisma names its indexes `..._idx` or `..._key`. It would drop the others, which were written by hand. */
-const handMade = /-- DropIndex\nDROP INDEX "\w*(?<!_idx|_key)";\n*/g
+/**
+ * Prisma names its indexes `..._idx` or `..._key`. It would drop the others, which were written by hand, and make those anew
+ * that hold columns beside (`INCLUDE`).
+ */
+const handMade = /-- (?:DropIndex\nDROP|CreateIndex\nCREATE UNIQUE) INDEX "\w*(?<!_idx|_key)"[^;]*;\n*/g
 
 await runProgram(main)
 process.exit(0)
