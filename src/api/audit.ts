@@ -1,8 +1,8 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { auditedUser } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
+import { auditedUser } from '../lists/tables.ts'
 import { auditView } from '../views/audit.ts'
 
 /** GET /api/v3/core/audit/ */
@@ -14,7 +14,7 @@ export function auditRoutes(app: Api, db: Db): void {
       'Each apply, each write of one object, each act on the queue and each read while impersonating: who, when, which objects and which fields, and never a value. Rows are kept for `AUDIT_DAYS`.',
     permission: 'view_audit',
     view: auditView,
-    count: 'rows',
+    count: 'capped',
     search: auditedUser,
     order: { at: 'at', id: 'pk' },
     defaultOrder: '-id',

@@ -1,9 +1,9 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { keyPairName } from '../lists/find.ts'
 import { type ListSpec, list } from '../lists/list.ts'
 import { one } from '../lists/one.ts'
+import { keyPairName } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
 import { certificateKeyPairView } from '../views/certificate-key-pair.ts'
 

@@ -1,8 +1,9 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { consentsOfOwners, consentUsername } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
+import { consentsOfOwners } from '../lists/listed.ts'
+import { consentUsername } from '../lists/tables.ts'
 import type { Registry } from '../models/registry.ts'
 import { userConsentView } from '../views/user-consent.ts'
 

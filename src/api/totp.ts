@@ -1,8 +1,8 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { deviceName } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
+import { deviceName } from '../lists/tables.ts'
 import { totpDeviceView } from '../views/totp-device.ts'
 
 /** GET /api/v3/authenticators/totp/, GET /api/v3/authenticators/admin/totp/ */

@@ -1,8 +1,8 @@
 import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { isSuperuser, userText } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
+import { isSuperuser, userText } from '../lists/tables.ts'
 import { userTypes } from '../models/user.ts'
 import { userView } from '../views/user.ts'
 

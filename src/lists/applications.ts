@@ -6,9 +6,11 @@ import { toSeeMakers } from '../views/stored.ts'
 import { readUidOf } from '../views/uid.ts'
 import { changedOutside, foundOutside } from './changed-outside.ts'
 import * as filter from './filters.ts'
-import { applicationText, find, type ListQuery } from './find.ts'
+import { find } from './find.ts'
 import { type ListSpec, scopeOf } from './list.ts'
+import type { ListQuery } from './listed.ts'
 import { toSorted } from './page.ts'
+import { applicationText } from './tables.ts'
 
 /** Applications as they are listed: by the API, and on the pages of operators. */
 export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): ListSpec<'Application'> => ({

@@ -1,6 +1,7 @@
 import { readTables } from '../db/catalog.ts'
 import type { Db } from '../db/client.ts'
-import { columnOf, type Listed, tableOf } from './find.ts'
+import type { Listed } from './listed.ts'
+import { columnOf, tableOf } from './tables.ts'
 
 /**
  * Checks that the database has what a list is declared with: its columns, and the triggers that keep its count, without

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import type { Actor } from '../permissions.ts'
-import { Values } from './find.ts'
 import type { ListSpec } from './list.ts'
+import { Values } from './listed.ts'
 import { askRuns, seenRuns } from './runs.ts'
 
 /** The applied run before another one, of those that the caller sees. */

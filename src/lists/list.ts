@@ -10,19 +10,13 @@ import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
 import type { FieldOf, Reading, View } from '../views/view.ts'
 import { checkList } from './check.ts'
+import { conditionsOf } from './conditions.ts'
 import type { Bind, Filter } from './filters.ts'
-import {
-  conditionsOf,
-  type Found,
-  find,
-  type Listed,
-  type ListedModel,
-  type ListQuery,
-  type Owned,
-  type Visible,
-} from './find.ts'
-import { envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
+import { type Found, find } from './find.ts'
+import type { Listed, ListQuery, Owned, Visible } from './listed.ts'
+import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import { isStreamed, maxSendingMs, type PageWriter, pageText } from './stream.ts'
+import type { ListedModel } from './tables.ts'
 
 /** A list as a declaration: the route, its parameters and its statements are made of it. */
 export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & {
@@ -68,7 +62,7 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     summary: spec.summary,
     ...(spec.description !== undefined && { description: spec.description }),
     querystring: parametersOf(spec),
-    response: { 200: envelopeOf(spec.view.schema) },
+    response: { 200: envelopeOf(spec.view.schema, spec) },
   }
   const config = { permission: spec.permission, takes: 'list' as const, document: { alsoNeeds: alsoNeedsOf(spec) } }
   app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
@@ -166,6 +160,7 @@ function listQueryOf(spec: ListSpec, query: Query, actor: Actor): ListQuery {
     isPlain: sent.length + terms.length === 0 && ordering === undefined,
     page,
     page_size,
+    ...(spec.count === 'capped' && { mostCounted: cappedFor(query) }),
   }
 }
 
@@ -202,9 +197,9 @@ function valuesOf({ permissions, others }: Visible, actor: Actor): readonly stri
 /** The transaction ends with what is read last, and not with what is sent last. */
 async function writePage(page: PageWriter, db: Db, spec: ListSpec, asked: ListQuery, reading: Reading): Promise<void> {
   const read = async (tx: Tx) => {
-    const { count, unknown, readKeys } = await find(tx, spec, asked)
+    const { count, isExact, unknown, readKeys } = await find(tx, spec, asked)
     refuseUnknown(unknown, asked)
-    page.begin(toEnvelope(asked, count))
+    page.begin({ ...toEnvelope(asked, count), ...(spec.count === 'capped' && { count_is_exact: isExact }) })
     let last: readonly object[] = []
     const keys = await readKeys()
     if (keys.length === 0) return last

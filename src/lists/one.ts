@@ -7,9 +7,11 @@ import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, type Reading, StreamedList } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
-import { find, type ListedModel, type ListQuery } from './find.ts'
+import { find } from './find.ts'
 import { alsoNeedsOf, includeParameter, isIncluded, type ListSpec, scopeOf } from './list.ts'
+import type { ListQuery } from './listed.ts'
 import { isStreamed } from './stream.ts'
+import type { ListedModel } from './tables.ts'
 
 /** What names one row of a list. */
 type Name<Model extends ListedModel> = {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { queryInteger, queryText } from './filters.ts'
-import { type Sorted, usualPageSize } from './find.ts'
+import { type Sorted, usualPageSize } from './listed.ts'
 
 /** Pages, orders and searches: what all lists share. */
 
@@ -10,25 +10,42 @@ export const maxPageSize = 1_000
 const maxPage = 1_000_000_000_000
 const maxTerms = 8
 
-/** The envelope around the results of a list. */
-export const envelopeOf = (item: z.ZodType): z.ZodType =>
-  z.object({
-    pagination: z
-      .object({
-        next: z.int().meta({ description: 'Number of the next page; 0: there is none.' }),
-        previous: z.int().meta({ description: 'Number of the previous page; 0: there is none.' }),
-        count: z.int().meta({ description: 'How many results there are on all pages, exactly.' }),
-        current: z.int(),
-        total_pages: z.int(),
-        start_index: z.int(),
-        end_index: z.int(),
-      })
-      .meta({
-        id: 'Pagination',
-        examples: [{ next: 2, previous: 0, count: 23, current: 1, total_pages: 3, start_index: 1, end_index: 10 }],
-      }),
-    results: z.array(item),
+/** A list whose count is capped counts no further, unless a page ends behind it. */
+const mostCounted = 10_000
+
+/** @returns how far such a list counts for this page */
+export const cappedFor = ({ page, page_size }: { page: number; page_size: number }): number =>
+  Math.max(mostCounted, page * page_size)
+
+const numbersOfPage = {
+  next: z.int().meta({ description: 'Number of the next page; 0: there is none.' }),
+  previous: z.int().meta({ description: 'Number of the previous page; 0: there is none.' }),
+  count: z.int().meta({ description: 'How many results there are on all pages, exactly.' }),
+  current: z.int(),
+  total_pages: z.int(),
+  start_index: z.int(),
+  end_index: z.int(),
+}
+const example = { next: 2, previous: 0, count: 23, current: 1, total_pages: 3, start_index: 1, end_index: 10 }
+
+const pagination = z.object(numbersOfPage).meta({ id: 'Pagination', examples: [example] })
+
+const cappedPagination = z
+  .object({
+    ...numbersOfPage,
+    count: z.int().meta({
+      description: `How many results there are on all pages: exactly up to ${mostCounted}, or up to the end of this page. Of more, one more than that.`,
+    }),
+    count_is_exact: z.boolean().meta({
+      description:
+        'False: there are at least `count` results, and at least `total_pages` pages. `next` leads to all of them.',
+    }),
   })
+  .meta({ id: 'CappedPagination', examples: [{ ...example, count_is_exact: true }] })
+
+/** The envelope around the results of a list. */
+export const envelopeOf = (item: z.ZodType, { count }: { readonly count: string }): z.ZodType =>
+  z.object({ pagination: count === 'capped' ? cappedPagination : pagination, results: z.array(item) })
 
 type Orders = {
   readonly view: { readonly schema: z.ZodType }

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import type { Actor } from '../permissions.ts'
 import { hasOutcome, type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
-import { type ListQuery, Values } from './find.ts'
 import type { ListSpec } from './list.ts'
+import { type ListQuery, Values } from './listed.ts'
 import { askRuns, hasOwner, narrowed, ownersSql, seenRuns } from './runs.ts'
 
 /**
@@ -90,12 +90,16 @@ export async function searchRuns(
 const placeSql = (of: string) => `round(extract(epoch FROM ${of}.created_at) * 1000)::float8 AS at, ${of}.id`
 const newestFirst = (of: string) => `ORDER BY ${of}.created_at DESC, ${of}.id DESC`
 
-/** By an index. */
+/** By an index. PostgreSQL guesses badly how many runs an owner has, and would walk past all others: few runs are found first. */
 const quickText = (matching: string, older: string, limit: string): string => `
-  SELECT (SELECT count(*)::integer FROM (SELECT FROM runs WHERE ${matching} LIMIT ${mostCounted + 1}) counted) AS count,
-    coalesce((SELECT jsonb_agg(page) FROM (
-      SELECT ${placeSql('runs')} FROM runs WHERE ${matching} AND ${older} ${newestFirst('runs')} LIMIT ${limit}) page), '[]') AS runs,
-    NULL::jsonb AS looked`
+  WITH few AS MATERIALIZED (SELECT runs.created_at, runs.id FROM runs WHERE ${matching} LIMIT ${mostCounted + 1}),
+    counted AS MATERIALIZED (SELECT count(*)::integer AS count FROM few)
+  SELECT count, coalesce(CASE WHEN count <= ${mostCounted} THEN ${pageSql('few runs', older, limit)}
+      ELSE ${pageSql('runs', `${matching} AND ${older}`, limit)} END, '[]') AS runs, NULL::jsonb AS looked
+  FROM counted`
+
+const pageSql = (from: string, matching: string, limit: string): string => `(SELECT jsonb_agg(page) FROM (
+      SELECT ${placeSql('runs')} FROM ${from} WHERE ${matching} ${newestFirst('runs')} LIMIT ${limit}) page)`
 
 /** Rows are looked through one by one until enough are found: PostgreSQL reads no more of `newest` than is asked for. */
 const slowText = (quick: string, slow: string, limit: string): string => `WITH ${newestSql(quick, slow)},

@@ -3,7 +3,7 @@ import { type Db, transaction } from '../db/client.ts'
 import { query, unprepared } from '../db/raw.ts'
 import { bucketSql, middleOf, queueMsSql, type StepS, workMsSql } from '../runs/fold.ts'
 import { type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
-import { Values } from './find.ts'
+import { Values } from './listed.ts'
 
 /**
  * Figures of all runs, from sums that maintenance keeps, and from the runs since: a plot of a year reads no more rows than

@@ -5,9 +5,11 @@ import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { runView } from '../views/run.ts'
 import { changedObject } from './changed-object.ts'
+import { conditionsOf } from './conditions.ts'
 import * as filter from './filters.ts'
-import { conditionsOf, runTitle, type Values } from './find.ts'
 import { type ListSpec, scopeOf } from './list.ts'
+import type { Values } from './listed.ts'
+import { runTitle } from './tables.ts'
 
 /** Whether a run has an owner, in SQL: both have an index. @param owner a placeholder */
 export const hasOwner = (options: string, owner: string): string =>
@@ -16,6 +18,8 @@ export const hasOwner = (options: string, owner: string): string =>
 /** The labels of a run, in SQL: its own, and those of entries. */
 export const ownersSql = `array_remove(ARRAY[runs.options->>'owner'] || CASE jsonb_typeof(runs.options->'owners') WHEN 'array'
     THEN ARRAY(SELECT jsonb_array_elements_text(runs.options->'owners')) END, NULL)`
+
+const states = ['queued', 'done', 'failed', 'cancelled'] as const
 
 /** Runs as they are listed: by the API, and on the pages of operators. Streams of events ask it, too. */
 export const runList = (registry: Registry): ListSpec<'Run'> => ({
@@ -32,16 +36,17 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
     and: `(runs.options->'owners' IS NULL OR runs.options->'owners' <@ (to_jsonb({owners})
       || CASE WHEN runs.submitter_pk = {caller} THEN '[null]'::jsonb ELSE '[]'::jsonb END))`,
   },
-  count: 'rows',
+  count: 'capped',
   search: runTitle,
   order: { created_at: 'createdAt', title: 'title', state: 'state', id: 'id' },
+  fewValues: { state: states },
   defaultOrder: '-created_at',
   filters: {
     id: filter.isOneOfKeys('id', 'uuid'),
     state: filter.isOneOf(
       'state',
       'run_state',
-      ['queued', 'done', 'failed', 'cancelled'],
+      states,
       'In this stored state: a run that is `running` is a `queued` one that a worker has locked.',
     ),
     mode: filter.isOneOf('mode', 'run_mode', ['apply', 'plan'], 'Applied, or only planned.'),

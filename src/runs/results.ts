@@ -1,7 +1,6 @@
 import type { Change } from '../apply/changes.ts'
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { execute } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 
 /**
@@ -71,19 +70,3 @@ export async function readResult(
   const shared = key === null ? null : await db.sharedResult.findUnique({ where: { key } })
   return shared ?? { logs, changes }
 }
-
-/**
- * Deletes some of the rows that no run has any more. All runs that have a row were recorded until a day after `used_at`; so
- * they are too old, and none is left that is.
- *
- * @returns how many were deleted
- */
-export const deleteUnused = (db: Db, runDays: number, most: number): Promise<number> =>
-  execute(db, {
-    text: `WITH unused AS (
-        SELECT key FROM shared_results WHERE used_at < now() - make_interval(days => $1::integer + 2)
-          AND NOT EXISTS (SELECT FROM runs WHERE created_at < now() - make_interval(days => $1::integer))
-        ORDER BY used_at LIMIT $2 FOR UPDATE SKIP LOCKED
-      ) DELETE FROM shared_results USING unused WHERE shared_results.key = unused.key`,
-    values: [runDays, most],
-  })

@@ -12,10 +12,10 @@ import { fillHistory } from './history-fill.ts'
 import { keyHours } from './idempotency.ts'
 import { notifyEnded } from './ledger.ts'
 import { staleAfterS } from './life.ts'
-import { deleteUnused } from './results.ts'
 import { repeat } from './rounds.ts'
 import { fillSkeletons } from './skeletons.ts'
 import type { Tally } from './tally.ts'
+import { deleteUnused } from './unused.ts'
 
 /** How many days runs and audit rows are kept. */
 export type Retention = { readonly runDays: number; readonly auditDays: number }
@@ -44,7 +44,8 @@ export async function deleteOld(db: Db, { runDays, auditDays }: Retention): Prom
     })
     return row?.count ?? 0
   })
-  await inPortions(() => deleteUnused(db, runDays, portion))
+  await inPortions(() => deleteUnused(db, 'shared_results', runDays, portion))
+  await inPortions(() => deleteUnused(db, 'run_titles', runDays, portion))
   const audit = await inPortions(async () => {
     const [row] = await query(db, countRow, {
       text: 'SELECT delete_old_audit_rows($1::integer, $2::integer) AS count',

@@ -100,8 +100,8 @@ export const queuePauseView = { model: 'QueuePause', schema, read } satisfies Vi
     `import type { Db } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import * as filter from '../lists/filters.ts'
-import { queueName } from '../lists/find.ts'
 import { list } from '../lists/list.ts'
+import { queueName } from '../lists/tables.ts'
 import { queuePauseView } from '../views/queue-pause.ts'
 
 export const queuePauseRoutes = (app: Api, db: Db): void =>
@@ -119,7 +119,7 @@ export const queuePauseRoutes = (app: Api, db: Db): void =>
 `,
   )
   edit(
-    'src/lists/find.ts',
+    'src/lists/tables.ts',
     ['const tables = {', "const tables = {\n  QueuePause: { name: 'queue_pauses', unique: ['queue'] },"],
     [
       'export const groupName',

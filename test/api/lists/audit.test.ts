@@ -11,7 +11,7 @@ let on: Installation
 let auditor: Made
 let wearer: Made
 let run: string
-const audit: Listed = { path: '/api/v3/core/audit/', by: () => auditor, view: auditEntry, key: 'id' }
+const audit: Listed = { path: '/api/v3/core/audit/', by: () => auditor, view: auditEntry, key: 'id', isCapped: true }
 
 beforeAll(async () => {
   on = await installation()

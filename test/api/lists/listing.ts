@@ -15,6 +15,7 @@ const envelope = z.strictObject({
     total_pages: z.int(),
     start_index: z.int(),
     end_index: z.int(),
+    count_is_exact: z.boolean().optional(),
   }),
   results: z.array(z.record(z.string(), z.unknown())),
 })
@@ -22,12 +23,16 @@ const envelope = z.strictObject({
 export type Page = z.output<typeof envelope>
 export type Parameters = Readonly<Record<string, string | number | boolean | readonly (string | number)[]>>
 
-/** A list, and a caller who may read it. `key`: the field that identifies a row, by default `pk`. */
+/**
+ * A list, and a caller who may read it. `key`: the field that identifies a row, by default `pk`. `isCapped`: its count says
+ * whether it is exact.
+ */
 export type Listed = {
   readonly path: string
   readonly by: () => Asker
   readonly view: z.ZodType
   readonly key?: string
+  readonly isCapped?: true
 }
 
 export function queryOf(parameters: Parameters): string {
@@ -140,6 +145,7 @@ export function testPages(list: Listed, orders: readonly string[], narrowed: rea
               next: page === last ? 0 : page + 1,
               start_index: count === 0 ? 0 : start + 1,
               end_index: Math.min(count, start + size),
+              ...(list.isCapped && { count_is_exact: true }),
             },
             results: whole.results.slice(start, start + size),
           })

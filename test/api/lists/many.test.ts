@@ -17,6 +17,8 @@ const groups: Listed = { path: '/api/v3/core/groups/', by: () => on.admin, view:
 
 /** More rows than the list sorts by itself. */
 const many = 26_000
+/** They have the first names of all: at the other end of an order there is none of them. */
+const early = 12_000
 const everybody = '6f7e0000-0000-4000-8000-000000009001'
 
 /** More rows than one request on a shared connection may read. */
@@ -26,8 +28,9 @@ const load = (statement: Prisma.Sql) => within(on.url, (client) => client.query(
 beforeAll(async () => {
   on = await installation({ workers: 'none' })
   await load(sql`
-    INSERT INTO users (uuid, username, name, is_active, last_login)
-    SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), 'name ' || i % 7, i % 10 <> 0, now() - make_interval(mins => i / 100)
+    INSERT INTO users (uuid, username, name, is_active, last_login, path)
+    SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), 'name ' || i % 7, i % 10 <> 0, now() - make_interval(mins => i / 100),
+      CASE WHEN i <= ${early} THEN 'early' ELSE 'users' END
     FROM generate_series(1, ${many}::integer) i`)
   await load(sql`INSERT INTO groups (pk, name) VALUES (${everybody}, 'everybody')`)
   await rows(
@@ -37,9 +40,11 @@ beforeAll(async () => {
 })
 
 describe('a search that matches very many', () => {
-  const orders = ['username', 'name,-username', '-last_login', 'is_active,-last_login']
+  const orders = ['username', '-username', 'name,-username', '-last_login', 'is_active,-last_login']
   const expected = async (condition: string, ordering: string) => {
-    const order = { username: 'username', 'name,-username': 'name, username DESC' }[ordering]
+    const order = { username: 'username', '-username': 'username DESC', 'name,-username': 'name, username DESC' }[
+      ordering
+    ]
     const sorted =
       order ?? { '-last_login': 'last_login DESC, pk DESC' }[ordering] ?? 'is_active, last_login DESC, pk DESC'
     const found = await rows<{ pk: number }>(on.db, raw(`SELECT pk FROM users WHERE ${condition} ORDER BY ${sorted}`))
@@ -50,6 +55,7 @@ describe('a search that matches very many', () => {
     for (const [narrowing, condition] of [
       [{ search: 'user' }, "username LIKE 'user%'"],
       [{ is_active: true }, 'is_active'],
+      [{ path: 'early' }, "path = 'early'"],
       [{}, 'true'],
     ] as const) {
       const whole = await expected(condition, ordering)

@@ -12,7 +12,13 @@ import { column, type Listed, read, testPages, testRefusals, testStatements } fr
 
 let on: Installation
 let ada: Made
-const runs: Listed = { path: '/api/v3/blueprints/runs/', by: () => on.admin, view: runSummary, key: 'id' }
+const runs: Listed = {
+  path: '/api/v3/blueprints/runs/',
+  by: () => on.admin,
+  view: runSummary,
+  key: 'id',
+  isCapped: true,
+}
 const own: Listed = { ...runs, by: () => ada }
 
 const key = (number: number) => `01a1fd66-0000-7000-8000-00000000000${number}`

@@ -1,0 +1,150 @@
+import { conditionsOf, matchingRows } from './conditions.ts'
+import { type Listed, type ListQuery, type Sorted, usualPageSize, type Values } from './listed.ts'
+import { qualified, tableOf } from './tables.ts'
+
+/** The keys of one page, in SQL, where they were not found as its rows were counted. */
+
+export const startOf = ({ page, page_size }: ListQuery): number => (page - 1) * page_size
+
+export const keyOf = ({ view: { model } }: Listed): string => qualified(model, tableOf(model).unique[0])
+
+type Sort = { readonly field: string; readonly column: string; readonly descending: boolean }
+
+/** What breaks ties is added, so that a row is on one page only; in the last field's direction, so that an index serves both. */
+export function sortsOf({ view: { model }, order }: Listed, ordering: readonly Sorted[]): readonly Sort[] {
+  const { unique, ties = [] } = tableOf(model)
+  const sorts: Sort[] = []
+  const add = (field: string, descending: boolean) => {
+    if (!sorts.some((sort) => sort.field === field)) sorts.push({ field, column: qualified(model, field), descending })
+  }
+  for (const { field: name, descending } of ordering) {
+    const field = order[name] ?? unique[0]
+    add(field, descending)
+    if (unique.includes(field)) return sorts
+  }
+  const isDescending = sorts.at(-1)?.descending === true
+  for (const field of [...ties, unique[0]]) add(field, isDescending)
+  return sorts
+}
+
+/** @returns the columns of an order for a list of columns, and the order by their names there */
+export function orderOf(
+  sorts: readonly Sort[],
+  isBackward: boolean,
+): { readonly columns: string[]; readonly order: string } {
+  const columns = sorts.map(({ column }, index) => `${column} AS o${index}`)
+  const order = sorts.map(({ descending }, index) => `o${index} ${descending === isBackward ? 'ASC' : 'DESC'}`)
+  return { columns, order: order.join(', ') }
+}
+
+/** Where a page is in a list. Behind the middle it is found from the end: its keys come backwards. */
+export type Place = {
+  readonly isBackward: boolean
+  readonly size: number
+  readonly offset: number
+  /** Rows that a walk along the order looks at before it is given up; null: it is not. */
+  readonly patience: number | null
+}
+
+/** The first page of a list that is not counted yet. */
+export const firstPlace = ({ page_size: size }: ListQuery): Place => ({
+  isBackward: false,
+  size,
+  offset: 0,
+  patience: null,
+})
+
+/** A walk goes so many times as far as it would have to if matches were spread evenly. */
+const patience = 2
+
+/**
+ * @param count rows that match; at least so many, unless it is exact. The page is among them
+ * @param rows of the table, about
+ */
+export function placeOf(
+  list: Listed,
+  asked: ListQuery,
+  { count, isExact, rows }: { readonly count: number; readonly isExact: boolean; readonly rows: number },
+): Place {
+  const start = startOf(asked)
+  const isBackward = isExact && valuesOf(list, asked) === undefined && start > count / 2
+  const size = isExact ? Math.min(asked.page_size, count - start) : asked.page_size
+  const offset = isBackward ? count - start - size : start
+  const most = Math.ceil(((offset + size) * Math.max(rows, count)) / count) * patience
+  // Where PostgreSQL knows how many rows match, it takes the index of a filter that has this order, too.
+  const isGuess = isExact || (list.search.once !== undefined && asked.terms.length > 0)
+  return { isBackward, size, offset, patience: isGuess && most * 4 < rows ? most : null }
+}
+
+/** The keys of one page, as `keys`: by an index-only scan where an index has this order. */
+export function walkStatement(list: Listed, asked: ListQuery, place: Place, values: Values): string {
+  const { isBackward, size, offset } = place
+  const conditions = conditionsOf(list, asked, values)
+  const sorts = sortsOf(list, asked.ordering)
+  // LIMIT as a literal: with a parameter, the generic plan guesses the number of rows.
+  const isUsual = asked.isPlain && size === usualPageSize && offset === 0
+  const limits = isUsual ? `LIMIT ${usualPageSize}` : `LIMIT ${values.bind(size)} OFFSET ${values.bind(offset)}`
+  const few = valuesOf(list, asked)
+  if (few !== undefined) return byValue(list, sorts, conditions, few, limits, offset + size)
+  if (place.patience !== null && conditions.length > 0)
+    return boundedWalk(list, sorts, conditions, place, limits, matchingRows(list, asked, values))
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+  return `SELECT ARRAY(SELECT ${keyOf(list)} FROM ${tableOf(list.view.model).name} ${where}
+    ORDER BY ${directions(sorts, isBackward)} ${limits}) AS keys`
+}
+
+const directions = (sorts: readonly Sort[], isBackward: boolean): string =>
+  sorts.map(({ column, descending }) => `${column} ${descending === isBackward ? 'ASC' : 'DESC'}`).join(', ')
+
+/**
+ * Rows that match may all stand at the other end of the order: a walk that does not find the page where it should be is
+ * given up, and what matches is sorted.
+ */
+function boundedWalk(
+  list: Listed,
+  sorts: readonly Sort[],
+  conditions: readonly string[],
+  { isBackward, size, patience: most }: Place,
+  limits: string,
+  matching: string,
+): string {
+  const { name } = tableOf(list.view.model)
+  const { columns, order } = orderOf(sorts, isBackward)
+  const along = directions(sorts, isBackward)
+  return `WITH walked AS MATERIALIZED (
+      SELECT ${keyOf(list)} AS key FROM (SELECT ${name}.* FROM ${name} ORDER BY ${along} LIMIT ${most}) ${name}
+      WHERE ${conditions.join(' AND ')} ORDER BY ${along} ${limits})
+    SELECT CASE WHEN (SELECT count(*) FROM walked) = ${size} THEN ARRAY(SELECT key FROM walked) ELSE ARRAY(
+      SELECT key FROM (SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${matching} OFFSET 0) matching
+      ORDER BY ${order} ${limits}) END AS keys`
+}
+
+/** The values that rows may have which match, of the field that an order begins with; undefined: it has no list of values. */
+function valuesOf(list: Listed, { ordering, filters }: ListQuery): readonly string[] | undefined {
+  const [first] = sortsOf(list, ordering)
+  const all: readonly string[] | undefined = Object.entries(list.fewValues ?? {}).find(
+    ([name]) => name === first?.field,
+  )?.[1]
+  const sent = filters.flatMap(({ filter: { on }, value }) =>
+    on === first?.field && Array.isArray(value) ? [value] : [],
+  )
+  return all?.filter((value) => sent.every((values) => values.includes(value)))
+}
+
+/** Value by value, for an order that begins with a field of few values: each finds its rows by an index of the next order. */
+function byValue(
+  list: Listed,
+  sorts: readonly Sort[],
+  conditions: readonly string[],
+  values: readonly string[],
+  limits: string,
+  most: number,
+): string {
+  const { columns, order } = orderOf(sorts, false)
+  const [first, ...rest] = sorts
+  const parts = values.map(
+    (value) => `(SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${tableOf(list.view.model).name}
+      WHERE ${[...conditions, `${first?.column} = '${value}'`].join(' AND ')} ORDER BY ${directions(rest, false)} LIMIT ${most})`,
+  )
+  return `SELECT ARRAY(SELECT key FROM (${parts.join(' UNION ALL ')}) matching ORDER BY ${order} ${limits}) AS keys`
+}

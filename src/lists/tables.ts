@@ -1,0 +1,96 @@
+import type { Prisma } from '../db/generated/client.ts'
+import type { FieldOf } from '../views/view.ts'
+import type { Expression } from './filters.ts'
+
+/** What lists are called in SQL, and the texts that are searched. */
+
+/**
+ * What a model is called in SQL. `unique`: fields of which no two rows have the same value; the first is the key. `ties`:
+ * fields that come before the key where an order leaves two rows equal.
+ */
+type Table<Model extends Prisma.ModelName> = {
+  readonly name: string
+  readonly unique: readonly [FieldOf<Model>, ...FieldOf<Model>[]]
+  readonly ties?: readonly FieldOf<Model>[]
+  /** Columns that have another name than their field. */
+  readonly columns?: { readonly [Field in FieldOf<Model>]?: string }
+}
+
+/** Models that are listed. `checkList` compares them with the database at start. */
+const tables = {
+  User: { name: 'users', unique: ['pk', 'uuid', 'username'] },
+  Group: { name: 'groups', unique: ['pk', 'numPk', 'name'] },
+  TotpDevice: { name: 'totp_devices', unique: ['pk', 'uuid'] },
+  UserConsent: { name: 'user_consents', unique: ['pk'] },
+  Run: { name: 'runs', unique: ['id'], ties: ['createdAt'] },
+  Token: { name: 'tokens', unique: ['pk', 'identifier'] },
+  Application: { name: 'applications', unique: ['pk', 'slug'], columns: { group: 'group_name' } },
+  Provider: { name: 'providers', unique: ['pk', 'uuid', 'name'] },
+  Flow: { name: 'flows', unique: ['pk', 'slug'] },
+  PropertyMapping: { name: 'property_mappings', unique: ['pk'] },
+  CertificateKeyPair: { name: 'certificate_key_pairs', unique: ['pk', 'name'] },
+  Role: { name: 'roles', unique: ['pk', 'name'] },
+  AuditRow: { name: 'audit_rows', unique: ['pk'] },
+} satisfies { [Model in Prisma.ModelName]?: Table<Model> }
+
+export type ListedModel = keyof typeof tables
+
+export const tableOf = (
+  model: ListedModel,
+): {
+  readonly name: string
+  readonly unique: readonly [string, ...string[]]
+  readonly ties?: readonly string[]
+  readonly columns?: Readonly<Record<string, string>>
+} => tables[model]
+
+/** `isActive` -> `is_active`, as `schema.prisma` maps them. */
+export const columnOf = (model: ListedModel, field: string): string =>
+  tableOf(model).columns?.[field] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+export const qualified = (model: ListedModel, field: string): string =>
+  `${tableOf(model).name}.${columnOf(model, field)}`
+
+/** A text that is searched; `{pattern}` is what its lower case is LIKE. Each has its trigram index, except where rows are few. */
+export type Search = Expression & {
+  /** A table that has the text of many rows once, with the trigram index in place of theirs. Both have this column. */
+  readonly once?: { readonly table: string; readonly column: string; readonly sql: string }
+}
+
+export const userText: Search = {
+  sql: `lower(users.username || ' ' || users.name || ' ' || users.email || ' ' || users.uuid::text) LIKE {pattern}`,
+}
+export const groupName: Search = { sql: 'lower(groups.name) LIKE {pattern}' }
+export const deviceName: Search = { sql: 'lower(totp_devices.name) LIKE {pattern}' }
+export const consentUsername: Search = {
+  sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
+}
+export const tokenText: Search = { sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}` }
+export const applicationText: Search = {
+  sql: `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name) LIKE {pattern}`,
+}
+export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}' }
+export const flowText: Search = {
+  sql: `lower(flows.name || ' ' || flows.slug || ' ' || flows.title) LIKE {pattern}`,
+}
+export const mappingText: Search = {
+  sql: `lower(property_mappings.name || ' ' || coalesce(property_mappings.managed, '')) LIKE {pattern}`,
+}
+export const keyPairName: Search = { sql: 'lower(certificate_key_pairs.name) LIKE {pattern}' }
+export const roleName: Search = { sql: 'lower(roles.name) LIKE {pattern}' }
+export const auditedUser: Search = {
+  sql: `lower(audit_rows.actor_name || ' ' || coalesce(audit_rows.real_name, '')) LIKE {pattern}`,
+}
+export const runTitle: Search = {
+  sql: 'lower(runs.title) LIKE {pattern}',
+  once: { table: 'run_titles', column: 'title', sql: 'lower(run_titles.title) LIKE {pattern}' },
+}
+
+/**
+ * Whether a user is a superuser, by a group or one above it. The groups that make superusers are few: they are found
+ * once for a statement, and looked up among the groups of each user.
+ */
+export const isSuperuser: Expression = {
+  sql: `EXISTS (SELECT FROM memberships m WHERE m.user_pk = users.pk AND m.group_pk = ANY (ARRAY(
+    SELECT ga.group_pk FROM groups sg JOIN group_ancestors ga ON ga.ancestor_pk = sg.pk WHERE sg.is_superuser)))`,
+}

@@ -1,0 +1,115 @@
+import { beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { type Db, type Tx, transaction } from '../../src/db/client.ts'
+import { query } from '../../src/db/raw.ts'
+import { find } from '../../src/lists/find.ts'
+import { type ListSpec, scopeOf } from '../../src/lists/list.ts'
+import { cappedFor, toSorted } from '../../src/lists/page.ts'
+import { runList } from '../../src/lists/runs.ts'
+import { userText } from '../../src/lists/tables.ts'
+import { system } from '../../src/permissions.ts'
+import { userView } from '../../src/views/user.ts'
+import { freshDatabase } from '../support/database.ts'
+import { loadEngine } from '../support/engine.ts'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+
+/** How many rows of their tables PostgreSQL reads for a page of a long list: what an index answers alone reads none. */
+
+const many = 30_000
+
+let db: Db
+let runs: ListSpec<'Run'>
+const users: ListSpec<'User'> = {
+  ...{ path: '/core/users/', summary: 'List users', permission: 'view_user', view: userView, search: userText },
+  ...{ count: 'kept', order: { username: 'username', uuid: 'uuid' }, defaultOrder: 'username', filters: {} },
+}
+
+beforeAll(async () => {
+  const fresh = await freshDatabase()
+  db = fresh.db
+  runs = runList((await loadEngine()).registry)
+  await within(fresh.url, async (client) => {
+    // Rows of a commit that is not on the disk yet are not marked as visible to all.
+    await client.query('SET synchronous_commit = on')
+    await client.query(`INSERT INTO runs (id, title, kind, slug, mode, state, applied, reason, request_id, created_at, finished_at)
+      SELECT gen_random_uuid(), 'apply ' || kind || ' shop-' || i % 3000, kind, 'shop-' || i % 3000, mode::run_mode, state::run_state,
+        state = 'done', reason, 'request ' || i, now() - make_interval(secs => i), now()
+      FROM (SELECT i, CASE WHEN i > ${many - 200} THEN 'radius' ELSE 'saml' END AS kind,
+          CASE WHEN i > ${many - 100} THEN 'plan' ELSE 'apply' END AS mode,
+          CASE WHEN i > ${many - 300} THEN 'failed' ELSE 'done' END AS state, CASE WHEN i > ${many - 50} THEN 'timeout' END AS reason
+        FROM generate_series(1, ${many}) i) made`)
+    await client.query(
+      `INSERT INTO users (uuid, username) SELECT gen_random_uuid(), 'user' || i FROM generate_series(1, ${many}) i`,
+    )
+    await client.query('ANALYZE run_titles')
+    // A transaction that is open elsewhere keeps rows from being marked.
+    const isMarked = async () => {
+      await client.query('VACUUM ANALYZE runs, users')
+      const text = `SELECT FROM pg_class WHERE relname IN ('runs', 'users') AND relallvisible < relpages`
+      return (await client.query(text)).rowCount === 0
+    }
+    await until(isMarked, { what: 'all rows to be marked as visible' })
+  })
+})
+
+const readRow = z.object({ rows: z.int() })
+async function rowsRead(tx: Tx): Promise<number> {
+  const [row] = await query(tx, readRow, {
+    text: `SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer AS rows
+      FROM pg_stat_xact_user_tables WHERE relname IN ('runs', 'users')`,
+    values: [],
+  })
+  return row?.rows ?? 0
+}
+
+/** @returns keys of the page, and how many rows were read to find and count them */
+function ask(spec: ListSpec, asked: Readonly<Record<string, unknown>>) {
+  const { page = 1, ordering = spec.defaultOrder, search = '', ...sent } = asked
+  const filters = Object.entries(sent).flatMap(([name, value]) => {
+    const filter = spec.filters[name]
+    return filter === undefined ? [] : [{ name, filter, value: filter.schema.parse(value) }]
+  })
+  const terms = String(search).split(' ').filter(Boolean)
+  const paged = { page: Number(page), page_size: 100 }
+  return transaction(
+    db,
+    async (tx) => {
+      const before = await rowsRead(tx)
+      const { readKeys } = await find(tx, spec, {
+        ...{ filters, terms, ...scopeOf(spec, system), ordering: toSorted(String(ordering)), isPlain: false, ...paged },
+        ...(spec.count === 'capped' && { mostCounted: cappedFor(paged) }),
+      })
+      const keys = await readKeys()
+      return { keys: keys.length, rows: (await rowsRead(tx)) - before }
+    },
+    { isolationLevel: 'RepeatableRead', plans: 'auto' },
+  )
+}
+
+test.each<[Record<string, unknown>, number]>([
+  [{ kind: 'radius' }, 200],
+  [{ mode: 'plan' }, 100],
+  [{ state: 'failed' }, 300],
+  [{ state: 'queued' }, 0],
+  [{ reason: 'timeout' }, 50],
+  [{ search: 'radius' }, 200],
+  [{ search: 'op-77' }, 1_110],
+  [{ search: 'no such' }, 0],
+  [{ ordering: 'title' }, 200],
+  [{ ordering: '-title' }, 200],
+  [{ ordering: 'state' }, 400],
+  [{ ordering: '-state' }, 700],
+  [{ ordering: 'id', page: 50 }, 0],
+  [{ page: 100 }, 0],
+])('runs by %j: about %i rows, of all', async (asked, most) => {
+  const { keys, rows } = await ask(runs, asked)
+  // The count of a whole list ends at its limit.
+  const counted = Object.keys(asked).every((name) => name === 'ordering' || name === 'page') ? 10_001 : 0
+  expect(rows).toBeLessThanOrEqual(most + counted)
+  expect(keys).toBe(Math.min(100, most || keys))
+})
+
+test.each(['username', '-username', 'uuid'])('a page of users in the middle, by %s: none', async (ordering) => {
+  expect(await ask(users, { ordering, page: many / 200 })).toEqual({ keys: 100, rows: 0 })
+})
