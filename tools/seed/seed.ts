@@ -49,9 +49,12 @@ export async function seed({ seed, size, url, secretKey }: Seeding, progress: Pr
   }
 }
 
-/** A long list of pending entries makes the search indexes faster to fill. */
+/**
+ * A long list of pending entries makes the search indexes faster to fill. It stays in each of them as unused room, so it is
+ * not longer: with 256 MB, the indexes of a million users took four times the room of their table, and not twice.
+ */
 const session = `SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s';
-  SET gin_pending_list_limit = '256MB'`
+  SET gin_pending_list_limit = '32MB'`
 
 type Contents = { readonly seed: number; readonly size: Size; readonly templates: readonly Template[] }
 
