@@ -59,11 +59,16 @@ export async function bench(args: string[]): Promise<void> {
     const server = await openDatabase(values.database, { at })
     try {
       const found = new Map<string, Line>()
-      for (const size of sizes) await measureAt(server, size, { times, only: values.only }, found)
-      print([...found.values()], users)
       console.log(
-        `\n${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), Node ${process.version}, ${server.version}; times in ms`,
+        `${availableParallelism()} cores (${cpus()[0]?.model ?? 'unknown'}), Node ${process.version}, ${server.version}; times in ms\n`,
       )
+      for (const size of sizes) {
+        const isLast = size === users
+        if (isLast) printHead(users)
+        const print = isLast ? (line: Line) => printLine(line, users) : () => {}
+        await measureAt(server, size, { times, only: values.only, print }, found)
+      }
+      printSum([...found.values()], users)
     } finally {
       await server.close()
     }
@@ -100,7 +105,7 @@ type Line = {
 async function measureAt(
   server: Database,
   users: number,
-  { times, only }: { readonly times: number; readonly only: string },
+  { times, only, print }: { readonly times: number; readonly only: string; print(line: Line): void },
   found: Map<string, Line>,
 ): Promise<void> {
   const kept = await seedLarge(server.url, nameOf(users), users, () => {})
@@ -114,18 +119,18 @@ async function measureAt(
       if (answer.status !== 200) throw new Error(`${answer.status} ${text.slice(0, 200)}`)
       return JSON.parse(text)
     }
-    const lists = (await listQuestions(get)).map(
-      ({ path, ...question }): Case => ({ ...question, ask: async () => void (await get(path)) }),
-    )
-    // The same question in another size has another number of members in its name.
-    for (const [number, asked] of [...cases, ...lists].entries()) {
-      if (!asked.what.includes(only)) continue
-      const key = number < cases.length ? `case ${number}` : asked.what
+    const measureOne = async (key: string, asked: Case): Promise<void> => {
+      if (!asked.what.includes(only)) return
       const line = found.getOrInsertComputed(key, () => ({ ...asked, bySize: new Map(), fact: '' }))
       line.what = asked.what
       line.bySize.set(users, await measure(kept, asked, times))
       line.fact = asked.fact?.() ?? ''
+      print(line)
     }
+    // The same case in another size has another number of members in its name.
+    for (const [number, asked] of cases.entries()) await measureOne(`case ${number}`, asked)
+    for (const { path, ...question } of await listQuestions(get))
+      await measureOne(question.what, { ...question, ask: async () => void (await get(path)) })
   } finally {
     await close()
     await started.stop()
@@ -169,32 +174,31 @@ const figuresOf = (line: Line, users: number): Figures | undefined => {
 const failureOf = ({ bySize }: Line): string | undefined =>
   [...bySize.values()].map((each) => ('failure' in each ? each.failure : undefined)).find((each) => each !== undefined)
 
-function print(lines: readonly Line[], users: number): void {
-  const of = (size: number) => [`p50`, `p95`, `CPU of PostgreSQL, ${size.toLocaleString('en')} users`]
-  const table = [
-    ['', ...of(smallUsers), ...of(users), ''],
-    ...lines.map((line) => {
-      const cells = [smallUsers, users].flatMap((size) => {
-        const figures = figuresOf(line, size)
-        return figures === undefined ? ['', '', ''] : [figures.p50, figures.p95, figures.cpu].map((ms) => ms.toFixed(1))
-      })
-      return [line.what, ...cells, markOf(line, users)]
-    }),
-  ]
-  const widths = table[0]?.map((_, column) => Math.max(...table.map((cells) => cells[column]?.length ?? 0))) ?? []
-  for (const cells of table)
-    console.log(
-      cells
-        .map((cell, column) =>
-          column === 0 || column === cells.length - 1
-            ? cell.padEnd(widths[column] ?? 0)
-            : cell.padStart(widths[column] ?? 0),
-        )
-        .join(' ')
-        .trimEnd(),
-    )
+/** Characters of the first column. */
+const nameWidth = 64
+
+function printHead(users: number): void {
+  const sizes = [smallUsers, users].map((size) => `${size.toLocaleString('en')} users`.padStart(27))
+  console.log(`${''.padEnd(nameWidth)}${sizes.join('')}`)
+  console.log(
+    `${''.padEnd(nameWidth)}${['p50', 'p95', 'CPU', 'p50', 'p95', 'CPU'].map((name) => name.padStart(9)).join('')}`,
+  )
+}
+
+function printLine(line: Line, users: number): void {
+  const cells = [smallUsers, users].flatMap((size) => {
+    const figures = figuresOf(line, size)
+    return figures === undefined ? ['', '', ''] : [figures.p50, figures.p95, figures.cpu].map((ms) => ms.toFixed(1))
+  })
+  const numbers = cells.map((cell) => cell.padStart(9)).join('')
+  console.log(`${line.what.padEnd(nameWidth)}${numbers} ${markOf(line, users)}`.trimEnd())
+}
+
+function printSum(lines: readonly Line[], users: number): void {
   const [failed, above] = [lines.filter(failureOf), lines.filter((line) => isAbove(line, users))]
-  console.log(`\n${lines.length} questions; ${above.length} above their limit of CPU, ${failed.length} failed`)
+  console.log(
+    `\n${lines.length} questions; ${above.length} above their limit of CPU of PostgreSQL, ${failed.length} failed`,
+  )
 }
 
 const isAbove = (line: Line, users: number): boolean => (figuresOf(line, users)?.cpu ?? 0) > line.mostMs
