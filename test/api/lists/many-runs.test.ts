@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Prisma } from '../../../src/db/generated/client.ts'
+import { deleteOld } from '../../../src/runs/retention.ts'
 import { runSummary } from '../../../src/views/run.ts'
 import { type Installation, installation } from '../../support/installation.ts'
 import { raw, rows, sql } from '../../support/sql.ts'
@@ -98,5 +99,26 @@ describe('a title', () => {
     expect(await on.db.runTitle.count({ where: { title: 'apply blueprint Needle' } })).toBe(1)
     await on.db.run.deleteMany({ where: { requestId: 'of needle' } })
     expect(await found()).toEqual([])
+  })
+
+  test('is deleted once no run can have it any more, and not before', async () => {
+    const days = (count: number) => new Date(Date.now() - count * 86_400_000)
+    const titles = () =>
+      on.db.runTitle.findMany({ where: { title: { in: ['old', 'young'] } }, orderBy: { title: 'asc' } })
+    await on.db.runTitle.createMany({
+      data: [
+        { title: 'old', usedAt: days(93) },
+        { title: 'young', usedAt: days(91) },
+      ],
+    })
+    const kept = { runDays: 90, auditDays: 400 }
+    const id = crypto.randomUUID()
+    await on.db.run.create({ data: { id, title: 'young', requestId: 'of old', createdAt: days(95) } })
+    await deleteOld(on.db, kept)
+    // A run that is queued is kept, and its title was used again.
+    expect(await titles()).toMatchObject([{ title: 'old' }, { title: 'young', usedAt: expect.any(Date) }])
+    await on.db.run.delete({ where: { id } })
+    await deleteOld(on.db, kept)
+    expect(await titles()).toMatchObject([{ title: 'young' }])
   })
 })
