@@ -29,6 +29,7 @@ import { transactionalRoutes } from './api/transactional.ts'
 import { userRoutes } from './api/users.ts'
 import { dashboardRoutes } from './dashboard/routes.ts'
 import { poolUse } from './db/client.ts'
+import { replicaOf } from './db/replica.ts'
 import { openStreams, type StreamLimits, streamLimits } from './events/streams.ts'
 import { guardRoutes, validTokensOf } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
@@ -39,7 +40,7 @@ import { acceptJson, bodyLimits } from './http/body.ts'
 import { compressAnswers } from './http/compress.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
-import { countRequests, gaugeStreams, openMetrics } from './http/metrics.ts'
+import { countRequests, gaugeReplica, gaugeStreams, openMetrics } from './http/metrics.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openLimiter, type RateLimits } from './http/rate-limit.ts'
 import { openInspector } from './http/readiness.ts'
@@ -102,6 +103,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   forbidCaching(app)
   compressAnswers(app)
   const metrics = openMetrics(() => poolUse(db))
+  gaugeReplica(metrics, replicaOf(db))
   countRequests(app, metrics)
   keepRefusals(app, db)
   // First, so that refusals carry the id too: it finds the request in the log.

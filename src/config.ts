@@ -89,6 +89,9 @@ const settings = z.object({
   databaseUrl: databaseUrl.nullable().default(null),
   /** null: `databaseUrl` leads to PostgreSQL itself. */
   directDatabaseUrl: databaseUrl.nullable().default(null),
+  /** A streaming replica for lists. null: they read from `databaseUrl`, too. */
+  databaseReadUrl: databaseUrl.nullable().default(null),
+  databaseReadLagMs: integer(100, 3_600_000).default(5_000),
   /** null: the queue runs on PostgreSQL. */
   redisUrl: secretUrl('redis', 'rediss').nullable().default(null),
   /** null: generated at the first start and kept in `dataDir`. */
@@ -127,7 +130,8 @@ const databaseSettings = z.object({
 
 /** Settings that may also be the contents of a file, which `<NAME>_FILE` names. */
 const secrets: readonly string[] = [
-  ...['databaseUrl', 'directDatabaseUrl', 'migrationDatabaseUrl', 'adminDatabaseUrl', 'redisUrl'],
+  ...['databaseUrl', 'directDatabaseUrl', 'databaseReadUrl', 'migrationDatabaseUrl'],
+  ...['adminDatabaseUrl', 'redisUrl'],
   ...['secretKey', 'secretKeyPrevious', 'bootstrapToken', 'gatewrightToken'],
 ]
 

@@ -2,17 +2,18 @@ import { join } from 'node:path'
 import { buildApp } from './app.ts'
 import { bootstrap } from './apply/bootstrap.ts'
 import { minLengths, readServiceConfig, type ServiceConfig } from './config.ts'
-import { connect } from './db/client.ts'
+import { connect, type Db } from './db/client.ts'
 import { migrate } from './db/migrate.ts'
-import { findPooler, sessionUrl } from './db/pooler.ts'
+import { findPooler, type Pooler, sessionUrl } from './db/pooler.ts'
 import { announce } from './db/presence.ts'
+import { openReplica } from './db/replica.ts'
 import { keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPort } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
-import { logger } from './log.ts'
+import { type Logger, logger } from './log.ts'
 import { loadRegistry } from './models/registry.ts'
 import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
@@ -57,6 +58,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   for (const warning of await backend.check()) log.warn(warning)
   const connections = { applicationName: 'gatewright-api', max: apiConnections, lockMs: apiLockMs, pooler }
   const { db } = connect(databaseUrl, connections)
+  const replica = openReplicaOf(db, config, pooler, log)
   const engine = {
     registry: await loadRegistry(),
     keyring: keyring(secretKey, config.secretKeyPrevious),
@@ -104,9 +106,20 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
       await sums.stop()
       await closeInTime(queue, closeWithinMs.other)
       await backend.close()
+      await replica?.close()
       await db.$disconnect()
     },
   }
+}
+
+/** Where API and worker use a pooler, the replica may have one too: whether that one keeps prepared statements is not known. */
+function openReplicaOf(db: Db, config: ServiceConfig, pooler: Pooler | null, log: Logger) {
+  const { databaseReadUrl, databaseReadLagMs: maxLagMs } = config
+  if (databaseReadUrl === null) return null
+  return openReplica(db, databaseReadUrl, {
+    ...{ max: apiConnections, maxLagMs, log },
+    pooler: pooler && { keepsNames: false },
+  })
 }
 
 /** The first token is in its file before it is in the database: a start that is killed in between loses nothing. */

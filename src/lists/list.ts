@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { type Db, type Tx, transaction } from '../db/client.ts'
+import { throughReplica } from '../db/replica.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
+import type { Headers } from '../http/headers.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
 import { type Access, type Actor, allows, boundOwners, isBound, ownersFor, type Permission } from '../permissions.ts'
@@ -24,6 +26,8 @@ export type ListSpec<Model extends ListedModel = ListedModel> = Listed<Model> & 
   readonly permission: Access
   readonly summary: string
   readonly view: View<Model>
+  /** Never read from a replica: callers decide by it. */
+  readonly isLedger?: true
   /** As `ordering` has it. */
   readonly defaultOrder: string
   /** For the description: which field of a related object an order compares. */
@@ -71,12 +75,17 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     const asked = listQueryOf(spec, query, actor)
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
     reply.type('application/json; charset=utf-8')
-    return pageText(
-      (page) => writePage(page, db, spec, asked, reading),
-      () => request.takeLongAnswer(),
-    )
+    const read = (from: Db) =>
+      pageText(
+        (page) => writePage(page, from, spec, asked, reading),
+        () => request.takeLongAnswer(),
+      )
+    return spec.isLedger || wantsNow(request.headers) ? read(db) : throughReplica(db, read)
   })
 }
+
+/** RFC 9111, section 5.2.1.4: nothing older than the request will do. */
+const wantsNow = ({ 'cache-control': sent = '' }: Headers): boolean => /(^|[\s,])no-cache([\s,]|$)/i.test(String(sent))
 
 function checkSchema({ path, view: { model, schema } }: ListSpec): void {
   if (schema.meta()?.id === undefined)

@@ -28,6 +28,7 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
   permission: 'authenticated',
   own: { field: 'submitterPk', unless: 'view_run' },
   view: runView,
+  isLedger: true,
   // As `mayReadRun` says of one run.
   owned: {
     unless: 'view_application',

@@ -38,17 +38,22 @@ export type PostgresServer = {
  * A real PostgreSQL of its own, from the binaries that npm brought, on a free port and in a temporary folder.
  *
  * @param durable false: nothing is flushed to disk, for speed; tests that crash the server need true
- * @param from begins with a copy of this data folder of a stopped server
+ * @param from begins with a copy of this data folder of a stopped server, or of one that is backed up
  * @param at a folder instead of the temporary one, with the data of the last time
+ * @param settings of its own @param prepare called with its data folder before the first start
  */
 export async function startPostgres({
   durable,
   from,
   at,
+  settings: own = {},
+  prepare = async () => {},
 }: {
   durable: boolean
   from?: string
   at?: string
+  settings?: Readonly<Record<string, string>>
+  prepare?: (dataFolder: string) => Promise<void>
 }): Promise<PostgresServer> {
   const owner = serverUser()
   const folder = at === undefined ? mkdtempSync(join(tmpdir(), 'gatewright-postgres-')) : resolve(at)
@@ -74,6 +79,7 @@ export async function startPostgres({
     execFileSync('cp', ['-Rp', from, dataFolder])
   else if (!existsSync(join(dataFolder, 'PG_VERSION')))
     execFileSync(join(bin, 'initdb'), initdb, { ...owner, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+  await prepare(dataFolder)
 
   const port = await freePort()
   const url = (database = 'postgres') => `postgresql://postgres@127.0.0.1:${port}/${database}`
@@ -84,6 +90,7 @@ export async function startPostgres({
     unix_socket_directories: folder,
     listen_addresses: '127.0.0.1',
     ...fast,
+    ...own,
   }
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   let pid = 0

@@ -1,0 +1,180 @@
+import { z } from 'zod'
+import { Problem } from '../errors.ts'
+import type { Logger } from '../log.ts'
+import { limitTime } from '../time-limit.ts'
+import { connect, type Db } from './client.ts'
+import { failureCode } from './errors.ts'
+import { patience } from './in-time.ts'
+import type { Pooler } from './pooler.ts'
+import { query } from './raw.ts'
+
+/**
+ * A streaming replica that lists read from, while it is close enough behind the primary
+ * (docs/adr/0091-lists-may-read-from-a-replica.md).
+ */
+
+/** Why a list was read from the primary, of those that might have come from the replica. */
+export const fallbacks = ['away', 'lagging', 'failed'] as const
+export type Fallback = (typeof fallbacks)[number]
+
+/** @property lagS how far it was behind at the time of the measurement, in seconds; null when that is not known */
+export type ReplicaState = { readonly why: 'away' | 'lagging' | 'foreign' | null; readonly lagS: number | null }
+
+export type Replica = {
+  /** Measures it, unless that was done within the last second. */
+  state(): Promise<ReplicaState>
+  /** How many lists fell back, by reason. */
+  readonly fallenBack: Readonly<Record<Fallback, number>>
+  close(): Promise<void>
+}
+
+type Opened = Replica & { choose(): Promise<Db | null>; fallBack(why: Fallback): void }
+
+const replicas = new WeakMap<Db, Opened>()
+
+/** The replica that `openReplica` opened for this database. */
+export const replicaOf = (db: Db): Replica | undefined => replicas.get(db)
+
+const away: ReplicaState = { why: 'away', lagS: null }
+
+/** A measurement is used for this long. */
+const keptMs = 1_000
+
+type ReplicaLog = Pick<Logger, 'info' | 'warn'>
+
+/**
+ * Lets the lists of a database read from its replica. A replica that is away, or behind, stops no start.
+ *
+ * @param maxLagMs how far behind the primary it may be when a list begins to read
+ * @param max connections at most
+ */
+export function openReplica(
+  primary: Db,
+  url: string,
+  { maxLagMs, max, pooler, log }: { maxLagMs: number; max: number; pooler: Pooler | null; log: ReplicaLog },
+): Replica {
+  const { db } = connect(url, { applicationName: 'gatewright-lists', max, pooler })
+  const fallenBack: Record<Fallback, number> = { away: 0, lagging: 0, failed: 0 }
+  let last: ReplicaState | undefined
+  let measuredAt = Number.NEGATIVE_INFINITY
+  let measuring: Promise<void> | undefined
+
+  const note = (state: ReplicaState) => {
+    const sentence = describeReplica(state)
+    if (state.why !== last?.why) log[sentence === null ? 'info' : 'warn'](sentence ?? 'lists read from the replica')
+    last = state
+    measuredAt = performance.now()
+  }
+  const measure = () => {
+    measuring ??= lagOf(primary, db, maxLagMs)
+      .catch(() => away)
+      .then((state) => {
+        measuring = undefined
+        note(state)
+      })
+    return measuring
+  }
+
+  /** The lag grows until the next measurement, so that a list is never further behind than it may be. */
+  const isKept = () => {
+    const ageMs = performance.now() - measuredAt
+    const isNear = last?.why !== null || (last.lagS ?? 0) * 1_000 + ageMs <= maxLagMs
+    return ageMs < keptMs && isNear
+  }
+
+  async function state(): Promise<ReplicaState> {
+    if (!isKept()) {
+      const measured = measure()
+      // While it is not used, nothing waits for it: a later list will know.
+      if (last === undefined || last.why === null) await limitTime(measured, patience(), () => note(away))
+    }
+    return last ?? away
+  }
+
+  const fallBack = (why: Fallback) => {
+    fallenBack[why] += 1
+    if (why === 'failed') measuredAt = Number.NEGATIVE_INFINITY
+  }
+  const replica: Opened = {
+    state,
+    fallenBack,
+    fallBack,
+    choose: async () => {
+      const { why } = await state()
+      if (why === null) return db
+      fallBack(why === 'lagging' ? why : 'away')
+      return null
+    },
+    close: async () => {
+      replicas.delete(primary)
+      await db.$disconnect()
+    },
+  }
+  replicas.set(primary, replica)
+  return replica
+}
+
+/**
+ * Reads from the replica of a database, if it has one that is close enough, else from the database itself. What the replica
+ * refuses, or does not find yet, is read from the database.
+ *
+ * @param read may be called twice
+ */
+export async function throughReplica<Result>(db: Db, read: (from: Db) => Promise<Result>): Promise<Result> {
+  const replica = replicas.get(db)
+  const from = (await replica?.choose()) ?? null
+  if (replica === undefined || from === null) return read(db)
+  try {
+    return await read(from)
+  } catch (error) {
+    if (!isOfReplica(error)) throw error
+    replica.fallBack('failed')
+    return read(db)
+  }
+}
+
+/** A statement that takes too long. */
+const queryCanceled = '57014'
+
+/** Whether the primary may answer otherwise. A limit of the service, and a statement that takes too long, would be met again. */
+function isOfReplica(error: unknown): boolean {
+  if (!(error instanceof Problem)) return failureCode(error) !== queryCanceled
+  return error.code === 'unavailable' ? error.cause !== undefined : error.code !== 'too_many_requests'
+}
+
+const system = '(SELECT system_identifier::text FROM pg_control_system()) AS system'
+const primaryRow = z.object({ position: z.string(), now: z.number(), system: z.string() })
+const replicaRow = z.object({
+  ...{ isReplica: z.boolean(), system: z.string(), isCurrent: z.boolean(), replayedAt: z.number().nullable() },
+})
+
+/**
+ * The replica has all that the primary had written when it was asked, or else all up to the last commit that it has replayed.
+ * Both times are by the clock of the primary. A replica that has lost its connection has neither.
+ */
+async function lagOf(primary: Db, replica: Db, maxLagMs: number): Promise<ReplicaState> {
+  const [written] = await query(primary, primaryRow, {
+    text: `SELECT pg_current_wal_insert_lsn()::text AS position, extract(epoch FROM clock_timestamp())::float8 AS now, ${system}`,
+    values: [],
+  })
+  const [seen] = await query(replica, replicaRow, {
+    text: `SELECT pg_is_in_recovery() AS "isReplica", coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false) AS "isCurrent",
+      extract(epoch FROM pg_last_xact_replay_timestamp())::float8 AS "replayedAt", ${system}`,
+    values: [written?.position],
+  })
+  if (written === undefined || seen === undefined) throw new Error('no answer about the replica')
+  if (!seen.isReplica || seen.system !== written.system) return { why: 'foreign', lagS: null }
+  const lagS = seen.isCurrent ? 0 : seen.replayedAt === null ? null : Math.max(0, written.now - seen.replayedAt)
+  return { why: lagS === null || lagS * 1_000 > maxLagMs ? 'lagging' : null, lagS }
+}
+
+/** A sentence for the operator, who may read the answer of readiness; null when lists read from the replica. */
+export function describeReplica({ why, lagS }: ReplicaState): string | null {
+  if (why === null) return null
+  const reason = {
+    away: 'does not answer',
+    foreign: 'is no streaming replica of this database',
+    lagging: lagS === null ? 'has replayed nothing yet' : `is ${Math.round(lagS * 10) / 10} s behind`,
+  }[why]
+  return `Lists read from the primary: the replica of DATABASE_READ_URL ${reason}.`
+}

@@ -1,0 +1,134 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { openReplica } from '../../src/db/replica.ts'
+import { send } from '../faults/requests.ts'
+import { atEnd } from '../support/at-end.ts'
+import { freshDatabase } from '../support/database.ts'
+import { adminToken, secretKey } from '../support/engine.ts'
+import { freePort } from '../support/free-port.ts'
+import { wideEnv } from '../support/limits.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { run } from '../support/processes.ts'
+import { startReplica } from '../support/replica.ts'
+import { within } from '../support/template.ts'
+import { until } from '../support/until.ts'
+
+/** Lists from a real streaming replica, by an API as a process. */
+
+const maxLagMs = 6_000
+
+let primary: PostgresServer
+let replica: PostgresServer
+let url: string
+beforeAll(async () => {
+  primary = await startPostgres({ durable: false, settings: { wal_keep_size: '256MB' } })
+  atEnd(() => primary.remove())
+  await within(primary.url(), (client) => client.query('CREATE DATABASE gatewright'))
+  replica = await startReplica(primary)
+  atEnd(() => replica.remove())
+  await replica.stop()
+  const port = await freePort()
+  url = `http://127.0.0.1:${port}`
+  const api = run('src/server.ts', {
+    env: {
+      ...{ ...wideEnv, SECRET_KEY: secretKey, BOOTSTRAP_TOKEN: adminToken, PORT: String(port), LOG_LEVEL: 'info' },
+      ...{ DATABASE_URL: primary.url('gatewright'), DATABASE_READ_URL: replica.url('gatewright') },
+      DATABASE_READ_LAG_MS: String(maxLagMs),
+    },
+  })
+  await api.line(/"msg":"serving"/)
+  atEnd(async () => void (await api.stop()))
+})
+
+const ask = async (method: string, path: string, { body, now = false }: { body?: unknown; now?: boolean } = {}) => {
+  const headers: Record<string, string> = now ? { 'cache-control': 'no-cache' } : {}
+  const { status, text } = await send({ url, token: adminToken }, method, path, { headers, body })
+  return { status, json: JSON.parse(text) as { results: { name: string; action: string }[] } }
+}
+
+/** The names of all groups that begin so, as the list has them. */
+const groups = async (name: string, now = false) => {
+  const { status, json } = await ask('GET', `/core/groups/?search=${name}`, { now })
+  expect(status).toBe(200)
+  return json.results.map((group) => group.name)
+}
+const makeGroup = async (name: string) => {
+  const body = { name, is_superuser: false, attributes: {} }
+  expect(await ask('POST', '/core/groups/', { body })).toMatchObject({ status: 201 })
+}
+
+/** What readiness says of the database, which is healthy all the time. */
+const detail = async () => {
+  const { checks } = (await (await fetch(`${url}/-/health/ready/`)).json()) as Ready
+  expect(checks.database.ok).toBe(true)
+  return checks.database.detail
+}
+type Ready = { checks: { database: { ok: boolean; detail: string } } }
+
+const metric = async (name: string) => {
+  const text = await (await fetch(`${url}/-/metrics/`)).text()
+  const [, value] = new RegExp(`^${name.replace(/[{}]/g, '\\$&')} (\\S+)$`, 'm').exec(text) ?? []
+  return value === undefined ? undefined : Number(value)
+}
+const fallbacks = async (why: string) => Number(await metric(`gatewright_replica_fallbacks_total{why="${why}"}`))
+const replayed = (text: string) => within(replica.url(), (client) => client.query(`SELECT ${text}`))
+
+const followed = async () => {
+  await until(async () => (await detail()) === 'PostgreSQL answers.', { what: 'the replica to be in use' })
+}
+
+test('while the replica is away, lists come from the primary, and readiness says so', async () => {
+  await makeGroup('first')
+  const before = await fallbacks('away')
+  expect(await groups('first')).toEqual(['first'])
+  expect(await fallbacks('away')).toBe(before + 1)
+  expect(await metric('gatewright_replica_lag_seconds')).toBeUndefined()
+  expect(await detail()).toBe(
+    'PostgreSQL answers. Lists read from the primary: the replica of DATABASE_READ_URL does not answer.',
+  )
+})
+
+describe('a replica that follows', () => {
+  beforeAll(async () => {
+    await replica.start()
+    await followed()
+  })
+
+  test('answers lists, and what is newer is there for who asks for it, and in the ledger', async () => {
+    await until(async () => (await metric('gatewright_replica_lag_seconds')) === 0, { what: 'it to have caught up' })
+    await replayed('pg_wal_replay_pause()')
+    await makeGroup('newest')
+    expect(await groups('newest')).toEqual([])
+    expect(await groups('newest', true)).toEqual(['newest'])
+    const { json } = await ask('GET', '/core/audit/?page_size=1')
+    expect(json.results).toMatchObject([{ action: 'create', changes: [{ model: 'service_core.group' }] }])
+    expect(await ask('GET', '/core/users/?groups_by_name=newest')).toMatchObject({ status: 200 })
+    expect(await fallbacks('failed')).toBe(1)
+    expect(await fallbacks('lagging')).toBe(0)
+  })
+
+  test('is not used when it is too far behind, and is again when it has caught up', async () => {
+    await until(async () => (await groups('newest')).length === 1, { what: 'a list to fall back', everyMs: 200 })
+    expect(await fallbacks('lagging')).toBeGreaterThan(0)
+    expect(await metric('gatewright_replica_lag_seconds')).toBeGreaterThan(maxLagMs / 1_000)
+    expect(await detail()).toMatch(/^PostgreSQL answers\. Lists read from the primary: .* is \S+ s behind\.$/)
+    await replayed('pg_wal_replay_resume()')
+    await followed()
+    expect(await groups('newest')).toEqual(['newest'])
+  })
+
+  test('that dies is replaced by the primary at once', async () => {
+    expect(await groups('first')).toEqual(['first'])
+    await replica.stop('immediate')
+    expect(await groups('first')).toEqual(['first'])
+    expect(await detail()).toContain('does not answer')
+  })
+})
+
+test('a server that is no replica of the database is not read from, and the login of the service finds that out', async () => {
+  const { db, url } = (await freshDatabase()).service
+  const log = { info: () => {}, warn: () => {} }
+  const opened = openReplica(db, url, { maxLagMs, max: 1, pooler: null, log })
+  const why = async () => (await opened.state()).why
+  expect(await until(async () => (await why()) === 'foreign', { what: 'the server to be recognised' })).toBe(true)
+  await opened.close()
+})
