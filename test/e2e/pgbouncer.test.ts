@@ -16,6 +16,9 @@ import { until } from '../support/until.ts'
 
 const slow = /"level":40.*"msg":"The pooler at DATABASE_URL keeps no prepared statements/
 
+/** More than PgBouncer has connections, so that transactions wait for one. */
+const clients = bouncerPool + 4
+
 const kinds = bouncerKinds().map(
   (kind) => [`${kind.version}, ${kind.maxPreparedStatements} prepared statements`, kind] as const,
 )
@@ -31,7 +34,7 @@ describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
     }
     const events = await readEvents(`${target.url}/api/v3/blueprints/runs/events/`, target)
 
-    const sent = await crowd(target, 24, 'pooled', (begun) => begun >= 200)
+    const sent = await crowd(target, clients, 'pooled', (begun) => begun >= 200)
     expect(sent.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
     await events.got('ended', { count: 200 })
     expect(await there.get('/core/applications/?page_size=1')).toMatchObject({ pagination: { count: 200 } })
@@ -60,12 +63,12 @@ describe.runIf(needs('pgbouncer')).each(kinds)('PgBouncer %s', (_, kind) => {
     })
     await bouncer.start()
     await until(async () => (await fetch(`${target.url}/-/health/ready/`)).ok, { what: 'readiness to be back' })
-    const again = await crowd(target, 8, 'again', (begun) => begun >= 20)
+    const again = await crowd(target, clients, 'again', (begun) => begun >= 20)
     expect(again.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
 
     await Promise.all([api.stop(), worker.stop()])
     const others = [await there.startApi(), await there.startWorker()]
-    const last = await crowd(target, 8, 'last', (begun) => begun >= 20)
+    const last = await crowd(target, clients, 'last', (begun) => begun >= 20)
     expect(last.filter(({ outcome }) => outcome !== 'applied')).toEqual([])
     expect(await db.application.count()).toBe(240)
     for (const each of others) expect(await each.stop()).toEqual({ code: 0, signal: null })
