@@ -3,7 +3,6 @@ import type { IncomingMessage } from 'node:http'
 import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import type { Redis } from 'ioredis'
 import { applicationRoutes } from './api/applications.ts'
 import { auditRoutes } from './api/audit.ts'
 import { blueprintRoutes } from './api/blueprints.ts'
@@ -55,6 +54,7 @@ import { describeRoutes } from './openapi/describe.ts'
 import { docsRoutes } from './openapi/routes.ts'
 import { apiPrefix, withBasePath } from './paths.ts'
 import type { ApplyQueue } from './queue/backend.ts'
+import type { RedisClient } from './queue/redis.ts'
 import type { Submitter } from './runs/submit.ts'
 import './messages.ts'
 
@@ -64,7 +64,7 @@ export type Deps = {
   readonly queue: ApplyQueue
   readonly limits: RateLimits
   /** null: each process counts for itself. */
-  readonly rateStore: Redis | null
+  readonly rateStore: RedisClient | null
   /** Of the streams of events; else those of `events/streams.ts`. */
   readonly streams?: Partial<StreamLimits>
 }

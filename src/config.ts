@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { withoutPasswords } from './hidden.ts'
 import { requestIdForm } from './ids.ts'
+import { RedisUrlError, readRedisUrl } from './redis-url.ts'
 import { reasonOf } from './start-error.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -21,6 +22,16 @@ const webUrl = z.url({ protocol: /^https?$/, error: 'is not a URL that starts wi
 
 const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
   z.enum(names, { error: ({ input }) => `is ${JSON.stringify(input)}: it takes ${names.join(', ')}.` })
+
+/** It may hold a password, too. */
+const redisUrl = z.string().superRefine((text, context) => {
+  try {
+    readRedisUrl(text)
+  } catch (error) {
+    if (!(error instanceof RedisUrlError)) throw error
+    context.addIssue(error.message)
+  }
+})
 
 const secret = (min: number) => z.string().min(min, `is too short: it takes ${min} characters or more.`)
 
@@ -93,7 +104,7 @@ const settings = z.object({
   databaseReadUrl: databaseUrl.nullable().default(null),
   databaseReadLagMs: integer(100, 3_600_000).default(5_000),
   /** null: the queue runs on PostgreSQL. */
-  redisUrl: secretUrl('redis', 'rediss').nullable().default(null),
+  redisUrl: redisUrl.nullable().default(null),
   /** null: generated at the first start and kept in `dataDir`. */
   secretKey: secret(minLengths.secretKey).nullable().default(null),
   /** Opens what was sealed under the key before this one. */

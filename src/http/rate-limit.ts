@@ -1,9 +1,9 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Redis } from 'ioredis'
 import type { Config } from '../config.ts'
 import { Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
+import type { RedisClient } from '../queue/redis.ts'
 import { Attempts, type ValidOf } from './attempts.ts'
 import type { RefusalCounts } from './metrics.ts'
 import { ProcessStore } from './rate-store.ts'
@@ -71,7 +71,7 @@ export function openLimiter(
     redis,
     validOf,
     metrics,
-  }: { readonly redis: Redis | null; readonly validOf: ValidOf; readonly metrics: RefusalCounts },
+  }: { readonly redis: RedisClient | null; readonly validOf: ValidOf; readonly metrics: RefusalCounts },
 ): Limiter {
   app.decorateRequest('tokenKey')
   // Called, not registered: a registered plugin loads after the hooks that use it.

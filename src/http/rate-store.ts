@@ -1,4 +1,5 @@
-import { Redis } from 'ioredis'
+import { openRedis, type RedisClient } from '../queue/redis.ts'
+import { readRedisUrl } from '../redis-url.ts'
 
 type Counted = (error: Error | null, result: { current: number; ttl: number }) => void
 
@@ -36,18 +37,13 @@ export class ProcessStore {
  *
  * @returns null without Redis
  */
-export function openRateStore(url: string | null): Redis | null {
+export function openRateStore(url: string | null): RedisClient | null {
   if (url === null) return null
-  const redis = new Redis(url, {
-    enableOfflineQueue: false,
+  return openRedis(readRedisUrl(url), {
+    queues: false,
     maxRetriesPerRequest: 0,
     commandTimeout: 500,
     // A connection that has died silently is replaced.
     socketTimeout: 1_500,
-    connectTimeout: 2_000,
-    retryStrategy: (times) => Math.min(50 * times, 500),
   })
-  // The queue reports that Redis is away. Without a listener, ioredis prints the errors.
-  redis.on('error', () => {})
-  return redis
 }

@@ -8,14 +8,16 @@ import {
   Worker,
   type WorkerOptions,
 } from 'bullmq'
-import { Redis } from 'ioredis'
 import { isConnectionLost } from '../db/errors.ts'
 import { ImpatientSocket } from '../db/socket.ts'
 import { Problem } from '../errors.ts'
+import { type RedisPlace, readRedisUrl } from '../redis-url.ts'
 import { limitTime } from '../time-limit.ts'
 import type { ApplyJob, JobResult, QueueSpec } from './define.ts'
 import { migrateQueue } from './migrate.ts'
 import { PreparingClient } from './preparing-client.ts'
+import { openRedis, prefixOf, type RedisClient } from './redis.ts'
+import { checkRedis } from './redis-check.ts'
 
 /** BullMQ's classes over either store. */
 export type ApplyQueue =
@@ -80,76 +82,38 @@ export async function openBackend({
   redisUrl: string | null
   databaseUrl: string
 }): Promise<Backend> {
-  return redisUrl === null ? openPostgres(databaseUrl) : openRedis(redisUrl)
+  return redisUrl === null ? openPostgres(databaseUrl) : openOnRedis(readRedisUrl(redisUrl))
 }
 
-function openRedis(url: string): Backend {
-  const connections: Redis[] = []
+function openOnRedis(place: RedisPlace): Backend {
+  const connections: RedisClient[] = []
   const connect = (blocking: boolean) => {
-    const connection = new Redis(url, {
+    const connection = openRedis(place, {
       // A producer fails at once; a worker waits until Redis is back.
-      enableOfflineQueue: blocking,
+      queues: blocking,
       maxRetriesPerRequest: blocking ? null : 1,
       ...(!blocking && { commandTimeout: 800 }),
-      connectTimeout: 2_000,
       socketTimeout: blocking ? silence.blockingRedisMs : silence.redisMs,
-      retryStrategy: (times) => Math.min(50 * times, 500),
     })
-    // Callers log the errors of their calls. Without a listener, ioredis prints them too.
-    connection.on('error', () => {})
     connections.push(connection)
     return connection
   }
   const producer = connect(false)
+  const prefix = prefixOf(place)
   return {
     kind: 'redis',
     openQueue: (spec) => {
-      const options = { connection: producer, defaultJobOptions: spec.jobs, skipWaitingForReady: true }
+      const options = { connection: producer, defaultJobOptions: spec.jobs, skipWaitingForReady: true, ...prefix }
       return opened(() => new Queue<ApplyJob>(spec.name, options))
     },
-    openWorker: (spec, work, { concurrency }) =>
-      opened(() => new Worker(spec.name, work, { connection: connect(true), concurrency, ...workerDefaults })),
-    check: () => checkRedis(producer),
+    openWorker: (spec, work, { concurrency }) => {
+      const options = { connection: connect(true), concurrency, ...prefix, ...workerDefaults }
+      return opened(() => new Worker(spec.name, work, options))
+    },
+    check: () => checkRedis(producer, place),
     close: async () => {
       for (const connection of connections) connection.disconnect()
     },
-  }
-}
-
-const unchecked =
-  'How Redis is set up could not be checked. It must have maxmemory-policy noeviction and should have appendonly yes: see to it where it is run.'
-const unkept =
-  'Redis keeps no append-only file (appendonly no): should it crash, the jobs in it are lost, and their runs wait until a worker enqueues them again. Set appendonly to yes.'
-
-/** From INFO, which BullMQ needs too: hosted servers forbid CONFIG. */
-async function checkRedis(redis: Redis): Promise<string[]> {
-  const info = await reach(redis)
-  const setting = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
-  const [policy, appends] = [setting('maxmemory_policy'), setting('aof_enabled')]
-  // With any other policy Redis deletes jobs silently.
-  if (policy !== undefined && policy !== 'noeviction') {
-    throw new Problem(
-      'unavailable',
-      `Redis evicts keys (maxmemory-policy ${policy}): set it to noeviction, or jobs get lost.`,
-    )
-  }
-  if (policy === undefined || appends === undefined) return [unchecked]
-  return appends === '0' ? [unkept] : []
-}
-
-/** Waits through failed attempts to connect, which `once` of node:events would report. */
-const isReady = (redis: Redis) => new Promise<void>((resolve) => redis.once('ready', () => resolve()))
-
-async function reach(redis: Redis): Promise<string> {
-  try {
-    if (redis.status !== 'ready')
-      await limitTime(isReady(redis), 5_000, () => {
-        throw new Error('no connection within 5 s')
-      })
-    return await redis.info()
-  } catch (error) {
-    if (error instanceof Error && /unknown command|NOPERM/i.test(error.message)) return ''
-    throw new Problem('unavailable', 'Redis cannot be reached at REDIS_URL.', { retryAfterS: 1, cause: error })
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import type { RateLimits } from '../../src/http/rate-limit.ts'
 import { openRateStore } from '../../src/http/rate-store.ts'
+import type { RedisClient } from '../../src/queue/redis.ts'
 import { held } from '../runs/stand.ts'
 import { type Answer, applyPath, askAs } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
@@ -18,7 +18,7 @@ const times = <Result>(count: number, work: (index: number) => Result): Result[]
   Array.from({ length: count }, (_, index) => work(index))
 const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status)
 
-async function storeAt(redisUrl: string): Promise<Redis | null> {
+async function storeAt(redisUrl: string): Promise<RedisClient | null> {
   const store = openRateStore(redisUrl)
   atEnd(() => store?.disconnect())
   await until(async () => store?.status === 'ready', { what: 'the connection to Redis' })
@@ -30,7 +30,7 @@ describe.runIf(needs('redis-server'))('rates, counted in Redis', () =>
   ratesWith(async () => storeAt(await freshRedis())),
 )
 
-function ratesWith(store: () => Promise<Redis | null>): void {
+function ratesWith(store: () => Promise<RedisClient | null>): void {
   const open = async (limits: Partial<RateLimits>) =>
     installation({ workers: 'none', limits, rateStore: await store() })
 

@@ -30,7 +30,7 @@ export function onBothQueues(tests: (kind: QueueKind) => void): void {
 export type Stand = Target & {
   readonly api: Running
   readonly postgres: PostgresServer
-  /** null: the queue is on PostgreSQL. */
+  /** null: the queue is on PostgreSQL, or on Redis of the test's own. */
   readonly redis: RedisServer | null
   /** Before the server that the test named. */
   readonly proxy: TcpProxy | null
@@ -47,17 +47,29 @@ export type Stand = Target & {
  * All of it is ended after the test file.
  *
  * @param applyWaitMs how long the API waits for a worker
+ * @param settings others of API and workers
+ * @param redisUrl several Redis that the test has started, instead of one
  * @param proxied API and workers reach this server by way of `proxy`
  */
 export async function openStand(
   kind: QueueKind,
-  { applyWaitMs = 10_000, proxied }: { applyWaitMs?: number; proxied?: 'postgres' | 'redis' } = {},
+  {
+    applyWaitMs = 10_000,
+    proxied,
+    redisUrl,
+    settings = {},
+  }: {
+    applyWaitMs?: number
+    proxied?: 'postgres' | 'redis'
+    redisUrl?: string
+    settings?: Record<string, string>
+  } = {},
 ): Promise<Stand> {
   // Durable, because the tests crash the servers.
   const postgres = await startPostgres({ durable: true, from: await migratedData() })
   atEnd(() => postgres.remove())
   const databaseUrl = postgres.url('gatewright')
-  const redis = kind === 'redis' ? await ownRedis() : null
+  const redis = kind === 'redis' && redisUrl === undefined ? await ownRedis() : null
   const token = randomBytes(24).toString('base64url')
   const port = await freePort()
   const target = { postgres: databaseUrl, redis: redis?.url }[proxied ?? 'postgres']
@@ -72,6 +84,8 @@ export async function openStand(
     APPLY_WAIT_MS: String(applyWaitMs),
     LOG_LEVEL: 'info',
     PORT: String(port),
+    ...settings,
+    ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
     ...(redis !== null && { REDIS_URL: proxied === 'redis' && proxy !== null ? proxy.url : redis.url }),
   }
   const api = run('src/server.ts', { env })

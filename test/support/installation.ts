@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { buildApp } from '../../src/app.ts'
 import type { Db } from '../../src/db/client.ts'
@@ -14,6 +13,7 @@ import type { ApplyQueue } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
 import { runQueue } from '../../src/queue/enqueue.ts'
 import { whyPaused } from '../../src/queue/pause.ts'
+import type { RedisClient } from '../../src/queue/redis.ts'
 import { openBacklog } from '../../src/runs/backlog.ts'
 import { type Enqueue, startReconciler } from '../../src/runs/reconcile.ts'
 import { followRuns } from '../../src/runs/subscribe.ts'
@@ -57,13 +57,15 @@ export type Installation = {
 
 type Options = {
   queue?: QueueKind
+  /** Of a queue on Redis: several of them, or one of its own. Else it is on the server that the run shares. */
+  redisUrl?: string
   /** `none`: no worker takes jobs. */
   workers?: 'one' | 'none'
   applyWaitMs?: number
   runSecretsHours?: number
   limits?: Partial<RateLimits>
   /** Rates are counted in this Redis, else in this process. */
-  rateStore?: Redis | null
+  rateStore?: RedisClient | null
   /** How many streams of events there may be, and how often they are looked after. */
   streams?: Partial<StreamLimits>
 }
@@ -71,6 +73,7 @@ type Options = {
 /** Call it in `beforeAll` or in a test; all of it is closed at the end of the file. */
 export async function installation({
   queue: kind = 'postgres',
+  redisUrl: ownRedisUrl,
   workers = 'one',
   applyWaitMs = 10_000,
   runSecretsHours = 24,
@@ -80,7 +83,7 @@ export async function installation({
 }: Options = {}): Promise<Installation> {
   const { url, db: testDb, service } = await freshDatabase({ isInstalled: true })
   const { db } = service
-  const redisUrl = kind === 'redis' ? await freshRedis() : null
+  const redisUrl = ownRedisUrl ?? (kind === 'redis' ? await freshRedis() : null)
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
   const engine = await loadEngine()

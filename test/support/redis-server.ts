@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,15 +28,18 @@ export type RedisServer = {
  * @param port a free one when not given
  * @param durable true: what was written survives `stop` and `kill` (append-only file, flushed at each write)
  * @param flags further settings: `['--maxmemory', '4mb']`
+ * @param sentinel lines of its file: it is a Sentinel, which holds no data
  */
 export async function startRedis({
   port,
   durable = false,
   flags = [],
+  sentinel,
 }: {
   port?: number
   durable?: boolean
   flags?: string[]
+  sentinel?: readonly string[]
 } = {}): Promise<RedisServer> {
   const program = findProgram('redis-server')
   if (program === null) throw new Error('redis-server is not installed')
@@ -45,11 +48,15 @@ export async function startRedis({
   const keeps = durable ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no']
   const place = ['--port', String(listens), '--bind', '127.0.0.1', '--dir', folder, '--logfile', join(folder, 'log')]
   const settings = ['--save', '', '--databases', '1000', '--maxmemory-policy', 'noeviction', ...keeps]
+  // A Sentinel keeps what it learns in its file.
+  const file = join(folder, 'sentinel.conf')
+  if (sentinel !== undefined) writeFileSync(file, `${sentinel.join('\n')}\n`)
+  const all = sentinel === undefined ? [...place, ...settings, ...flags] : [file, '--sentinel', ...place]
   let pid = 0
   let release = () => {}
 
   const start = async () => {
-    const server = spawn(program, [...place, ...settings, ...flags], { detached: true, stdio: 'ignore' })
+    const server = spawn(program, all, { detached: true, stdio: 'ignore' })
     server.unref()
     if (server.pid === undefined) throw new Error(`${program} could not be started`)
     pid = server.pid
@@ -84,14 +91,14 @@ export async function startRedis({
   }
 }
 
-/** Whether it answers PONG; while it loads its data it answers otherwise. */
+/** Whether it answers PONG, or asks for its password; while it loads its data it answers otherwise. */
 function pongs(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
     socket.setTimeout(1_000, () => socket.destroy(new Error('no answer')))
     socket.once('data', (answer) => {
       socket.destroy()
-      resolve(String(answer).startsWith('+PONG'))
+      resolve(/^(\+PONG|-NOAUTH)/.test(String(answer)))
     })
     socket.once('error', reject)
   })
