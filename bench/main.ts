@@ -14,6 +14,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   repository: () => import('./repository.ts'),
   tabs: () => import('./tabs.ts'),
   pages: () => import('./pages.ts'),
+  scale: () => import('./scale.ts'),
   ledger: () => import('./ledger.ts'),
 }
 

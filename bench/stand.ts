@@ -8,6 +8,7 @@ import { startPostgres } from '../test/support/postgres.ts'
 import { type Running, run } from '../test/support/processes.ts'
 import { startRedis } from '../test/support/redis-server.ts'
 import { within } from '../test/support/template.ts'
+import { until } from '../test/support/until.ts'
 
 /** The measured installation: API and worker as processes, on real, durable servers. */
 
@@ -19,6 +20,8 @@ export type WorkerKind = 'pipelined' | 'prisma'
 type StandOptions = {
   readonly nodeOptions?: string
   readonly worker?: WorkerKind
+  /** How many of them. */
+  readonly workers?: number
   /** The folder of another checkout, whose API and worker are started. */
   readonly checkout?: string
   /** Those that the product ships with, or ones that a single token with all of the load does not reach (`wide`). */
@@ -65,7 +68,13 @@ export async function openDatabase(
 export async function openStand(
   server: Database,
   backend: BackendKind,
-  { nodeOptions = '', worker: workerKind = 'pipelined', checkout = '', limits = 'wide' }: StandOptions = {},
+  {
+    nodeOptions = '',
+    worker: workerKind = 'pipelined',
+    workers: count = 1,
+    checkout = '',
+    limits = 'wide',
+  }: StandOptions = {},
 ): Promise<Stand> {
   const database = await createDatabase(server.url)
   const redis = backend === 'redis' ? await openRedis() : undefined
@@ -89,8 +98,12 @@ export async function openStand(
     run(join(checkout, file), checkout === '' ? options : { ...options, cwd: checkout })
   const api = start('src/server.ts', { env: { ...env, ...apiOptions } })
   await answers(`${url}/-/health/live/`, api)
-  const worker = start(workerKind === 'prisma' ? 'bench/prisma-worker.ts' : 'workers/blueprint.ts', { env })
-  await answers(`${url}/-/health/ready/`, worker)
+  const program = workerKind === 'prisma' ? 'bench/prisma-worker.ts' : 'workers/blueprint.ts'
+  const workers = Array.from({ length: count }, () => start(program, { env }))
+  for (const worker of workers) await answers(`${url}/-/health/ready/`, worker)
+  const heard = 'SELECT count(*)::integer AS count FROM workers'
+  const countHeard = () => within(database.url, (client) => client.query<{ count: number }>(heard))
+  await until(async () => (await countHeard()).rows[0]?.count === count, { what: `${count} workers to be heard` })
   return {
     url,
     token,
@@ -98,12 +111,12 @@ export async function openStand(
     secretKey,
     processes: {
       API: api.pid,
-      worker: worker.pid,
+      ...Object.fromEntries(workers.map(({ pid }, index) => [index === 0 ? 'worker' : `worker ${index + 1}`, pid])),
       ...(server.pid !== null && { PostgreSQL: server.pid }),
       ...(redis !== undefined && { Redis: redis.pid }),
     },
     close: async () => {
-      await Promise.all([api.stop(), worker.stop()])
+      await Promise.all([api, ...workers].map((each) => each.stop()))
       await redis?.remove()
       await database.drop()
     },

@@ -37,6 +37,7 @@ import { refuseWhileFull } from './http/apply-answer.ts'
 import { auditImpersonatedReads } from './http/audited-reads.ts'
 import { acceptJson, bodyLimits } from './http/body.ts'
 import { compressAnswers } from './http/compress.ts'
+import { prepareDrain } from './http/drain.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, gaugeReplica, gaugeStreams, openMetrics } from './http/metrics.ts'
@@ -111,7 +112,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
     reply.header('X-Request-Id', id)
   })
   refuseMalformed(app)
-  endConnectionsWhenClosing(app)
+  prepareDrain(app)
   refuseWhileFull(app, submitter.backlog)
   const limiter = openLimiter(app, limits, { redis: rateStore, validOf: validTokensOf(db), metrics })
   guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), limiter })
@@ -158,18 +159,6 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   docsRoutes(app, engine.registry, describe)
   dashboardRoutes(app, { submitter, queue, limiter, inspect, streams })
   return app
-}
-
-/** Closes each connection after its answer while the server shuts down: an open one would delay the end. */
-function endConnectionsWhenClosing(app: Api): void {
-  let closing = false
-  app.addHook('preClose', async () => {
-    closing = true
-  })
-  app.addHook('onSend', (_, reply, payload, done) => {
-    if (closing) reply.header('Connection', 'close')
-    done(null, payload)
-  })
 }
 
 const validRequestId = (sent: string | string[] | undefined): string | undefined =>

@@ -1,20 +1,22 @@
 import type { Logger } from './log.ts'
 
-/** Milliseconds from the first signal to a forced exit. */
+/** Milliseconds from the first signal, or from the end of the drain, to a forced exit. */
 const shutdownMs = 8_000
 
 /**
  * Waits for SIGINT, for SIGTERM, or for the end of a parent with an IPC channel. After that the process exits within
  * `shutdownMs`, even if a connection never closes.
+ *
+ * @param drainMs how much longer it may take, because it serves meanwhile
  */
-export function untilStopped(log: Logger): Promise<NodeJS.Signals> {
+export function untilStopped(log: Logger, drainMs = 0): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     const stop = (signal: NodeJS.Signals) => {
       log.info({ signal }, 'stopping')
       setTimeout(() => {
         log.error('did not stop in time')
         end(1)
-      }, shutdownMs).unref()
+      }, drainMs + shutdownMs).unref()
       resolve(signal)
     }
     process.once('SIGINT', stop)

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { buildApp } from './app.ts'
 import { bootstrap } from './apply/bootstrap.ts'
 import { minLengths, readServiceConfig, type ServiceConfig } from './config.ts'
-import { connect, type Db } from './db/client.ts'
+import { poolSizes, tooFewConnections } from './db/connections.ts'
 import { migrate } from './db/migrate.ts'
 import { findPooler, type Pooler, sessionUrl } from './db/pooler.ts'
 import { announce } from './db/presence.ts'
@@ -35,10 +36,10 @@ export type Server = {
   readonly url: string
   /** The file with the first token, if this start made it. */
   readonly firstTokenFile: string | null
+  /** Drains it, then closes it: what is in flight is answered. */
   close(): Promise<void>
 }
 
-const apiConnections = 16
 /** Shorter than a caller waits for a 503: a table that is kept locked holds up nothing else. */
 const apiLockMs = 500
 
@@ -56,7 +57,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const pooler = await findPooler(config, log)
   const backend = await openBackend({ redisUrl, databaseUrl: direct })
   for (const warning of await backend.check()) log.warn(warning)
-  const connections = { applicationName: 'gatewright-api', max: apiConnections, lockMs: apiLockMs, pooler }
+  const connections = { applicationName: 'gatewright-api', max: poolSizes.api, lockMs: apiLockMs, pooler }
   const { db } = connect(databaseUrl, connections)
   const replica = openReplicaOf(db, config, pooler, log)
   const engine = {
@@ -65,6 +66,8 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
     tokenMaxDays: config.tokenMaxDays,
   }
   await requireSecretKey(db, engine.keyring)
+  const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, { concurrency: null }) : null
+  if (tooFew !== null) log.warn(tooFew)
   const sealed = await sealOpenSecrets(db, engine.registry, engine.keyring)
   if (sealed > 0) log.warn({ sealed }, 'sealed secrets that an earlier version had stored in the open')
   const tokenFile = join(config.dataDir, 'admin-token')
@@ -99,6 +102,10 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
     url,
     firstTokenFile: isFirst && config.bootstrapToken === null ? tokenFile : null,
     close: async () => {
+      if (config.drainMs > 0) {
+        app.drain()
+        await delay(config.drainMs)
+      }
       await app.close()
       await announced.stop()
       rateStore?.disconnect()
@@ -117,7 +124,7 @@ function openReplicaOf(db: Db, config: ServiceConfig, pooler: Pooler | null, log
   const { databaseReadUrl, databaseReadLagMs: maxLagMs } = config
   if (databaseReadUrl === null) return null
   return openReplica(db, databaseReadUrl, {
-    ...{ max: apiConnections, maxLagMs, log },
+    ...{ max: poolSizes.api, maxLagMs, log },
     pooler: pooler && { keepsNames: false },
   })
 }
@@ -138,7 +145,7 @@ async function main(): Promise<void> {
   const log = logger('api', config.logLevel)
   const server = await startServer(config)
   // Before the log line: a reader of it may stop this process at once.
-  const stopped = untilStopped(log)
+  const stopped = untilStopped(log, config.drainMs)
   log.info({ url: server.url }, 'serving')
   if (server.firstTokenFile !== null)
     log.warn({ file: server.firstTokenFile }, 'the first access token is in this file')

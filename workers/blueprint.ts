@@ -1,5 +1,6 @@
 import { readServiceConfig } from '../src/config.ts'
 import { type Connected, connect } from '../src/db/client.ts'
+import { poolSizes, tooFewConnections } from '../src/db/connections.ts'
 import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { findPooler, sessionUrl } from '../src/db/pooler.ts'
@@ -36,10 +37,11 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const { databaseUrl, secretKey } = config
   const traces = await openTracing('worker', config)
   const log = logger('worker', config.logLevel)
+  const pooler = await findPooler(config, log)
   const connected = connect(databaseUrl, {
     applicationName: 'gatewright-worker',
-    max: config.workerConcurrency + 3,
-    pooler: await findPooler(config, log),
+    max: poolSizes.worker(config.workerConcurrency),
+    pooler,
   })
   const { db } = connected
   const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl: sessionUrl(config) })
@@ -51,6 +53,9 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
     tokenMaxDays: config.tokenMaxDays,
   }
   await requireSecretKey(db, engine.keyring)
+  const own = { concurrency: config.workerConcurrency }
+  const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, own) : null
+  if (tooFew !== null) log.warn(tooFew)
   const { runSecretsHours } = config
   const ledger = workerLedger({ db, transaction: transactionsOf(connected), engine, runSecretsHours })
 

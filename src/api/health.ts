@@ -23,6 +23,8 @@ const notReady = z.object({
 
 const retryAfterS = 2
 
+const draining = 'This API is stopping, and serves what still comes: send new requests to another one.'
+
 export function healthRoutes(app: Api, inspect: Inspect): void {
   // Checks nothing: a restart of this process would not bring the database back.
   app.get(
@@ -38,9 +40,10 @@ export function healthRoutes(app: Api, inspect: Inspect): void {
     { config: { permission: 'anyone' }, schema: { response: { 200: ready, 503: notReady } } },
     async (_, reply) => {
       const found = await inspect()
-      const wrong = Object.values(found).filter(({ ok }) => !ok)
+      const wrong = Object.values(found).flatMap(({ ok, detail }) => (ok ? [] : [detail]))
+      if (app.isDraining()) wrong.unshift(draining)
       if (wrong.length === 0) return { status: 'ready' as const, checks: found }
-      const detail = `Not ready. ${wrong.map((each) => each.detail).join(' ')}`
+      const detail = `Not ready. ${wrong.join(' ')}`
       reply.code(503).header('Retry-After', retryAfterS)
       return { status: 'not_ready' as const, detail, code: 'unavailable' as const, checks: found }
     },

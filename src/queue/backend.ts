@@ -8,6 +8,7 @@ import {
   Worker,
   type WorkerOptions,
 } from 'bullmq'
+import { poolSizes } from '../db/connections.ts'
 import { isConnectionLost } from '../db/errors.ts'
 import { ImpatientSocket } from '../db/socket.ts'
 import { Problem } from '../errors.ts'
@@ -136,12 +137,12 @@ async function openPostgres(url: string): Promise<Backend> {
   return {
     kind: 'postgres',
     openQueue: (spec) => {
-      const pool = connection('gatewright-queue', 8)
+      const pool = connection('gatewright-queue', poolSizes.queue)
       const options = { connection: pool, defaultJobOptions: spec.jobs, skipWaitingForReady: true }
       return opened(() => new Queue(spec.name, options, createPostgresBackend))
     },
     openWorker: (spec, work, { concurrency }) => {
-      const pool = connection('gatewright-queue-worker', concurrency + 2)
+      const pool = connection('gatewright-queue-worker', poolSizes.queueWorker(concurrency))
       const options = { connection: pool, concurrency, ...workerDefaults }
       return opened(() => new Worker(spec.name, work, options, createPostgresBackend))
     },

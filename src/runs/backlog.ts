@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
-import type { Load } from '../db/presence.ts'
+import { type Load, silentAfterS } from '../db/presence.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { runFormat } from './format.ts'
@@ -55,8 +55,13 @@ export type Admission = {
   leave(known: boolean): void
 }
 
-/** Submissions that take longer lower the limit. Milliseconds. */
+/** Milliseconds. */
 const slowMs = 2_500
+/**
+ * The limit is lowered when so many of the last ones were slow. A few are slow for a reason of their own: one worker of
+ * several is slow or frozen, a row is locked.
+ */
+const judged = { last: 20, least: 4, slowShare: 0.75 } as const
 /** Submissions of this process at the same time. */
 const limits = { first: 128, least: 16, most: 2_000 } as const
 const lowered = 0.8
@@ -65,37 +70,53 @@ const retryAfterS = 2
 
 /**
  * A limit that follows the measured time of submissions: it grows while they are quick and need it, and shrinks by a fifth
- * a second while they are slow (additive increase, multiplicative decrease: RFC 5681 does the same for TCP).
+ * a second while most are slow (additive increase, multiplicative decrease: RFC 5681 does the same for TCP). It does not
+ * shrink in a process that has little of what all of them have: the others make the submissions slow, and have to shrink.
  */
-export function adaptiveLimit(): { readonly limit: number; ended(ms: number, inside: number): void } {
+export function adaptiveLimit(): {
+  readonly limit: number
+  /** @param fairShare how many submissions each process has inside, if all had as many; 0 when there is only this one */
+  ended(ms: number, inside: number, fairShare: number): void
+} {
   let limit: number = limits.first
   let loweredAt = Number.NEGATIVE_INFINITY
+  const wereSlow: boolean[] = []
+  const areMostSlow = () =>
+    wereSlow.length >= judged.least && wereSlow.filter(Boolean).length >= wereSlow.length * judged.slowShare
   return {
     get limit() {
       return Math.floor(limit)
     },
-    ended: (ms, inside) => {
-      if (ms <= slowMs) {
+    ended: (ms, inside, fairShare) => {
+      const isSlow = ms > slowMs
+      wereSlow.push(isSlow)
+      if (wereSlow.length > judged.last) wereSlow.shift()
+      if (!isSlow) {
         if (inside > limit / 2) limit = Math.min(limits.most, limit + 1)
         return
       }
       const now = performance.now()
-      if (now - loweredAt < lowerEveryMs) return
+      if (now - loweredAt < lowerEveryMs || !areMostSlow() || inside < fairShare * littleOfIt) return
       loweredAt = now
       limit = Math.max(limits.least, limit * lowered)
     },
   }
 }
 
+/** Of its fair share. What the others have inside is known a few seconds late. */
+const littleOfIt = 0.5
+
 /**
  * `silentS`, `olderS`: since a worker that knows the format of new runs took a job, and one that does not. `isPaused`: an
- * operator has paused the queue.
+ * operator has paused the queue. `servers`, `inside`: the processes of the API that were heard, and what they have inside.
  */
 const sampleRow = z.object({
   nowMs: z.number(),
   silentS: z.number().nullable(),
   olderS: z.number().nullable(),
   isPaused: z.boolean(),
+  servers: z.int(),
+  inside: z.int(),
 })
 
 /** Between two samples, while there are submissions. */
@@ -127,9 +148,11 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
         text: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs",
           extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format >= $1))::float8 AS "silentS",
           extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS",
-          EXISTS (SELECT FROM queue_pauses) AS "isPaused"
+          EXISTS (SELECT FROM queue_pauses) AS "isPaused",
+          (SELECT count(*)::integer FROM servers WHERE seen_at > now() - make_interval(secs => $2)) AS servers,
+          (SELECT coalesce(sum(busy), 0)::integer FROM servers WHERE seen_at > now() - make_interval(secs => $2)) AS inside
           FROM worker_formats`,
-        values: [runFormat],
+        values: [runFormat, silentAfterS],
       }),
     )
     if (row !== undefined) sample = { at: performance.now(), ...row }
@@ -156,6 +179,11 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
     const ageMs = sample === undefined ? Number.POSITIVE_INFINITY : performance.now() - sample.at
     if (ageMs > outdatedMs || (whySilent() !== null && ageMs > silentEveryMs)) return refresh()
     if (ageMs > sampleEveryMs) refresh().catch(() => {})
+  }
+
+  function fairShare(): number {
+    if (sample === undefined || sample.servers < 2) return 0
+    return sample.inside / sample.servers
   }
 
   function refuseIfFull(count: number, limit = adaptive.limit): void {
@@ -194,7 +222,7 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
         inside -= 1
         const ms = performance.now() - from
         // A quick refusal says nothing about the time that a run takes.
-        if (known || ms > slowMs) adaptive.ended(ms, inside)
+        if (known || ms > slowMs) adaptive.ended(ms, inside, fairShare())
       }
       try {
         await refreshed()

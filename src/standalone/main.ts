@@ -70,7 +70,8 @@ async function start(config: Config): Promise<void> {
   const { databaseUrl, secretKey, location } = await openDatabase(config)
   const isEmbedded = config.databaseUrl === null
   const tokenFile = join(config.dataDir, 'admin-token')
-  const settings = { ...config, databaseUrl, secretKey }
+  // There is no other API that requests could go to meanwhile.
+  const settings = { ...config, databaseUrl, secretKey, drainMs: 0 }
 
   const server = await report('Starting the API and the worker', async () => {
     const { startServer } = await loading

@@ -1,12 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { freshFolder } from '../support/folder.ts'
-import { run } from '../support/processes.ts'
 import { audit } from './auditor.ts'
-import { crowd, describeTimes, type Sent } from './clients.ts'
-import type { Load } from './load.ts'
+import { crowd, describeTimes } from './clients.ts'
+import { sendMany } from './many-clients.ts'
 import { onBothQueues, openStand, type Stand } from './stand.ts'
 
 /** Far more clients than the service can serve. */
@@ -42,15 +38,6 @@ async function probes({ url }: Stand, isOver: () => boolean): Promise<{ times: n
   return { times: sorted(times), lateMs }
 }
 
-/** Sends by a process of its own, whose end is waited for. */
-async function load({ url, token }: Stand): Promise<Sent[]> {
-  const file = join(freshFolder(), 'sent.json')
-  const asked: Load = { url, token, clients, forMs, comesAgainMs, prefix: 'crowded', file }
-  const { exited } = run('test/faults/load.ts', { args: [JSON.stringify(asked)] })
-  expect(await exited).toEqual({ code: 0, signal: null })
-  return JSON.parse(readFileSync(file, 'utf8'))
-}
-
 onBothQueues((kind) => {
   test(`${clients} clients for 20 s: what is not admitted is refused within a second (p95), probes answer, and no answer is vague`, {
     timeout: 120_000,
@@ -61,7 +48,7 @@ onBothQueues((kind) => {
     const before = await crowd(stand, 8, 'before', (begun) => begun === 100)
     let over = false
     const probing = probes(stand, () => over)
-    const log = await load(stand)
+    const log = await sendMany(stand, { clients, forMs, comesAgainMs, prefix: 'crowded' })
     over = true
     const { times: probed, lateMs } = await probing
     const refused = log.filter(({ status }) => status === 503)

@@ -107,14 +107,33 @@ test('the clock of the database is never ahead of the clock of the database', as
   expect(estimated).toBeGreaterThan((row?.now ?? 0) - 2_000)
 })
 
+const slow = 5_000
+/** Of one process, unless it says otherwise. */
+const times = (count: number, ended: () => void) => Array.from({ length: count }).forEach(ended)
+
 test('the limit grows while submissions are quick and many, and shrinks while they are slow', () => {
   const adaptive = adaptiveLimit()
-  adaptive.ended(30, 10)
+  adaptive.ended(30, 10, 0)
   expect(adaptive.limit).toBe(128)
-  for (let times = 0; times < 72; times += 1) adaptive.ended(30, 120)
+  times(72, () => adaptive.ended(30, 120, 0))
   expect(adaptive.limit).toBe(200)
-  adaptive.ended(5_000, 200)
   // Those that waited together count once.
-  adaptive.ended(5_000, 199)
+  times(20, () => adaptive.ended(slow, 199, 0))
   expect(adaptive.limit).toBe(160)
+})
+
+test('the limit does not shrink for some slow submissions among quick ones, as one slow worker of several makes them', () => {
+  const adaptive = adaptiveLimit()
+  times(100, () => {
+    times(1, () => adaptive.ended(30, 10, 0))
+    times(2, () => adaptive.ended(slow, 10, 0))
+  })
+  expect(adaptive.limit).toBe(128)
+})
+
+test('the limit does not shrink in a process that has few of the submissions of all, and does in one that has many', () => {
+  const [few, many] = [adaptiveLimit(), adaptiveLimit()]
+  times(20, () => few.ended(slow, 19, (19 + 500) / 2))
+  times(20, () => many.ended(slow, 500, (19 + 500) / 2))
+  expect([few.limit, many.limit]).toEqual([128, 102])
 })

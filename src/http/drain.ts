@@ -1,0 +1,30 @@
+import type { FastifyInstance } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Begins to drain: readiness is 503 from now on, and each connection is closed after its answer. Everything is served as
+     * before, until `close`.
+     */
+    drain(): void
+    readonly isDraining: () => boolean
+  }
+}
+
+/**
+ * Closes each connection after its answer while the server drains or shuts down: a proxy must not keep one that is about to
+ * be closed, and an open one would delay the end (docs/adr/0093-an-api-drains-before-it-closes.md).
+ */
+export function prepareDrain(app: FastifyInstance): void {
+  let isDraining = false
+  const drain = () => {
+    isDraining = true
+  }
+  app.decorate('drain', drain)
+  app.decorate('isDraining', () => isDraining)
+  app.addHook('preClose', async () => drain())
+  app.addHook('onSend', (_, reply, payload, done) => {
+    if (isDraining) reply.header('Connection', 'close')
+    done(null, payload)
+  })
+}
