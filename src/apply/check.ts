@@ -46,4 +46,8 @@ const endedBy = (reader: EngineReader, signal: AbortSignal | undefined): EngineR
     signal?.throwIfAborted()
     return reader.query(row, statement)
   },
+  attempt: async (row, statement, limits) => {
+    signal?.throwIfAborted()
+    return reader.attempt(row, statement, limits)
+  },
 })

@@ -57,6 +57,10 @@ export class Writes {
         this.flush()
         tx.send(statement, explain)
       },
+      attempt: (row, statement, limits) => {
+        this.flush()
+        return tx.attempt(row, statement, limits)
+      },
     }
   }
 

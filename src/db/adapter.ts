@@ -25,7 +25,12 @@ function refusingFailed(tx: Transaction): Transaction {
   const { queryRaw, executeRaw } = tx
   tx.queryRaw = (query) => noting(queryRaw.call(tx, query))
   tx.executeRaw = async (query) => {
-    if (query.sql !== 'COMMIT') return noting(executeRaw.call(tx, query))
+    if (query.sql !== 'COMMIT') {
+      const count = await noting(executeRaw.call(tx, query))
+      // PostgreSQL takes this only of a transaction that goes on behind it.
+      if (query.sql.startsWith('ROLLBACK TO SAVEPOINT ')) hasFailed = false
+      return count
+    }
     try {
       if (hasFailed) throw new Error('the transaction ended in ROLLBACK')
       return await executeRaw.call(tx, query)

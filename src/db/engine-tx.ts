@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { limitTime } from '../time-limit.ts'
 import { type Db, type Tx, transaction } from './client.ts'
 import { failureCode } from './errors.ts'
 import { execute, query, type Statement } from './raw.ts'
@@ -7,7 +8,16 @@ import { execute, query, type Statement } from './raw.ts'
 export interface EngineReader {
   /** @returns the rows; the first is checked against `row` */
   query<Row>(row: z.ZodType<Row>, statement: Statement): Promise<Row[]>
+  /**
+   * Reads what an answer can do without, under settings and a time-out of its own. Neither reaches the statements behind it.
+   *
+   * @returns null when it takes too long
+   */
+  attempt<Row>(row: z.ZodType<Row>, statement: Statement, limits: AttemptLimits): Promise<Row[] | null>
 }
+
+/** @property settings a statement that sets some for the transaction, by `set_config` */
+export type AttemptLimits = { readonly withinMs: number; readonly settings: Statement }
 
 /** One open transaction of the engine. It is implemented by Prisma here, and by `pipeline.ts`. */
 export interface EngineTx extends EngineReader {
@@ -27,7 +37,35 @@ export interface EngineTx extends EngineReader {
 export type EngineTransaction = <Result>(work: (tx: EngineTx) => Promise<Result>, behind?: Statement) => Promise<Result>
 
 /** Reads for the engine through Prisma, without a transaction of their own. */
-export const reader = (db: Db | Tx): EngineReader => ({ query: (row, statement) => query(db, row, statement) })
+export const reader = (db: Db): EngineReader => ({
+  query: (row, statement) => query(db, row, statement),
+  attempt: (row, statement, limits) => {
+    const read = transaction(db, (tx) => withEngine(tx, (engine) => engine.attempt(row, statement, limits)))
+    // A connection that is not free in time counts, too.
+    return limitTime(read, limits.withinMs, () => null)
+  },
+})
+
+/** `attempt` in an open transaction: a savepoint takes back the settings, and a failure. */
+export async function attemptIn<Row>(
+  { query, send }: Pick<EngineTx, 'query' | 'send'>,
+  row: z.ZodType<Row>,
+  statement: Statement,
+  { withinMs, settings }: AttemptLimits,
+): Promise<Row[] | null> {
+  send({ text: 'SAVEPOINT attempt', values: [] })
+  send({ text: `SELECT set_config('statement_timeout', $1, true)`, values: [String(Math.ceil(withinMs))] })
+  send(settings)
+  try {
+    return await query(row, statement)
+  } catch (error) {
+    if (failureCode(error) !== '57014') throw error
+    return null
+  } finally {
+    send({ text: 'ROLLBACK TO SAVEPOINT attempt', values: [] })
+    send({ text: 'RELEASE SAVEPOINT attempt', values: [] })
+  }
+}
 
 /** Transactions for the engine through Prisma. */
 export const prismaTransaction =
@@ -44,7 +82,7 @@ export async function withEngine<Result>(tx: Tx, work: (engine: EngineTx) => Pro
   const inTurn = oneByOne()
   const settled = () => Promise.all(sent)
   try {
-    const result = await work({
+    const ordered: Pick<EngineTx, 'query' | 'send'> = {
       query: (row, statement) => inTurn(() => query(tx, row, statement)),
       send: (statement, explain = (error) => error) =>
         void sent.push(
@@ -53,6 +91,10 @@ export async function withEngine<Result>(tx: Tx, work: (engine: EngineTx) => Pro
             explain,
           ),
         ),
+    }
+    const result = await work({
+      ...ordered,
+      attempt: (row, statement, limits) => attemptIn(ordered, row, statement, limits),
     })
     await settled()
     return result

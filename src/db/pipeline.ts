@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { z } from 'zod'
 import { CommitUnknown } from './client.ts'
-import { type EngineTransaction, type EngineTx, explained, firstFailure } from './engine-tx.ts'
+import { attemptIn, type EngineTransaction, type EngineTx, explained, firstFailure } from './engine-tx.ts'
 import { databaseProblem, isConnectionLost } from './errors.ts'
 import { checked, type Statement, statementName } from './raw.ts'
 
@@ -40,10 +40,11 @@ export const pipelinedTransaction =
   }
 
 function open(client: pg.PoolClient, sent: Promise<unknown>[]): EngineTx {
-  return {
+  const tx: Pick<EngineTx, 'query' | 'send'> = {
     query: async <Row>(row: z.ZodType<Row>, statement: Statement) => checked(row, await send<Row>(client, statement)),
     send: (statement, explain = (error) => error) => void sent.push(explained(send(client, statement), explain)),
   }
+  return { ...tx, attempt: (row, statement, limits) => attemptIn(tx, row, statement, limits) }
 }
 
 async function send<Row>(client: pg.PoolClient, { text, values }: Statement): Promise<Row[]> {

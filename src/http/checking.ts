@@ -56,6 +56,7 @@ function clocked(inner: EngineReader): { readonly reader: EngineReader; waitsMs(
   const waiting = new Set<{ readonly since: number }>()
   return {
     reader: {
+      ...inner,
       query: async (row, statement) => {
         const asked = { since: performance.now() }
         waiting.add(asked)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
-import { unprepared } from '../db/raw.ts'
+import { type Statement, unprepared } from '../db/raw.ts'
 import type { Model, Only, ReferenceTarget } from '../models/define.ts'
 import { columnOf, quoted } from './statements.ts'
 
@@ -90,8 +90,26 @@ export type Similar = z.output<typeof similarRow>
 
 const maxSimilar = 10
 
-/** @returns names that are similar to an unknown one, of rows that the reference takes, the most similar first */
-export async function readSimilar(reader: EngineReader, { name, target, only }: Unknown): Promise<readonly Similar[]> {
+/** A table of more rows has similar names for everything: fewer of them are looked at. */
+const manyRows = 10_000
+
+/** How similar a name must be, by pg_trgm; about how many rows there are is known from their last ANALYZE. */
+const thresholdFor = (table: string): Statement => ({
+  text: `SELECT set_config('pg_trgm.similarity_threshold', CASE WHEN reltuples > $2 THEN '0.6' ELSE '0.3' END, true)
+    FROM pg_class WHERE oid = $1::text::regclass`,
+  values: [quoted(table), manyRows],
+})
+
+/**
+ * @param withinMs how long PostgreSQL may take
+ * @returns names that are similar to an unknown one, of rows that the reference takes, the most similar first; null when
+ *   that takes too long
+ */
+export async function readSimilar(
+  reader: EngineReader,
+  { name, target, only }: Unknown,
+  withinMs: number,
+): Promise<readonly Similar[] | null> {
   const parts = nameColumns(target).map(({ column }) => {
     const folded = `lower(t.${quoted(column)})`
     const fits = only === undefined ? 'NULL' : `t.${quoted(only.column)}::text`
@@ -102,5 +120,6 @@ export async function readSimilar(reader: EngineReader, { name, target, only }: 
       WHERE ${folded} % lower($1::text)${isTaken} ORDER BY 3 DESC, 1 LIMIT ${maxSimilar})`
   })
   if (parts.length === 0) return []
-  return reader.query(similarRow, unprepared({ text: parts.join(' UNION ALL '), values: [name] }))
+  const statement = unprepared({ text: parts.join(' UNION ALL '), values: [name] })
+  return reader.attempt(similarRow, statement, { withinMs, settings: thresholdFor(target.table) })
 }

@@ -1,4 +1,5 @@
 import type { EngineReader } from '../db/engine-tx.ts'
+import { patience, quickMs } from '../db/in-time.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import { nearest } from '../messages.ts'
 import type { Only, ReferenceTarget } from '../models/define.ts'
@@ -15,6 +16,7 @@ export class Misses {
   readonly #actor: Actor | Promise<Actor>
   /** By target and name: similar names are looked for once for each, and for a few names only. */
   readonly #hints = new Map<string, Promise<readonly Similar[]>>()
+  #leftMs = suggestionsMs()
 
   /** @param actor to whom similar names are offered, as far as the actor may see them */
   constructor(reader: EngineReader, actor: Actor | Promise<Actor>) {
@@ -54,13 +56,23 @@ export class Misses {
     const asked = JSON.stringify([target.table, only, name])
     const isOffered = name.length <= maxLength && offers(target, await this.#actor)
     if (!isOffered || (!this.#hints.has(asked) && this.#hints.size >= maxSuggestions)) return []
-    return this.#hints.getOrInsertComputed(asked, () => readSimilar(this.#reader, unknown))
+    return this.#hints.getOrInsertComputed(asked, () => this.#readSimilar(unknown))
+  }
+
+  async #readSimilar(unknown: Unknown): Promise<readonly Similar[]> {
+    if (this.#leftMs < 1) return []
+    const begun = performance.now()
+    const found = await readSimilar(this.#reader, unknown, this.#leftMs)
+    this.#leftMs -= performance.now() - begun
+    return found ?? []
   }
 }
 
 /** Of rows with the same name. */
 const maxListed = 5
 const maxSuggestions = 10
+/** Of one document, for all of its suggestions: an error without them is better than none. More where a database is slow. */
+const suggestionsMs = () => (300 * patience()) / quickMs
 /** Longer names are compared with no other. */
 const maxLength = 100
 

@@ -102,6 +102,7 @@ describe('a check', () => {
     const stop = new AbortController()
     let asked = 0
     const counting: EngineReader = {
+      ...reader(on.db),
       query: (row, statement) => {
         asked += 1
         if (asked === 2) stop.abort(new Error('the client went away'))

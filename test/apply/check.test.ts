@@ -318,6 +318,7 @@ test('a row that goes away between two reads of a check is no error', async () =
     await there.apply(entries)
     reads = 0
     const racing: EngineReader = {
+      ...real,
       query: async (row, statement) => {
         reads += 1
         if (reads === before) {

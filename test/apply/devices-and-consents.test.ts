@@ -89,6 +89,7 @@ test('two devices of one user with the same name are an error', async () => {
 /** An engine transaction that counts its statements. */
 function counting(tx: EngineTx, sent: string[]): EngineTx {
   return {
+    ...tx,
     query: (row, statement) => {
       sent.push(statement.text)
       return tx.query(row, statement)

@@ -196,6 +196,7 @@ describe('a set of 600 applications with their providers', () => {
     let statements = 0
     const result = await transaction((tx) => {
       const counting: EngineTx = {
+        ...tx,
         query: (row, statement) => {
           statements += 1
           return tx.query(row, statement)

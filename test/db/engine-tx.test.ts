@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { CommitUnknown, connect, type Db, transaction } from '../../src/db/client.ts'
-import { type EngineTransaction, prismaTransaction, withEngine } from '../../src/db/engine-tx.ts'
+import { type EngineTransaction, prismaTransaction, reader, withEngine } from '../../src/db/engine-tx.ts'
 import { failureCode } from '../../src/db/errors.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
 import type { Statement } from '../../src/db/raw.ts'
@@ -82,6 +82,48 @@ describe.each<[string, Open]>([
   test('fails when a query answers other columns than declared', async () => {
     const work = begin((tx) => tx.query(row, { text: 'SELECT 1 AS key', values: [] }))
     expect(await failureOf(work)).toMatchObject({ message: expect.stringContaining('other columns than declared') })
+  })
+
+  describe('attempts what it can do without', () => {
+    const setting = z.object({ timeout: z.string(), threshold: z.string().nullable() })
+    const settings: Statement = {
+      text: `SELECT current_setting('statement_timeout') AS timeout, nullif(current_setting('gatewright.tried', true), '') AS threshold`,
+      values: [],
+    }
+    const limits = (withinMs: number) => ({
+      withinMs,
+      settings: { text: `SELECT set_config('gatewright.tried', 'yes', true)`, values: [] },
+    })
+
+    test('under settings and a time-out of its own', async () => {
+      const [before, within, after] = await begin(async (tx) => [
+        await tx.query(setting, settings),
+        await tx.attempt(setting, settings, limits(1_234)),
+        await tx.query(setting, settings),
+      ])
+      expect(within).toEqual([{ timeout: '1234ms', threshold: 'yes' }])
+      expect(after).toEqual(before)
+    })
+
+    test('and goes on when it takes too long', async () => {
+      const tried = await begin(async (tx) => {
+        tx.send(note(1))
+        const found = await tx.attempt(row, { text: 'SELECT 1 AS pk FROM pg_sleep(20)', values: [] }, limits(20))
+        tx.send(note(2))
+        return found
+      })
+      expect(tried).toBeNull()
+      expect(await kept()).toEqual([1, 2])
+    })
+
+    test('and is rolled back by another failure of it', async () => {
+      const work = begin(async (tx) => {
+        tx.send(note(1))
+        await tx.attempt(row, { text: 'SELECT 1 / 0 AS pk', values: [] }, limits(1_000))
+      })
+      expect(failureCode(await failureOf(work))).toBe('22012')
+      expect(await kept()).toEqual([])
+    })
   })
 
   describe('is rolled back by a failure of what was sent, and the caller gets its explained error', () => {
@@ -202,4 +244,14 @@ test('the engine works in a transaction of the caller', async () => {
   })
   expect(await failureOf(work)).toBe(explained)
   expect(await kept()).toEqual([])
+})
+
+test('a reader without a transaction attempts, and gives up while it waits for a connection', async () => {
+  const limits = { withinMs: 200, settings: { text: 'SELECT 1', values: [] } }
+  const one: Statement = { text: 'SELECT 1 AS pk', values: [] }
+  expect(await reader(db).attempt(row, one, { ...limits, withinMs: 5_000 })).toEqual([{ pk: 1 }])
+  expect(await reader(db).attempt(row, { ...one, text: 'SELECT 1 AS pk FROM pg_sleep(20)' }, limits)).toBeNull()
+  const taken = await Promise.all(Array.from({ length: 3 }, () => pool.connect()))
+  expect(await reader(db).attempt(row, one, limits)).toBeNull()
+  for (const client of taken) client.release()
 })

@@ -14,6 +14,10 @@ const there = await bench()
 const statementsFor = async (attrs: Record<string, unknown>) => {
   let sent = 0
   const counting: EngineReader = {
+    attempt: (row, statement, limits) => {
+      sent += 1
+      return reader(there.db).attempt(row, statement, limits)
+    },
     query: (row, statement) => {
       sent += 1
       return reader(there.db).query(row, statement)
