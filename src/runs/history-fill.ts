@@ -23,7 +23,7 @@ export async function fillHistory(
 ): Promise<{ filled: number; isDone: boolean }> {
   let filled = 0
   for (let done = 0; done < portions; done += 1) {
-    const [row] = await query(db, portionRow, { text: textOf(registry), values: [portion] })
+    const [row] = await query(db, portionRow, { text: textOf(registry), values: [] })
     filled += row?.filled ?? 0
     if ((row?.read ?? 0) < portion) return { filled, isDone: true }
   }
@@ -35,7 +35,7 @@ const textOf = ({ models }: Registry): string => `
   WITH state AS (SELECT * FROM installation WHERE history_fill_until IS NOT NULL FOR UPDATE SKIP LOCKED),
   part AS (
     SELECT a.* FROM audit_rows a, state WHERE a.pk > state.history_filled AND a.at < now() - interval '1 minute'
-    ORDER BY a.pk LIMIT $1
+    ORDER BY a.pk LIMIT ${portion}
   ), changed AS (
     SELECT p.pk, p.at, p.run_id, c.value, c.position, c.value->>'model' AS model, c.value->>'key' AS key
     FROM part p, jsonb_array_elements(p.changes) WITH ORDINALITY c(value, position)

@@ -1,11 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { transaction } from '../../src/db/client.ts'
 import { reader } from '../../src/db/engine-tx.ts'
 import { actorOfUser } from '../../src/rights/actor.ts'
 import { startReconciler } from '../../src/runs/reconcile.ts'
 import { cancelStale, deleteOld, startRetention } from '../../src/runs/retention.ts'
 import { readRun } from '../../src/views/run.ts'
 import { named } from '../support/installation.ts'
-import { run, sql } from '../support/sql.ts'
+import { raw, rows, run, sql } from '../support/sql.ts'
+import { statementsOf } from '../support/statements.ts'
 import { until } from '../support/until.ts'
 import { type Stand, stand } from './stand.ts'
 
@@ -50,6 +52,60 @@ describe('runs and audit rows are kept for some time', () => {
     await make('young', days(399.9))
     await deleteOld(there.db, keep)
     expect((await there.db.auditRow.findMany()).map(({ actorName }) => actorName)).toEqual(['young'])
+  })
+
+  test('audit rows also when a younger one is between them, as of a clock that was set back', async () => {
+    await there.db.auditRow.deleteMany()
+    await there.db.runObject.deleteMany()
+    await run(
+      there.db,
+      sql`INSERT INTO audit_rows (at, actor_name, action, changes)
+        SELECT now() - make_interval(days => CASE WHEN n % 100 = 0 THEN 1 ELSE 401 END), 'test', 'apply', '[]'
+        FROM generate_series(1, 4000) n`,
+    )
+    await run(
+      there.db,
+      sql`INSERT INTO run_objects (audit_pk, position, model, key, name, action)
+      SELECT pk, 0, 'service_core.application', pk::text, 'x', 'create' FROM audit_rows`,
+    )
+    expect((await deleteOld(there.db, keep)).audit).toBe(3_960)
+    expect([await there.db.auditRow.count(), await there.db.runObject.count()]).toEqual([40, 40])
+  })
+
+  test('without reading a whole table for a portion', async () => {
+    await run(
+      there.db,
+      sql`INSERT INTO runs (id, title, kind, request_id, blueprint, state, applied, created_at, finished_at)
+        SELECT gen_random_uuid(), 'apply lately', 'radius', 'r', 'v1.sealed', 'done', true, now(), now()
+        FROM generate_series(1, 20000)`,
+    )
+    await run(
+      there.db,
+      sql`INSERT INTO audit_rows (at, actor_name, action, changes) SELECT now(), 'test', 'apply', '[]'
+        FROM generate_series(1, 20000)`,
+    )
+    await run(there.db, sql`ANALYZE runs, audit_rows, run_objects`)
+    const texts = await statementsOf(() => deleteOld(there.db, keep))
+    const [ofRuns = ''] = texts.filter((text) => text.includes('DELETE FROM runs'))
+    const plan = await transaction(there.db, async (tx) => {
+      await run(tx, raw(`PREPARE old_runs AS ${ofRuns}`))
+      const lines = await rows<{ 'QUERY PLAN': string }>(tx, raw('EXPLAIN EXECUTE old_runs(90)'))
+      await run(tx, raw('DEALLOCATE old_runs'))
+      return lines.map((line) => line['QUERY PLAN']).join('\n')
+    })
+    expect(plan).toMatch(/Delete on runs/)
+    expect(plan).not.toMatch(/Seq Scan on runs/)
+    const scans = await transaction(there.db, async (tx) => {
+      await rows(tx, sql`SELECT delete_old_audit_rows(400, 1000)`)
+      return rows(
+        tx,
+        sql`SELECT relname, seq_scan FROM pg_stat_xact_user_tables WHERE relname IN ('audit_rows', 'run_objects')`,
+      )
+    })
+    expect(scans).toHaveLength(2)
+    for (const scan of scans) expect(scan).toMatchObject({ seq_scan: 0 })
+    await run(there.db, sql`DELETE FROM runs WHERE title = 'apply lately'`)
+    await there.db.auditRow.deleteMany()
   })
 
   test('in portions, by the worker', async () => {

@@ -34,8 +34,8 @@ export default {
       tests: [erase],
     },
     {
-      from: 'sealed_key IS NOT NULL AND created_at < now() - make_interval(hours => $2::integer)',
-      to: 'sealed_key IS NOT NULL AND created_at < now() - make_interval(hours => 24 * $2::integer)',
+      from: 'sealed_key IS NOT NULL AND created_at < now() - make_interval(hours => $1::integer)',
+      to: 'sealed_key IS NOT NULL AND created_at < now() - make_interval(hours => 24 * $1::integer)',
       why: 'the secret of a token that was not viewed stays',
       tests: [erase],
     },
