@@ -43,22 +43,28 @@ export const actAs = (real: Actor, effective: Actor): Actor | null =>
   mayActAs(real, effective) ? { ...limited(effective, real.ceiling), impersonator: real } : null
 
 /**
- * The rights that groups give, as columns: `superuser`, and `permissions` (rights; see `permissions.ts`) in no order and
- * with duplicates.
+ * The rights that groups give: `superuser`, and `permissions` (rights; see `permissions.ts`) in no order and with
+ * duplicates. Each group is looked up once, and in indexes alone: rows of groups are long, and some users have thousands.
  *
- * @param from SQL that, with `condition`, has the groups as `a.ancestor_pk`
+ * @param groups a query of their keys, as `pk`
  */
-const inherited = (from: string, condition: string): string => `
-  EXISTS (SELECT FROM ${from} JOIN groups g ON g.pk = a.ancestor_pk WHERE ${condition} AND g.is_superuser) AS superuser,
-  ARRAY(SELECT p FROM roles r, unnest(r.rights) p WHERE r.pk IN (
-    SELECT gr.role_pk FROM ${from} JOIN group_roles gr ON gr.group_pk = a.ancestor_pk WHERE ${condition})) AS permissions`
+const rightsOf = (groups: string): string => `
+  WITH held AS MATERIALIZED (${groups})
+  SELECT EXISTS (SELECT FROM held JOIN groups g ON g.pk = held.pk WHERE g.is_superuser) AS superuser,
+    ARRAY(SELECT p FROM roles r, unnest(r.rights) p WHERE r.pk IN (
+      SELECT gr.role_pk FROM held JOIN group_roles gr ON gr.group_pk = held.pk)) AS permissions`
 
-/** The rights of a group and all its ancestors. @param group its key, in SQL */
-export const rightsOfGroup = (group: string): string => inherited('group_ancestors a', `a.group_pk = ${group}`)
+/** The rights of a group and all its ancestors, as one row. @param group its key, in SQL */
+export const rightsOfGroup = (group: string): string =>
+  rightsOf(`SELECT a.ancestor_pk AS pk FROM group_ancestors a WHERE a.group_pk = ${group}`)
 
-/** The rights of all groups of a user and their ancestors. @param user the user's key, in SQL */
-export const rightsOfUser = (user: string): string =>
-  inherited('memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk', `m.user_pk = ${user}`)
+/** The groups of a user and their ancestors, as `pk`. @param user the user's key, in SQL */
+export const groupsOfUser = (user: string): string =>
+  `SELECT DISTINCT a.ancestor_pk AS pk FROM memberships m JOIN group_ancestors a ON a.group_pk = m.group_pk
+    WHERE m.user_pk = ${user}`
+
+/** The rights of all groups of a user and their ancestors, as one row. @param user the user's key, in SQL */
+export const rightsOfUser = (user: string): string => rightsOf(groupsOfUser(user))
 
 /**
  * The rights of several users together, as one JSON value. OFFSET keeps the plan from reading all memberships for a few
@@ -67,25 +73,25 @@ export const rightsOfUser = (user: string): string =>
  * @param users a query of their keys, as `pk`
  */
 export const rightsOfUsers = (users: string): string => `
-  WITH held AS MATERIALIZED (SELECT DISTINCT m.group_pk FROM (${users}) u,
-    LATERAL (SELECT group_pk FROM memberships WHERE user_pk = u.pk OFFSET 0) m)
-  SELECT to_jsonb(rights) FROM (
-    SELECT ${inherited('held JOIN group_ancestors a ON a.group_pk = held.group_pk', 'true')}) rights`
-
-const actor = `u.pk, u.username, ${rightsOfUser('u.pk')}`
+  SELECT to_jsonb(rights) FROM (${rightsOf(`
+    SELECT DISTINCT a.ancestor_pk AS pk FROM (
+      SELECT DISTINCT m.group_pk FROM (${users}) u,
+        LATERAL (SELECT group_pk FROM memberships WHERE user_pk = u.pk OFFSET 0) m) own
+      JOIN group_ancestors a ON a.group_pk = own.group_pk`)}) rights`
 
 /** Whether a token authenticates, with its user as `u`. */
 const authenticates = `t.intent = 'api' AND u.is_active AND (NOT t.expiring OR t.expires > now())`
 
-const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, ${actor}
-  FROM tokens t JOIN users u ON u.pk = t.user_pk
+const byToken = (condition: string) => `SELECT t.pk AS "tokenPk", t.ceiling, u.pk, u.username, rights.*
+  FROM tokens t JOIN users u ON u.pk = t.user_pk, LATERAL (${rightsOfUser('u.pk')}) rights
   WHERE ${condition} AND ${authenticates}`
 
 const [byHash, byTokenPk] = [byToken('t.key_hash = $1'), byToken('t.pk = $1::uuid')]
 
 /** An active user, as the columns of an `ActorRow`. @param value the column's value, in SQL */
 export const activeUser = (column: 'pk' | 'username', value: string): string =>
-  `SELECT ${actor} FROM users u WHERE u.${column} = ${value} AND u.is_active`
+  `SELECT u.pk, u.username, rights.* FROM users u, LATERAL (${rightsOfUser('u.pk')}) rights
+  WHERE u.${column} = ${value} AND u.is_active`
 
 /**
  * @param secret the bearer token as sent

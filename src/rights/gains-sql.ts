@@ -7,6 +7,9 @@ import { rightsOfGroup } from './actor.ts'
 /** Users that are listed at most. */
 const listed = 10
 
+/** Of more, it is not read in which groups each is, but who is in each group with such rights: PostgreSQL cannot guess this. */
+const fewUsers = 10_000
+
 /** A group as it is on one side of the document. */
 export type GroupState = {
   readonly pk: string
@@ -43,8 +46,10 @@ export const gainRow = z.object({
  *
  * 1. `affected` are the groups that a change reaches: rights flow down to all groups below. `line` has their ancestors on
  *    each side, and `held` their rights. `given` are the rights that a group has after, and not before.
- * 2. `receiving` are the users who are after it in a group that is given rights (`present`), or who join one (`entered`).
- * 3. `had` is what these users have before it of the same rights, by any group. `gaining` is the rest.
+ * 2. `gift` is what a group gives: to the members who are there, what it has more than before; to those who join it, all that
+ *    it has. `had_by_group` is what groups gave of the same rights before.
+ * 3. A group may have hundreds of thousands of members, and a role a hundred rights. So equal sets of rights have a number
+ *    (`gift_set`, `had_set`), and users are `alike` who receive and had the same sets: what they gain is found once for all.
  *
  * What one holds for all owners, one does not gain for one of them: `x` is the first part of `x@owner`.
  */
@@ -83,44 +88,70 @@ const text = `WITH RECURSIVE
     EXCEPT SELECT a.group_pk, a.held FROM held a
       JOIN held b ON b.group_pk = a.group_pk AND b.side = 'before' AND b.held = split_part(a.held, '@', 1)
     WHERE a.side = 'after' AND a.held LIKE '%@%'),
-  present AS (
-    SELECT m.group_pk, m.user_pk FROM memberships m WHERE m.group_pk IN (SELECT group_pk FROM given)
-    UNION SELECT group_pk, user_pk FROM joined
-    EXCEPT SELECT group_pk, user_pk FROM leaving),
   entered AS (
     SELECT group_pk, held FROM held WHERE side = 'after' AND group_pk IN (SELECT group_pk FROM joined)
     UNION ALL SELECT j.group_pk, unnest(r.permissions || CASE WHEN r.superuser THEN '{superuser}'::text[] END)
     FROM (SELECT DISTINCT group_pk FROM joined WHERE group_pk NOT IN (SELECT pk FROM affected)) j,
-      LATERAL (SELECT ${rightsOfGroup('j.group_pk')}) r),
-  receiving AS (
-    SELECT p.user_pk, g.held FROM given g JOIN present p ON p.group_pk = g.group_pk
-    UNION SELECT j.user_pk, e.held FROM entered e JOIN joined j ON j.group_pk = e.group_pk),
+      LATERAL (${rightsOfGroup('j.group_pk')}) r),
+  gift AS (
+    SELECT group_pk, false AS by_joining, array_agg(held ORDER BY held) AS rights FROM given GROUP BY group_pk
+    UNION ALL SELECT group_pk, true, array_agg(DISTINCT held ORDER BY held) FROM entered GROUP BY group_pk),
+  wanted AS (
+    SELECT DISTINCT unnest(rights) AS held FROM gift
+    UNION SELECT split_part(unnest(rights), '@', 1) FROM gift UNION SELECT 'superuser'),
   source AS (
     SELECT gr.group_pk, p AS held FROM roles r JOIN group_roles gr ON gr.role_pk = r.pk, unnest(r.rights) p
-    WHERE p IN (SELECT held FROM receiving UNION SELECT split_part(held, '@', 1) FROM receiving)
+    WHERE p IN (SELECT held FROM wanted)
     UNION ALL SELECT pk, 'superuser' FROM groups WHERE is_superuser),
   had_by_group AS (
-    SELECT group_pk, held FROM held WHERE side = 'before'
-    UNION ALL SELECT a.group_pk, s.held FROM source s JOIN group_ancestors a ON a.ancestor_pk = s.group_pk
-    WHERE a.group_pk NOT IN (SELECT pk FROM affected)),
+    SELECT group_pk, array_agg(DISTINCT held ORDER BY held) AS rights FROM (
+      SELECT group_pk, held FROM held WHERE side = 'before' AND held IN (SELECT held FROM wanted)
+      UNION ALL SELECT a.group_pk, s.held FROM source s JOIN group_ancestors a ON a.ancestor_pk = s.group_pk
+      WHERE a.group_pk NOT IN (SELECT pk FROM affected)) h
+    GROUP BY group_pk),
+  gift_set AS (SELECT row_number() OVER (ORDER BY rights)::integer AS number, rights FROM (SELECT DISTINCT rights FROM gift) d),
+  had_set AS (SELECT -row_number() OVER (ORDER BY rights)::integer AS number, rights FROM (SELECT DISTINCT rights FROM had_by_group) d),
+  received AS (
+    SELECT m.user_pk, s.number FROM gift g JOIN gift_set s USING (rights) JOIN memberships m ON m.group_pk = g.group_pk
+    WHERE NOT g.by_joining AND NOT EXISTS (SELECT FROM joined j WHERE j.group_pk = m.group_pk AND j.user_pk = m.user_pk)
+      AND NOT EXISTS (SELECT FROM leaving l WHERE l.group_pk = m.group_pk AND l.user_pk = m.user_pk)
+    UNION ALL SELECT j.user_pk, s.number FROM gift g JOIN gift_set s USING (rights) JOIN joined j ON j.group_pk = g.group_pk
+    WHERE g.by_joining),
+  receiving AS (SELECT DISTINCT user_pk FROM received),
+  had AS (SELECT h.group_pk, s.number FROM had_by_group h JOIN had_set s USING (rights)),
+  present AS (
+    SELECT h.group_pk, r.user_pk, h.number FROM receiving r,
+      LATERAL (SELECT group_pk FROM memberships WHERE user_pk = r.user_pk OFFSET 0) m JOIN had h ON h.group_pk = m.group_pk
+    WHERE (SELECT count(*) FROM receiving) <= ${fewUsers}
+    UNION ALL SELECT h.group_pk, m.user_pk, h.number FROM had h,
+      LATERAL (SELECT user_pk FROM memberships WHERE group_pk = h.group_pk OFFSET 0) m
+    WHERE (SELECT count(*) FROM receiving) > ${fewUsers} AND (m.user_pk IN (SELECT user_pk FROM receiving)) IS TRUE),
   past AS (
-    SELECT m.group_pk, m.user_pk FROM memberships m
-    WHERE m.user_pk IN (SELECT user_pk FROM receiving) AND m.group_pk IN (SELECT group_pk FROM had_by_group)
-    EXCEPT SELECT group_pk, user_pk FROM joined
-    UNION SELECT group_pk, user_pk FROM leaving),
-  had AS (SELECT p.user_pk, h.held FROM past p JOIN had_by_group h ON h.group_pk = p.group_pk),
-  named AS (SELECT pk FROM users WHERE pk = ANY($7::integer[]) OR compared_name(username) = ANY($8::text[])),
-  gaining AS (
-    SELECT r.user_pk, r.held FROM receiving r
-    WHERE r.user_pk NOT IN (SELECT pk FROM named)
-      AND r.user_pk NOT IN (SELECT user_pk FROM had WHERE held = 'superuser')
-      AND NOT EXISTS (SELECT FROM had h WHERE h.user_pk = r.user_pk AND h.held = r.held)
-      AND NOT EXISTS (SELECT FROM had h WHERE h.user_pk = r.user_pk AND h.held = split_part(r.held, '@', 1))),
-  first AS (SELECT DISTINCT user_pk FROM gaining ORDER BY user_pk LIMIT ${listed})
-SELECT u.username, ARRAY(SELECT held FROM gaining g WHERE g.user_pk = u.pk ORDER BY held) AS gained,
-  (SELECT count(DISTINCT user_pk) FROM gaining)::integer AS total,
-  (SELECT md5(string_agg(user_pk || ' ' || held, ',' ORDER BY user_pk, held)) FROM gaining) AS digest
-FROM first f JOIN users u ON u.pk = f.user_pk ORDER BY u.username`
+    SELECT p.user_pk, p.number FROM present p
+    WHERE NOT EXISTS (SELECT FROM joined j WHERE j.group_pk = p.group_pk AND j.user_pk = p.user_pk)
+    UNION SELECT l.user_pk, h.number FROM leaving l JOIN had h ON h.group_pk = l.group_pk
+    WHERE l.user_pk IN (SELECT user_pk FROM receiving)),
+  per_user AS (
+    SELECT user_pk, array_agg(number ORDER BY number) AS sets
+    FROM (SELECT user_pk, number FROM received UNION ALL SELECT user_pk, number FROM past) n
+    WHERE user_pk NOT IN (SELECT pk FROM users WHERE pk = ANY($7::integer[]) OR compared_name(username) = ANY($8::text[]))
+    GROUP BY user_pk),
+  alike AS (
+    SELECT dense_rank() OVER (ORDER BY gained) AS kind, sets, gained FROM (SELECT DISTINCT sets FROM per_user) d, LATERAL (
+      SELECT ARRAY(
+        SELECT DISTINCT r FROM gift_set g, unnest(g.rights) r WHERE g.number = ANY (d.sets) AND NOT EXISTS (
+          SELECT FROM had_set h WHERE h.number = ANY (d.sets)
+            AND h.rights && ARRAY[r, split_part(r, '@', 1), 'superuser']) ORDER BY r) AS gained) g
+    WHERE gained <> '{}'),
+  gaining AS (SELECT u.user_pk, a.kind FROM per_user u JOIN alike a USING (sets)),
+  gained AS (SELECT DISTINCT kind, gained FROM alike),
+  summed AS (SELECT sum(users)::integer AS total, md5(string_agg(g.gained::text || c.users || c.digest, ',' ORDER BY kind)) AS digest
+    FROM gained g JOIN (
+      SELECT kind, count(*) AS users, md5(string_agg(user_pk::text, ',' ORDER BY user_pk)) AS digest FROM gaining GROUP BY kind
+    ) c USING (kind)),
+  first AS (SELECT user_pk, kind FROM gaining ORDER BY user_pk LIMIT ${listed})
+SELECT u.username, g.gained, s.total, s.digest
+FROM first f JOIN gained g USING (kind) JOIN users u ON u.pk = f.user_pk, summed s ORDER BY u.username`
 
 type Sides = { readonly before: readonly object[]; readonly after: readonly object[] }
 

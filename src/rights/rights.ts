@@ -59,9 +59,9 @@ const concerned = `(${rightsOfUsers(`
     JOIN memberships m ON m.group_pk = b.group_pk WHERE b.ancestor_pk = $7::uuid`)})`
 
 const textOf = (concerned: string) => `SELECT now(),
-  ${each('$1::uuid[]', `SELECT ${rightsOfGroup('k')}, ${hasRoles} AS "hasRoles"`)} AS groups,
+  ${each('$1::uuid[]', `SELECT r.*, ${hasRoles} AS "hasRoles" FROM (${rightsOfGroup('k')}) r`)} AS groups,
   ${each('$2::uuid[]', 'SELECT false AS superuser, r.rights AS permissions FROM roles r WHERE r.pk = k')} AS roles,
-  ${each('$3::integer[]', `SELECT ${rightsOfUser('k')}`)} AS users,
+  ${each('$3::integer[]', rightsOfUser('k'))} AS users,
   EXISTS (SELECT FROM group_ancestors a JOIN memberships m ON m.group_pk = a.group_pk WHERE a.ancestor_pk = $4::uuid) AS "hasMembers",
   EXISTS (SELECT FROM group_ancestors a WHERE a.group_pk = $5::uuid AND a.ancestor_pk = $4::uuid) AS "isCircle",
   ${concerned} AS concerned`

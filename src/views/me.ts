@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
-import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
+import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
+import { userTypes } from '../models/user.ts'
 import { type Actor, covers, type Permission } from '../permissions.ts'
+import { groupsOfUser } from '../rights/actor.ts'
 import { avatarOf } from './avatar.ts'
 import { groupSummary } from './group-summary.ts'
 import { readUidOf, type UidOf } from './uid.ts'
@@ -38,33 +40,44 @@ export const me = z
   })
   .meta({ id: 'SessionUser' })
 
-const groupOfUserSelect = {
-  pk: true,
-  name: true,
-  attributes: true,
-  settingsBySuperuser: true,
-  settingsByPermissions: true,
-} satisfies Prisma.GroupSelect
+const settingsOfGroup = z.object({
+  pk: z.guid(),
+  settings: z.unknown(),
+  bySuperuser: z.boolean(),
+  byPermissions: z.array(z.string()),
+})
 
-export const currentUserSelect = {
-  pk: true,
-  username: true,
-  name: true,
-  isActive: true,
-  email: true,
-  attributes: true,
-  type: true,
-  memberships: {
-    select: {
-      group: {
-        // A group is one of its own ancestors.
-        select: { ancestors: { select: { ancestor: { select: groupOfUserSelect } } } },
-      },
-    },
-  },
-} satisfies Prisma.UserSelect
+const row = z.object({
+  pk: z.int(),
+  username: z.string(),
+  name: z.string(),
+  isActive: z.boolean(),
+  email: z.string(),
+  attributes: z.unknown(),
+  type: z.enum(userTypes),
+  /** With all ancestors, in no order. */
+  groups: z.array(z.object({ pk: z.guid(), name: z.string() })),
+  /** Of those of them that have some. */
+  settings: z.array(settingsOfGroup),
+})
 
-type Row = Prisma.UserGetPayload<{ select: typeof currentUserSelect }>
+type Row = z.output<typeof row>
+
+/**
+ * The attributes of groups may be long, and some users have thousands of groups: an index knows those with settings, and no
+ * others are read.
+ */
+const text = `SELECT u.pk, u.username, u.name, u.is_active AS "isActive", u.email, u.attributes, u.type::text AS type, held.*
+  FROM users u, LATERAL (
+    WITH held AS MATERIALIZED (${groupsOfUser('u.pk')})
+    SELECT
+      (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', g.pk, 'name', g.name)), '[]')
+        FROM held JOIN groups g ON g.pk = held.pk) AS groups,
+      (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', g.pk, 'settings', g.attributes -> 'settings',
+          'bySuperuser', g.settings_by_superuser, 'byPermissions', g.settings_by_permissions)), '[]')
+        FROM held JOIN groups g ON g.pk = held.pk WHERE (g.attributes -> 'settings') IS NOT NULL) AS settings
+  ) held
+  WHERE u.pk = ANY($1::integer[])`
 
 /**
  * One statement, for both users of an impersonation.
@@ -74,8 +87,7 @@ type Row = Prisma.UserGetPayload<{ select: typeof currentUserSelect }>
  */
 export async function readMe(db: Db, actor: Actor, all: readonly Permission[]): Promise<z.output<typeof me>> {
   const actors = [actor, actor.impersonator].filter((each) => each !== undefined)
-  const where = { pk: { in: actors.map(({ pk }) => pk).filter((pk) => pk !== null) } }
-  const users = db.user.findMany({ where, select: currentUserSelect, relationLoadStrategy: 'join' })
+  const users = query(db, row, { text, values: [actors.map(({ pk }) => pk)] })
   const [rows, uidOf] = await inTime(Promise.all([users, readUidOf(db)]))
   const read = (each: Actor) => {
     const row = rows.find(({ pk }) => pk === each.pk)
@@ -87,13 +99,12 @@ export async function readMe(db: Db, actor: Actor, all: readonly Permission[]): 
   return { user: read(actor), ...(impersonator !== undefined && { original: read(impersonator) }) }
 }
 
-export function toCurrentUser(
+function toCurrentUser(
   row: Row,
   { actor, uidOf, all }: { actor: Actor; uidOf: UidOf; all: readonly Permission[] },
 ): z.output<typeof currentUser> {
-  const ancestors = row.memberships.flatMap(({ group }) => group.ancestors.map(({ ancestor }) => ancestor))
-  const groups = [...new Map(ancestors.map((group) => [group.pk, group])).values()]
-  groups.sort((one, other) => (one.name < other.name ? -1 : 1))
+  const groups = row.groups.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+  const settings = new Map(row.settings.map((each) => [each.pk, each]))
   return {
     pk: row.pk,
     username: row.username,
@@ -104,10 +115,15 @@ export function toCurrentUser(
     email: row.email,
     avatar: avatarOf(row.name || row.username, row.attributes),
     uid: uidOf(row.pk),
-    settings: settingsOf([
-      ...groups.filter((group) => mayInfluence(group, actor)).map(({ attributes }) => attributes),
-      row.attributes,
-    ]),
+    settings: [
+      ...groups
+        .flatMap(({ pk }) => settings.get(pk) ?? [])
+        .filter((group) => mayInfluence(group, actor))
+        .map((group) => group.settings),
+      isObject(row.attributes) ? row.attributes.settings : undefined,
+    ]
+      .filter(isObject)
+      .reduce<JsonObject>(merge, {}),
     type: row.type,
     system_permissions: actor.isSuperuser ? [...all] : [...actor.permissions].sort(),
   }
@@ -118,21 +134,14 @@ export function toCurrentUser(
  * (docs/adr/0030-settings-keep-what-their-writer-held.md).
  */
 function mayInfluence(
-  { settingsBySuperuser, settingsByPermissions }: Prisma.GroupGetPayload<{ select: typeof groupOfUserSelect }>,
+  { bySuperuser, byPermissions }: z.output<typeof settingsOfGroup>,
   { isSuperuser, permissions }: Actor,
 ): boolean {
-  const held = new Set(settingsByPermissions)
-  return settingsBySuperuser || (!isSuperuser && [...permissions].every((right) => covers(held, right)))
+  const held = new Set(byPermissions)
+  return bySuperuser || (!isSuperuser && [...permissions].every((right) => covers(held, right)))
 }
 
-/** `settings` of all attributes in order; of two that set the same, the later one wins. */
-const settingsOf = (attributes: readonly unknown[]): JsonObject =>
-  attributes
-    .map((each) => (isObject(each) ? each.settings : undefined))
-    .filter(isObject)
-    .reduce<JsonObject>(merge, {})
-
-/** Bounded by the depth that attributes may have. */
+/** Of two that set the same, the later one wins. Bounded by the depth that attributes may have. */
 function merge(into: JsonObject, from: JsonObject): JsonObject {
   const merged = new Map(Object.entries(into))
   for (const [name, value] of Object.entries(from)) {

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, inject, test } from 'vitest'
 import type { Refusal } from '../../src/apply/refusal.ts'
+import { reader } from '../../src/db/engine-tx.ts'
 import { type Entry, Find, KeyOf } from '../../src/document/document.ts'
 import { type Conditions, nothingAllowed } from '../../src/plan/engine.ts'
+import { gainRow, gainStatement } from '../../src/rights/gains-sql.ts'
 import { type Bench, bench } from '../apply/engine.ts'
 import { rows, sql } from '../support/sql.ts'
 import { everything, look, none, type Seen } from './oracle.ts'
@@ -127,6 +129,45 @@ describe('users who are not named gain rights', () => {
     expect(text).toBe(
       `13 users whom the request does not name would gain rights: ${each.join(', ')} and 3 more${remedy}`,
     )
+  })
+
+  test('and users of many groups count once, by what they did not have', async () => {
+    const users = await Promise.all(Array.from({ length: 4 }, member))
+    const [first, second, third, root] = users
+    if (first === undefined || second === undefined || third === undefined || root === undefined) expect.fail()
+    const parent = await inGroup(first, second, root)
+    const group = await crowd.group({ parent, users: [second.pk, third.pk] })
+    await crowd.group({ permissions: ['view_user'], users: [second.pk] })
+    await crowd.group({ superuser: true, users: [root.pk] })
+    const text = await refused([
+      groupEntry(parent, { roles: [await crowd.role(['view_user', 'view_role'])] }),
+      groupEntry(group, { attributes: { a: 1 } }),
+    ])
+    const gained = [
+      `${first.username} (view_role, view_user)`,
+      `${second.username} (view_role)`,
+      `${third.username} (view_role, view_user)`,
+    ]
+    expect(text).toBe(`3 users whom the request does not name would gain rights: ${gained.sort().join(', ')}${remedy}`)
+  })
+
+  test('and the digest is of all of them, with what each gains', async () => {
+    const [one, other, another] = [await member(), await member(), await member()]
+    const digestOf = async (members: readonly number[], permissions: string[]) => {
+      const group = { pk: await inGroup(...members.map((pk) => ({ pk }))), parent: null, superuser: false }
+      const role = await crowd.role(permissions)
+      const delta = {
+        before: { groups: [{ ...group, roles: [] }], roles: [] },
+        after: { groups: [{ ...group, roles: [role] }], roles: [] },
+        ...{ joined: [], left: [] },
+      }
+      const [row] = await reader(db).query(gainRow, gainStatement(delta, { keys: new Set(), names: new Set() }))
+      return row?.digest
+    }
+    const digest = await digestOf([one.pk, other.pk], ['view_user'])
+    expect(await digestOf([other.pk, one.pk], ['view_user'])).toBe(digest)
+    expect(await digestOf([one.pk, another.pk], ['view_user'])).not.toBe(digest)
+    expect(await digestOf([one.pk, other.pk], ['view_user', 'view_role'])).not.toBe(digest)
   })
 
   test('and a caller who may not view users learns their number only', async () => {

@@ -214,6 +214,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/unused.ts': 'rows that no run has any more, in portions',
   'src/runs/since-plan.ts': 'the last recorded change of each object of a document, in the transaction of the engine',
   'src/runs/at-work.ts': 'PostgreSQL knows whose transaction has a lock, and what it waits for',
+  'src/views/me.ts': 'each ancestor once, with settings only where an index has them',
   'src/views/run-parts.ts': 'a part of what JSON and a list hold',
   'src/views/run-summary.ts': 'a part of a list, and counts of what JSON holds, of many rows',
   'src/lists/changed-outside.ts': 'a part of the statements of lists',

@@ -206,8 +206,8 @@ export default {
   ],
   'src/rights/gains-sql.ts': [
     {
-      from: "h.held = split_part(r.held, '@', 1)",
-      to: 'false',
+      from: "ARRAY[r, split_part(r, '@', 1), 'superuser']",
+      to: "ARRAY[r, 'superuser']",
       why: 'who holds a permission for all owners by another group gains it for one',
       tests: [gains],
     },
