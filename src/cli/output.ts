@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { wantsPlainOutput } from '../config.ts'
 import { hidden, withoutPasswords } from '../hidden.ts'
 import { reasonOf } from '../start-error.ts'
@@ -124,6 +125,23 @@ function redactor(secrets: ReadonlySet<string>): (text: string) => string {
 
 /** Text of a service or a file, safe for a terminal. */
 export const shown = printable
+
+/** Writes a file as a whole: one that stands there stays as it is until the new text is on the disk. @throws {UsageError} */
+export function replaceFile(file: string, text: string): void {
+  // A pipe cannot be replaced, and a link shall stay one.
+  if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false) {
+    writeOut(file, text)
+    return
+  }
+  const beside = `${file}.${randomUUID()}.part`
+  try {
+    writeFileSync(beside, text)
+    renameSync(beside, file)
+  } catch (error) {
+    rmSync(beside, { force: true })
+    throw new UsageError(`${file} cannot be written (${reasonOf(error)}).`)
+  }
+}
 
 /** @throws {UsageError} */
 export function writeOut(file: string, text: string, mode = 0o644): void {

@@ -10,7 +10,17 @@ function secret(kind: string, name: string, field: string, values: Record<string
   const model = registry.kinds.get(kind)
   const found = model?.fields.get(field)
   if (model === undefined || found === undefined) throw new Error(`${kind} has no ${field}`)
-  return { row: { pk: name, model, values: { name, ...values }, owner: null }, field: found }
+  const whole = { name, ...values }
+  const row = {
+    pk: name,
+    model,
+    values: { name },
+    whole: () => whole,
+    owner: null,
+    isGenerated: false,
+    secrets: [found],
+  }
+  return { row, field: found }
 }
 
 const namesOf = (...secrets: Secret[]) => nameVariables(secrets).map(({ name }) => name)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { documentLimits } from '../../src/document/document.ts'
 import { applyPath } from '../support/asker.ts'
@@ -143,9 +143,47 @@ describe('nothing is written, and the exit code is 1', () => {
       ...{ pk: randomUUID(), name: 'x', slug: `many-${index}`, designation: 'recovery' as const },
     }))
     await on.db.flow.createMany({ data })
-    const output = await refused(['--only', 'flow'])
+    let asked = 0
+    const url = await inFront(async (path, text) => {
+      asked += Number(path.includes('/flows/'))
+      return text
+    })
+    const output = await refused(['--only', 'flow'], { GATEWRIGHT_URL: url })
+    // Files may have as many as they like.
+    const folders = join(folder, randomUUID())
+    const { code, output: written } = await gatewright(['export', '--only', 'flow', '--directory', folders])
+    expect(code, written).toBe(0)
+    expect(readdirSync(join(folders, '1-shared'))).toHaveLength(Math.ceil((count + 4) / 2_000))
     await on.db.flow.deleteMany({ where: { slug: { startsWith: 'many-' } } })
+    expect(asked).toBe(1)
     expect(output).toMatch(new RegExp(`^These are \\d+ entries, and a document may have ${documentLimits.entries}: `))
+  })
+
+  test('when the service fails on the way: what stands there stays', async () => {
+    await on.db.flow.createMany({
+      data: Array.from({ length: 600 }, (_, index) => ({
+        ...{ pk: randomUUID(), name: 'x', slug: `half-${index}`, designation: 'recovery' as const },
+      })),
+    })
+    const url = await inFront(async (path, text) => (path.includes('page=2') ? 'no JSON' : text))
+    const [file, folders, fresh] = [out, join(folder, randomUUID()), join(folder, randomUUID())]
+    for (const place of [file, join(folders, 'kept.yaml')]) {
+      mkdirSync(dirname(place), { recursive: true })
+      writeFileSync(place, 'as it was')
+    }
+    for (const place of [
+      ['--out', file],
+      ['--directory', folders],
+      ['--directory', fresh],
+    ]) {
+      const { code } = await gatewright(['export', '--only', 'flow', ...place], { GATEWRIGHT_URL: url })
+      expect(code).not.toBe(0)
+    }
+    await on.db.flow.deleteMany({ where: { slug: { startsWith: 'half-' } } })
+    expect(readFileSync(file, 'utf8')).toBe('as it was')
+    expect(readdirSync(folders)).toEqual(['kept.yaml'])
+    expect(existsSync(fresh)).toBe(false)
+    expect(readdirSync(folder).filter((name) => name.includes('.part'))).toEqual([])
   })
 
   test('for a caller who may not see all kinds of provider', async () => {
@@ -165,6 +203,34 @@ describe('nothing is written, and the exit code is 1', () => {
       /^The service and this program have different fields: meta_colour of application\./,
     )
   })
+})
+
+test('--owner and --application read what they export, and not whole lists', async () => {
+  await applied(await named('ldap', 'narrow'), { 'gatewright-owner': 'team-narrow' })
+  await on.db.group.createMany({
+    data: Array.from({ length: 3 }, (_, index) => ({ pk: randomUUID(), name: `narrow-${index}` })),
+  })
+  const scim = { provider: { filter_group: 'narrow-1' }, app: { backchannel_providers: [] } }
+  await applied(await named('scim', 'narrow-scim', scim), { 'gatewright-owner': 'team-narrow' })
+  const asked: string[] = []
+  const url = await inFront(async (path, text) => {
+    asked.push(path)
+    return text
+  })
+  const ofOwner = await exported(['--owner', 'team-narrow'], { GATEWRIGHT_URL: url })
+  expect(ofOwner.text).toMatch(/name: narrow-1\n/)
+  expect(ofOwner.text).not.toMatch(/narrow-[02]\n/)
+  const rowsOf = (list: string) =>
+    asked.filter((path) => path.includes(list) && !path.includes('page_size=1&') && !path.endsWith('page_size=1'))
+  for (const list of ['/core/applications/', '/providers/all/'])
+    for (const path of rowsOf(list)) expect(path).toMatch(/[?&](?:owner=team-narrow|pk=\d+)/)
+  for (const path of rowsOf('/core/groups/')) expect(path).toMatch(/[?&]pk=/)
+  asked.splice(0)
+  const ofOne = await exported(['--application', 'narrow'], { GATEWRIGHT_URL: url })
+  expect(modelsOf(ofOne.text)).toContain('service_providers_ldap.ldapprovider')
+  expect(modelsOf(ofOne.text)).not.toContain('service_providers_scim.scimprovider')
+  for (const path of rowsOf('/core/applications/')) expect(path).toMatch(/[?&]slug=narrow(?:&|$)/)
+  for (const path of rowsOf('/providers/all/')) expect(path).toMatch(/[?&]pk=\d+/)
 })
 
 test('what changes while it is read is read again', async () => {

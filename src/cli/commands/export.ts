@@ -4,13 +4,13 @@ import { loadRegistry, type Registry } from '../../models/registry.ts'
 import { readArguments, readTimeoutMs } from '../arguments.ts'
 import { openClient } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
-import { type Chosen, choose, isGenerated, listed, toExport } from '../export/entries.ts'
-import { type FileOfExport, toFiles, writeFiles } from '../export/folder.ts'
+import { type Chosen, choose, listed, type Selection, toExport } from '../export/entries.ts'
+import { toFiles, type Written, writeFiles } from '../export/folder.ts'
 import { withOtherOwner } from '../export/layout.ts'
-import { printExport } from '../export/print.ts'
-import { type Target, targetOf, targets, withRows } from '../export/read.ts'
-import { labelOf, naturalKey, type Row, type Rows } from '../export/rows.ts'
-import { type Output, openOutput, writeOut } from '../output.ts'
+import { checkEntries, printExport } from '../export/print.ts'
+import { type Target, targetOf, targets, type Wanted, withRows } from '../export/read.ts'
+import { labelOf, naturalKey, type Row } from '../export/rows.ts'
+import { type Output, openOutput, replaceFile } from '../output.ts'
 
 /** `gatewright export`: what is configured, as one blueprint or as a folder of them. */
 
@@ -20,13 +20,14 @@ Prints what is configured as one blueprint, without keys of rows: applied to an 
 it is the same text. Secrets are !Env NAME; the names stand at its head. Users and their tokens are not part of it.
 
   --directory DIR      writes files below DIR instead: one for each application with its provider, in a folder for its
-                       owner, and one for each kind of what they share. Each names its owner; "plan DIR" is unchanged
+                       owner, and one for each kind of what they share. Each names its owner; "plan DIR" is unchanged.
+                       It takes any number of rows; one document has at most 10000 entries
   --owner LABEL        only applications and providers under this label, and what they refer to
   --application SLUG   only this application with its providers, and what they refer to; repeat it for more
   --only MODEL,...     only these: flow, propertymapping, certificatekeypair, role, group, provider, application, or one
                        kind of provider, such as oauth2provider
   --out FILE           writes FILE, once all is read
-  --timeout SECONDS    how long it may read (default 120)
+  --timeout SECONDS    how long it waits for one page of a list (default 120)
   --json               one JSON document on standard output
 `
 
@@ -48,41 +49,47 @@ export async function run(args: readonly string[]): Promise<number> {
   checkOwner(owner)
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
-  const endsAt = performance.now() + readTimeoutMs(values.timeout)
+  const timeoutMs = readTimeoutMs(values.timeout)
   const output = openOutput()
-  const reading = {
-    client: await openClient(),
-    registry,
-    leftMs: () => Math.max(1, endsAt - performance.now()),
-    onWait: output.waiting,
-  }
+  const onRead = (count: number, of: number) => output.progress(count, of, 'rows')
+  const reading = { client: await openClient(), registry, timeoutMs, onWait: output.waiting, onRead }
   const selection = { models: new Set(models.map(({ name }) => name)), owner, applications }
-  const read = targetsFor(registry, applications === undefined ? models : [...models, ...applicationsOf(registry)])
-  const readInto = <Made>(use: (rows: Rows) => Made) => withRows(reading, read, use)
-  const isJson = values.json === true
-  if (directory !== undefined) {
-    const made = await readInto((rows) => {
-      const chosen = choose(rows, selection)
-      return { chosen, files: toFiles(rows, chosen), others: withOtherOwner(rows, chosen.rows) }
-    })
-    return intoFolder(output, directory, made, isJson)
+  const wanted = {
+    targets: targetsFor(registry, applications === undefined ? models : [...models, ...applicationsOf(registry)]),
+    ...{ owner, applications },
+    check: directory === undefined ? checkCounts(models, selection) : () => {},
   }
-  const made = await readInto((rows) => toExport(rows, selection))
+  const isJson = values.json === true
+  if (directory !== undefined)
+    return withRows(reading, wanted, (rows) => {
+      const chosen = choose(rows, selection)
+      const written = writeFiles(directory, toFiles(rows, chosen))
+      return report(output, directory, { chosen, written, others: withOtherOwner(rows, chosen.rows) }, isJson)
+    })
+  const made = await withRows(reading, wanted, (rows) => toExport(rows, selection))
   const text = printExport(made.entries, made.variables, { owner })
-  if (out !== undefined) writeOut(out, text)
+  if (out !== undefined) replaceFile(out, text)
   if (isJson) output.json(jsonOf(made, out === undefined ? { document: text } : { file: out }))
   else if (out === undefined) process.stdout.write(text)
   for (const note of notesOf(made)) output.note(note)
   return exitCodes.done
 }
 
-type Folder = { readonly chosen: Chosen; readonly files: readonly FileOfExport[]; readonly others: readonly Row[] }
+/** One document for all of it: whether that may be is known from the numbers of rows. Only references to rows come on top. */
+const checkCounts =
+  (models: readonly Model[], { owner, applications }: Pick<Selection, 'owner' | 'applications'>): Wanted['check'] =>
+  (count) => {
+    if (applications !== undefined) return
+    const some = models.filter(({ isLabelled }) => owner === undefined || isLabelled === true)
+    checkEntries(some.reduce((sum, model) => sum + count(model), 0))
+  }
 
-function intoFolder(output: Output, folder: string, { chosen, files, others }: Folder, isJson: boolean): ExitCode {
-  if (files.length === 0) throw new UsageError('There is nothing to export.')
-  const left = writeFiles(folder, files)
-  const written = files.map(({ path, owner, rows }) => ({ file: path, owner: owner ?? null, entries: rows.length }))
-  if (isJson) output.json(jsonOf(chosen, { directory: folder, files: written, other_files: left }))
+type Folder = { readonly chosen: Chosen; readonly written: Written; readonly others: readonly Row[] }
+
+function report(output: Output, folder: string, { chosen, written, others }: Folder, isJson: boolean): ExitCode {
+  const { files, others: left } = written
+  const named = files.map(({ path, owner, entries }) => ({ file: path, owner: owner ?? null, entries }))
+  if (isJson) output.json(jsonOf(chosen, { directory: folder, files: named, other_files: left }))
   output.note(`${files.length} files below ${folder}`)
   for (const note of notesOf(chosen)) output.note(note)
   for (const note of titled('Has another owner than its application', others.map(labelOf))) output.note(note)
@@ -130,7 +137,10 @@ function notesOf({ rows, variables, outside }: Chosen): string[] {
   const list = (title: string, some: readonly Row[]) => titled(title, some.map(labelOf))
   return [
     `${rows.length} entries, ${variables.length} variables`,
-    ...list('Each installation generates its own', rows.filter(isGenerated)),
+    ...list(
+      'Each installation generates its own',
+      rows.filter((row) => row.isGenerated),
+    ),
     ...list('It refers to what it does not hold', outside),
   ]
 }

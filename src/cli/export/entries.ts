@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { Find, KeyOf } from '../../document/document.ts'
 import { masked } from '../../document/mask.ts'
 import { Expression } from '../../document/tags.ts'
-import type { Field, Model } from '../../models/define.ts'
+import type { Field, Model, Values } from '../../models/define.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import type { ExportedEntry } from './print.ts'
 import { Changed, targetOf, targets } from './read.ts'
-import { byText, identifiersOf, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
-import { nameVariables, type Secret, type Variable } from './variables.ts'
+import { byText, identifiersOf, keysIn, labelOf, naturalKey, type Row, type Rows } from './rows.ts'
+import { nameVariables, type Variable } from './variables.ts'
 
 /** Rows as entries of a document, in an order in which each reference is to an earlier entry. */
 
@@ -50,7 +50,11 @@ export function choose(rows: Rows, selection: Selection): Chosen {
     ...outside.filter((row) => rows.nameOf(row) === undefined && !rows.isDistinct(row)),
   ]
   if (unclear.length > 0) throw new UsageError(listed(unclear.map((row) => shown(ambiguous(row)))))
-  return { rows: ordered, variables: nameVariables(ordered.flatMap(secretsOf)), outside }
+  return {
+    rows: ordered,
+    variables: nameVariables(ordered.flatMap((row) => row.secrets.map((field) => ({ row, field })))),
+    outside,
+  }
 }
 
 /**
@@ -70,11 +74,12 @@ export function entriesOf(
   const entries = part.map((row): ExportedEntry => {
     const hasId = referred.has(row) && rows.nameOf(row) === undefined
     const identifiers = identifiersOf(row)
+    const values = row.whole()
     const attrs: Record<string, unknown> = {}
     for (const field of row.model.fields.values()) {
-      if (identifiers.includes(field.name) || !isExported(rows, field) || isGenerated(row)) continue
+      if (identifiers.includes(field.name) || !isExported(rows, field) || row.isGenerated) continue
       const variable = named.get(placeOf({ row, field }))
-      const value = variable === undefined ? plainValue(row, field) : toEnv(variable)
+      const value = variable === undefined ? plainValue(values, field) : toEnv(variable)
       if (value === undefined && field.required) errors.push(`${labelOf(row)} has no ${field.name}, which is required.`)
       if (value === undefined) continue
       attrs[field.name] = field.reference === undefined ? value : referencesOf(rows, within, row, field)
@@ -110,9 +115,6 @@ const ambiguous = (row: Row): string =>
 const isExported = ({ registry }: Rows, { reference }: Field): boolean =>
   reference === undefined || targetOf(registry, reference) !== undefined
 
-/** Its secrets never left the service: each installation generates its own. */
-export const isGenerated = ({ model, values }: Row): boolean => model.isGenerated?.(values) === true
-
 function chosenOf(rows: Rows, { models, owner, applications }: Selection): ReadonlySet<Row> {
   const isChosen = ({ model }: Row) => models.has(model.name)
   if (owner === undefined && applications === undefined) return new Set(rows.all.filter(isChosen))
@@ -143,14 +145,12 @@ export const providersOf = (rows: Rows, application: Row): Row[] =>
 
 /** The rows that a row refers to, in the order of its fields. */
 function* referredBy(rows: Rows, row: Row): Generator<Row> {
-  if (isGenerated(row)) return
+  if (row.isGenerated) return
   for (const field of row.model.fields.values()) {
     if (field.reference === undefined || !isExported(rows, field)) continue
     for (const pk of keysIn(row.values[field.name])) yield foundBy(rows, row, field, pk)
   }
 }
-
-const keysIn = (value: unknown): unknown[] => [value].flat().filter((pk) => (pk ?? null) !== null)
 
 function foundBy(rows: Rows, row: Row, { name, reference }: Field, pk: unknown): Row {
   const found = rows.find(reference?.target ?? '', pk)
@@ -162,13 +162,12 @@ function foundBy(rows: Rows, row: Row, { name, reference }: Field, pk: unknown):
 function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
   const order: readonly string[] = targets
   const place = ({ target }: Model) => order.indexOf(target)
-  const textOf = (row: Row) => JSON.stringify(Object.values(naturalKey(row)))
-  const sorted = [...chosen].sort(
-    (one, other) =>
-      place(one.model) - place(other.model) ||
-      byText(one.model.name, other.model.name) ||
-      byText(textOf(one), textOf(other)),
-  )
+  const sorted = [...chosen]
+    .map((row) => ({ row, text: JSON.stringify(Object.values(naturalKey(row))) }))
+    .sort(
+      ({ row: { model: one }, text }, { row: { model: other }, text: otherText }) =>
+        place(one) - place(other) || byText(one.name, other.name) || byText(text, otherText),
+    )
   const done = new Set<Row>()
   const open = new Set<Row>()
   const visit = (row: Row) => {
@@ -177,18 +176,12 @@ function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
     for (const other of referredBy(rows, row)) if (chosen.has(other)) visit(other)
     done.add(row)
   }
-  for (const row of sorted) visit(row)
+  for (const { row } of sorted) visit(row)
   return [...done]
 }
 
-const secretsOf = (row: Row): Secret[] =>
-  isGenerated(row)
-    ? []
-    : [...row.model.fields.values()]
-        .filter(({ name, secret }) => secret && (row.values[name] ?? null) !== null)
-        .map((field) => ({ row, field }))
-
-const placeOf = ({ row, field }: Secret): string => JSON.stringify([row.model.table, row.pk, field.name])
+const placeOf = ({ row, field }: Pick<Variable, 'row' | 'field'>): string =>
+  JSON.stringify([row.model.table, row.pk, field.name])
 
 /** A secret that the service generates is rotated here: a file that is applied again leaves the new one as it is. */
 function toEnv({ name, mayBeEmpty, field }: Variable) {
@@ -197,7 +190,7 @@ function toEnv({ name, mayBeEmpty, field }: Variable) {
 }
 
 /** A row of an earlier version may lack a field: it has its default now. */
-function plainValue({ values }: Row, { name, schema, initial, secret }: Field): unknown {
+function plainValue(values: Values, { name, schema, initial, secret }: Field): unknown {
   const value = values[name] ?? null
   if (secret && value === masked) return undefined
   return value !== null || schema.safeParse(null).success ? value : initial

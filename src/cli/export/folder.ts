@@ -1,4 +1,5 @@
-import { mkdirSync, readdirSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import { reasonOf } from '../../start-error.ts'
 import { UsageError } from '../exit.ts'
@@ -10,30 +11,75 @@ import type { Rows } from './rows.ts'
 
 /** An export as a folder of files. */
 
-export type FileOfExport = Part & { readonly text: string }
+export type FileOfExport = Omit<Part, 'rows'> & { readonly text: string; readonly entries: number }
 
-/** @throws {UsageError} for what is no document; nothing is written then */
-export const toFiles = (rows: Rows, chosen: Chosen): FileOfExport[] =>
-  layOut(rows, chosen.rows).map((part) => {
-    const within = new Set(part.rows)
-    const variables = chosen.variables.filter(({ row }) => within.has(row))
-    return { ...part, text: printExport(entriesOf(rows, part.rows, { variables, owner: part.owner }), variables, part) }
-  })
+/** Each file when it is asked for: all of them may be more than memory holds. @throws {UsageError} for what is no document */
+export function* toFiles(rows: Rows, chosen: Chosen): Generator<FileOfExport> {
+  const ofRows = Map.groupBy(chosen.variables, ({ row }) => row)
+  for (const { rows: some, ...part } of layOut(rows, chosen.rows)) {
+    const variables = some.flatMap((row) => ofRows.get(row) ?? [])
+    const text = printExport(entriesOf(rows, some, { variables, owner: part.owner }), variables, part)
+    yield { ...part, text, entries: some.length }
+  }
+}
+
+export type Written = {
+  readonly files: readonly Omit<FileOfExport, 'text'>[]
+  /** Those that stood there and are of no object of this export, as paths with the folder. */
+  readonly others: readonly string[]
+}
 
 /**
- * @returns the files that stood there and are of no object of this export, as paths with the folder
- * @throws {UsageError} for a file that cannot be written
+ * Writes all files beside their places, and puts them there once all are written.
+ *
+ * @throws {UsageError} for what is no document, and for a file that cannot be written: the folder is as it was then
  */
-export function writeFiles(folder: string, files: readonly FileOfExport[]): string[] {
-  for (const { path, text } of files) {
-    const file = join(folder, path)
-    try {
-      mkdirSync(dirname(file), { recursive: true })
-    } catch (error) {
-      throw new UsageError(`${dirname(file)} cannot be made (${reasonOf(error)}).`)
+export function writeFiles(folder: string, files: Iterable<FileOfExport>): Written {
+  const made = makeFolder(folder)
+  // Of such a name, `plan` and `apply` take no notice.
+  const beside = join(folder, `.gatewright-export-${randomUUID()}`)
+  const remove = () => rmSync(made ?? beside, { recursive: true, force: true })
+  process.once('exit', remove)
+  try {
+    const written: Omit<FileOfExport, 'text'>[] = []
+    for (const { text, ...file } of files) {
+      makeFolder(dirname(join(beside, file.path)))
+      writeOut(join(beside, file.path), text)
+      written.push(file)
     }
-    writeOut(file, text)
+    if (written.length === 0) throw new UsageError('There is nothing to export.')
+    for (const { path } of written) {
+      makeFolder(dirname(join(folder, path)))
+      move(join(beside, path), join(folder, path))
+    }
+    rmSync(beside, { recursive: true, force: true })
+    return { files: written, others: othersIn(folder, written) }
+  } catch (error) {
+    remove()
+    throw error
+  } finally {
+    process.off('exit', remove)
   }
+}
+
+/** @returns the first folder that was not there */
+function makeFolder(path: string): string | undefined {
+  try {
+    return mkdirSync(path, { recursive: true })
+  } catch (error) {
+    throw new UsageError(`${path} cannot be made (${reasonOf(error)}).`)
+  }
+}
+
+function move(from: string, to: string): void {
+  try {
+    renameSync(from, to)
+  } catch (error) {
+    throw new UsageError(`${to} cannot be written (${reasonOf(error)}).`)
+  }
+}
+
+function othersIn(folder: string, files: readonly { readonly path: string }[]): string[] {
   const written = new Set(files.map(({ path }) => path))
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((path) => path.split(sep))

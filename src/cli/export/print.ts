@@ -16,6 +16,14 @@ export type ExportedEntry = {
   readonly attrs: Readonly<Record<string, unknown>>
 }
 
+const smaller = 'export it in parts, with --only or --owner, or as files, with --directory.'
+
+/** @throws {UsageError} for more than a document may have */
+export function checkEntries(count: number): void {
+  if (count > documentLimits.entries)
+    throw new UsageError(`These are ${count} entries, and a document may have ${documentLimits.entries}: ${smaller}`)
+}
+
 /**
  * Prints the document, with its variables in a comment at the head.
  *
@@ -26,12 +34,8 @@ export function printExport(
   variables: readonly Variable[],
   { owner, title = 'export' }: { readonly owner: string | undefined; readonly title?: string },
 ): string {
-  const smaller = 'export it in parts, with --only or --owner.'
   if (entries.length === 0) throw new UsageError('There is nothing to export.')
-  if (entries.length > documentLimits.entries)
-    throw new UsageError(
-      `These are ${entries.length} entries, and a document may have ${documentLimits.entries}: ${smaller}`,
-    )
+  checkEntries(entries.length)
   const document = { version: 1, metadata: { name: title }, ...(owner !== undefined && { owner }), entries }
   const text = `${head(variables)}${printValue(document)}`
   try {

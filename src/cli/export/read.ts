@@ -4,7 +4,8 @@ import type { Registry } from '../../models/registry.ts'
 import { type Client, Denied, read } from '../client.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
-import { type Row, Rows } from './rows.ts'
+import { keysIn, Rows } from './rows.ts'
+import { Spool } from './spool.ts'
 
 /** Reads what is exported through the HTTP API, page by page. */
 
@@ -14,7 +15,7 @@ const lists = {
   propertymapping: '/propertymappings/all/',
   certificatekeypair: '/crypto/certificatekeypairs/',
   role: '/rbac/roles/',
-  group: '/core/groups/?include_users=false',
+  group: '/core/groups/',
   provider: '/providers/all/',
   application: '/core/applications/',
 } as const
@@ -30,14 +31,27 @@ export const targetOf = (registry: Registry, { target }: Pick<Reference, 'target
   return targets.find((each) => each === model?.target)
 }
 
-const limits = { pageSize: 200, rows: 100_000, readings: 3 } as const
+/** `keys`: of one request, as the filter `pk` takes them. */
+const limits = { pageSize: 500, keys: 100, readings: 3 } as const
 
 export type Reading = {
   readonly client: Client
   readonly registry: Registry
-  /** Until everything is read. */
-  readonly leftMs: () => number
+  /** For each page. */
+  readonly timeoutMs: number
   readonly onWait: (why: string) => void
+  readonly onRead: (rows: number, of: number) => void
+}
+
+/** Which rows are read. */
+export type Wanted = {
+  readonly targets: readonly Target[]
+  /** Only applications and providers under this label, and what they refer to. */
+  readonly owner?: string | undefined
+  /** Only the applications with these slugs, and what they refer to. */
+  readonly applications?: readonly string[] | undefined
+  /** Refuses what cannot be exported, before it is read. @param count of the rows of a model that would be exported */
+  readonly check: (count: (model: Model) => number) => void
 }
 
 /** What is there changed while it was read, so that the parts do not fit. */
@@ -51,48 +65,149 @@ const page = z.object({
   results: z.array(z.looseObject({ pk: key })),
 })
 
-type Result = z.output<typeof page>['results'][number]
+type Page = z.output<typeof page>
+type Result = Page['results'][number]
+type Query = readonly (readonly [name: string, value: string])[]
 
 /**
- * Calls `use` with all rows of these targets. What does not fit, because it changed meanwhile, is read again.
+ * Calls `use` with the rows that are wanted. What does not fit, because it changed meanwhile, is read again.
  *
  * @throws {UsageError} for what the caller may not read, what this program does not know, and what does not stop changing
  */
 export async function withRows<Answer>(
   reading: Reading,
-  wanted: readonly Target[],
-  use: (rows: Rows) => Answer,
+  wanted: Wanted,
+  use: (rows: Rows) => Promise<Answer> | Answer,
 ): Promise<Answer> {
-  for (let tries = 1; ; tries += 1)
+  for (let tries = 1; ; tries += 1) {
+    const spool = new Spool()
     try {
-      const rows: Row[] = []
-      for (const target of wanted) rows.push(...(await readTarget(reading, target)))
-      return use(new Rows(reading.registry, rows))
+      return await use(await readAll(reading, wanted, spool))
     } catch (error) {
-      if (error instanceof Denied) throw await withAllMissing(reading, wanted, error)
+      if (error instanceof Denied) throw await withAllMissing(reading, wanted.targets, error)
       if (!(error instanceof Changed)) throw error
       if (tries === limits.readings) throw new UsageError(`${error.message}. Try again when less is changed.`)
       reading.onWait(error.message)
+    } finally {
+      spool.close()
     }
+  }
 }
 
-async function readTarget(reading: Reading, target: Target): Promise<Row[]> {
+/** The first page of each list goes first: what is not permitted, or too much, is found before the long work. */
+async function readAll(reading: Reading, wanted: Wanted, spool: Spool): Promise<Rows> {
   const { registry } = reading
-  const models = registry.targets.get(target)?.models ?? []
-  const results = await readList(reading, lists[target])
-  // The list of all kinds leaves out those that the caller may not see.
-  for (const { path } of target === 'provider' ? readsOf(registry, target) : [])
-    await readPage(reading, path, { number: 1, size: 1 })
-  return results.map((result) => toRow(result, modelOf(result, models)))
+  const parts: Part[] = []
+  for (const target of wanted.targets) parts.push(...(await openParts(reading, wanted, target)))
+  wanted.check(await countsOf(reading, wanted, parts))
+  const rows = new Rows(registry)
+  const total = parts.reduce((sum, { first }) => sum + first.pagination.count, 0)
+  const add = ({ results }: Page, target: Target) => {
+    const models = registry.targets.get(target)?.models ?? []
+    for (const result of results) rows.add(modelOf(result, models), result, (values) => spool.keep(values))
+    reading.onRead(Math.min(rows.all.length, total), total)
+  }
+  for (const part of parts) for await (const each of pagesOf(reading, part)) add(each, part.target)
+  if (wanted.owner !== undefined || wanted.applications !== undefined)
+    for (const target of wanted.targets.toReversed())
+      for await (const each of missingOf(reading, rows, target)) add(each, target)
+  return rows
 }
+
+/** A list, or a part of it, with its first page. */
+type Part = { readonly target: Target; readonly query: Query; readonly size: number; readonly first: Page }
+
+/** What is read of a target before it is known what else is referred to. */
+async function openParts(reading: Reading, { owner, applications }: Wanted, target: Target): Promise<Part[]> {
+  const open = async (query: Query, size: number = limits.pageSize): Promise<Part> => ({
+    ...{ target, query, size },
+    first: await readPage(reading, lists[target], query, { number: 1, size }),
+  })
+  const isWhole = (owner === undefined && applications === undefined) || !isFoundByKey(reading.registry, target)
+  if (isWhole) return [await open([])]
+  if (applications !== undefined && target === 'application')
+    return Promise.all(applications.map((slug) => open([['slug', slug]])))
+  if (applications === undefined && owner !== undefined && (target === 'application' || target === 'provider'))
+    return [await open([['owner', owner]])]
+  // Only whether it may be read.
+  await open([], 1)
+  return []
+}
+
+/** Whether its rows can be named without all others: no two have the same name. */
+const isFoundByKey = (registry: Registry, target: Target): boolean =>
+  (registry.targets.get(target)?.models ?? []).every(({ names, identifiers }) =>
+    names.every((name) => identifiers.some((set) => set.length === 1 && set[0] === name)),
+  )
+
+/** The list of all kinds of provider leaves out those that the caller may not see: those of each kind are asked, too. */
+async function countsOf(reading: Reading, { targets: wanted, owner }: Wanted, parts: readonly Part[]) {
+  const counts = new Map<string, number>()
+  for (const { target, first } of parts)
+    for (const { name } of reading.registry.targets.get(target)?.models ?? [])
+      counts.set(name, (counts.get(name) ?? 0) + first.pagination.count)
+  if (wanted.includes('provider'))
+    for (const { name, path } of kindsOf(reading.registry)) {
+      const query: Query = owner === undefined ? [] : [['owner', owner]]
+      const { pagination } = await readPage(reading, path, query, { number: 1, size: 1 })
+      counts.set(name, pagination.count)
+    }
+  return ({ name }: Model) => counts.get(name) ?? 0
+}
+
+async function* pagesOf(reading: Reading, { target, query, size, first }: Part): AsyncGenerator<Page> {
+  const path = lists[target]
+  const expected = first.pagination.count
+  const seen = new Set<string | number>()
+  for (let [number, current] = [1, first]; ; number += 1) {
+    if (number > 1) current = await readPage(reading, path, query, { number, size })
+    const { pagination, results } = current
+    for (const { pk } of results) seen.add(pk)
+    if (pagination.count !== expected || seen.size < Math.min(number * size, expected))
+      throw new Changed(`${path} changed while it was read`)
+    yield current
+    if (pagination.next <= number) return
+  }
+}
+
+/** The rows of a target that others refer to and that were not read; then those that these refer to. */
+async function* missingOf(reading: Reading, rows: Rows, target: Target): AsyncGenerator<Page> {
+  const asked = new Set<unknown>()
+  for (let keys = [...keysOf(rows, target)]; keys.length > 0; keys = [...keysOf(rows, target)]) {
+    const missing = keys.filter((pk) => !asked.has(pk))
+    if (missing.length === 0) return
+    for (const pk of missing) asked.add(pk)
+    for (let at = 0; at < missing.length; at += limits.keys) {
+      const query = missing.slice(at, at + limits.keys).map((pk) => ['pk', String(pk)] as const)
+      yield await readPage(reading, lists[target], query, { number: 1, size: limits.keys })
+    }
+  }
+}
+
+/** Keys in references to a target without their rows. */
+function keysOf(rows: Rows, target: Target): Set<unknown> {
+  const missing = new Set<unknown>()
+  for (const { model, values, isGenerated } of rows.all) {
+    if (isGenerated) continue
+    for (const { name, reference } of model.fields.values()) {
+      if (reference === undefined || targetOf(rows.registry, reference) !== target) continue
+      for (const pk of keysIn(values[name])) if (rows.find(reference.target, pk) === undefined) missing.add(pk)
+    }
+  }
+  return missing
+}
+
+const kindsOf = (registry: Registry) =>
+  [...registry.kinds.values()].map(({ name, provider, resource }) => ({
+    name,
+    path: `/providers/${provider.kind}/`,
+    permission: `view_${resource}`,
+  }))
 
 /** The lists that show all rows of a target, with the permission of each. */
-const readsOf = (registry: Registry, target: Target): { path: string; permission: string }[] =>
+const readsOf = (registry: Registry, target: Target): readonly { path: string; permission: string }[] =>
   target === 'provider'
-    ? [...registry.kinds.values()].map(({ provider, resource }) => ({
-        path: `/providers/${provider.kind}/`,
-        permission: `view_${resource}`,
-      }))
+    ? kindsOf(registry)
     : (registry.targets.get(target)?.models ?? []).map(({ resource }) => ({
         path: lists[target],
         permission: `view_${resource}`,
@@ -103,7 +218,7 @@ async function withAllMissing(reading: Reading, wanted: readonly Target[], first
   const missing: string[] = []
   for (const { path, permission } of wanted.flatMap((target) => readsOf(reading.registry, target)))
     try {
-      await readPage(reading, path, { number: 1, size: 1 })
+      await readPage(reading, path, [], { number: 1, size: 1 })
     } catch (error) {
       if (!(error instanceof Denied)) throw error
       missing.push(permission)
@@ -113,52 +228,38 @@ async function withAllMissing(reading: Reading, wanted: readonly Target[], first
   return new UsageError(`This export needs ${what} that you lack: ${missing.join(', ')}. --only leaves out models.`)
 }
 
-async function readList(reading: Reading, path: string): Promise<Result[]> {
-  const found = new Map<string | number, Result>()
-  let expected: number | undefined
-  for (let number = 1; number > 0; ) {
-    const { pagination, results } = await readPage(reading, path, { number, size: limits.pageSize })
-    expected ??= pagination.count
-    if (expected > limits.rows)
-      throw new UsageError(`${path} has ${expected} rows: an export reads ${limits.rows} at most.`)
-    if (pagination.count !== expected) throw new Changed(`${path} changed while it was read`)
-    for (const result of results) found.set(result.pk, result)
-    number = pagination.next > number ? pagination.next : 0
-  }
-  if (found.size !== expected) throw new Changed(`${path} changed while it was read`)
-  return [...found.values()]
-}
-
 /** By key: a row that is added or renamed moves few others. */
-const readPage = (
-  { client, leftMs, onWait }: Reading,
+function readPage(
+  { client, timeoutMs, onWait }: Reading,
   path: string,
+  query: Query,
   { number, size }: { number: number; size: number },
-) =>
-  read(client, `${path}${path.includes('?') ? '&' : '?'}ordering=pk&page=${number}&page_size=${size}`, page, {
-    withinMs: leftMs(),
-    onWait,
-  })
+): Promise<Page> {
+  const asked = new URLSearchParams({ ordering: 'pk', page: `${number}`, page_size: `${size}` })
+  if (path === lists.group) asked.set('include_users', 'false')
+  for (const [name, value] of query) asked.append(name, value)
+  return read(client, `${path}?${asked}`, page, { withinMs: timeoutMs, onWait })
+}
 
 const update = 'Use the program of the version that the service has.'
 
 function modelOf(result: Result, models: readonly Model[]): Model {
   const [only, another] = models
   const found = another === undefined ? only : models.find(({ name }) => name === result.meta_model_name)
-  if (found !== undefined) return found
-  throw new UsageError(`This program does not know what ${shown(JSON.stringify(result.name))} is. ${update}`)
+  if (found === undefined)
+    throw new UsageError(`This program does not know what ${shown(JSON.stringify(result.name))} is. ${update}`)
+  checkFields(result, found)
+  return found
 }
 
 /** @throws {UsageError} for a field of another version: it would be lost without a word */
-function toRow({ pk, ...result }: Result, model: Model): Row {
+function checkFields({ pk: _, ...result }: Result, model: Model): void {
   const known = new Set([...model.fields.keys(), ...model.readOnly, ...(model.alwaysNull ?? [])])
   const unknown = Object.keys(result).filter((name) => !known.has(name))
   const missing = [...model.fields.keys()].filter((name) => !Object.hasOwn(result, name))
   const [first] = [...unknown, ...missing]
-  if (first !== undefined)
-    throw new UsageError(
-      `The service and this program have different fields: ${shown(first)} of ${model.displayName}. ${update}`,
-    )
-  const { owner } = result
-  return { pk, model, values: result, owner: typeof owner === 'string' ? owner : null }
+  if (first === undefined) return
+  throw new UsageError(
+    `The service and this program have different fields: ${shown(first)} of ${model.displayName}. ${update}`,
+  )
 }

@@ -1,35 +1,67 @@
-import type { Model, Values } from '../../models/define.ts'
+import type { Field, Model, Values } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
+import type { Kept } from './spool.ts'
 
 /** What was read, found by key and by name. */
 
 export type Row = {
   readonly pk: string | number
   readonly model: Model
-  /** As a PUT takes them; of related rows their keys. */
+  /** Those that identify it, name it, and refer to others, as keys. */
   readonly values: Values
+  /** All of them, as a PUT takes them. */
+  readonly whole: Kept<Values>
   /** The label under which it is managed. */
   readonly owner: string | null
+  /** Its secrets never left the service: each installation generates its own. */
+  readonly isGenerated: boolean
+  /** The fields with secrets that the service has. */
+  readonly secrets: readonly Field[]
 }
 
+/** Any number of rows: of each, only what others need to know of it is held in memory. */
 export class Rows {
-  readonly all: readonly Row[]
+  readonly #all: Row[] = []
   readonly registry: Registry
-  readonly #byKey: ReadonlyMap<string, Row>
+  readonly #byKey = new Map<string, Row>()
+  /** Keys that many rows refer to are one text. */
+  readonly #texts = new Map<string, string>()
   /** How many rows of a table have a name. */
   readonly #names = new Map<string, number>()
   /** How many rows of a table have these identifiers. */
   readonly #identified = new Map<string, number>()
 
-  constructor(registry: Registry, rows: readonly Row[]) {
-    this.all = rows
+  constructor(registry: Registry) {
     this.registry = registry
-    this.#byKey = new Map(rows.map((row) => [`${row.model.table} ${row.pk}`, row]))
-    for (const row of rows) {
-      for (const name of new Set(namesOf(row))) addTo(this.#names, `${row.model.table} ${name}`)
-      for (const set of row.model.identifiers) addTo(this.#identified, identityOf(row, set))
+  }
+
+  get all(): readonly Row[] {
+    return this.#all
+  }
+
+  /** Adds a row, unless it is there. @param keep puts all values where they take no memory */
+  add(model: Model, { pk, ...values }: Result, keep: (values: Values) => Kept<Values>): void {
+    const key = `${model.table} ${pk}`
+    if (this.#byKey.has(key)) return
+    const { owner } = values
+    const isGenerated = model.isGenerated?.(values) === true
+    const row: Row = {
+      ...{ pk, model, isGenerated, whole: keep(values), owner: typeof owner === 'string' ? owner : null },
+      values: Object.fromEntries(knownFields(model).map((name) => [name, this.#once(values[name])])),
+      secrets: isGenerated
+        ? []
+        : [...model.fields.values()].filter(({ name, secret }) => secret && (values[name] ?? null) !== null),
     }
+    this.#all.push(row)
+    this.#byKey.set(key, row)
+    for (const name of new Set(namesOf(row))) addTo(this.#names, `${model.table} ${name}`)
+    for (const set of model.identifiers) addTo(this.#identified, identityOf(row, set))
+  }
+
+  #once(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((item) => this.#once(item))
+    return typeof value === 'string' ? this.#texts.getOrInsert(value, value) : value
   }
 
   /** @param target a reference target */
@@ -51,6 +83,23 @@ export class Rows {
     return this.#identified.get(identityOf(row, identifiersOf(row))) === 1
   }
 }
+
+/** A row as a list has it. */
+export type Result = { readonly pk: string | number } & Readonly<Record<string, unknown>>
+
+const fieldsOfModels = new Map<Model, readonly string[]>()
+
+const knownFields = (model: Model): readonly string[] =>
+  fieldsOfModels.getOrInsertComputed(model, () => [
+    ...new Set([
+      ...model.identifiers.flat(),
+      ...model.names,
+      ...[...model.fields.values()].flatMap(({ name, reference }) => (reference === undefined ? [] : [name])),
+    ]),
+  ])
+
+/** The keys in a field that refers to others. */
+export const keysIn = (value: unknown): unknown[] => [value].flat().filter((pk) => (pk ?? null) !== null)
 
 const addTo = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
 

@@ -23,10 +23,11 @@ const prefix = 'GW_'
  */
 export function nameVariables(secrets: readonly Secret[]): readonly Variable[] {
   const candidates = secrets.map(candidatesOf)
-  const same = Map.groupBy(candidates.flat(), (name) => name)
+  const times = new Map<string, number>()
+  for (const name of candidates.flat()) times.set(name, (times.get(name) ?? 0) + 1)
   return secrets.map((secret, index) => {
     const names = candidates[index] ?? []
-    const name = names.find((each) => same.get(each)?.length === 1) ?? names.at(-1) ?? ''
+    const name = names.find((each) => times.get(each) === 1) ?? names.at(-1) ?? ''
     return { ...secret, name, ...formOf(secret) }
   })
 }
@@ -53,9 +54,9 @@ const asVariable = (text: string): string =>
     .replace(/[^A-Z\d]+/g, '_')
     .replace(/^_|_$/g, '')
 
-function formOf({ row: { model, values }, field: { name, schema } }: Secret) {
+function formOf({ row: { model, whole }, field: { name, schema } }: Secret) {
   const wrong: unknown[] = []
-  model.rules?.({ ...values, [name]: '' }, ([at]) => void wrong.push(at))
+  model.rules?.({ ...whole(), [name]: '' }, ([at]) => void wrong.push(at))
   return {
     mayBeEmpty: schema.safeParse('').success && !wrong.includes(name),
     isJson: schema.safeParse({}).success,
