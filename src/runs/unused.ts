@@ -10,12 +10,15 @@ const shared = { shared_results: 'key', run_titles: 'title' } as const
  *
  * @returns how many were deleted
  */
-export const deleteUnused = (db: Db, table: keyof typeof shared, runDays: number, most: number): Promise<number> =>
-  execute(db, {
+export const deleteUnused = (db: Db, table: keyof typeof shared, runDays: number, most: number): Promise<number> => {
+  const key = shared[table]
+  // The keys are found first, as in retention.ts.
+  return execute(db, {
     text: `WITH unused AS (
-        SELECT ${shared[table]} FROM ${table} WHERE used_at < now() - make_interval(days => $1::integer + 2)
+        SELECT ${key} FROM ${table} WHERE used_at < now() - make_interval(days => $1::integer + 2)
           AND NOT EXISTS (SELECT FROM runs WHERE created_at < now() - make_interval(days => $1::integer))
-        ORDER BY used_at LIMIT $2 FOR UPDATE SKIP LOCKED
-      ) DELETE FROM ${table} USING unused WHERE ${table}.${shared[table]} = unused.${shared[table]}`,
-    values: [runDays, most],
+        ORDER BY used_at LIMIT ${most} FOR UPDATE SKIP LOCKED
+      ) DELETE FROM ${table} WHERE ${key} = ANY (ARRAY(SELECT ${key} FROM unused))`,
+    values: [runDays],
   })
+}
