@@ -9,6 +9,7 @@ import { blueprintRoutes } from './api/blueprints.ts'
 import { certificateKeyPairRoutes } from './api/certificate-key-pairs.ts'
 import { consentRoutes } from './api/consents.ts'
 import { flowRoutes } from './api/flows.ts'
+import { groupMemberRoutes } from './api/group-members.ts'
 import { groupRoutes } from './api/groups.ts'
 import { healthRoutes } from './api/health.ts'
 import { historyRoutes } from './api/history.ts'
@@ -138,6 +139,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
       userRoutes(api, db)
       meRoutes(api, db, engine.registry)
       groupRoutes(api, db, engine)
+      groupMemberRoutes(api, db)
       tokenRoutes(api, db, engine)
       consentRoutes(api, db, engine.registry)
       totpRoutes(api, db)

@@ -1,7 +1,9 @@
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { type Write, write } from '../apply/write.ts'
 import type { Db, Tx } from '../db/client.ts'
-import { ErrorList } from '../errors.ts'
+import { separately } from '../db/snapshot.ts'
+import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { allowHeaders, readOwnership } from '../http/apply-conditions.ts'
 import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
@@ -9,6 +11,7 @@ import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
 import { type ListSpec, list } from '../lists/list.ts'
 import { one } from '../lists/one.ts'
+import { objectText, type PageWriter, patiently, shortText } from '../lists/stream.ts'
 import { groupName } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -53,19 +56,32 @@ group that grants anything, it must hold that too: documents find the group by i
 const full: z.ZodType<Group> = groupView.schema
 
 export function groupRoutes(app: Api, db: Db, engine: Engine): void {
-  const save = async (actor: Actor, request: Omit<Write, 'model'>): Promise<Group> => {
+  const save = async (reply: FastifyReply, actor: Actor, request: Omit<Write, 'model'>): Promise<FastifyReply> => {
     const uidOf = await readUidOf(db)
     const reading = { uidOf, related: allows(actor, seesMembers) }
-    return write(db, engine, actor, { model, ...request }, (tx, pk) => readGroup(tx, String(pk), reading))
+    const group = await write(db, engine, actor, { model, ...request }, (tx, pk) => readGroup(tx, String(pk), reading))
+    return sendWritten(reply, patiently(reply, await textOf(group)))
+  }
+  /** After the commit: a long answer waits for its client, and no other for the group. */
+  const textOf = (group: object) => {
+    const writeGroup = (page: PageWriter) => {
+      page.begin(separately(db))
+      return page.add([group])
+    }
+    return objectText(writeGroup, {}).catch((cause: unknown) => {
+      const detail = 'The group was saved, but its members could not be read. Read the group again.'
+      throw new Problem('unavailable', detail, { retryAfterS: 1, cause })
+    })
   }
   /** Of both texts that reads answer to this caller: with users, and without. */
   const precondition = async (actor: Actor, headers: Headers, pk: string) => {
     const uidOf = await readUidOf(db)
-    return preconditionOf(headers, 'group', (tx: Tx) =>
-      Array.fromAsync(new Set([allows(actor, seesMembers), false]), async (related) =>
-        etagOf(JSON.stringify(await readGroup(tx, pk, { uidOf, related }))),
-      ),
-    )
+    return preconditionOf(headers, 'group', async (tx: Tx) => {
+      const texts = await Array.fromAsync(new Set([allows(actor, seesMembers), false]), async (related) =>
+        shortText(tx, await readGroup(tx, pk, { uidOf, related })),
+      )
+      return texts.filter((text) => text !== null).map(etagOf)
+    })
   }
   const allowedBy = (headers: Headers, ofText: ErrorList | undefined): Pick<Write, 'allow' | 'textErrors'> => {
     const textErrors = new ErrorList().include(ofText === undefined ? [] : [ofText])
@@ -118,8 +134,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     },
     async ({ actor, body: fields, headers, textErrors, id: requestId }, reply) => {
       const request = { mode: { create: true }, fields, requestId } as const
-      const group = await save(actor, { ...request, ...allowedBy(headers, textErrors) })
-      return sendWritten(reply.code(201), group)
+      return save(reply.code(201), actor, { ...request, ...allowedBy(headers, textErrors) })
     },
   )
 
@@ -148,7 +163,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     async ({ params, actor, body: fields, headers, textErrors, id: requestId }, reply) => {
       const pk = params.group_uuid.toLowerCase()
       const conditions = { ...allowedBy(headers, textErrors), precondition: await precondition(actor, headers, pk) }
-      return sendWritten(reply, await save(actor, { mode: { change: pk }, fields, requestId, ...conditions }))
+      return save(reply, actor, { mode: { change: pk }, fields, requestId, ...conditions })
     },
   )
 }

@@ -111,7 +111,8 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     },
     async ({ actor, body, textErrors, id: requestId }, reply) => {
       const fields = withDefaultOwner(actor, body)
-      return sendWritten(reply.code(201), await save(actor, { mode: { create: true }, fields, textErrors, requestId }))
+      const token = await save(actor, { mode: { create: true }, fields, textErrors, requestId })
+      return sendWritten(reply.code(201), JSON.stringify(token))
     },
   )
 
@@ -134,10 +135,8 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     async ({ params: { identifier }, actor, body: fields, headers, textErrors, id: requestId }, reply) => {
       const { pk } = await findToken(db, actor, identifier, 'change_token')
       const conditions = { precondition: await precondition(actor, headers, pk) }
-      return sendWritten(
-        reply,
-        await save(actor, { mode: { change: pk }, fields, textErrors, requestId, ...conditions }),
-      )
+      const token = await save(actor, { mode: { change: pk }, fields, textErrors, requestId, ...conditions })
+      return sendWritten(reply, JSON.stringify(token))
     },
   )
 

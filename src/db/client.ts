@@ -117,8 +117,6 @@ type Options = {
   readonly isolationLevel?: Prisma.TransactionIsolationLevel
   /** `auto`: PostgreSQL may plan a statement for its values, for data that is unevenly distributed. */
   readonly plans?: 'auto'
-  /** Of the whole transaction. */
-  readonly longestMs?: number
 }
 
 /**
@@ -131,7 +129,7 @@ type Options = {
 export async function transaction<Result>(
   db: Db,
   work: (tx: Tx) => Promise<Result>,
-  { timeouts, isolationLevel, plans, longestMs: timeout = defaults.prismaMs }: Options = {},
+  { timeouts, isolationLevel, plans }: Options = {},
 ): Promise<Result> {
   let isCommitting = false
   try {
@@ -143,7 +141,7 @@ export async function transaction<Result>(
         isCommitting = true
         return result
       },
-      { timeout, ...(isolationLevel !== undefined && { isolationLevel }) },
+      isolationLevel === undefined ? {} : { isolationLevel },
     )
   } catch (error) {
     if (isCommitting && isConnectionLost(error))

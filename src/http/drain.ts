@@ -11,6 +11,9 @@ declare module 'fastify' {
   }
 }
 
+/** A client that still receives its answer when the server stops has this time. It is shorter than that of the process. */
+const lastAnswersMs = 6_000
+
 /**
  * Closes each connection after its answer while the server drains or shuts down: a proxy must not keep one that is about to
  * be closed, and an open one would delay the end (docs/adr/0093-an-api-drains-before-it-closes.md).
@@ -22,7 +25,10 @@ export function prepareDrain(app: FastifyInstance): void {
   }
   app.decorate('drain', drain)
   app.decorate('isDraining', () => isDraining)
-  app.addHook('preClose', async () => drain())
+  app.addHook('preClose', async () => {
+    drain()
+    setTimeout(() => app.server.closeAllConnections(), lastAnswersMs).unref()
+  })
   app.addHook('onSend', (_, reply, payload, done) => {
     if (isDraining) reply.header('Connection', 'close')
     done(null, payload)

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
@@ -82,7 +83,8 @@ const ofCaller = {
 }
 
 /**
- * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag.
+ * Answers with this text and its tag, or with 304 when `If-None-Match` has the tag. What is so long that it is streamed has
+ * no tag: it would have to be made twice.
  *
  * @param noun what it is called in messages
  * @param headers beside the tag
@@ -90,10 +92,11 @@ const ofCaller = {
  */
 export function sendTagged(
   reply: FastifyReply,
-  text: string,
+  text: string | Readable,
   noun: string,
   { type, headers }: { readonly type: string; readonly headers: Readonly<Record<string, string>> } = ofCaller,
 ): FastifyReply {
+  if (text instanceof Readable) return sendUntagged(reply, text, noun, { type, headers })
   const etag = etagOf(text)
   const match = reply.request.headers['if-match']
   if (match !== undefined && !isMatched(match, [etag]))
@@ -106,8 +109,28 @@ export function sendTagged(
   return reply.type(type).send(text)
 }
 
-/** Answers with what was written, and with the tag that a read of it has. No cache may keep it. */
-export function sendWritten(reply: FastifyReply, written: object): FastifyReply {
-  const text = JSON.stringify(written)
-  return reply.header('etag', etagOf(text)).type('application/json; charset=utf-8').send(text)
+/** No tag is that of the answer; `*` names it all the same. */
+function sendUntagged(
+  reply: FastifyReply,
+  text: Readable,
+  noun: string,
+  { type, headers }: NonNullable<Parameters<typeof sendTagged>[3]>,
+): FastifyReply {
+  const { 'if-match': match, 'if-none-match': noneMatch } = reply.request.headers
+  const isRefused = match !== undefined && match.trim() !== '*'
+  const isKnown = noneMatch?.trim() === '*'
+  if (isRefused || isKnown) text.destroy()
+  if (isRefused)
+    throw new Problem(
+      'precondition_failed',
+      `The ${noun} is so long that it has no \`ETag\`: leave \`If-Match\` out to read it.`,
+    )
+  reply.headers(headers)
+  return isKnown ? reply.code(304).send() : reply.type(type).send(text)
+}
+
+/** Answers with what was written, and with the tag that a read of it has, unless it is streamed. No cache may keep it. */
+export function sendWritten(reply: FastifyReply, written: string | Readable): FastifyReply {
+  if (typeof written === 'string') reply.header('etag', etagOf(written))
+  return reply.type('application/json; charset=utf-8').send(written)
 }

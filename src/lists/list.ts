@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { type Db, type Tx, transaction } from '../db/client.ts'
+import type { Db } from '../db/client.ts'
 import { throughReplica } from '../db/replica.ts'
+import { type Source, withSnapshot } from '../db/snapshot.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import type { Need } from '../http/documented.ts'
@@ -10,14 +11,14 @@ import { checkExamples } from '../models/declared.ts'
 import { type Access, type Actor, allows, boundOwners, isBound, ownersFor, type Permission } from '../permissions.ts'
 import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
-import type { FieldOf, Reading, View } from '../views/view.ts'
+import { type FieldOf, isStreamed, type Key, type Reading, readBatch, type View } from '../views/view.ts'
 import { checkList } from './check.ts'
 import { conditionsOf } from './conditions.ts'
 import type { Bind, Filter } from './filters.ts'
 import { type Found, find } from './find.ts'
 import type { Listed, ListQuery, Owned, Visible } from './listed.ts'
 import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
-import { isStreamed, maxSendingMs, type PageWriter, pageText } from './stream.ts'
+import { type PageWriter, pageText, patiently } from './stream.ts'
 import type { ListedModel } from './tables.ts'
 
 /** A list as a declaration: the route, its parameters and its statements are made of it. */
@@ -55,8 +56,8 @@ type Include = {
  * Serves a list.
  *
  * Answers 400 naming each parameter that is unknown or wrong, 404 `invalid_page` beyond the last page, else the page in
- * its envelope. Its keys and count are found first, then its rows are read by key, all in one snapshot. The application
- * does not become ready when the database lacks what the declaration names.
+ * its envelope. Its keys and count are found first, then its rows are read by key, all in one snapshot unless the page is
+ * so long that it is streamed. The application does not become ready when the database lacks what the declaration names.
  *
  * @throws {StartError} when the view's schema has no name, or an example that does not fit its field
  */
@@ -75,12 +76,12 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     const asked = listQueryOf(spec, query, actor)
     const reading = { uidOf: await readUidOf(db), related: isIncluded(spec, query, actor), actor }
     reply.type('application/json; charset=utf-8')
-    const read = (from: Db) =>
-      pageText(
-        (page) => writePage(page, from, spec, asked, reading),
-        () => request.takeLongAnswer(),
-      )
-    return spec.isLedger || wantsNow(request.headers) ? read(db) : throughReplica(db, read)
+    const read = (from: Db) => {
+      const write = (page: PageWriter) =>
+        withSnapshot(from, (snapshot) => writePage(page, snapshot, from, { spec, asked, reading }), { plans: 'auto' })
+      return pageText(write, { takeLong: () => request.takeLongAnswer() })
+    }
+    return patiently(reply, await (spec.isLedger || wantsNow(request.headers) ? read(db) : throughReplica(db, read)))
   })
 }
 
@@ -103,7 +104,11 @@ const fieldsOf = ({ order, filters, own, always, visible }: ListSpec): string[] 
     ...[own?.field, always, visible?.field],
   ].filter((field) => field !== undefined)
 
-export const alsoNeedsOf = ({ own, include, alsoNeeds = [] }: ListSpec): Need[] => [
+export const alsoNeedsOf = ({
+  own,
+  include,
+  alsoNeeds = [],
+}: Pick<ListSpec, 'own' | 'include' | 'alsoNeeds'>): Need[] => [
   ...alsoNeeds,
   ...(own?.unless === undefined ? [] : [{ permission: own.unless, when: "to see others' rows" }]),
   ...(include?.permission === undefined
@@ -114,7 +119,7 @@ export const alsoNeedsOf = ({ own, include, alsoNeeds = [] }: ListSpec): Need[] 
 const parametersOf = (spec: ListSpec) =>
   z.strictObject({ ...pageParameters(spec), ...filterParameters(spec), ...includeParameter(spec) })
 
-export const includeParameter = ({ include }: ListSpec) => ({
+export const includeParameter = ({ include }: Pick<ListSpec, 'include'>) => ({
   ...(include !== undefined && {
     [include.parameter]: queryBoolean.default(true).meta({
       description: `False: \`${include.field}\` is null, and the answer is faster.`,
@@ -149,7 +154,11 @@ export function shows(
 }
 
 /** Whether the related objects that a caller may leave out are read. */
-export function isIncluded({ include }: ListSpec, query: Readonly<Record<string, unknown>>, actor: Actor): boolean {
+export function isIncluded(
+  { include }: Pick<ListSpec, 'include'>,
+  query: Readonly<Record<string, unknown>>,
+  actor: Actor,
+): boolean {
   if (include === undefined) return true
   return query[include.parameter] === true && (include.permission === undefined || allows(actor, include.permission))
 }
@@ -203,29 +212,35 @@ function valuesOf({ permissions, others }: Visible, actor: Actor): readonly stri
   return others === true && held.length === all.length ? undefined : held.map(([value]) => value)
 }
 
-/** The transaction ends with what is read last, and not with what is sent last. */
-async function writePage(page: PageWriter, db: Db, spec: ListSpec, asked: ListQuery, reading: Reading): Promise<void> {
-  const read = async (tx: Tx) => {
-    const { count, isExact, unknown, readKeys } = await find(tx, spec, asked)
-    refuseUnknown(unknown, asked)
-    page.begin({ ...toEnvelope(asked, count), ...(spec.count === 'capped' && { count_is_exact: isExact }) })
-    let last: readonly object[] = []
-    const keys = await readKeys()
-    if (keys.length === 0) return last
-    for await (const batch of spec.view.read(tx, keys, reading)) {
-      await page.add(last)
-      last = batch
-    }
-    if (!last.some(isStreamed)) return last
-    await page.add(last)
-    return []
-  }
-  const last = await transaction(db, read, {
-    isolationLevel: 'RepeatableRead',
-    plans: 'auto',
-    longestMs: maxSendingMs,
+async function writePage(
+  page: PageWriter,
+  snapshot: Source,
+  db: Db,
+  { spec, asked, reading }: { readonly spec: ListSpec; readonly asked: ListQuery; readonly reading: Reading },
+): Promise<void> {
+  const { count, isExact, unknown, readKeys } = await snapshot.read((tx) => find(tx, spec, asked))
+  refuseUnknown(unknown, asked)
+  page.begin(snapshot, {
+    ...toEnvelope(asked, count),
+    ...(spec.count === 'capped' && { count_is_exact: isExact }),
   })
-  await page.add((await spec.view.complete?.(db, last)) ?? last)
+  await writeRows(page, snapshot, db, { view: spec.view, keys: await snapshot.read(readKeys), reading })
+}
+
+/** The transaction ends with what is read last, and not with what is sent last. */
+export async function writeRows(
+  page: PageWriter,
+  snapshot: Source,
+  db: Db,
+  { view, keys, reading }: { readonly view: View; readonly keys: readonly Key[]; readonly reading: Reading },
+): Promise<void> {
+  if (keys.length === 0) return
+  const batches = await snapshot.read((tx) => Array.fromAsync(view.read(tx, keys, reading)))
+  const last = batches.pop() ?? []
+  for (const batch of batches) await page.add(await readBatch(snapshot, batch))
+  const results = await readBatch(snapshot, last)
+  if (!results.some(isStreamed)) await snapshot.end()
+  await page.add((await view.complete?.(db, results)) ?? results)
 }
 
 function refuseUnknown(unknown: Found['unknown'], { filters }: ListQuery): void {

@@ -1,16 +1,17 @@
 import { z } from 'zod'
-import { type Db, type Tx, transaction } from '../db/client.ts'
+import type { Db, Tx } from '../db/client.ts'
+import { type Source, within, withSnapshot } from '../db/snapshot.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { etagHeaders, etagOf, sendTagged } from '../http/etag.ts'
 import type { Actor } from '../permissions.ts'
 import { readUidOf } from '../views/uid.ts'
-import { type FieldOf, type Reading, StreamedList } from '../views/view.ts'
+import { type FieldOf, type Key, type Reading, readBatch } from '../views/view.ts'
 import { equals, hasKey, hasUuid, queryText } from './filters.ts'
 import { find } from './find.ts'
-import { alsoNeedsOf, includeParameter, isIncluded, type ListSpec, scopeOf } from './list.ts'
+import { alsoNeedsOf, includeParameter, isIncluded, type ListSpec, scopeOf, writeRows } from './list.ts'
 import type { ListQuery } from './listed.ts'
-import { isStreamed } from './stream.ts'
+import { objectText, type PageWriter, patiently, shortText } from './stream.ts'
 import type { ListedModel } from './tables.ts'
 
 /** What names one row of a list. */
@@ -37,6 +38,7 @@ type One<Model extends ListedModel> = Name<Model> & {
  * what a caller may not see in the list is not found here.
  *
  * Answers 404 for no row, 400 for more than one, 304 for a client that has the current text, 412 when `If-Match` is of another.
+ * A row that is long is streamed, without a tag.
  */
 export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>, declared: One<Model>): void {
   const { by, key, summary, displayName, apartBy, parameter = by } = declared
@@ -55,15 +57,22 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
   const codes = ['precondition_failed'] as const
   const document = { alsoNeeds: alsoNeedsOf(spec), headers: etagHeaders, answerHeaders: ['ETag', 'Vary'], codes }
   const config = { permission: spec.permission, document, ...(spec.include && { takes: 'list' as const }) }
-  app.get(`${spec.path}:${parameter}/`, { config, schema }, async ({ params, query, actor }, reply) => {
+  app.get(`${spec.path}:${parameter}/`, { config, schema }, async (request, reply) => {
+    const { params, query, actor } = request
     const named = filterOf(declared, String(params[parameter]))
     const apart = apartBy === undefined ? [] : [{ name: apartBy, filter: equals(apartBy), value: query[apartBy] }]
     const asked = listQueryOf(spec, [named, ...apart.filter(({ value }) => value !== undefined)], actor)
-    const results = await read(db, spec, asked, { actor, related: isIncluded(spec, query, actor) })
-    const [result] = results
-    if (result === undefined) throw new Problem('not_found', `There is no such ${displayName}.`)
-    if (results.length > 1) throw ambiguous(displayName, apartBy ?? by)
-    return sendTagged(reply, JSON.stringify(result), displayName)
+    const reading = { uidOf: await readUidOf(db), actor, related: isIncluded(spec, query, actor) }
+    const writeOne = async (page: PageWriter, snapshot: Source) => {
+      const keys = await readKeys(snapshot, spec, asked)
+      if (keys.length === 0) throw new Problem('not_found', `There is no such ${displayName}.`)
+      if (keys.length > 1) throw ambiguous(displayName, apartBy ?? by)
+      page.begin(snapshot)
+      await writeRows(page, snapshot, db, { view: spec.view, keys, reading })
+    }
+    const write = (page: PageWriter) => withSnapshot(db, (snapshot) => writeOne(page, snapshot))
+    const answer = await objectText(write, { takeLong: () => request.takeLongAnswer() })
+    return sendTagged(reply, patiently(reply, answer), displayName)
   })
 }
 
@@ -92,35 +101,9 @@ function listQueryOf(spec: ListSpec, filters: readonly Asked[], actor: Actor): L
   return { filters, terms: [], ...scope, ordering: [], isPlain: true, page: 1, page_size: enough }
 }
 
-async function read(
-  db: Db,
-  spec: ListSpec,
-  asked: ListQuery,
-  as: Pick<Reading, 'actor' | 'related'>,
-): Promise<readonly object[]> {
-  const reading = { uidOf: await readUidOf(db), ...as }
-  const isolationLevel = 'RepeatableRead'
-  const results = await transaction(db, (tx) => readIn(tx, spec, asked, reading), { isolationLevel })
-  return (await spec.view.complete?.(db, results)) ?? results
-}
-
-async function readIn(tx: Tx, spec: ListSpec, asked: ListQuery, reading: Reading): Promise<object[]> {
-  const { readKeys } = await find(tx, spec, asked)
-  const keys = await readKeys()
-  const results: object[] = []
-  if (keys.length === 0) return results
-  for await (const batch of spec.view.read(tx, keys, reading))
-    for (const result of batch) results.push(await whole(result))
-  return results
-}
-
-/** A tag is of the whole text: what a list would stream is read before it is sent. */
-async function whole(result: object): Promise<object> {
-  if (!isStreamed(result)) return result
-  const fields: [string, unknown][] = []
-  for (const [name, field] of Object.entries(result))
-    fields.push([name, field instanceof StreamedList ? (await Array.fromAsync(field.batches)).flat() : field])
-  return Object.fromEntries(fields)
+async function readKeys(source: Source, spec: ListSpec, asked: ListQuery): Promise<readonly Key[]> {
+  const found = await source.read((tx) => find(tx, spec, asked))
+  return source.read(found.readKeys)
 }
 
 /**
@@ -128,7 +111,7 @@ async function whole(result: object): Promise<object> {
  *
  * @param text the name or key
  * @param uidOf read before the transaction
- * @returns none for no row
+ * @returns none for no row, and for one that is so long that it has no tag
  */
 export async function tagsOf<Model extends ListedModel>(
   tx: Tx,
@@ -138,8 +121,15 @@ export async function tagsOf<Model extends ListedModel>(
   { actor, uidOf }: Pick<Reading, 'actor' | 'uidOf'>,
 ): Promise<string[]> {
   const asked = listQueryOf(spec, [filterOf(name, text)], actor)
-  const results = await readIn(tx, spec, asked, { uidOf, related: true, actor })
-  return results.map((result) => etagOf(JSON.stringify(result)))
+  const keys = await readKeys(within(tx), spec, asked)
+  if (keys.length === 0) return []
+  const tags: string[] = []
+  for await (const batch of spec.view.read(tx, keys, { uidOf, related: true, actor }))
+    for (const result of await readBatch(within(tx), batch)) {
+      const whole = await shortText(tx, result)
+      if (whole !== null) tags.push(etagOf(whole))
+    }
+  return tags
 }
 
 function ambiguous(displayName: string, field: string): Problem {

@@ -1,8 +1,12 @@
 import { once } from 'node:events'
-import { addAbortSignal, PassThrough, Readable } from 'node:stream'
+import { Socket } from 'node:net'
+import { PassThrough, Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
+import type { FastifyReply } from 'fastify'
+import type { Tx } from '../db/client.ts'
+import { type Source, within } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
-import { StreamedList } from '../views/view.ts'
+import { isStreamed, readBatch, StreamedList } from '../views/view.ts'
 
 /** Between results and the text of an answer, in chunks where there is much of it. */
 
@@ -12,28 +16,68 @@ const limits = { chunk: 64 * 1_024, buffered: 2 * 1_024 * 1_024 } as const
 /** Items of a streamed list that are made into one text: long texts would stay in memory until a full collection. */
 const itemsAtOnce = 20
 
-/** Answers that are sent while they are made have a connection each: they leave some of those to others. */
-export const maxStreams = 4
+/** Each answer that is sent while it is made holds a batch of what it shows. */
+export const maxStreams = 8
 let streams = 0
 
-/** A client that takes longer to receive an answer is cut off. */
-export const maxSendingMs = 60_000
+/**
+ * A client that takes no chunk for so long is cut off. The kernel keeps some 4 MB for a slow client, and takes the next
+ * chunk when a third is empty: at 10 KB a second after 160 s.
+ */
+export const maxStalledMs = 300_000
+
+type Sending = {
+  /** undefined: the answer is sent even when there are too many, as what was written already. */
+  readonly takeLong?: TakeLong
+  readonly stalledMs?: number
+}
+
+type Write = (page: PageWriter) => Promise<void>
 
 /**
- * A page, written result by result. Until it is long it is only buffered; from then on `add` waits for the client.
+ * A page, written result by result. Until it is long it is only buffered; from then on `add` waits for the client, and
+ * nothing is read in a transaction meanwhile.
  *
  * If `write` fails after the answer has begun, the connection is cut: half an answer must not look like a whole one.
  *
  * @returns one text, when that is all there is
  * @throws {Problem} `unavailable` when as many long answers are being sent as may be
  */
-export function pageText(
-  write: (page: PageWriter) => Promise<void>,
-  takeLong: TakeLong,
-  longestMs: number = maxSendingMs,
-): Promise<string | Readable> {
-  const { promise, resolve, reject } = Promise.withResolvers<string | Readable>()
-  const page = new PageWriter(resolve, takeLong, longestMs)
+export async function pageText(write: Write, sending: Sending): Promise<string | Readable> {
+  const answer = await written(write, sending)
+  if (answer instanceof Readable) return answer
+  return answer.length === 1 ? answer.join('') : Readable.from(answer)
+}
+
+/** As `pageText`, of one object: only a long one comes in chunks. */
+export async function objectText(write: Write, sending: Sending): Promise<string | Readable> {
+  const answer = await written(write, sending)
+  return answer instanceof Readable ? answer : answer.join('')
+}
+
+/**
+ * The text of one object that others wait for, as in the transaction that changes it.
+ *
+ * @returns null when it is so long that `objectText` answers it in chunks
+ */
+export async function shortText(tx: Tx, result: object): Promise<string | null> {
+  const write: Write = (page) => {
+    page.begin({ ...within(tx), end: () => Promise.reject(tooLong) })
+    return page.add([result])
+  }
+  try {
+    return String(await objectText(write, {}))
+  } catch (error) {
+    if (error === tooLong) return null
+    throw error
+  }
+}
+
+const tooLong = new Error('longer than one text')
+
+function written(write: Write, sending: Sending): Promise<readonly string[] | Readable> {
+  const { promise, resolve, reject } = Promise.withResolvers<readonly string[] | Readable>()
+  const page = new PageWriter(resolve, sending)
   write(page)
     .then(() => page.end())
     .catch((error: unknown) => {
@@ -41,6 +85,13 @@ export function pageText(
       page.breakOff(error)
     })
   return promise
+}
+
+/** Lets a client take its time: without it, the server cuts each connection on which nothing moves for half a minute. */
+export function patiently<Answer extends string | Readable>({ raw: { socket } }: FastifyReply, answer: Answer): Answer {
+  // A request of a test has no connection.
+  if (answer instanceof Readable && socket instanceof Socket) socket.setTimeout(maxStalledMs)
+  return answer
 }
 
 /** Takes a long answer of the caller's share, when the answer turns out to be one. @returns gives it back */
@@ -52,24 +103,31 @@ const tooManyStreams = () =>
   })
 
 export class PageWriter {
-  readonly #answer: (text: string | Readable) => void
-  readonly #takeLong: TakeLong
-  readonly #longestMs: number
+  readonly #answer: (answer: readonly string[] | Readable) => void
+  readonly #sending: Sending
+  #source: Source | undefined
   #chunk = ''
+  #closing = ''
   #buffered: string[] = []
   #length = 0
   #results = 0
   #stream: PassThrough | undefined
   readonly #closed = new AbortController()
 
-  constructor(answer: (text: string | Readable) => void, takeLong: TakeLong, longestMs: number) {
+  constructor(answer: (answer: readonly string[] | Readable) => void, sending: Sending) {
     this.#answer = answer
-    this.#takeLong = takeLong
-    this.#longestMs = longestMs
+    this.#sending = sending
   }
 
-  begin(pagination: object): void {
+  /**
+   * @param source reads what results stream, and is ended before the answer waits for the client
+   * @param pagination of a list; else the answer is the one result that is added
+   */
+  begin(source: Source, pagination?: object): void {
+    this.#source = source
+    if (pagination === undefined) return
     this.#chunk = `{"pagination":${JSON.stringify(pagination)},"results":[`
+    this.#closing = ']}'
   }
 
   async add(results: readonly object[]): Promise<void> {
@@ -95,13 +153,20 @@ export class PageWriter {
 
   async #addList({ batches }: StreamedList): Promise<void> {
     let opening = '['
-    for await (const batch of batches)
+    for (const each of batches) {
+      const batch = await readBatch(this.#begun(), each)
       for (let start = 0; start < batch.length; start += itemsAtOnce) {
         this.#chunk += opening + JSON.stringify(batch.slice(start, start + itemsAtOnce)).slice(1, -1)
         opening = ','
         await this.#putWhenFull()
       }
+    }
     this.#chunk += opening === '[' ? '[]' : ']'
+  }
+
+  #begun(): Source {
+    if (this.#source === undefined) throw new Error('the page was not begun')
+    return this.#source
   }
 
   async #putWhenFull(): Promise<void> {
@@ -116,40 +181,50 @@ export class PageWriter {
   }
 
   async #send(chunk: string): Promise<void> {
-    const stream = this.#stream ?? this.#open()
-    if (!stream.write(chunk)) await once(stream, 'drain', { signal: this.#closed.signal })
+    if (this.#stream === undefined) {
+      this.#stream = await this.#open()
+      for (const each of this.#buffered.splice(0)) await this.#write(this.#stream, each)
+    }
+    await this.#write(this.#stream, chunk)
   }
 
-  #open(): PassThrough {
-    if (streams >= maxStreams) throw tooManyStreams()
-    const giveBack = this.#takeLong()
+  /** Waits until the client has taken all that was written. */
+  async #write(stream: PassThrough, chunk: string): Promise<void> {
+    if (stream.write(chunk)) return
+    const stalled = () => stream.destroy(new Error('The client stopped reading.'))
+    const timer = setTimeout(stalled, this.#sending.stalledMs ?? maxStalledMs)
+    try {
+      await once(stream, 'drain', { signal: this.#closed.signal })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #open(): Promise<PassThrough> {
+    await this.#begun().end()
+    const { takeLong } = this.#sending
+    if (takeLong !== undefined && streams >= maxStreams) throw tooManyStreams()
+    const giveBack = takeLong?.()
     streams += 1
-    const stream = addAbortSignal(AbortSignal.timeout(this.#longestMs), new PassThrough())
+    const stream = new PassThrough()
     stream.once('close', () => {
       streams -= 1
-      giveBack()
+      giveBack?.()
       this.#closed.abort()
     })
     // The server that sends it listens too; this is for the time before.
     stream.on('error', () => {})
-    this.#stream = stream
     this.#answer(stream)
-    for (const chunk of this.#buffered) stream.write(chunk)
-    this.#buffered = []
     return stream
   }
 
   end(): void {
-    const rest = `${this.#chunk}]}`
+    const rest = `${this.#chunk}${this.#closing}`
     if (this.#stream !== undefined) this.#stream.end(rest)
-    else this.#answer(this.#buffered.length === 0 ? rest : Readable.from([...this.#buffered, rest]))
+    else this.#answer([...this.#buffered, rest])
   }
 
   breakOff(error: unknown): void {
     this.#stream?.destroy(error instanceof Error ? error : new Error(String(error)))
   }
 }
-
-/** Whether some list of the result is read while it is sent: then the transaction must not end before. */
-export const isStreamed = (result: object): boolean =>
-  Object.values(result).some((field) => field instanceof StreamedList)

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { groupSummary, groupSummarySelect, toAttributes, toGroupSummary } from './group-summary.ts'
-import { limitRepeated, usersOfGroups } from './repeated.ts'
-import type { UidOf } from './uid.ts'
-import { userBrief, userBriefSelect } from './user.ts'
+import { groupSummary, groupSummarySelect, toGroupSummary } from './group-summary.ts'
+import { briefsOf, readAllKeys, readBriefs } from './members.ts'
+import { limitMembers } from './repeated.ts'
+import { userBrief } from './user.ts'
 import { inBatches, inOrder, type Reading, StreamedList, type View } from './view.ts'
 
 /** A group in full, with its direct members and roles. */
@@ -35,19 +35,6 @@ export const groupSelect = {
 
 type Row = Prisma.GroupGetPayload<{ select: typeof groupSelect }>
 
-type UserBrief = z.output<typeof userBrief>
-
-const toUserBrief = (row: Prisma.UserGetPayload<{ select: typeof userBriefSelect }>, uidOf: UidOf): UserBrief => ({
-  pk: row.pk,
-  username: row.username,
-  name: row.name,
-  is_active: row.isActive,
-  last_login: row.lastLogin?.toISOString() ?? null,
-  email: row.email,
-  attributes: toAttributes(row.attributes),
-  uid: uidOf(row.pk),
-})
-
 export const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; users_obj: UsersObj }) => ({
   ...toGroupSummary(row),
   ...members,
@@ -58,91 +45,59 @@ export const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; user
 /** Members that are read and held at once: in full, with all their attributes, or as keys. */
 const maxMembers = { full: 1_000, keys: 5_000 } as const
 
-async function* read(tx: Tx, keys: readonly string[], { uidOf, related }: Omit<Reading, 'actor'>) {
+type HowRead = Omit<Reading, 'actor'>
+
+async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenerator<(tx: Tx) => Promise<object[]>> {
   const rows = await tx.group.findMany({
     where: { pk: { in: [...keys] } },
     select: groupSelect,
     // The other strategy would count the members of all groups that there are.
     relationLoadStrategy: 'join',
   })
-  const most = related ? maxMembers.full : maxMembers.keys
+  const most = how.related ? maxMembers.full : maxMembers.keys
   const groups = inOrder(keys, rows, ({ pk }) => pk)
-  const times = groups.reduce((sum, { _count }) => sum + _count.memberships, 0)
-  if (related) await limitRepeated(times, () => usersOfGroups(tx, keys))
+  if (how.related) limitMembers(groups.map(({ _count }) => _count.memberships))
   for (const batch of inBatches(groups, most, ({ _count }) => _count.memberships)) {
-    const size = batch.reduce((sum, { _count }) => sum + _count.memberships, 0)
-    if (size > most) {
-      // One group of very many members: they are read while they are sent.
-      yield batch.map((row) =>
-        toGroup(row, {
-          users: new StreamedList(streamKeys(tx, row.pk, maxMembers.keys)),
-          users_obj: related ? new StreamedList(streamBriefs(tx, row.pk, uidOf)) : null,
-        }),
-      )
-      continue
-    }
-    const members = size === 0 ? [] : await readMembers(tx, batch, { take: size })
-    const briefs = related ? await readBriefs(tx, members, uidOf) : null
-    const byGroup = Map.groupBy(members, ({ groupPk }) => groupPk)
-    yield batch.map((row) => {
-      const own = byGroup.get(row.pk) ?? []
-      return toGroup(row, { users: own.map(({ userPk }) => userPk), users_obj: briefs && briefsOf(own, briefs) })
-    })
+    const [first] = batch
+    // A group with more than that is a batch by itself.
+    if (first !== undefined && first._count.memberships > most) yield async (tx) => [await readLarge(tx, first, how)]
+    else yield (tx) => readSmall(tx, batch, how)
   }
 }
 
-type Member = { readonly groupPk: string; readonly userPk: number }
-
-/** @param after the key behind which to begin */
-const readMembers = (
-  tx: Tx,
-  groups: readonly { pk: string }[],
-  { take, after = 0 }: { take: number; after?: number },
-) =>
-  tx.membership.findMany({
-    where: { groupPk: { in: groups.map(({ pk }) => pk) }, userPk: { gt: after } },
-    orderBy: { userPk: 'asc' },
-    take,
-    select: { groupPk: true, userPk: true },
+async function readSmall(tx: Tx, groups: readonly Row[], { uidOf, related }: HowRead): Promise<object[]> {
+  const filled = groups.filter(({ _count }) => _count.memberships > 0).map(({ pk }) => pk)
+  const members =
+    filled.length === 0
+      ? []
+      : await tx.membership.findMany({
+          where: { groupPk: { in: filled } },
+          orderBy: { userPk: 'asc' },
+          select: { groupPk: true, userPk: true },
+        })
+  const keysOf = Map.groupBy(members, ({ groupPk }) => groupPk)
+  const used = members.map(({ userPk }) => userPk)
+  const briefs = related ? await readBriefs(tx, used, uidOf) : null
+  return groups.map((row) => {
+    const users = (keysOf.get(row.pk) ?? []).map(({ userPk }) => userPk)
+    return toGroup(row, { users, users_obj: briefs && briefsOf(users, briefs) })
   })
-
-/** The users of these memberships, each once. */
-async function readBriefs(tx: Tx, members: readonly Member[], uidOf: UidOf): Promise<ReadonlyMap<number, UserBrief>> {
-  if (members.length === 0) return new Map()
-  const keys = [...new Set(members.map(({ userPk }) => userPk))]
-  const users = await tx.user.findMany({ where: { pk: { in: keys } }, select: userBriefSelect })
-  return new Map(users.map((row) => [row.pk, toUserBrief(row, uidOf)]))
 }
 
-const briefsOf = (members: readonly Member[], briefs: ReadonlyMap<number, UserBrief>): UserBrief[] =>
-  members.flatMap(({ userPk }) => briefs.get(userPk) ?? [])
-
-async function* streamMembers(tx: Tx, pk: string, take: number): AsyncGenerator<Member[]> {
-  let members = await readMembers(tx, [{ pk }], { take })
-  while (members.length > 0) {
-    yield members
-    members = await readMembers(tx, [{ pk }], { take, after: members.at(-1)?.userPk ?? 0 })
-  }
-}
-
-async function* streamKeys(tx: Tx, pk: string, take: number): AsyncGenerator<number[]> {
-  for await (const members of streamMembers(tx, pk, take)) yield members.map(({ userPk }) => userPk)
-}
-
-async function* streamBriefs(tx: Tx, pk: string, uidOf: UidOf): AsyncGenerator<UserBrief[]> {
-  for await (const members of streamMembers(tx, pk, maxMembers.full))
-    yield briefsOf(members, await readBriefs(tx, members, uidOf))
+/** Its keys are read together, so that `users` and `users_obj` agree; the users are read while they are sent. */
+async function readLarge(tx: Tx, row: Row, { uidOf, related }: HowRead): Promise<object> {
+  const keys = await readAllKeys(tx, row.pk)
+  const portions = Array.from({ length: Math.ceil(keys.length / maxMembers.full) }, (_, index) => {
+    const some = keys.slice(index * maxMembers.full, (index + 1) * maxMembers.full)
+    return async (tx: Tx) => briefsOf(some, await readBriefs(tx, some, uidOf))
+  })
+  return toGroup(row, { users: new StreamedList([keys]), users_obj: related ? new StreamedList(portions) : null })
 }
 
 export const groupView = { model: 'Group', schema, read } satisfies View<'Group'>
 
-/** One group as its writer sees it, read whole: it is answered after the transaction. */
-export async function readGroup(tx: Tx, pk: string, { uidOf, related }: Omit<Reading, 'actor'>): Promise<Group> {
-  const row = await tx.group.findUniqueOrThrow({ where: { pk }, select: groupSelect, relationLoadStrategy: 'join' })
-  if (!related) {
-    const users = (await Array.fromAsync(streamKeys(tx, pk, maxMembers.keys))).flat()
-    return toGroup(row, { users, users_obj: null })
-  }
-  const members = (await Array.fromAsync(streamBriefs(tx, pk, uidOf))).flat()
-  return toGroup(row, { users: members.map((user) => user.pk), users_obj: members })
+/** One group as its writer sees it. The users of a large one are read when the answer is sent, after the transaction. */
+export async function readGroup(tx: Tx, pk: string, how: HowRead): Promise<object> {
+  for await (const batch of read(tx, [pk], how)) for (const group of await batch(tx)) return group
+  throw new Error(`there is no group ${pk}`)
 }

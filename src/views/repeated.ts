@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
-import { ErrorList } from '../errors.ts'
+import { ErrorList, type Problem } from '../errors.ts'
 import { textLimits } from '../models/fields.ts'
 
 /**
- * An answer repeats the attributes of a group for each of its members, and those of a user for each group. A few rows of
+ * An answer repeats the attributes of a group for each of its members, and a user for each group. A few rows of
  * 16 KB became answers of gigabytes, so what one answer repeats has a limit.
  */
 
@@ -22,10 +22,30 @@ export async function limitRepeated(times: number, measure: () => Promise<number
   if (times <= unmeasured) return
   const mb = Math.ceil((await measure()) / 1e6)
   if (mb <= maxMb) return
-  const message = `The page repeats attributes of ${mb} MB, more than ${maxMb}: ask for a smaller page_size, or leave related objects out.`
+  throw tooMuch(
+    `The page repeats attributes of ${mb} MB, more than ${maxMb}: ask for a smaller page_size, or leave related objects out.`,
+  )
+}
+
+function tooMuch(message: string): Problem {
   const errors = new ErrorList()
   errors.of('parameter').add(['page_size'], 'too_large', message)
-  throw errors.problem()
+  return errors.problem()
+}
+
+/** Members that groups show together. They are sent as they are read, and each is short: nothing is measured. */
+const maxMembers = 500_000
+
+/**
+ * @param numbers of members, by group. A group alone shows all that it has
+ * @throws {Problem} `invalid` when it is more than one answer shows; nothing was sent yet
+ */
+export function limitMembers(numbers: readonly number[]): void {
+  const all = numbers.reduce((sum, number) => sum + number, 0)
+  if (numbers.length < 2 || all <= maxMembers) return
+  throw tooMuch(
+    `The page shows ${all} members, more than ${maxMembers}: ask for a smaller page_size, or leave them out with include_users=false.`,
+  )
 }
 
 const measuredRow = z.object({ characters: z.number() })
@@ -37,15 +57,6 @@ export const groupsOfUsers = (tx: Tx, users: readonly number[]): Promise<number>
     `SELECT coalesce(sum(length(g.attributes::text)), 0)::float8 AS characters
       FROM memberships m JOIN groups g ON g.pk = m.group_pk WHERE m.user_pk = ANY($1::integer[])`,
     users,
-  )
-
-/** Characters of the attributes of all members of these groups, each as often as it is one. */
-export const usersOfGroups = (tx: Tx, groups: readonly string[]): Promise<number> =>
-  measured(
-    tx,
-    `SELECT coalesce(sum(length(u.attributes::text)), 0)::float8 AS characters
-      FROM memberships m JOIN users u ON u.pk = m.user_pk WHERE m.group_pk = ANY($1::uuid[])`,
-    groups,
   )
 
 async function measured(tx: Tx, text: string, keys: readonly (number | string)[]): Promise<number> {

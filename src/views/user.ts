@@ -119,7 +119,7 @@ async function* read(
   tx: Tx,
   keys: readonly number[],
   { uidOf, related }: Omit<Reading, 'actor'>,
-): AsyncGenerator<User[]> {
+): AsyncGenerator<(tx: Tx) => Promise<User[]>> {
   const rows = await tx.user.findMany({
     where: { pk: { in: [...keys] } },
     select: userSelect,
@@ -130,9 +130,11 @@ async function* read(
   if (related) await limitRepeated(times, () => groupsOfUsers(tx, keys))
   for (const batch of inBatches(users, maxMemberships, ({ memberships }) => memberships.length)) {
     const groups = new Set(batch.flatMap(({ memberships }) => memberships.map(({ groupPk }) => groupPk)))
-    const superuserGroups = await readSuperuserGroups(tx, groups)
-    const summaries = related ? await readGroupSummaries(tx, groups) : null
-    yield batch.map((row) => toUser(row, { uidOf, superuserGroups, summaries }))
+    yield async (tx) => {
+      const superuserGroups = await readSuperuserGroups(tx, groups)
+      const summaries = related ? await readGroupSummaries(tx, groups) : null
+      return batch.map((row) => toUser(row, { uidOf, superuserGroups, summaries }))
+    }
   }
 }
 
@@ -169,6 +171,7 @@ export async function readUsers(
 ): Promise<ReadonlyMap<number, User>> {
   const isShown = (pk: number) => pk === actor.pk || allows(actor, 'view_user')
   const { shown = [], hidden = [] } = Object.groupBy(new Set(keys), (pk) => (isShown(pk) ? 'shown' : 'hidden'))
-  const batches = shown.length === 0 ? [] : await Array.fromAsync(read(tx, shown, { uidOf, related: true }))
-  return new Map([...batches.flat(), ...hidden.map(onlyKey)].map((user) => [user.pk, user]))
+  const batches = shown.length === 0 ? [] : read(tx, shown, { uidOf, related: true })
+  const users = (await Array.fromAsync(batches, (batch) => batch(tx))).flat()
+  return new Map([...users, ...hidden.map(onlyKey)].map((user) => [user.pk, user]))
 }

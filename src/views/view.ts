@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Db, Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import type { Portion, Source } from '../db/snapshot.ts'
 import type { Actor } from '../permissions.ts'
 import type { UidOf } from './uid.ts'
 
@@ -31,21 +32,31 @@ export type View<Model extends Prisma.ModelName = Prisma.ModelName> = {
   readonly schema: z.ZodType
   /**
    * @param keys at least one, in the order in which their rows are answered
-   * @returns the results in batches, each of which can be held in memory
+   * @returns the results in batches, each of which can be held in memory, or what reads such a batch when it is due
    */
-  read(tx: Tx, keys: readonly Key[], reading: Reading): AsyncIterable<readonly object[]>
+  read(tx: Tx, keys: readonly Key[], reading: Reading): AsyncIterable<Batch>
   /** Completes results with what no snapshot shows, after the transaction. */
   complete?(db: Db, results: readonly object[]): Promise<readonly object[]>
 }
 
-/** A list that is too long to hold. It is read in batches while it is sent, once, before the transaction ends. */
-export class StreamedList {
-  readonly batches: AsyncIterable<readonly unknown[]>
+/** Items that can be held together: read already, or to be read when it is their turn, maybe after the transaction. */
+export type Batch<Item = object> = readonly Item[] | Portion<readonly Item[]>
 
-  constructor(batches: AsyncIterable<readonly unknown[]>) {
+export const readBatch = <Item>(source: Source, batch: Batch<Item>): Promise<readonly Item[]> =>
+  typeof batch === 'function' ? source.read(batch) : Promise.resolve(batch)
+
+/** A list that is too long to hold: it is read in batches while it is sent. */
+export class StreamedList {
+  readonly batches: Iterable<Batch<unknown>>
+
+  constructor(batches: Iterable<Batch<unknown>>) {
     this.batches = batches
   }
 }
+
+/** Whether some list of the result is read while it is sent. */
+export const isStreamed = (result: object): boolean =>
+  Object.values(result).some((field) => field instanceof StreamedList)
 
 /** The rows in the order of their keys; the database answers them in any order. */
 export function inOrder<Row, K extends Key>(keys: readonly K[], rows: readonly Row[], keyOf: (row: Row) => K): Row[] {

@@ -62,6 +62,7 @@ test.each<[string, string, string | (() => string), number, number, (() => unkno
   ['groups', 'GET', '/core/groups/', 200, 9],
   ['a new group', 'POST', '/core/groups/', 201, 16, () => members],
   ['a changed group', 'PATCH', () => `/core/groups/${made.group}/`, 200, 16, () => ({ name: `${name}, later` })],
+  ['members of a group', 'GET', () => `/core/groups/${made.group}/members/`, 200, 4],
   ['a new token', 'POST', '/core/tokens/', 201, 12, () => ({ identifier })],
   ['a changed token', 'PATCH', `/core/tokens/${identifier}/`, 200, 13, () => ({ description: 'later' })],
   ['tokens', 'GET', '/core/tokens/', 200, 8],

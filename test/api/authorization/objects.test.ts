@@ -44,7 +44,7 @@ const known = new Map([
 ])
 
 function nameOf({ whose, operation }: Row): string {
-  const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/(?:history\/)?$/.exec(operation) ?? []
+  const [, list = ''] = /^GET \/api\/v3\/(.*)\/:\w+\/(?:(?:history|members)\/)?$/.exec(operation) ?? []
   const kind = list.replace('providers/', '')
   const another = kinds.find((each) => each !== kind) ?? ''
   switch (whose) {

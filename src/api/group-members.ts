@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import type { Db } from '../db/client.ts'
+import { inTime } from '../db/in-time.ts'
+import { Problem } from '../errors.ts'
+import type { Api } from '../http/api.ts'
+import { queryInteger } from '../lists/filters.ts'
+import { alsoNeedsOf, includeParameter, isIncluded } from '../lists/list.ts'
+import { usualPageSize } from '../lists/listed.ts'
+import { maxPageSize } from '../lists/page.ts'
+import { apiPrefix } from '../paths.ts'
+import { groupMember, readMembers } from '../views/members.ts'
+import { readUidOf } from '../views/uid.ts'
+
+/** GET /api/v3/core/groups/{group_uuid}/members/ */
+
+const description = `The direct members, in the order of their keys. Each page begins behind the last member of the page before, so a page
+costs the same wherever it is, and members who come or go meanwhile move no other to another page.
+\`GET /core/users/?groups_by_pk=\` counts and searches members, and has them in other orders.`
+
+const members = z
+  .object({
+    next: z
+      .string()
+      .nullable()
+      .meta({
+        description: 'The path of the next page; null for the last one.',
+        examples: ['/api/v3/core/groups/01a1fd66-1f20-7c11-8a30-5b6f3f2d9a01/members/?after=17&page_size=100'],
+      }),
+    results: z.array(groupMember),
+  })
+  .meta({ id: 'GroupMembers' })
+
+/** As the group has it. */
+const shown = { include: { parameter: 'include_users', permission: 'view_user', field: 'user_obj' } } as const
+
+export function groupMemberRoutes(app: Api, db: Db): void {
+  app.get(
+    '/core/groups/:group_uuid/members/',
+    {
+      config: { permission: 'view_group', takes: 'list', document: { alsoNeeds: alsoNeedsOf(shown), verb: 'list' } },
+      schema: {
+        summary: 'List the members of a group',
+        description,
+        params: z.object({ group_uuid: z.guid().meta({ description: 'The `pk` of the group.' }) }),
+        querystring: z.strictObject({
+          after: queryInteger(0, 2_147_483_647).default(0).meta({ description: 'Of `next`: members behind it only.' }),
+          page_size: queryInteger(1, maxPageSize).default(usualPageSize).meta({ description: 'Members at most.' }),
+          ...includeParameter(shown),
+        }),
+        response: { 200: members },
+      },
+    },
+    async ({ params, query, actor }) => {
+      const pk = params.group_uuid.toLowerCase()
+      const { after, page_size: size } = query
+      const reading = { uidOf: await readUidOf(db), related: isIncluded(shown, query, actor) }
+      const found = await inTime(readMembers(db, pk, { after, size }, reading))
+      if (found === undefined) throw new Problem('not_found', 'There is no such group.')
+      return { next: found.next === null ? null : nextOf(pk, found.next, query), results: [...found.members] }
+    },
+  )
+}
+
+const nextOf = (
+  pk: string,
+  after: number,
+  { page_size, include_users }: { readonly page_size: number; readonly include_users?: unknown },
+) =>
+  `${apiPrefix}/core/groups/${pk}/members/?after=${after}&page_size=${page_size}${include_users === false ? '&include_users=false' : ''}`

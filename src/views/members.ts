@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import type { Tx } from '../db/client.ts'
+import type { Prisma } from '../db/generated/client.ts'
+import { query } from '../db/raw.ts'
+import { toAttributes } from './group-summary.ts'
+import type { UidOf } from './uid.ts'
+import { userBrief, userBriefSelect } from './user.ts'
+
+/** The direct members of a group, as the group shows them and as their own pages do. */
+
+export type UserBrief = z.output<typeof userBrief>
+
+const toUserBrief = (row: Prisma.UserGetPayload<{ select: typeof userBriefSelect }>, uidOf: UidOf): UserBrief => ({
+  pk: row.pk,
+  username: row.username,
+  name: row.name,
+  is_active: row.isActive,
+  last_login: row.lastLogin?.toISOString() ?? null,
+  email: row.email,
+  attributes: toAttributes(row.attributes),
+  uid: uidOf(row.pk),
+})
+
+/** These users, each once. A user who was deleted meanwhile is left out. */
+export async function readBriefs(
+  tx: Tx,
+  keys: Iterable<number>,
+  uidOf: UidOf,
+): Promise<ReadonlyMap<number, UserBrief>> {
+  const distinct = [...new Set(keys)]
+  if (distinct.length === 0) return new Map()
+  const users = await tx.user.findMany({ where: { pk: { in: distinct } }, select: userBriefSelect })
+  return new Map(users.map((row) => [row.pk, toUserBrief(row, uidOf)]))
+}
+
+export const briefsOf = (keys: readonly number[], briefs: ReadonlyMap<number, UserBrief>): UserBrief[] =>
+  keys.flatMap((key) => briefs.get(key) ?? [])
+
+const keysRow = z.object({ isThere: z.boolean(), keys: z.array(z.int()) })
+
+const keysText = `SELECT EXISTS (SELECT FROM groups g WHERE g.pk = $1::uuid) AS "isThere", ARRAY(
+    SELECT m.user_pk FROM memberships m WHERE m.group_pk = $1::uuid AND m.user_pk > $2::integer
+    ORDER BY m.user_pk LIMIT $3) AS keys`
+
+type Place = { readonly after: number; readonly take: number }
+
+/**
+ * Reads the keys of the members behind a key, in their order.
+ *
+ * @returns undefined for no such group
+ */
+async function readKeys(tx: Tx, group: string, { after, take }: Place): Promise<readonly number[] | undefined> {
+  const [row] = await query(tx, keysRow, { text: keysText, values: [group, after, take] })
+  return row?.isThere === true ? row.keys : undefined
+}
+
+/** Keys that one statement reads. */
+const keysAtOnce = 50_000
+
+/** The keys of all members of a group, in their order. */
+export async function readAllKeys(tx: Tx, group: string): Promise<number[]> {
+  const all: number[] = []
+  let keys: readonly number[]
+  do {
+    keys = (await readKeys(tx, group, { after: all.at(-1) ?? 0, take: keysAtOnce })) ?? []
+    for (const key of keys) all.push(key)
+  } while (keys.length === keysAtOnce)
+  return all
+}
+
+export const groupMember = z
+  .object({
+    user: userBrief.shape.pk,
+    user_obj: userBrief.nullable().meta({ description: 'null for a caller without `view_user`.' }),
+  })
+  .meta({ id: 'GroupMember' })
+
+type GroupMember = z.output<typeof groupMember>
+
+/**
+ * One page of the members of a group.
+ *
+ * @param after the key of the last member of the page before; 0: the first page
+ * @returns the members, and the `after` of the next page: null for the last one. undefined for no such group
+ */
+export async function readMembers(
+  tx: Tx,
+  group: string,
+  { after, size }: { readonly after: number; readonly size: number },
+  { uidOf, related }: { readonly uidOf: UidOf; readonly related: boolean },
+): Promise<{ readonly members: readonly GroupMember[]; readonly next: number | null } | undefined> {
+  // One more than is shown says whether there is a next page.
+  const found = await readKeys(tx, group, { after, take: size + 1 })
+  if (found === undefined) return undefined
+  const keys = found.slice(0, size)
+  const next = found.length > size ? (keys.at(-1) ?? null) : null
+  if (!related) return { members: keys.map((user) => ({ user, user_obj: null })), next }
+  const briefs = await readBriefs(tx, keys, uidOf)
+  return { members: briefsOf(keys, briefs).map((brief) => ({ user: brief.pk, user_obj: brief })), next }
+}

@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { json as bodyOf, text } from 'node:stream/consumers'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { maxStreams } from '../../../src/lists/stream.ts'
+import { adminToken } from '../../support/engine.ts'
+import { type Installation, installation } from '../../support/installation.ts'
+import { rows, sql } from '../../support/sql.ts'
+import { type Recorder, recordStatements } from '../../support/statements.ts'
+import { within } from '../../support/template.ts'
+import { until } from '../../support/until.ts'
+
+/** Long answers over real connections, to clients that take their time. */
+
+let on: Installation
+let origin: string
+let recorder: Recorder
+const group = '6f7e0000-0000-4000-8000-000000009003'
+const path = `/api/v3/core/groups/${group}/`
+const count = 4_000
+
+/** Its answer has 12 MB: more than the kernel keeps for a connection. */
+beforeAll(async () => {
+  on = await installation({ workers: 'none' })
+  origin = await on.app.listen({ port: 0, host: '127.0.0.1' })
+  recorder = await recordStatements()
+  await within(on.url, async (client) => {
+    await client.query(`
+      INSERT INTO users (uuid, username, name, attributes)
+      SELECT gen_random_uuid(), 'user' || lpad(i::text, 5, '0'), 'before', jsonb_build_object('text', repeat('y', 3000))
+      FROM generate_series(1, ${count}) i`)
+    await client.query(`INSERT INTO groups (pk, name) VALUES ('${group}', 'wide')`)
+    await client.query(`INSERT INTO memberships SELECT '${group}', pk FROM users WHERE username LIKE 'user%'`)
+  })
+})
+
+/** @returns the answer, of which nothing is read yet */
+async function ask(method: string, url: string, body?: object): Promise<IncomingMessage> {
+  const headers = { Authorization: `Bearer ${adminToken}`, 'Content-Type': 'application/json' }
+  // Of its own: for a connection that was read quickly before, the kernel keeps more.
+  const asked = request(`${origin}${url}`, { method, headers, agent: false })
+  asked.end(body === undefined ? undefined : JSON.stringify(body))
+  const [answer]: IncomingMessage[] = await once(asked, 'response')
+  if (answer === undefined) throw new Error('a response without an answer')
+  return answer
+}
+
+const open = () =>
+  rows(
+    on.db,
+    sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatewright-test'
+      AND xact_start IS NOT NULL AND pid <> pg_backend_pid()`,
+  )
+
+/** Statements so far that read users by their keys. */
+const portions = () => recorder.sent.filter((text) => /^SELECT .* FROM "public"."users" .* IN \(/s.test(text)).length
+
+/** Waits until the answer waits for its client, and no transaction is open. */
+async function stalled(): Promise<void> {
+  let known = -1
+  await until(
+    async () => {
+      const isSame = portions() === known
+      known = portions()
+      return isSame && (await open()).length === 0
+    },
+    { what: 'the answer to wait without a transaction', everyMs: 200 },
+  )
+}
+
+const shown = z.object({
+  attributes: z.unknown(),
+  users: z.array(z.int()),
+  users_obj: z.array(z.object({ pk: z.int(), name: z.string() })),
+})
+
+/** The last user of all. */
+const rename = (name: string) => on.db.user.update({ where: { username: `user0${count}` }, data: { name } })
+
+const inList = async (answer: IncomingMessage) =>
+  z.object({ results: z.tuple([shown]) }).parse(await bodyOf(answer)).results[0]
+const alone = async (answer: IncomingMessage) => shown.parse(await bodyOf(answer))
+
+describe.each([
+  ['a list', 'GET', `/api/v3/core/groups/?name=wide`, inList],
+  ['a group', 'GET', path, alone],
+  ['a changed group', 'PATCH', path, alone],
+])('%s', (_, method, url, read) => {
+  test('is sent to a slow reader, who holds no transaction and no more than it takes', async () => {
+    await rename('before')
+    const before = portions()
+    const answer = await ask(method, url, method === 'PATCH' ? { attributes: { by: method } } : undefined)
+    expect(answer.statusCode).toBe(200)
+    expect(answer.headers.etag).toBeUndefined()
+    await stalled()
+    expect(portions() - before).toBeLessThan(count / 1_000)
+    await rename('after')
+    const { users, users_obj } = await read(answer)
+    expect(users).toHaveLength(count)
+    expect(users_obj.map(({ pk }) => pk)).toEqual(users)
+    // What is not read yet is as it is then.
+    expect([users_obj.at(0)?.name, users_obj.at(-1)?.name]).toEqual(['before', 'after'])
+    expect(portions() - before).toBe(count / 1_000)
+  })
+})
+
+test('a change is committed, and others may change the group, before its writer reads the answer', async () => {
+  const answer = await ask('PATCH', path, { attributes: { first: true } })
+  await stalled()
+  expect((await on.admin.get(`${path}?include_users=false`)).json).toMatchObject({ attributes: { first: true } })
+  const other = await ask('PATCH', path, { attributes: { second: true } })
+  expect(other.statusCode).toBe(200)
+  other.destroy()
+  expect(await alone(answer)).toMatchObject({ attributes: { first: true } })
+})
+
+test('a client that leaves gives its place to another', async () => {
+  const asked = await Promise.all(Array.from({ length: maxStreams }, () => ask('GET', path)))
+  expect((await on.admin.get(path)).status).toBe(503)
+  // It waits for no place: it is written already.
+  const written = await ask('PATCH', path, { attributes: {} })
+  expect(written.statusCode).toBe(200)
+  for (const answer of [...asked, written]) answer.destroy()
+  const { users } = await until(
+    async () => {
+      const answer = await ask('GET', path)
+      if (answer.statusCode === 200) return alone(answer)
+      answer.resume()
+      return false
+    },
+    { what: 'a place' },
+  )
+  expect(users).toHaveLength(count)
+})
+
+describe('a group that is too long for a tag', () => {
+  const patch = (ifMatch: string) =>
+    on.admin.send({
+      ...{ method: 'PATCH', url: path, payload: { attributes: { a: randomUUID() } }, headers: { 'if-match': ifMatch } },
+    })
+
+  test('has one without its users, by which it is changed as it was read', async () => {
+    const { etag = '' } = (await on.admin.get(`${path}?include_users=false`)).headers
+    expect(etag).toMatch(/^".+"$/)
+    expect((await patch(etag)).status).toBe(200)
+    expect((await patch(etag)).status).toBe(412)
+    expect((await patch('*')).status).toBe(200)
+  })
+
+  test('is compared with none', async () => {
+    const ask = (headers: Record<string, string>) => on.admin.get(path, { headers })
+    expect(await ask({ 'if-match': '"a"' })).toMatchObject({
+      status: 412,
+      json: { detail: 'The group is so long that it has no `ETag`: leave `If-Match` out to read it.' },
+    })
+    expect((await ask({ 'if-none-match': '*' })).status).toBe(304)
+    expect((await ask({ 'if-match': '*', 'if-none-match': '"a"' })).status).toBe(200)
+  })
+})
+
+describe('an outage while it is sent', () => {
+  const admit = (how: 'GRANT' | 'REVOKE', preposition: 'TO' | 'FROM') =>
+    within(on.url, (client) =>
+      client.query(`
+        DO $$ BEGIN
+          EXECUTE format('${how} CONNECT ON DATABASE %I ${preposition} PUBLIC, gatewright_service', current_database());
+        END $$`),
+    )
+  const end = () =>
+    within(on.url, (client) =>
+      client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND usename = 'gatewright_service'`),
+    )
+
+  test('does no harm when it is over before more is read', async () => {
+    const answer = await ask('GET', path)
+    await stalled()
+    await end()
+    expect((await alone(answer)).users_obj).toHaveLength(count)
+  })
+
+  test('breaks it off else: half an answer does not look like a whole one', async () => {
+    const answer = await ask('GET', path)
+    await stalled()
+    await admit('REVOKE', 'FROM')
+    try {
+      await end()
+      await expect(text(answer)).rejects.toMatchObject({ code: 'ECONNRESET' })
+      expect(answer.complete).toBe(false)
+    } finally {
+      await admit('GRANT', 'TO')
+    }
+  })
+})
+
+test('does not keep the server from stopping', async () => {
+  const answer = await ask('GET', path)
+  await stalled()
+  await on.app.close()
+  await expect(text(answer)).rejects.toMatchObject({ code: 'ECONNRESET' })
+})
