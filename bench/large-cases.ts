@@ -114,6 +114,7 @@ export async function openCases(
       mostMs,
       ask: get(`/core/groups/?search=${prefix}%20VPN&include_users=false`),
     },
+    { what: '9 a page of its members', mostMs, ask: get(`${group}members/?after=${Math.ceil(facts.users / 2)}`) },
     {
       what: `10 a request of a user in ${facts.groupsOfMember} groups`,
       mostMs,

@@ -17,6 +17,10 @@ export type Filter<Field extends string = string, Value = unknown> = {
    * @param bind gives the placeholder of a value; it is never text of the statement
    */
   readonly condition: (on: string, value: Value, bind: Bind) => string
+  /** The same condition on rows that are met one by one in an order: of few rows, and of many. */
+  readonly walked?: Readonly<Record<'few' | 'many', Filter<Field, Value>['condition']>>
+  /** How many rows meet the condition, in SQL, where that is known without them. */
+  readonly number?: (value: Value, bind: Bind) => string
   /** The value as far as this caller may ask for it. */
   readonly seen?: (value: Value, actor: Actor) => Value
   /** For values that must exist: SQL that returns those that do, as column `value`. */
@@ -147,37 +151,41 @@ export const isBefore = <Field extends string>(on: Field, description: string) =
 
 const queryUsername = follow(username, queryText(150), 'invalid_value')
 
+/** Rows of a table that memberships relate to those of the list. */
 type Relation = {
   readonly displayName: string
   readonly table: string
-  /** The keys of rows that are related directly to those that stand as `named`, in SQL. */
-  readonly keys: string
+  /** The columns of memberships with their keys, and with those of the list. */
+  readonly named: string
+  readonly listed: string
 }
 
-const groups: Relation = {
-  displayName: 'group',
-  table: 'groups',
-  keys: 'SELECT m.user_pk FROM memberships m JOIN groups named ON named.pk = m.group_pk',
-}
-
-const members: Relation = {
-  displayName: 'user',
-  table: 'users',
-  keys: 'SELECT m.group_pk FROM memberships m JOIN users named ON named.pk = m.user_pk',
-}
+const groups: Relation = { displayName: 'group', table: 'groups', named: 'group_pk', listed: 'user_pk' }
+const members: Relation = { displayName: 'user', table: 'users', named: 'user_pk', listed: 'group_pk' }
 
 /** Related to any of the rows that this column names; a value that names nothing is an error. */
 function related(
-  { displayName, table, keys }: Relation,
+  { displayName, table, named, listed }: Relation,
   column: string,
   [type, item]: [type: string, item: z.ZodType<string | number>],
   description: string,
 ): Filter<'pk'> {
   const among = (values: string) => `named.${column} = ANY(${values}::${type}[])`
+  const keysOf = (values: string) =>
+    column === 'pk' ? `${values}::${type}[]` : `ARRAY(SELECT named.pk FROM ${table} named WHERE ${among(values)})`
+  const linked = (values: string) => `memberships m WHERE m.${named} = ANY(${keysOf(values)})`
   return filter({
     on: 'pk',
     schema: repeated(item, description),
-    condition: (key, value, bind) => `${key} IN (${keys} WHERE ${among(bind(value))})`,
+    condition: (key, value, bind) => `${key} IN (SELECT m.${listed} FROM ${linked(bind(value))})`,
+    // Neither becomes a join: the one is a look-up for each row, the other a look into all that are related.
+    walked: {
+      few: (key, value, bind) => `(SELECT true FROM ${linked(bind(value))} AND m.${listed} = ${key} LIMIT 1)`,
+      many: (key, value, bind) => `(${key} IN (SELECT m.${listed} FROM ${linked(bind(value))})) IS TRUE`,
+    },
+    // Of one, no row is counted twice.
+    number: (value, bind) =>
+      `SELECT count(${value?.length === 1 ? '*' : `DISTINCT m.${listed}`}) FROM ${linked(bind(value))}`,
     known: {
       displayName,
       among: (values) => `SELECT named.${column}::text AS value FROM ${table} named WHERE ${among(values)}`,

@@ -100,10 +100,17 @@ function matchingStatement(list: Listed, asked: ListQuery): Statement {
   const from = matchingRows(list, asked, values)
   const { columns, order } = orderOf(sortsOf(list, asked.ordering), false)
   const most = Math.min(maxSorted, asked.mostCounted ?? maxSorted)
-  const many = most === asked.mostCounted ? `${most + 1}` : `(SELECT count(*) FROM ${upTo(asked, values, from)})`
-  const text = `WITH matching AS MATERIALIZED (
-      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from} LIMIT ${most + 1}),
-    few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${most} AS is_all FROM matching)
+  const found = `SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from}`
+  const number = numberAlone(list, asked, values)
+  const counted = most === asked.mostCounted ? `${most + 1}` : `(SELECT count(*) FROM ${upTo(asked, values, from)})`
+  const many = number === undefined ? counted : 'number'
+  const parts =
+    number === undefined
+      ? `matching AS MATERIALIZED (${found} LIMIT ${most + 1}),
+    few AS MATERIALIZED (SELECT count(*) AS number, count(*) <= ${most} AS is_all FROM matching)`
+      : `few AS MATERIALIZED (SELECT number, number <= ${most} AS is_all FROM (${number}) alone (number)),
+    matching AS MATERIALIZED (${found} AND (SELECT is_all FROM few))`
+  const text = `WITH ${parts}
     SELECT (CASE WHEN is_all THEN number ELSE ${many} END)::integer AS count,
       CASE WHEN is_all THEN ARRAY(SELECT key FROM matching
         ORDER BY ${order} LIMIT ${values.bind(asked.page_size)} OFFSET ${values.bind(startOf(asked))}) END AS keys,
@@ -111,6 +118,13 @@ function matchingStatement(list: Listed, asked: ListQuery): Statement {
       ${unknownOf(asked, values)} AS unknown
     FROM few`
   return made(text, values, asked)
+}
+
+/** The number of matches, in SQL, where a filter that knows it is all that narrows the list. */
+function numberAlone(list: Listed, asked: ListQuery, { bind }: Values): string | undefined {
+  const [alone, ...others] = asked.filters
+  const isAlone = others.length === 0 && !isNarrowed(list, { ...asked, filters: [] })
+  return isAlone && asked.mostCounted === undefined ? alone?.filter.number?.(alone.value, bind) : undefined
 }
 
 function unknownOf({ filters }: ListQuery, { bind }: Values): string {

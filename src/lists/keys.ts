@@ -42,6 +42,8 @@ export type Place = {
   readonly isBackward: boolean
   readonly size: number
   readonly offset: number
+  /** Whether a walk to it meets few of the rows that match. */
+  readonly isNear: boolean
   /** Rows that a walk along the order looks at before it is given up; null: it is not. */
   readonly patience: number | null
 }
@@ -51,8 +53,12 @@ export const firstPlace = ({ page_size: size }: ListQuery): Place => ({
   isBackward: false,
   size,
   offset: 0,
+  isNear: true,
   patience: null,
 })
+
+/** A part of the matches: to look up more of them costs more than to compare them with all that are related. */
+const mostLookedUp = 0.02
 
 /** A walk goes so many times as far as it would have to if matches were spread evenly. */
 const patience = 2
@@ -73,13 +79,14 @@ export function placeOf(
   const most = Math.ceil(((offset + size) * Math.max(rows, count)) / count) * patience
   // Where PostgreSQL knows how many rows match, it takes the index of a filter that has this order, too.
   const isGuess = isExact || (list.search.once !== undefined && asked.terms.length > 0)
-  return { isBackward, size, offset, patience: isGuess && most * 4 < rows ? most : null }
+  const isNear = offset + size < count * mostLookedUp
+  return { isBackward, size, offset, isNear, patience: isGuess && most * 4 < rows ? most : null }
 }
 
 /** The keys of one page, as `keys`: by an index-only scan where an index has this order. */
 export function walkStatement(list: Listed, asked: ListQuery, place: Place, values: Values): string {
   const { isBackward, size, offset } = place
-  const conditions = conditionsOf(list, asked, values)
+  const conditions = conditionsOf(list, asWalked(asked, place), values)
   const sorts = sortsOf(list, asked.ordering)
   // LIMIT as a literal: with a parameter, the generic plan guesses the number of rows.
   const isUsual = asked.isPlain && size === usualPageSize && offset === 0
@@ -91,6 +98,15 @@ export function walkStatement(list: Listed, asked: ListQuery, place: Place, valu
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   return `SELECT ARRAY(SELECT ${keyOf(list)} FROM ${tableOf(list.view.model).name} ${where}
     ORDER BY ${directions(sorts, isBackward)} ${limits}) AS keys`
+}
+
+/** The conditions for rows that are met one by one. */
+function asWalked(asked: ListQuery, { isNear }: Place): ListQuery {
+  const filters = asked.filters.map(({ filter, ...sent }) => ({
+    ...sent,
+    filter: { ...filter, condition: filter.walked?.[isNear ? 'few' : 'many'] ?? filter.condition },
+  }))
+  return { ...asked, filters }
 }
 
 const directions = (sorts: readonly Sort[], isBackward: boolean): string =>

@@ -7,7 +7,7 @@ import { longestTurnCost } from '../../support/cpu-time.ts'
 import { type Installation, installation } from '../../support/installation.ts'
 import { raw, rows, sql } from '../../support/sql.ts'
 import { within } from '../../support/template.ts'
-import { column, type Listed, read } from './listing.ts'
+import { column, type Listed, type Parameters, read } from './listing.ts'
 
 /** Lists of very many rows. */
 
@@ -67,6 +67,50 @@ describe('a search that matches very many', () => {
         expect(results.map(({ pk }) => pk)).toEqual(whole.slice((page - 1) * 100, page * 100))
       }
     }
+  })
+})
+
+describe('the users of a group of very many', () => {
+  const [large, other] = ['6f7e0000-0000-4000-8000-000000009005', '6f7e0000-0000-4000-8000-000000009006']
+  beforeAll(async () => {
+    await load(sql`INSERT INTO groups (pk, name) VALUES (${large}, 'large'), (${other}, 'other')`)
+    await load(
+      sql`INSERT INTO memberships SELECT ${large}, pk FROM users WHERE username BETWEEN 'user00100' AND 'user25999'`,
+    )
+    await load(
+      sql`INSERT INTO memberships SELECT ${other}, pk FROM users WHERE username BETWEEN 'user25900' AND 'user26000'`,
+    )
+  })
+  const isLarge = "username BETWEEN 'user00100' AND 'user25999'"
+
+  test.each<[string, Parameters, string]>([
+    ['by name', { groups_by_name: 'large' }, isLarge],
+    ['by key', { groups_by_pk: large }, isLarge],
+    [
+      'of two groups, each once',
+      { groups_by_name: ['large', 'other'] },
+      "username BETWEEN 'user00100' AND 'user26000'",
+    ],
+    ['with another filter', { groups_by_name: 'large', type: 'internal' }, isLarge],
+  ])('are the same pages, %s', async (_, narrowing, condition) => {
+    for (const ordering of ['username', '-last_login']) {
+      const order = ordering === 'username' ? 'username' : 'last_login DESC, pk DESC'
+      const found = await rows<{ pk: number }>(on.db, raw(`SELECT pk FROM users WHERE ${condition} ORDER BY ${order}`))
+      const pages = Math.ceil(found.length / 100)
+      for (const page of [1, 20, Math.floor(pages / 2), Math.floor(pages / 2) + 1, pages - 1, pages]) {
+        const { pagination, results } = await read(users, { ...narrowing, ordering, page, include_groups: false })
+        expect(pagination).toMatchObject({ count: found.length, total_pages: pages })
+        expect(results.map(({ pk }) => pk)).toEqual(found.slice((page - 1) * 100, page * 100).map(({ pk }) => pk))
+      }
+    }
+  })
+
+  test('are counted beside what the other filters and rights let through', async () => {
+    const countOf = async (narrowing: Parameters) => (await read(users, narrowing)).pagination.count
+    expect(await countOf({ groups_by_name: 'large', search: 'user001' })).toBe(100)
+    expect(await countOf({ groups_by_name: 'large', groups_by_pk: other })).toBe(100)
+    expect(await countOf({ groups_by_name: 'other' })).toBe(101)
+    expect(await countOf({ groups_by_name: 'other', is_active: true })).toBe(90)
   })
 })
 
