@@ -7,6 +7,8 @@ const timing = 'test/timing/**/*.test.ts'
 /** With the command line program as npm installs it. */
 const packed = ['test/packed/**/*.test.ts', 'test/e2e/repository/*.test.ts']
 const clients = 'test/clients/**/*.test.ts'
+/** With Helm, which Go builds, and schemas of Kubernetes. */
+const chart = 'test/chart/helm.test.ts'
 /** Starts of whole programs: servers, the CLI, Chromium. */
 const e2e = [
   'test/e2e/**/*.test.ts',
@@ -60,7 +62,7 @@ export default defineConfig({
           name: 'behaviour',
           include: ['test/**/*.test.ts'],
           setupFiles: [patient, sameDraws],
-          exclude: [faults, timing, ...packed, clients, ...e2e, ...onlyRandom],
+          exclude: [faults, timing, ...packed, clients, chart, ...e2e, ...onlyRandom],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -121,6 +123,17 @@ export default defineConfig({
         // They install generators from package registries.
         extends: true,
         test: { name: 'clients', include: [clients], maxWorkers: 1, sequence: { groupOrder: 2 } },
+      },
+      {
+        // It builds Helm, the first time.
+        extends: true,
+        test: {
+          name: 'chart',
+          include: [chart],
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          sequence: { groupOrder: 2 },
+        },
       },
       {
         // They bound how long clients wait while parts die: nothing else may run beside them.

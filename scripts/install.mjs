@@ -18,6 +18,7 @@ const needsDevPackages = [
   'pretest',
   'precheck',
   'preclients',
+  'prechart',
   'prepacked',
   'prepack:cli',
   'prerandom',
