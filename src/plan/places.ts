@@ -10,17 +10,25 @@ import { keysOf, storedKeys } from './storage.ts'
  */
 export class Places {
   readonly #written = new Set<string>()
+  /** Written since a place was asked for: after the last entry of a document none is, and a row may have very many. */
+  readonly #pending: { readonly effect: Effect; readonly key: unknown }[] = []
   readonly #registry: Registry
 
   constructor(registry: Registry) {
     this.#registry = registry
   }
 
-  has = (table: string, field: string, value: unknown): boolean => this.#written.has(placeOf(table, field, value))
+  has(table: string, field: string, value: unknown): boolean {
+    for (const { effect, key } of this.#pending.splice(0)) this.#addNow(effect, key)
+    return this.#written.has(placeOf(table, field, value))
+  }
 
   /** Adds all that an entry writes. @param key of its row */
-  add({ step: { model }, action, row, values }: Effect, key: unknown): void {
-    if (action === 'leave' || action === 'unchanged') return
+  add(effect: Effect, key: unknown): void {
+    if (effect.action !== 'leave' && effect.action !== 'unchanged') this.#pending.push({ effect, key })
+  }
+
+  #addNow({ step: { model }, action, row, values }: Effect, key: unknown): void {
     this.#written.add(placeOf(model.table, 'pk', key))
     // References to a row that is gone are gone with it.
     if (action === 'delete') this.#written.add(placeOf(model.table, 'gone', key))

@@ -71,6 +71,8 @@ function movesOf<Key>(
   change: RightsChange,
 ): { added: Key[]; removed: Key[] } {
   const { was, is } = sidesOf(name, change)
+  // Not sent: a group may have very many members.
+  if (was === is) return { added: [], removed: [] }
   const [before, after] = [keys(was), keys(is)]
   const [there, left] = [new Set(before), new Set(after)]
   return { added: after.filter((key) => !there.has(key)), removed: before.filter((key) => !left.has(key)) }
