@@ -31,7 +31,7 @@ const shows = claimsOf(
     // test/faults/database-full.test.ts
     'The database accepts no changes: it is read-only, or its disk is full.',
     // test/runs/backlog.test.ts, test/faults/overload.test.ts
-    'How many it admits follows the time that submissions take, from 16 to 2 000 in each process; clients come again after `Retry-After`.',
+    'How many it admits follows the time that [most submissions](scaling.md#rolling-restart) take, from 16 to 2 000 in each process; clients come again after `Retry-After`.',
   ],
 )
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   )
   const indexes = await pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnatts = 1`)
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] WHERE i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1`)
   uniques = new Set(indexes.rows.map((row) => row.name))
   const keys = await pool.query<{ name: string }>(`
     SELECT c.relname || '.' || a.attname || ' -> ' || r.relname AS name FROM pg_constraint k
