@@ -41,7 +41,7 @@ export function matchingRows(list: Listed, asked: ListQuery, values: Values): st
     return `${name} WHERE ${conditionsOf(list, asked, values).join(' AND ')}`
   const others = conditionsOf(list, { ...asked, terms: [] }, values)
   const { table, column, sql } = once
-  const texts = `SELECT ${column} FROM ${table} WHERE ${wordsIn(sql, asked.terms, values.bind).join(' AND ')}`
+  const texts = `SELECT DISTINCT ${column} FROM ${table} WHERE ${wordsIn(sql, asked.terms, values.bind).join(' AND ')}`
   return others.length > 0
     ? `${name} WHERE ${others.join(' AND ')} AND ${name}.${column} IN (${texts})`
     : `(${texts}) ${table} CROSS JOIN LATERAL (

@@ -53,7 +53,7 @@ export const qualified = (model: ListedModel, field: string): string =>
 
 /** A text that is searched; `{pattern}` is what its lower case is LIKE. Each has its trigram index, except where rows are few. */
 export type Search = Expression & {
-  /** A table that has the text of many rows once, with the trigram index in place of theirs. Both have this column. */
+  /** A table that has the text of many rows once or a few times, with the trigram index in place of theirs. Both have this column. */
   readonly once?: { readonly table: string; readonly column: string; readonly sql: string }
 }
 

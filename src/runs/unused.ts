@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { execute } from '../db/raw.ts'
 
 /** Tables of what many runs have in common, with their keys. A row is used for a day before that is written down again. */
-const shared = { shared_results: 'key', run_titles: 'title' } as const
+const shared = { shared_results: 'key', run_titles: 'pk' } as const
 
 /**
  * Deletes some of the rows that no run has any more. All runs that have a row were recorded until a day after `used_at`; so

@@ -8,9 +8,14 @@ BEGIN
     SELECT "id" INTO last FROM (SELECT "id" FROM "runs" WHERE "id" > done ORDER BY "id" LIMIT 5000) portion
       ORDER BY "id" DESC LIMIT 1;
     EXIT WHEN last IS NULL;
-    INSERT INTO "run_titles" ("title", "used_at") SELECT "title", max("created_at") FROM "runs"
-      WHERE "id" > done AND "id" <= last GROUP BY "title" ORDER BY "title"
-      ON CONFLICT ("title") DO UPDATE SET "used_at" = greatest("run_titles"."used_at", excluded."used_at");
+    WITH used AS (
+      SELECT "title", max("created_at") AS "at" FROM "runs" WHERE "id" > done AND "id" <= last GROUP BY "title"
+    ), known AS (
+      UPDATE "run_titles" t SET "used_at" = greatest(t."used_at", used."at") FROM used WHERE t."title" = used."title"
+      RETURNING t."title"
+    )
+    INSERT INTO "run_titles" ("title", "used_at") SELECT "title", "at" FROM used
+      WHERE "title" NOT IN (SELECT "title" FROM known) ORDER BY "title";
     COMMIT;
     done := last;
   END LOOP;

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { type Tx, transaction } from '../../../src/db/client.ts'
 import type { Prisma } from '../../../src/db/generated/client.ts'
 import { deleteOld } from '../../../src/runs/retention.ts'
 import { runSummary } from '../../../src/views/run.ts'
@@ -99,6 +100,19 @@ describe('a title', () => {
     expect(await on.db.runTitle.count({ where: { title: 'apply blueprint Needle' } })).toBe(1)
     await on.db.run.deleteMany({ where: { requestId: 'of needle' } })
     expect(await found()).toEqual([])
+  })
+
+  test('is recorded by two transactions at once, of which none waits for the other', async () => {
+    const add = (tx: Tx) =>
+      tx.run.create({ data: { id: crypto.randomUUID(), title: 'apply blueprint Twofold', requestId: 'of two' } })
+    await transaction(on.db, async (first) => {
+      await add(first)
+      await transaction(on.db, add)
+    })
+    expect(await column(runs, 'title', { search: 'twofold' })).toEqual(Array(2).fill('apply blueprint Twofold'))
+    await transaction(on.db, add)
+    expect(await on.db.runTitle.count({ where: { title: 'apply blueprint Twofold' } })).toBe(2)
+    await on.db.run.deleteMany({ where: { requestId: 'of two' } })
   })
 
   test('is deleted once no run can have it any more, and not before', async () => {
