@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import { CORE_SCHEMA, dump, load, loadAll, mergeTag } from 'js-yaml'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -10,6 +9,7 @@ import { registryEnvironment } from '../support/environment.ts'
 import { freshFolder } from '../support/folder.ts'
 import { promtool } from '../support/metrics.ts'
 import { needs } from '../support/needs.ts'
+import { checkBy, type KubernetesObject, objectSchema, type Pod, podSchema } from './objects.ts'
 import { call, helm, kubernetesSchemas, type Output, operatorModels } from './tools.ts'
 
 /** The chart as Helm renders it. Nothing here has a cluster: objects are held against the schemas of Kubernetes. */
@@ -27,60 +27,6 @@ const sets = [['the defaults', []], ...valuesFiles.map((name) => [name, ['--valu
   string,
   string[],
 ][]
-
-const objectSchema = z.looseObject({
-  apiVersion: z.string(),
-  kind: z.string(),
-  metadata: z.looseObject({ name: z.string(), labels: z.record(z.string(), z.string()) }),
-  spec: z.looseObject({}).optional(),
-})
-type KubernetesObject = z.output<typeof objectSchema>
-
-/** @param folder of the schemas of one version. @returns the errors of an object; null when there is none */
-function checkBy(folder: string): (object: KubernetesObject) => unknown {
-  const read = (file: string) => JSON.parse(readFileSync(join(folder, file), 'utf8'))
-  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
-  ajv.addSchema(read('_definitions.json'), 'https://schemas/api/_definitions.json')
-  return (object) => {
-    const [group = '', version] = object.apiVersion.split('/')
-    const suffix = version === undefined ? group : `${group.split('.')[0]}-${version}`
-    const file = `${object.kind.toLowerCase()}-${suffix}.json`
-    const $id = `https://schemas/${file}`
-    const validate = ajv.getSchema($id) ?? ajv.compile({ ...read(file), $id })
-    validate(object)
-    return validate.errors
-  }
-}
-
-const envSchema = z.array(
-  z.object({ name: z.string(), value: z.string().optional(), valueFrom: z.unknown().optional() }),
-)
-const probe = z.object({ httpGet: z.object({ path: z.string(), port: z.string() }) })
-const containerSchema = z.object({
-  name: z.string(),
-  command: z.array(z.string()),
-  env: envSchema,
-  ports: z.array(z.object({ name: z.string(), containerPort: z.int() })).optional(),
-  startupProbe: probe.optional(),
-  livenessProbe: probe.optional(),
-  readinessProbe: probe.optional(),
-  resources: z.object({ limits: z.object({ memory: z.string() }) }),
-  securityContext: z.unknown(),
-  volumeMounts: z.array(z.object({ name: z.string(), mountPath: z.string() })),
-})
-const podSchema = z.object({
-  automountServiceAccountToken: z.boolean(),
-  terminationGracePeriodSeconds: z.int().optional(),
-  securityContext: z.unknown(),
-  containers: z.tuple([containerSchema]),
-  volumes: z.array(
-    z.looseObject({
-      name: z.string(),
-      secret: z.object({ items: z.array(z.object({ key: z.string() })) }).optional(),
-    }),
-  ),
-})
-type Pod = z.output<typeof podSchema>
 
 describe.runIf(needs('go', 'python3', 'promtool'))('Helm', () => {
   let run: (...args: string[]) => Promise<Output>
@@ -265,6 +211,44 @@ describe.runIf(needs('go', 'python3', 'promtool'))('Helm', () => {
         expect([name, kind, isFound]).toEqual([name, kind, true])
       }
     }
+  })
+
+  test('a number of a million is written in digits, and the fraction beside it stays one', () => {
+    const { api, worker } = podsOf('everything-values.yaml')
+    for (const pod of [api, worker])
+      expect(pod?.containers[0].env).toEqual(
+        expect.arrayContaining([
+          { name: 'RATE_LIMIT_REQUESTS_PER_SECOND', value: '1000000' },
+          { name: 'OTEL_TRACES_SAMPLER_ARG', value: '0.05' },
+        ]),
+      )
+  })
+
+  test('an API has `startupSeconds` to start', () => {
+    const triesOf = (name: string) => podsOf(name).api?.containers[0].startupProbe
+    expect(triesOf('the defaults')).toMatchObject({ periodSeconds: 2, failureThreshold: 150 })
+    expect(triesOf('postgres-queue-values.yaml')).toMatchObject({ periodSeconds: 2, failureThreshold: 1_800 })
+  })
+
+  test('the job has its network policy first, and Prometheus reaches the API beside those that may call it', () => {
+    const policyOf = (component: string) => {
+      const name = `identity-${component}`
+      const policies = objectsOf('everything-values.yaml').filter(({ kind }) => kind === 'NetworkPolicy')
+      return policies.find(({ metadata }) => metadata.name === name)
+    }
+    const job = objectsOf('everything-values.yaml').find(({ kind }) => kind === 'Job')
+    const hook = { 'helm.sh/hook': 'pre-install,pre-upgrade', 'helm.sh/hook-delete-policy': expect.any(String) }
+    expect(job?.metadata.annotations).toEqual(hook)
+    // Hooks are made in the order of their weights; without one it is 0.
+    expect(policyOf('migration')?.metadata.annotations).toEqual({ ...hook, 'helm.sh/hook-weight': '-1' })
+    expect(policyOf('api')?.metadata.annotations).toBeUndefined()
+    const namespace = (name: string) => ({
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
+    })
+    expect(policyOf('api')?.spec).toMatchObject({
+      ingress: [{ from: [namespace('ingress'), namespace('monitoring')] }],
+    })
+    expect(policyOf('worker')?.spec).toMatchObject({ ingress: [{ from: [namespace('monitoring')] }] })
   })
 
   test('a package of it has the board and the alerts of the documentation', async () => {

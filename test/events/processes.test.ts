@@ -151,7 +151,7 @@ test('each reader that comes and goes has the end of each run, as it is in the l
     expect(queued).toEqual(new Set(ledger.keys()))
   }
 
-  // Streams that are open hold up no process that is told to stop.
+  // Streams that are open hold up no process that gets SIGTERM.
   const open = await readEvents(`${service.urls[1]}/api/v3/blueprints/runs/events/`, { token })
   expect([200, 429]).toContain(open.status)
   await service.stop()

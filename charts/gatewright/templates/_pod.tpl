@@ -41,10 +41,15 @@ BOOTSTRAP_TOKEN: bootstrapToken
 {{- end }}
 {{- end -}}
 
+{{- /* The text of a setting. Helm reads numbers as floats, which it writes as 1e+06 from a million on. */ -}}
+{{- define "gatewright.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) -}}{{ int64 . }}{{- else -}}{{ . }}{{- end -}}
+{{- end -}}
+
 {{- define "gatewright.sharedEnv" -}}
 {{- range $setting, $value := .Values.settings }}
 - name: {{ $setting }}
-  value: {{ $value | quote }}
+  value: {{ include "gatewright.text" $value | quote }}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}
