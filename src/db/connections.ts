@@ -30,7 +30,8 @@ export const connectionsOfWorker = (concurrency: number, queue: QueueKind): numb
 const demandRow = z.object({ usable: z.int(), servers: z.int(), workers: z.int(), slots: z.int() })
 
 /**
- * Compares what this process and the others that were heard may take with what PostgreSQL gives to ordinary logins.
+ * Compares what this process and the others that were heard may take with what PostgreSQL gives to ordinary logins. A process
+ * that is being replaced counts until it has ended, and one that was killed until it is silent.
  *
  * @param own of this process, which was not heard yet
  * @returns a sentence for the operator; null when there are enough
@@ -57,5 +58,5 @@ export async function tooFewConnections(
   const taken =
     servers * connectionsOfApi(queue) + (workers === 0 ? 0 : workers * connectionsOfWorker(slots / workers, queue))
   if (taken <= usable) return null
-  return `${servers} API and ${workers} worker processes may take ${Math.ceil(taken)} connections to PostgreSQL, and it gives ${usable} (max_connections, without those kept for superusers): raise max_connections, or lower WORKER_CONCURRENCY (docs/scaling.md).`
+  return `${servers} API and ${workers} worker processes may take ${Math.ceil(taken)} connections to PostgreSQL, and it gives ${usable} (max_connections, without those kept for superusers): raise max_connections, or lower WORKER_CONCURRENCY (docs/scaling.md). Processes that are being replaced are counted, too.`
 }

@@ -24,7 +24,7 @@ test('a start warns when it and the processes that were heard may take more conn
   await until(heard, { what: 'the processes to be heard' })
   const taken = 17 + slots + 3
   expect(taken).toBeLessThan(usable)
-  const sentence = `2 API and 1 worker processes may take ${taken + 17} connections to PostgreSQL, and it gives ${usable} (max_connections, without those kept for superusers): raise max_connections, or lower WORKER_CONCURRENCY (docs/scaling.md).`
+  const sentence = `2 API and 1 worker processes may take ${taken + 17} connections to PostgreSQL, and it gives ${usable} (max_connections, without those kept for superusers): raise max_connections, or lower WORKER_CONCURRENCY (docs/scaling.md). Processes that are being replaced are counted, too.`
   expect(await tooFewConnections(db, 'redis', { concurrency: null })).toBe(sentence)
   // A process that has ended long ago takes none.
   await run(db, sql`UPDATE workers SET seen_at = now() - interval '11 s'`)
