@@ -1,6 +1,7 @@
+import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
-import type { Logger } from '../log.ts'
+import { causeOf, type Logger } from '../log.ts'
 import { limitTime } from '../time-limit.ts'
 import { connect, type Db } from './client.ts'
 import { failureCode } from './errors.ts'
@@ -18,17 +19,27 @@ export const fallbacks = ['away', 'lagging', 'failed'] as const
 export type Fallback = (typeof fallbacks)[number]
 
 /** @property lagS how far it was behind at the time of the measurement, in seconds; null when that is not known */
-export type ReplicaState = { readonly why: 'away' | 'lagging' | 'foreign' | null; readonly lagS: number | null }
+export type ReplicaState = {
+  readonly why: 'away' | 'refused' | 'lagging' | 'foreign' | null
+  readonly lagS: number | null
+}
 
 export type Replica = {
-  /** Measures it, unless that was done within the last second. */
+  /**
+   * As it was measured within the last second. Else it is measured again, and when that takes long, the state is the one
+   * before: a replica that is slow makes no probe slow.
+   */
   state(): Promise<ReplicaState>
   /** How many lists fell back, by reason. */
   readonly fallenBack: Readonly<Record<Fallback, number>>
   close(): Promise<void>
 }
 
-type Opened = Replica & { choose(): Promise<Db | null>; fallBack(why: Fallback): void }
+type Opened = Replica & {
+  choose(): Promise<Db | null>
+  fallBack(why: Fallback): void
+  whileThere<Result>(reading: Promise<Result>): Promise<Result>
+}
 
 const replicas = new WeakMap<Db, Opened>()
 
@@ -36,9 +47,14 @@ const replicas = new WeakMap<Db, Opened>()
 export const replicaOf = (db: Db): Replica | undefined => replicas.get(db)
 
 const away: ReplicaState = { why: 'away', lagS: null }
+const refused: ReplicaState = { why: 'refused', lagS: null }
 
 /** A measurement is used for this long. */
 const keptMs = 1_000
+/** Readiness and a scrape wait for a measurement for this long: other questions of theirs have 700 ms. */
+const probedMs = 300
+/** A list that takes longer asks whether the replica is still there, and again each time. */
+const silentMs = 1_000
 
 type ReplicaLog = Pick<Logger, 'info' | 'warn'>
 
@@ -54,24 +70,38 @@ export function openReplica(
   { maxLagMs, max, pooler, log }: { maxLagMs: number; max: number; pooler: Pooler | null; log: ReplicaLog },
 ): Replica {
   const { db } = connect(url, { applicationName: 'gatewright-lists', max, pooler })
+  // Of its own: behind long lists, a replica that answers would seem to be away.
+  const { db: measured } = connect(url, { applicationName: 'gatewright-lag', max: 1, pooler })
   const fallenBack: Record<Fallback, number> = { away: 0, lagging: 0, failed: 0 }
   let last: ReplicaState | undefined
   let measuredAt = Number.NEGATIVE_INFINITY
   let measuring: Promise<void> | undefined
 
-  const note = (state: ReplicaState) => {
+  const note = (state: ReplicaState, at: number, cause?: unknown) => {
     const sentence = describeReplica(state)
-    if (state.why !== last?.why) log[sentence === null ? 'info' : 'warn'](sentence ?? 'lists read from the replica')
+    const fields = cause === undefined ? {} : { cause: causeOf(cause) }
+    if (state.why !== last?.why)
+      log[sentence === null ? 'info' : 'warn'](fields, sentence ?? 'lists read from the replica')
     last = state
-    measuredAt = performance.now()
+    measuredAt = at
   }
-  const measure = () => {
-    measuring ??= lagOf(primary, db, maxLagMs)
-      .catch(() => away)
-      .then((state) => {
-        measuring = undefined
-        note(state)
-      })
+
+  /** Ends in time: a late answer is none. The next question waits until this one has its answer. */
+  const measure = (): Promise<void> => {
+    if (measuring !== undefined) return measuring
+    const since = performance.now()
+    const withinMs = patience()
+    const asked = lagOf(primary, measured, maxLagMs)
+    const late = () => {
+      throw new Error(`no answer within ${withinMs} ms`)
+    }
+    measuring = limitTime(asked, withinMs, late).then(
+      (state) => note(state, since),
+      (error: unknown) => note(isRefusal(error) ? refused : away, performance.now(), error),
+    )
+    Promise.allSettled([asked, measuring]).then(() => {
+      measuring = undefined
+    })
     return measuring
   }
 
@@ -82,13 +112,33 @@ export function openReplica(
     return ageMs < keptMs && isNear
   }
 
-  async function state(): Promise<ReplicaState> {
+  /** @param withinMs how long to wait for a measurement; without it, until it ends */
+  async function stateWithin(withinMs?: number): Promise<ReplicaState> {
     if (!isKept()) {
-      const measured = measure()
+      const ended = measure()
       // While it is not used, nothing waits for it: a later list will know.
-      if (last === undefined || last.why === null) await limitTime(measured, patience(), () => note(away))
+      if (last === undefined || last.why === null)
+        await (withinMs === undefined ? ended : limitTime(ended, withinMs, () => {}))
     }
     return last ?? away
+  }
+
+  /**
+   * A slow read goes on while the replica answers. Of a replica that froze, nothing would come before the time-out of the
+   * connection.
+   *
+   * @throws what `reading` throws, and `Silent` when the replica is away
+   */
+  async function whileThere<Result>(reading: Promise<Result>): Promise<Result> {
+    const ended = reading.then(
+      () => true,
+      () => true,
+    )
+    while (!(await limitTime(ended, silentMs, () => false))) {
+      const { why } = await stateWithin()
+      if (why === 'away') throw new Silent('the replica does not answer')
+    }
+    return reading
   }
 
   const fallBack = (why: Fallback) => {
@@ -96,18 +146,19 @@ export function openReplica(
     if (why === 'failed') measuredAt = Number.NEGATIVE_INFINITY
   }
   const replica: Opened = {
-    state,
+    state: () => stateWithin(probedMs),
     fallenBack,
     fallBack,
+    whileThere,
     choose: async () => {
-      const { why } = await state()
+      const { why } = await stateWithin()
       if (why === null) return db
       fallBack(why === 'lagging' ? why : 'away')
       return null
     },
     close: async () => {
       replicas.delete(primary)
-      await db.$disconnect()
+      await Promise.all([db.$disconnect(), measured.$disconnect()])
     },
   }
   replicas.set(primary, replica)
@@ -124,14 +175,28 @@ export async function throughReplica<Result>(db: Db, read: (from: Db) => Promise
   const replica = replicas.get(db)
   const from = (await replica?.choose()) ?? null
   if (replica === undefined || from === null) return read(db)
+  const reading = read(from)
   try {
-    return await read(from)
+    return await replica.whileThere(reading)
   } catch (error) {
     if (!isOfReplica(error)) throw error
-    replica.fallBack('failed')
+    const isSilent = error instanceof Silent
+    if (isSilent) reading.then(discard, () => {})
+    replica.fallBack(isSilent ? 'away' : 'failed')
     return read(db)
   }
 }
+
+/** The replica does not answer any more. */
+class Silent extends Error {}
+
+/** Ends what an answer that is too late would go on to read. */
+function discard(late: unknown): void {
+  if (late instanceof Readable) late.destroy()
+}
+
+/** The server answers, but not this login, this database, or this question. */
+const isRefusal = (error: unknown): boolean => /^(28|3D|42)/.test(failureCode(error) ?? '')
 
 /** A statement that takes too long. */
 const queryCanceled = '57014'
@@ -173,6 +238,7 @@ export function describeReplica({ why, lagS }: ReplicaState): string | null {
   if (why === null) return null
   const reason = {
     away: 'does not answer',
+    refused: 'refuses the login, the database or a question; the log has the cause',
     foreign: 'is no streaming replica of this database',
     lagging: lagS === null ? 'has replayed nothing yet' : `is ${Math.round(lagS * 10) / 10} s behind`,
   }[why]

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openReplica } from '../../src/db/replica.ts'
 import { send } from '../faults/requests.ts'
@@ -14,7 +15,8 @@ import { until } from '../support/until.ts'
 
 /** Lists from a real streaming replica, by an API as a process. */
 
-const maxLagMs = 6_000
+/** Longer than a busy machine needs for the requests of a test. */
+const maxLagMs = 20_000
 
 let primary: PostgresServer
 let replica: PostgresServer
@@ -56,7 +58,7 @@ const makeGroup = async (name: string) => {
   expect(await ask('POST', '/core/groups/', { body })).toMatchObject({ status: 201 })
 }
 
-/** What readiness says of the database, which is healthy all the time. */
+/** What readiness says of the database, which is healthy all the time. No worker runs, which makes the whole a 503. */
 const detail = async () => {
   const { checks } = (await (await fetch(`${url}/-/health/ready/`)).json()) as Ready
   expect(checks.database.ok).toBe(true)
@@ -71,6 +73,14 @@ const metric = async (name: string) => {
 }
 const fallbacks = async (why: string) => Number(await metric(`gatewright_replica_fallbacks_total{why="${why}"}`))
 const replayed = (text: string) => within(replica.url(), (client) => client.query(`SELECT ${text}`))
+
+/** All processes of the replica. */
+const processes = (): Promise<number[]> =>
+  within(replica.url(), async (client) => {
+    const text = 'SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()'
+    const { rows } = await client.query<{ pid: number }>(text)
+    return [replica.pid, ...rows.map(({ pid }) => pid)]
+  })
 
 const followed = async () => {
   await until(async () => (await detail()) === 'PostgreSQL answers.', { what: 'the replica to be in use' })
@@ -116,11 +126,41 @@ describe('a replica that follows', () => {
     expect(await groups('newest')).toEqual(['newest'])
   })
 
+  test('that freezes delays lists for a short time, and no probe', async () => {
+    const count = async () => (await fallbacks('away')) + (await fallbacks('failed'))
+    const before = await count()
+    // The lists begin while the measurement of this one is used.
+    expect(await groups('first')).toEqual(['first'])
+    const frozen = await processes()
+    for (const pid of frozen) process.kill(pid, 'SIGSTOP')
+    const start = performance.now()
+    let isAnswered = false
+    try {
+      const probing = (async () => {
+        while (!isAnswered) await detail()
+      })()
+      const lists = Promise.all(Array.from({ length: 8 }, () => groups('first'))).finally(() => {
+        isAnswered = true
+      })
+      const [answers] = await Promise.all([lists, probing])
+      expect(answers).toEqual(Array.from({ length: 8 }, () => ['first']))
+      // The time-out of the connection is 10 s.
+      expect(performance.now() - start).toBeLessThan(7_000)
+      expect(await count()).toBe(before + 8)
+      await until(async () => (await detail()).includes('does not answer'), { what: 'readiness to say so' })
+    } finally {
+      for (const pid of frozen) process.kill(pid, 'SIGCONT')
+    }
+    await followed()
+    expect(await groups('first')).toEqual(['first'])
+    expect(await count()).toBe(before + 8)
+  })
+
   test('that dies is replaced by the primary at once', async () => {
     expect(await groups('first')).toEqual(['first'])
     await replica.stop('immediate')
     expect(await groups('first')).toEqual(['first'])
-    expect(await detail()).toContain('does not answer')
+    await until(async () => (await detail()).includes('does not answer'), { what: 'readiness to say so' })
   })
 })
 
@@ -131,4 +171,19 @@ test('a server that is no replica of the database is not read from, and the logi
   const why = async () => (await opened.state()).why
   expect(await until(async () => (await why()) === 'foreign', { what: 'the server to be recognised' })).toBe(true)
   await opened.close()
+})
+
+test('a server that refuses the login is not read from, and the log has the cause once, without the password', async () => {
+  const { db, url } = (await freshDatabase()).service
+  const refused = Object.assign(new URL(url), { username: 'unknown', password: 'not-in-logs' })
+  const lines: unknown[][] = []
+  const log = { info: () => {}, warn: (...line: unknown[]) => void lines.push(line) }
+  const opened = openReplica(db, refused.href, { maxLagMs, max: 1, pooler: null, log })
+  await until(async () => (await opened.state()).why === 'refused', { what: 'the refusal' })
+  // Measured again.
+  await delay(1_100)
+  await opened.state()
+  await opened.close()
+  expect(lines).toEqual([[{ cause: expect.stringContaining('unknown') }, expect.stringContaining('refuses the login')]])
+  expect(JSON.stringify(lines)).not.toContain('not-in-logs')
 })
