@@ -1,9 +1,9 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Write, write } from '../apply/write.ts'
 import type { Db, Tx } from '../db/client.ts'
-import { separately } from '../db/snapshot.ts'
-import { ErrorList, Problem } from '../errors.ts'
+import { separately, within } from '../db/snapshot.ts'
+import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { allowHeaders, readOwnership } from '../http/apply-conditions.ts'
 import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
@@ -11,7 +11,7 @@ import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
 import { type ListSpec, list } from '../lists/list.ts'
 import { one } from '../lists/one.ts'
-import { objectText, type PageWriter, patiently, shortText } from '../lists/stream.ts'
+import { objectText, type PageWriter, pageText, patiently, shortText } from '../lists/stream.ts'
 import { groupName } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -55,32 +55,41 @@ group that grants anything, it must hold that too: documents find the group by i
 /** For the types and the description: answers are not validated. */
 const full: z.ZodType<Group> = groupView.schema
 
+type Change = Omit<Write, 'model' | 'requestId'>
+
 export function groupRoutes(app: Api, db: Db, engine: Engine): void {
-  const save = async (reply: FastifyReply, actor: Actor, request: Omit<Write, 'model'>): Promise<FastifyReply> => {
+  const save = async (request: FastifyRequest, reply: FastifyReply, change: Change): Promise<FastifyReply> => {
+    const { actor, id: requestId } = request
     const uidOf = await readUidOf(db)
     const reading = { uidOf, related: allows(actor, seesMembers) }
-    const group = await write(db, engine, actor, { model, ...request }, (tx, pk) => readGroup(tx, String(pk), reading))
-    return sendWritten(reply, patiently(reply, await textOf(group)))
-  }
-  /** After the commit: a long answer waits for its client, and no other for the group. */
-  const textOf = (group: object) => {
-    const writeGroup = (page: PageWriter) => {
-      page.begin(separately(db))
-      return page.add([group])
-    }
-    return objectText(writeGroup, {}).catch((cause: unknown) => {
-      const detail = 'The group was saved, but its members could not be read. Read the group again.'
-      throw new Problem('unavailable', detail, { retryAfterS: 1, cause })
+    const read = (tx: Tx, pk: string | number) => readGroup(tx, String(pk), reading)
+    const group = await write(db, engine, actor, { model, requestId, ...change }, read)
+    // After the commit: a long answer waits for its client, and no other for the group.
+    const sending = { takeLong: () => request.takeLongAnswer(), of: 'write' } as const
+    const answer = await objectText(writing(group), sending).catch((error: unknown) => {
+      request.log.warn({ err: error }, 'a group was saved, and is answered without users_obj')
+      return undefined
     })
+    return sendWritten(reply, patiently(reply, answer ?? (await withoutUsers(group))))
+  }
+  const writing = (group: object) => (page: PageWriter) => {
+    page.begin(separately(db))
+    return page.add([group])
+  }
+  /** As a read with `include_users=false` answers it. The keys are read already: nothing is left to fail or to wait for. */
+  const withoutUsers = async (group: object) => {
+    const shown = { ...group, users_obj: null }
+    const short = await shortText(separately(db), shown)
+    return short ?? pageText(writing(shown), { buffered: Number.POSITIVE_INFINITY })
   }
   /** Of both texts that reads answer to this caller: with users, and without. */
   const precondition = async (actor: Actor, headers: Headers, pk: string) => {
     const uidOf = await readUidOf(db)
     return preconditionOf(headers, 'group', async (tx: Tx) => {
       const texts = await Array.fromAsync(new Set([allows(actor, seesMembers), false]), async (related) =>
-        shortText(tx, await readGroup(tx, pk, { uidOf, related })),
+        shortText(within(tx), await readGroup(tx, pk, { uidOf, related })),
       )
-      return texts.filter((text) => text !== null).map(etagOf)
+      return texts.map((text) => (text === null ? null : etagOf(text)))
     })
   }
   const allowedBy = (headers: Headers, ofText: ErrorList | undefined): Pick<Write, 'allow' | 'textErrors'> => {
@@ -132,9 +141,9 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
       },
       schema: { summary: 'Create a group', description: grantNote, body: z.unknown(), response: { 201: full } },
     },
-    async ({ actor, body: fields, headers, textErrors, id: requestId }, reply) => {
-      const request = { mode: { create: true }, fields, requestId } as const
-      return save(reply.code(201), actor, { ...request, ...allowedBy(headers, textErrors) })
+    async (request, reply) => {
+      const { body: fields, headers, textErrors } = request
+      return save(request, reply.code(201), { mode: { create: true }, fields, ...allowedBy(headers, textErrors) })
     },
   )
 
@@ -160,10 +169,11 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
         response: { 200: full },
       },
     },
-    async ({ params, actor, body: fields, headers, textErrors, id: requestId }, reply) => {
+    async (request, reply) => {
+      const { params, actor, body: fields, headers, textErrors } = request
       const pk = params.group_uuid.toLowerCase()
       const conditions = { ...allowedBy(headers, textErrors), precondition: await precondition(actor, headers, pk) }
-      return save(reply, actor, { mode: { change: pk }, fields, requestId, ...conditions })
+      return save(request, reply, { mode: { change: pk }, fields, ...conditions })
     },
   )
 }

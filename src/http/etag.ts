@@ -52,27 +52,34 @@ function isMatched(header: string, etags: readonly string[]): boolean {
  * What `If-Match` and `If-None-Match` say of an object that is changed or deleted (RFC 9110, section 13.2.2).
  *
  * @param noun what it is called in messages
- * @param tagsOf the tags with which reads answer the object to this caller as it is now; none: the caller may not read it
+ * @param tagsOf the tags with which reads answer the object to this caller as it is now, null for a text that is so long
+ *   that it has none; no item: the caller may not read it
  * @returns what judges them, in the transaction that has locked the object: why it is not changed, or null. undefined when
  *   neither was sent
  */
 export function preconditionOf(
   headers: Headers,
   noun: string,
-  tagsOf: (tx: Tx) => Promise<readonly string[]>,
+  tagsOf: (tx: Tx) => Promise<readonly (string | null)[]>,
 ): ((tx: Tx) => Promise<string | null>) | undefined {
   const { match, noneMatch } = { match: headers['if-match'], noneMatch: headers['if-none-match'] }
   if (match === undefined && noneMatch === undefined) return undefined
   return async (tx) => {
-    const etags = await tagsOf(tx)
-    if (match !== undefined && !isMatched(String(match), etags))
+    const found = await tagsOf(tx)
+    const etags = found.filter((etag) => etag !== null)
+    if (match !== undefined && !isMatched(String(match), etags)) {
+      if (found.length === 0)
+        return `You may not read the ${noun}, so \`If-Match\` cannot be compared: leave it out, or ask for the permission to view it.`
       return etags.length === 0
-        ? `You may not read the ${noun}, so \`If-Match\` cannot be compared: leave it out, or ask for the permission to view it.`
+        ? `The ${noun} is so long that it has no \`ETag\`, so \`If-Match\` cannot be compared: leave it out to change the ${noun} as it is.`
         : `The ${noun} is not as \`If-Match\` has it: read it again, and send the new \`ETag\` if you still want to change it.`
-    if (noneMatch === undefined || !etags.some((etag) => names(String(noneMatch), etag))) return null
-    return String(noneMatch).trim() === '*'
-      ? `The ${noun} exists: \`If-None-Match: *\` is for what does not. Leave it out to change what is there.`
-      : `The ${noun} is still as \`If-None-Match\` has it: send this \`ETag\` as \`If-Match\` to change it as you have read it.`
+    }
+    if (noneMatch === undefined) return null
+    if (String(noneMatch).trim() === '*')
+      return `The ${noun} exists: \`If-None-Match: *\` is for what does not. Leave it out to change what is there.`
+    return etags.some((etag) => names(String(noneMatch), etag))
+      ? `The ${noun} is still as \`If-None-Match\` has it: send this \`ETag\` as \`If-Match\` to change it as you have read it.`
+      : null
   }
 }
 

@@ -111,7 +111,7 @@ async function readKeys(source: Source, spec: ListSpec, asked: ListQuery): Promi
  *
  * @param text the name or key
  * @param uidOf read before the transaction
- * @returns none for no row, and for one that is so long that it has no tag
+ * @returns none for no row; null for a text that is so long that it has no tag
  */
 export async function tagsOf<Model extends ListedModel>(
   tx: Tx,
@@ -119,15 +119,15 @@ export async function tagsOf<Model extends ListedModel>(
   name: Name<Model>,
   text: string,
   { actor, uidOf }: Pick<Reading, 'actor' | 'uidOf'>,
-): Promise<string[]> {
+): Promise<readonly (string | null)[]> {
   const asked = listQueryOf(spec, [filterOf(name, text)], actor)
   const keys = await readKeys(within(tx), spec, asked)
   if (keys.length === 0) return []
-  const tags: string[] = []
+  const tags: (string | null)[] = []
   for await (const batch of spec.view.read(tx, keys, { uidOf, related: true, actor }))
     for (const result of await readBatch(within(tx), batch)) {
-      const whole = await shortText(tx, result)
-      if (whole !== null) tags.push(etagOf(whole))
+      const whole = await shortText(within(tx), result)
+      tags.push(whole === null ? null : etagOf(whole))
     }
   return tags
 }

@@ -3,8 +3,7 @@ import { Socket } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
-import type { Tx } from '../db/client.ts'
-import { type Source, within } from '../db/snapshot.ts'
+import type { Source } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
 import { isStreamed, readBatch, StreamedList } from '../views/view.ts'
 
@@ -16,9 +15,9 @@ const limits = { chunk: 64 * 1_024, buffered: 2 * 1_024 * 1_024 } as const
 /** Items of a streamed list that are made into one text: long texts would stay in memory until a full collection. */
 const itemsAtOnce = 20
 
-/** Each answer that is sent while it is made holds a batch of what it shows. */
+/** Each answer that is sent while it is made holds a batch of what it shows: so many of reads, and so many of writes. */
 export const maxStreams = 8
-let streams = 0
+const streams = { read: 0, write: 0 }
 
 /**
  * A client that takes no chunk for so long is cut off. The kernel keeps some 4 MB for a slow client, and takes the next
@@ -26,10 +25,17 @@ let streams = 0
  */
 export const maxStalledMs = 300_000
 
+/** A client that is slower on average is cut off, too. What the kernel keeps for it is within `maxStalledMs`. */
+const slowestBytesPerMs = 10
+
 type Sending = {
-  /** undefined: the answer is sent even when there are too many, as what was written already. */
   readonly takeLong?: TakeLong
+  /** Of what it is the answer (`read` unless said): neither takes the places of the other. */
+  readonly of?: keyof typeof streams
+  /** Characters from which on the answer is streamed. */
+  readonly buffered?: number
   readonly stalledMs?: number
+  readonly slowestBytesPerMs?: number
 }
 
 type Write = (page: PageWriter) => Promise<void>
@@ -60,9 +66,9 @@ export async function objectText(write: Write, sending: Sending): Promise<string
  *
  * @returns null when it is so long that `objectText` answers it in chunks
  */
-export async function shortText(tx: Tx, result: object): Promise<string | null> {
+export async function shortText(source: Source, result: object): Promise<string | null> {
   const write: Write = (page) => {
-    page.begin({ ...within(tx), end: () => Promise.reject(tooLong) })
+    page.begin({ ...source, end: () => Promise.reject(tooLong) })
     return page.add([result])
   }
   try {
@@ -111,6 +117,8 @@ export class PageWriter {
   #buffered: string[] = []
   #length = 0
   #results = 0
+  #sentBytes = 0
+  #waitedMs = 0
   #stream: PassThrough | undefined
   readonly #closed = new AbortController()
 
@@ -174,7 +182,8 @@ export class PageWriter {
     const chunk = this.#chunk
     this.#chunk = ''
     this.#length += chunk.length
-    if (this.#stream === undefined && this.#length <= limits.buffered) this.#buffered.push(chunk)
+    if (this.#stream === undefined && this.#length <= (this.#sending.buffered ?? limits.buffered))
+      this.#buffered.push(chunk)
     else await this.#send(chunk)
     // Other requests get their turn.
     await setImmediate()
@@ -190,25 +199,35 @@ export class PageWriter {
 
   /** Waits until the client has taken all that was written. */
   async #write(stream: PassThrough, chunk: string): Promise<void> {
+    this.#sentBytes += Buffer.byteLength(chunk)
     if (stream.write(chunk)) return
-    const stalled = () => stream.destroy(new Error('The client stopped reading.'))
-    const timer = setTimeout(stalled, this.#sending.stalledMs ?? maxStalledMs)
+    const timer = this.#cutOffLater(stream)
+    const from = performance.now()
     try {
       await once(stream, 'drain', { signal: this.#closed.signal })
     } finally {
       clearTimeout(timer)
+      this.#waitedMs += performance.now() - from
     }
+  }
+
+  /** Only the time counts that was spent waiting for the client. */
+  #cutOffLater(stream: PassThrough): NodeJS.Timeout {
+    const { stalledMs = maxStalledMs, slowestBytesPerMs: slowest = slowestBytesPerMs } = this.#sending
+    const leftMs = stalledMs + this.#sentBytes / slowest - this.#waitedMs
+    const stalled = () => stream.destroy(new Error('The client stopped reading, or reads too slowly.'))
+    return setTimeout(stalled, Math.min(stalledMs, leftMs))
   }
 
   async #open(): Promise<PassThrough> {
     await this.#begun().end()
-    const { takeLong } = this.#sending
-    if (takeLong !== undefined && streams >= maxStreams) throw tooManyStreams()
+    const { takeLong, of = 'read' } = this.#sending
+    if (streams[of] >= maxStreams) throw tooManyStreams()
     const giveBack = takeLong?.()
-    streams += 1
+    streams[of] += 1
     const stream = new PassThrough()
     stream.once('close', () => {
-      streams -= 1
+      streams[of] -= 1
       giveBack?.()
       this.#closed.abort()
     })
@@ -220,8 +239,16 @@ export class PageWriter {
 
   end(): void {
     const rest = `${this.#chunk}${this.#closing}`
-    if (this.#stream !== undefined) this.#stream.end(rest)
-    else this.#answer([...this.#buffered, rest])
+    const stream = this.#stream
+    if (stream === undefined) {
+      this.#answer([...this.#buffered, rest])
+      return
+    }
+    this.#sentBytes += Buffer.byteLength(rest)
+    stream.end(rest)
+    if (stream.closed) return
+    const timer = this.#cutOffLater(stream)
+    stream.once('close', () => clearTimeout(timer))
   }
 
   breakOff(error: unknown): void {

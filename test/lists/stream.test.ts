@@ -101,6 +101,28 @@ test('a client that reads slowly is not, however long it takes', async () => {
   expect(JSON.parse(received)).toEqual({ pagination, results: long })
 })
 
+test('a client that reads a little now and then is cut off by its mean rate', async () => {
+  const { promise: ended, reject } = Promise.withResolvers<never>()
+  const write = (page: PageWriter) =>
+    writing(long)(page).catch((error: unknown) => reject(error) ?? Promise.reject(error))
+  // 10 MB at this rate take a second, and each piece comes within the other limit.
+  const slow = { takeLong, stalledMs: 500, slowestBytesPerMs: 10_000 }
+  const answer = stream(await pageText(write, slow))
+  const reading = async () => {
+    for await (const _ of answer) await setTimeout(100)
+  }
+  await Promise.all([expect(ended).rejects.toThrow(), expect(reading()).rejects.toThrow('too slowly')])
+})
+
+test('the end of an answer must be taken in time, too', async () => {
+  const answer = stream(await pageText(writing(long.slice(0, 22)), { takeLong, stalledMs: 300 }))
+  const pieces = answer[Symbol.asyncIterator]()
+  let received = 0
+  // All but what is written when the answer ends.
+  while (received < 2_150_000) received += String((await pieces.next()).value).length
+  await expect(once(answer, 'close')).rejects.toThrow('too slowly')
+})
+
 test('its source is ended before it waits for the client, and only when it is long', async () => {
   const heard: string[] = []
   const ending: Source = { ...source, end: async () => void heard.push('end') }
@@ -169,11 +191,25 @@ test('of long answers only some are sent at once; another is refused until one i
   for (const each of [another, ...others]) expect(JSON.parse(await text(each)).results).toEqual(long)
 })
 
-test('what was written already is sent all the same', async () => {
-  const answers = await Promise.all(Array.from({ length: maxStreams }, () => pageText(writing(long), { takeLong })))
-  const written = stream(await objectText(writing(long), {}))
-  expect(JSON.parse(await text(written)).results).toEqual(long)
-  for (const each of answers) stream(each).destroy()
+test.each([
+  ['read', 'write'],
+  ['write', 'read'],
+] as const)('long answers of a %s take no place of a %s', async (of, other) => {
+  const all = Array.from({ length: maxStreams }, () => pageText(writing(long), { takeLong, of }))
+  const answers = (await Promise.all(all)).map(stream)
+  await expect(pageText(writing(long), { takeLong, of })).rejects.toMatchObject({ code: 'unavailable' })
+  const another = stream(await pageText(writing(long), { takeLong, of: other }))
+  expect(JSON.parse(await text(another)).results).toEqual(long)
+  for (const each of answers) each.destroy()
+  await until(async () => answers.every(({ closed }) => closed), { what: 'all places to be free' })
+})
+
+test('what need not be streamed takes no place, however long it is', async () => {
+  const none = () => {
+    throw new Problem('too_many_requests', 'You have all.')
+  }
+  const pieces = await pageText(writing(long), { takeLong: none, buffered: Number.POSITIVE_INFINITY })
+  expect(JSON.parse(await text(stream(pieces))).results).toEqual(long)
 })
 
 test('a long answer takes of the share of its caller, and gives it back when it is over', async () => {

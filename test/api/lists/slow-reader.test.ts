@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
 import { json as bodyOf, text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { maxStreams } from '../../../src/lists/stream.ts'
 import { adminToken } from '../../support/engine.ts'
+import { freshFolder } from '../../support/folder.ts'
 import { type Installation, installation } from '../../support/installation.ts'
 import { rows, sql } from '../../support/sql.ts'
 import { type Recorder, recordStatements } from '../../support/statements.ts'
@@ -15,16 +17,21 @@ import { until } from '../../support/until.ts'
 /** Long answers over real connections, to clients that take their time. */
 
 let on: Installation
-let origin: string
+let socketPath: string
 let recorder: Recorder
 const group = '6f7e0000-0000-4000-8000-000000009003'
 const path = `/api/v3/core/groups/${group}/`
 const count = 4_000
 
-/** Its answer has 12 MB: more than the kernel keeps for a connection. */
+/** Its answer has 12 MB: more than the kernel keeps for a Unix socket. What it keeps for TCP differs by machine. */
 beforeAll(async () => {
   on = await installation({ workers: 'none' })
-  origin = await on.app.listen({ port: 0, host: '127.0.0.1' })
+  socketPath = join(freshFolder(), 'http')
+  // Requests are counted by address, and a Unix socket has none.
+  on.app.server.prependListener('connection', (socket) =>
+    Object.defineProperty(socket, 'remoteAddress', { value: '127.0.0.1' }),
+  )
+  await on.app.listen({ path: socketPath })
   recorder = await recordStatements()
   await within(on.url, async (client) => {
     await client.query(`
@@ -39,8 +46,7 @@ beforeAll(async () => {
 /** @returns the answer, of which nothing is read yet */
 async function ask(method: string, url: string, body?: object): Promise<IncomingMessage> {
   const headers = { Authorization: `Bearer ${adminToken}`, 'Content-Type': 'application/json' }
-  // Of its own: for a connection that was read quickly before, the kernel keeps more.
-  const asked = request(`${origin}${url}`, { method, headers, agent: false })
+  const asked = request({ socketPath, path: url, method, headers, agent: false })
   asked.end(body === undefined ? undefined : JSON.stringify(body))
   const [answer]: IncomingMessage[] = await once(asked, 'response')
   if (answer === undefined) throw new Error('a response without an answer')
@@ -119,10 +125,7 @@ test('a change is committed, and others may change the group, before its writer 
 test('a client that leaves gives its place to another', async () => {
   const asked = await Promise.all(Array.from({ length: maxStreams }, () => ask('GET', path)))
   expect((await on.admin.get(path)).status).toBe(503)
-  // It waits for no place: it is written already.
-  const written = await ask('PATCH', path, { attributes: {} })
-  expect(written.statusCode).toBe(200)
-  for (const answer of [...asked, written]) answer.destroy()
+  for (const answer of asked) answer.destroy()
   const { users } = await until(
     async () => {
       const answer = await ask('GET', path)
@@ -135,18 +138,65 @@ test('a client that leaves gives its place to another', async () => {
   expect(users).toHaveLength(count)
 })
 
+const patch = (url: string, headers: Record<string, string> = {}) =>
+  on.admin.send({ method: 'PATCH', url, payload: { attributes: { a: randomUUID() } }, headers })
+
+/** What `include_users=false` shows, with its tag. */
+async function expectWithoutUsers({ status, json, headers }: Awaited<ReturnType<typeof patch>>): Promise<void> {
+  const read = await on.admin.get(`${path}?include_users=false`)
+  expect(read.json).toMatchObject({ users_obj: null, users: { length: count } })
+  expect({ status, json, etag: headers.etag }).toEqual({ status: 200, json: read.json, etag: read.headers.etag })
+}
+
+test('a change is answered without its users when too many answers of changes are read slowly; reads have their places', async () => {
+  const written = await Promise.all(
+    Array.from({ length: maxStreams }, (_, index) => ask('PATCH', path, { attributes: { index } })),
+  )
+  await expectWithoutUsers(await patch(path))
+  const read = await ask('GET', path)
+  expect(read.statusCode).toBe(200)
+  for (const answer of [...written, read]) answer.destroy()
+})
+
+test('a change is answered without its users when they cannot be read', async () => {
+  const setLogin = (to: string) =>
+    within(on.url, (client) => client.query(`UPDATE users SET last_login = ${to} WHERE username = 'user00001'`))
+  // A time that no answer can show.
+  await setLogin(`'infinity'`)
+  try {
+    expect((await on.admin.get(path)).status).toBe(500)
+    await expectWithoutUsers(await patch(path))
+  } finally {
+    await setLogin('NULL')
+  }
+})
+
+test('a group that is too long without its users, too, is there, and can be compared with nothing', async () => {
+  const wide = '6f7e0000-0000-4000-8000-000000009004'
+  await within(on.url, async (client) => {
+    await client.query(`INSERT INTO groups (pk, name) VALUES ('${wide}', 'of many roles')`)
+    await client.query(`INSERT INTO roles (pk, name)
+      SELECT gen_random_uuid(), 'wide' || lpad(i::text, 140, '0') FROM generate_series(1, 10000) i`)
+    await client.query(
+      `INSERT INTO group_roles (group_pk, role_pk) SELECT '${wide}', pk FROM roles WHERE name LIKE 'wide%'`,
+    )
+  })
+  const url = `/api/v3/core/groups/${wide}/`
+  const detail = (text: string) => ({ status: 412, json: { detail: expect.stringContaining(text) } })
+  expect(await patch(url, { 'if-match': '"a"' })).toMatchObject(detail('is so long that it has no `ETag`'))
+  expect(await patch(url, { 'if-none-match': '*' })).toMatchObject(detail('The group exists'))
+  expect((await patch(url, { 'if-match': '*', 'if-none-match': '"a"' })).status).toBe(200)
+})
+
 describe('a group that is too long for a tag', () => {
-  const patch = (ifMatch: string) =>
-    on.admin.send({
-      ...{ method: 'PATCH', url: path, payload: { attributes: { a: randomUUID() } }, headers: { 'if-match': ifMatch } },
-    })
+  const patchIf = (ifMatch: string) => patch(path, { 'if-match': ifMatch })
 
   test('has one without its users, by which it is changed as it was read', async () => {
     const { etag = '' } = (await on.admin.get(`${path}?include_users=false`)).headers
     expect(etag).toMatch(/^".+"$/)
-    expect((await patch(etag)).status).toBe(200)
-    expect((await patch(etag)).status).toBe(412)
-    expect((await patch('*')).status).toBe(200)
+    expect((await patchIf(etag)).status).toBe(200)
+    expect((await patchIf(etag)).status).toBe(412)
+    expect((await patchIf('*')).status).toBe(200)
   })
 
   test('is compared with none', async () => {
