@@ -46,6 +46,8 @@ async function groupsAndUsers(): Promise<void> {
   hold('its member is in the answer', changed.users_obj?.[0]?.username === user.username && changed.attributes.a === 1)
   const query = { members_by_pk: [user.pk], include_users: false, page_size: 5 }
   const read = await must(client.GET('/api/v3/core/groups/{group_uuid}/', { params: { path } }))
+  const members = await must(client.GET('/api/v3/core/groups/{group_uuid}/members/', { params: { path } }))
+  hold('its members have a page', members.next === null && members.results[0]?.user === user.pk)
   hold('a group is read by its key', read.pk === made.pk && read.parent === parent.pk)
   const ordering: Schemas['GroupOrdering'][] = ['-name', 'pk']
   const groups = await must(client.GET('/api/v3/core/groups/', { params: { query: { ...query, ordering } } }))
