@@ -8,7 +8,8 @@ import { withLogin } from '../../src/db/roles.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { emptyDatabase } from '../support/database.ts'
 import { folderOf } from '../support/migrations-folder.ts'
-import { releaseInHistory } from '../support/release.ts'
+import { needs } from '../support/needs.ts'
+import { lastRelease } from '../support/release.ts'
 import { within } from '../support/template.ts'
 
 /** The migrations of the last release. */
@@ -20,13 +21,11 @@ function releasedMigrations(commit: string): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, textOf(name)]))
 }
 
-const commit = releaseInHistory()
-
-test.runIf(commit !== null)(
+test.runIf(needs('history'))(
   'the login of API and worker records runs of the last release before it gets its rights on new tables',
   async () => {
     const [url, user] = [await emptyDatabase(), `beside_${uuid7().replaceAll('-', '')}`]
-    await migrate(url, folderOf(releasedMigrations(commit ?? '')).url)
+    await migrate(url, folderOf(releasedMigrations(lastRelease().commit)).url)
     await within(url, (client) =>
       client.query(`CREATE ROLE ${user} LOGIN PASSWORD 'service';
         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${user};

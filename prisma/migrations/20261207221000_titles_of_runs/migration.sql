@@ -1,7 +1,7 @@
 -- The titles of runs, for `search` (docs/adr/0085-titles-of-runs-stand-once.md). A trigger keeps them, so that runs of an
 -- earlier version are found, too. A title that was used lately is only looked up.
 CREATE TABLE "run_titles" (
-    "pk" BIGSERIAL NOT NULL,
+    "pk" UUID NOT NULL DEFAULT gen_random_uuid(),
     "title" TEXT NOT NULL,
     "used_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
