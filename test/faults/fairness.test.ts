@@ -9,10 +9,10 @@ import { sendMany } from './many-clients.ts'
 import { untilReady } from './readiness.ts'
 import { openStand } from './stand.ts'
 
-/** Two APIs: one has hundreds of clients, the other a few. */
+/** Two APIs: one has many more clients than it admits, the other a few. */
 
 const forMs = 30_000
-const [many, few] = [250, 24]
+const [many, few] = [800, 24]
 const full = /submissions are waiting already/
 
 describe.runIf(needs('redis-server'))('queue on Redis', () => {
