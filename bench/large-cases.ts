@@ -107,7 +107,10 @@ export async function openCases(
         await ask(group, { method: 'PATCH', body: { roles: [] } })
       },
     },
-    { what: '8 deletion of 1 000 audit rows', mostMs, ask: () => deleteAndRollBack(db, facts.auditDays) },
+    // Audit rows are kept for 30 days at least: a small installation has none that are older.
+    ...(facts.auditDays < 30
+      ? []
+      : [{ what: '8 deletion of 1 000 audit rows', mostMs, ask: () => deleteAndRollBack(db, facts.auditDays) }]),
     { what: '9 the page of groups with it', mostMs, ask: get(`/core/groups/?search=${prefix}%20VPN`) },
     {
       what: '9 the same without its users',

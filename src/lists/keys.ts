@@ -127,9 +127,11 @@ function boundedWalk(
   const { name } = tableOf(list.view.model)
   const { columns, order } = orderOf(sorts, isBackward)
   const along = directions(sorts, isBackward)
+  // Conditions see the row of the table itself: some take it as a whole.
+  const met = [`${keyOf(list)} AS key`, `(${conditions.join(' AND ')}) AS is_match`, ...columns].join(', ')
   return `WITH walked AS MATERIALIZED (
-      SELECT ${keyOf(list)} AS key FROM (SELECT ${name}.* FROM ${name} ORDER BY ${along} LIMIT ${most}) ${name}
-      WHERE ${conditions.join(' AND ')} ORDER BY ${along} ${limits})
+      SELECT key FROM (SELECT ${met} FROM ${name} ORDER BY ${along} LIMIT ${most}) met
+      WHERE is_match ORDER BY ${order} ${limits})
     SELECT CASE WHEN (SELECT count(*) FROM walked) = ${size} THEN ARRAY(SELECT key FROM walked) ELSE ARRAY(
       SELECT key FROM (SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${matching} OFFSET 0) matching
       ORDER BY ${order} ${limits}) END AS keys`

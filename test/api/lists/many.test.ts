@@ -114,6 +114,15 @@ describe('the users of a group of very many', () => {
   })
 })
 
+test('applications that are found by their whole rows', async () => {
+  await load(
+    sql`INSERT INTO applications (pk, slug, name) SELECT gen_random_uuid(), 'many-' || n, 'Many ' || n
+      FROM generate_series(1, 25500) n`,
+  )
+  const { status, json } = await on.admin.get('/api/v3/core/applications/?changed_outside=false&ordering=slug')
+  expect([status, json]).toMatchObject([200, { pagination: { count: expect.any(Number) } }])
+})
+
 describe('a group of 20 000', () => {
   test('is answered without delaying others, with users and without', async () => {
     const ask = async (url: string) => {
