@@ -2,15 +2,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Write, write } from '../apply/write.ts'
 import type { Db, Tx } from '../db/client.ts'
-import { separately, within } from '../db/snapshot.ts'
+import { separately } from '../db/snapshot.ts'
 import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { allowHeaders, readOwnership } from '../http/apply-conditions.ts'
-import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
+import { matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
 import { type ListSpec, list } from '../lists/list.ts'
-import { one } from '../lists/one.ts'
+import { one, tagOf } from '../lists/one.ts'
 import { objectText, type PageWriter, pageText, patiently, shortText } from '../lists/stream.ts'
 import { groupName } from '../lists/tables.ts'
 import { writable } from '../openapi/writable.ts'
@@ -85,12 +85,11 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
   /** Of both texts that reads answer to this caller: with users, and without. */
   const precondition = async (actor: Actor, headers: Headers, pk: string) => {
     const uidOf = await readUidOf(db)
-    return preconditionOf(headers, 'group', async (tx: Tx) => {
-      const texts = await Array.fromAsync(new Set([allows(actor, seesMembers), false]), async (related) =>
-        shortText(within(tx), await readGroup(tx, pk, { uidOf, related })),
-      )
-      return texts.map((text) => (text === null ? null : etagOf(text)))
-    })
+    return preconditionOf(headers, 'group', (tx: Tx) =>
+      Array.fromAsync(new Set([allows(actor, seesMembers), false]), async (related) =>
+        tagOf(tx, await readGroup(tx, pk, { uidOf, related })),
+      ),
+    )
   }
   const allowedBy = (headers: Headers, ofText: ErrorList | undefined): Pick<Write, 'allow' | 'textErrors'> => {
     const textErrors = new ErrorList().include(ofText === undefined ? [] : [ofText])

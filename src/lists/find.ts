@@ -16,7 +16,7 @@ import { tableOf } from './tables.ts'
 const made = (text: string, { list: values }: Values, { isPlain }: ListQuery): Statement =>
   isPlain ? { text, values } : unprepared({ text, values })
 
-/** So many matches are sorted as they are counted. Of more, it depends on the page how it is found. */
+/** Up to this number, matches are sorted while they are counted. With more, `walkStatement` finds the page. */
 const maxSorted = 10_000
 
 const keysSchema = z.array(z.union([z.number(), z.string(), z.bigint().transform(String)]))

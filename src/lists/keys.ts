@@ -60,11 +60,11 @@ export const firstPlace = ({ page_size: size }: ListQuery): Place => ({
 /** A part of the matches: to look up more of them costs more than to compare them with all that are related. */
 const mostLookedUp = 0.02
 
-/** A walk goes so many times as far as it would have to if matches were spread evenly. */
+/** A walk is given up after this many times the rows that it would need if matches were spread evenly. */
 const patience = 2
 
 /**
- * @param count rows that match; at least so many, unless it is exact. The page is among them
+ * @param count rows that match. When it is not exact, more may match. The page is among those that were counted
  * @param rows of the table, about
  */
 export function placeOf(

@@ -125,11 +125,14 @@ export async function tagsOf<Model extends ListedModel>(
   if (keys.length === 0) return []
   const tags: (string | null)[] = []
   for await (const batch of spec.view.read(tx, keys, { uidOf, related: true, actor }))
-    for (const result of await readBatch(within(tx), batch)) {
-      const whole = await shortText(within(tx), result)
-      tags.push(whole === null ? null : etagOf(whole))
-    }
+    for (const result of await readBatch(within(tx), batch)) tags.push(await tagOf(tx, result))
   return tags
+}
+
+/** The tag with which a read answers this result; null for a text that is so long that it has none. */
+export async function tagOf(tx: Tx, result: object): Promise<string | null> {
+  const text = await shortText(within(tx), result)
+  return text === null ? null : etagOf(text)
 }
 
 function ambiguous(displayName: string, field: string): Problem {

@@ -15,7 +15,7 @@ const limits = { chunk: 64 * 1_024, buffered: 2 * 1_024 * 1_024 } as const
 /** Items of a streamed list that are made into one text: long texts would stay in memory until a full collection. */
 const itemsAtOnce = 20
 
-/** Each answer that is sent while it is made holds a batch of what it shows: so many of reads, and so many of writes. */
+/** The most answers of reads that are sent at once while they are made, and of writes as many: each holds a batch in memory. */
 export const maxStreams = 8
 const streams = { read: 0, write: 0 }
 

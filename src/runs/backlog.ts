@@ -58,8 +58,8 @@ export type Admission = {
 /** Milliseconds. */
 const slowMs = 2_500
 /**
- * The limit is lowered when so many of the last ones were slow. A few are slow for a reason of their own: one worker of
- * several is slow or frozen, a row is locked.
+ * The limit is lowered when at least `slowShare` of the `last` submissions were slow. A few are slow for a reason of their
+ * own: one worker of several is slow or frozen, a row is locked.
  */
 const judged = { last: 20, least: 4, slowShare: 0.75 } as const
 /** Submissions of this process at the same time. */
