@@ -218,9 +218,10 @@ describe('an outage while it is sent', () => {
           EXECUTE format('${how} CONNECT ON DATABASE %I ${preposition} PUBLIC, gatewright_service', current_database());
         END $$`),
     )
+  /** Waits until they are gone: until then, the pool may give one of them away. */
   const end = () =>
     within(on.url, (client) =>
-      client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      client.query(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
         WHERE datname = current_database() AND usename = 'gatewright_service'`),
     )
 
