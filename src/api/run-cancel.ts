@@ -4,7 +4,8 @@ import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { cancelForUser, noSuchRun } from '../runs/cancel.ts'
 import type { Submitter } from '../runs/submit.ts'
-import { readRun, run } from '../views/run.ts'
+import { readRun } from '../views/one-run.ts'
+import { run } from '../views/run.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/cancel/: a run that waits is not applied. */
 

@@ -11,7 +11,8 @@ import { runList } from '../lists/runs.ts'
 import type { Engine } from '../plan/engine.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { progressOf } from '../queue/enqueue.ts'
-import { readRun, run } from '../views/run.ts'
+import { readRun } from '../views/one-run.ts'
+import { run } from '../views/run.ts'
 
 /** GET /api/v3/blueprints/runs/, GET /api/v3/blueprints/runs/{id}/: the outcomes of submissions. */
 

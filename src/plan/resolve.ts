@@ -13,14 +13,15 @@ import { type Actor, isBound } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import { Deferred, isOpen } from './deferred.ts'
 import type { Effect } from './effect.ts'
+import { isNamed, isTag } from './key-tags.ts'
 import { type KnownRow, KnownRows, namesOf, pending } from './known-rows.ts'
 import { type By, readRows } from './lookup-sql.ts'
-import { lookupsIn } from './lookups.ts'
 import { Misses } from './misses.ts'
 import { Named } from './named.ts'
-import { areFree, isFreeFind, Sight, type Unseen } from './sight.ts'
+import { Sight, type Unseen } from './sight.ts'
 import { onlyOf } from './snapshot-sql.ts'
-import { columnOf, type Row } from './statements.ts'
+import type { Row } from './statements.ts'
+import { byOf, lookupsOf, type StepLookup, storedIn } from './step-lookups.ts'
 
 /** What `!KeyOf` of an entry refers to, by the entry's id. */
 export type Keys = Map<string, EntryKey>
@@ -74,7 +75,7 @@ export class Resolver {
     this.#misses = new Misses(reader, actor)
     this.#sight = new Sight(actor)
     this.#actor = actor
-    this.#lookups = new Map(steps.map((step) => [step, this.#lookupsOf(step)]))
+    this.#lookups = new Map(steps.map((step) => [step, lookupsOf(registry, step)]))
     for (const { model, columns } of [...this.#lookups.values()].flat()) {
       const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
       for (const column of columns) known.add(column)
@@ -185,47 +186,6 @@ export class Resolver {
     for (const [other, rows] of this.#tables) if (other !== table) rows.forgetRead()
   }
 
-  #lookupsOf(step: Step): StepLookup[] {
-    return valuesOf(step).flatMap(([name, value]) => {
-      const reference = name === undefined ? undefined : step.model.fields.get(name)?.reference
-      const target = this.#registry.targets.get(reference?.target ?? '')
-      const [model] = target?.models ?? []
-      const named = [value].flat().filter((item) => item instanceof Named)
-      const names =
-        target === undefined || model === undefined || reference === undefined
-          ? []
-          : named.map((item) => {
-              const by = namesOf(item.name, target)
-              const only = onlyOf(this.#registry, reference)
-              const fitting = only === undefined ? [] : [only.column]
-              const columns = [...by.flatMap(({ columns }) => columns), ...fitting]
-              return { model, by, columns, models: target.models, isFree: areFree(target.models) }
-            })
-      const finds = lookupsIn(value).flatMap((tag) => {
-        const model = tag instanceof Find ? this.#registry.byName(tag.model) : undefined
-        if (model === undefined || !(tag instanceof Find)) return []
-        const columns = Object.keys(tag.identifiers).flatMap((field) => storedIn(model, field) ?? [])
-        const by = this.#byOf(tag)
-        const isFree = isFreeFind(model, tag.identifiers)
-        return [{ model, columns, by: by === undefined ? [] : [by], models: [model], isFree }]
-      })
-      return [...names, ...finds]
-    })
-  }
-
-  /** @returns undefined for a tag whose identifiers are not plain values, or not fields of the model */
-  #byOf({ model: name, identifiers }: Find): By | undefined {
-    const model = this.#registry.byName(name)
-    const named = Object.entries(identifiers)
-    if (model === undefined || named.length === 0) return undefined
-    const columns = named.map(([field]) => storedIn(model, field)).filter((column) => column !== undefined)
-    const isPlain = named.every(([, value]) => typeof value !== 'object' || value === null)
-    const values = named.map(([, value]) => String(value))
-    return isPlain && columns.length === named.length && values.every((value) => storable(value) === undefined)
-      ? { columns, values }
-      : undefined
-  }
-
   async #read(lookups: readonly { model: Model; by: readonly By[] }[]): Promise<void> {
     const asked = [...Map.groupBy(lookups, ({ model }) => model.table)].flatMap(([table, of]) => {
       const rows = this.#tables.get(table)
@@ -314,7 +274,7 @@ export class Resolver {
 
   #foundRows(tag: Find): KnownRow[] {
     const model = this.#registry.byName(tag.model)
-    const by = this.#byOf(tag)
+    const by = byOf(this.#registry, tag)
     const rows = by === undefined ? [] : (this.#tables.get(model?.table ?? '')?.find(by) ?? [])
     const own = Object.entries(model?.discriminator ?? {})
     return rows
@@ -334,7 +294,7 @@ export class Resolver {
       if (error !== undefined) return refuse('invalid_text', `: ${name}: ${error}`)
     }
     if (!(await this.#sight.find(model, tag.identifiers))) return unseen(`!Find ${tag.model}`)
-    const by = this.#byOf(tag)
+    const by = byOf(this.#registry, tag)
     if (by !== undefined) await this.#read([{ model, by: [by] }])
     const [row, another] = this.#foundRows(tag)
     const which = ` ${JSON.stringify(tag.identifiers)}`
@@ -343,31 +303,10 @@ export class Resolver {
   }
 }
 
-/** In which table an entry looks something up, and by what. `columns` are read of what is found. */
-type StepLookup = {
-  readonly model: Model
-  readonly columns: readonly string[]
-  readonly by: readonly By[]
-  /** Of which model the row may be. */
-  readonly models: readonly Model[]
-  /** Every caller may look it up. */
-  readonly isFree: boolean
-}
-
 /** The judge denies it: no other error of the document is reported. */
 const unseen = (what: string): Found => ({ code: 'invalid_value', message: `${what} may not be looked up.` })
 
 type Found = { readonly row: KnownRow } | { readonly code: ErrorCode; readonly message: string }
-
-/** All that an entry says, by field; conditions have none. */
-const valuesOf = ({ identifiers, attrs, conditions }: Step): [string | undefined, unknown][] => [
-  ...identifiers,
-  ...attrs,
-  ...(conditions ?? []).map((each): [undefined, unknown] => [undefined, each]),
-]
-
-const storedIn = (model: Model, name: string): string | undefined =>
-  name === 'pk' || model.fields.get(name)?.storage.in === 'column' ? columnOf(model, name) : undefined
 
 const plain = (key: KnownRow['key']): string | number | undefined => (typeof key === 'symbol' ? undefined : key)
 
@@ -383,16 +322,6 @@ function noteKnown(row: Pick<KnownRow, 'key' | 'isNew'>, context: Context): Know
 
 /** Names in a list have a place of their own in messages; of tags, the list has it. */
 const placeOf = (item: unknown, index: number): FieldPath => (item instanceof Named ? [index] : [])
-
-const isNamed = (value: unknown): boolean =>
-  value instanceof Named || (Array.isArray(value) && value.some((item) => item instanceof Named))
-
-const isTag = (value: unknown): value is KeyOf | Find | Named =>
-  value instanceof KeyOf || value instanceof Find || value instanceof Named
-
-/** Whether a value is, or holds, what stands for a key. */
-export const hasTag = (value: unknown): boolean =>
-  isTag(value) || value instanceof Deferred || (Array.isArray(value) && value.some(isTag))
 
 function hasTwice(items: readonly unknown[]): boolean {
   const keys = items.filter((item) => item !== undefined && typeof item !== 'symbol')

@@ -4,9 +4,10 @@ import type { Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
 import type { Effect } from './effect.ts'
+import { hasTag } from './key-tags.ts'
 import { pending } from './known-rows.ts'
 import { Places } from './places.ts'
-import { hasTag, type Resolved, type Resolver } from './resolve.ts'
+import type { Resolved, Resolver } from './resolve.ts'
 import {
   type EntryQuestion,
   lookOf,

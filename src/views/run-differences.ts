@@ -8,7 +8,7 @@ import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
-import type { Opening } from './run.ts'
+import type { Opening } from './one-run.ts'
 
 /** How the document of a run differs from that of an earlier one. Values are masked, as a run shows them. */
 

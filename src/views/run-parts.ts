@@ -5,18 +5,9 @@ import type { Actor } from '../permissions.ts'
 import { mayReadRun } from '../runs/options.ts'
 import { changesSql, logsSql } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
+import { conditionsShown, documentText, type Opening, readAttempts } from './one-run.ts'
 import { readRepairs } from './repair.ts'
-import {
-  conditionsShown,
-  documentText,
-  type Opening,
-  type Run,
-  type RunHead,
-  readAttempts,
-  runHeadSelect,
-  runView,
-  toRunHead,
-} from './run.ts'
+import { type Run, type RunHead, runHeadSelect, runView, toRunHead } from './run.ts'
 import { type Counts, changeOrder } from './run-summary.ts'
 import { isReadable, readStoredChanges } from './stored-changes.ts'
 

@@ -144,6 +144,8 @@ export default {
       why: 'the cause of a failure is shown to those who may not see all runs',
       tests: [causes],
     },
+  ],
+  'src/views/one-run.ts': [
     {
       from: "if (!allows(actor, 'view_run')) return []",
       to: '',
