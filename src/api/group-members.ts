@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
-import { inTime } from '../db/in-time.ts'
+import { within } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { queryInteger } from '../lists/filters.ts'
-import { alsoNeedsOf, includeParameter, isIncluded } from '../lists/list.ts'
+import { alsoNeedsOf, includeParameter, isIncluded, readList } from '../lists/list.ts'
 import { usualPageSize } from '../lists/listed.ts'
 import { maxPageSize } from '../lists/page.ts'
+import { objectText, type PageWriter, patiently } from '../lists/stream.ts'
 import { apiPrefix } from '../paths.ts'
 import { groupMember, readMembers } from '../views/members.ts'
 import { readUidOf } from '../views/uid.ts'
@@ -17,7 +18,8 @@ const description = `The direct members, in the order of their keys. Each page b
 costs the same wherever it is, and members who come or go meanwhile move no other to another page.
 \`GET /core/users/?groups_by_pk=\` counts and searches members, and has them in other orders.`
 
-const members = z
+/** Without a type: the handler answers with its text. */
+const members: z.ZodType = z
   .object({
     next: z
       .string()
@@ -50,13 +52,23 @@ export function groupMemberRoutes(app: Api, db: Db): void {
         response: { 200: members },
       },
     },
-    async ({ params, query, actor }) => {
+    async (request, reply) => {
+      const { params, query, actor, headers } = request
       const pk = params.group_uuid.toLowerCase()
       const { after, page_size: size } = query
       const reading = { uidOf: await readUidOf(db), related: isIncluded(shown, query, actor) }
-      const found = await inTime(readMembers(db, pk, { after, size }, reading))
-      if (found === undefined) throw new Problem('not_found', 'There is no such group.')
-      return { next: found.next === null ? null : nextOf(pk, found.next, query), results: [...found.members] }
+      const read = async (from: Db) => {
+        const found = await readMembers(from, pk, { after, size }, reading)
+        if (found === undefined) throw new Problem('not_found', 'There is no such group.')
+        const next = found.next === null ? null : nextOf(pk, found.next, query)
+        const write = (page: PageWriter) => {
+          page.begin(within(from))
+          return page.add([{ next, results: found.members }])
+        }
+        return objectText(write, { takeLong: () => request.takeLongAnswer() })
+      }
+      const answer = await readList(db, headers, read)
+      return reply.type('application/json; charset=utf-8').send(patiently(reply, answer))
     },
   )
 }

@@ -81,9 +81,13 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
         withSnapshot(from, (snapshot) => writePage(page, snapshot, from, { spec, asked, reading }), { plans: 'auto' })
       return pageText(write, { takeLong: () => request.takeLongAnswer() })
     }
-    return patiently(reply, await (spec.isLedger || wantsNow(request.headers) ? read(db) : throughReplica(db, read)))
+    return patiently(reply, await (spec.isLedger ? read(db) : readList(db, request.headers, read)))
   })
 }
+
+/** Reads a list from the replica, if there is one, unless the caller wants what there is now. @param read may be called twice */
+export const readList = <Result>(db: Db, headers: Headers, read: (from: Db) => Promise<Result>): Promise<Result> =>
+  wantsNow(headers) ? read(db) : throughReplica(db, read)
 
 /** RFC 9111, section 5.2.1.4: nothing older than the request will do. */
 const wantsNow = ({ 'cache-control': sent = '' }: Headers): boolean => /(^|[\s,])no-cache([\s,]|$)/i.test(String(sent))

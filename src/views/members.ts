@@ -5,6 +5,7 @@ import { query } from '../db/raw.ts'
 import { toAttributes } from './group-summary.ts'
 import type { UidOf } from './uid.ts'
 import { userBrief, userBriefSelect } from './user.ts'
+import { StreamedList } from './view.ts'
 
 /** The direct members of a group, as the group shows them and as their own pages do. */
 
@@ -78,7 +79,7 @@ export const groupMember = z
 type GroupMember = z.output<typeof groupMember>
 
 /**
- * One page of the members of a group.
+ * One page of the members of a group. Its users are read when it is written: their attributes may be much.
  *
  * @param after the key of the last member of the page before; 0: the first page
  * @returns the members, and the `after` of the next page: null for the last one. undefined for no such group
@@ -88,13 +89,15 @@ export async function readMembers(
   group: string,
   { after, size }: { readonly after: number; readonly size: number },
   { uidOf, related }: { readonly uidOf: UidOf; readonly related: boolean },
-): Promise<{ readonly members: readonly GroupMember[]; readonly next: number | null } | undefined> {
+): Promise<{ readonly members: StreamedList; readonly next: number | null } | undefined> {
   // One more than is shown says whether there is a next page.
   const found = await readKeys(tx, group, { after, take: size + 1 })
   if (found === undefined) return undefined
   const keys = found.slice(0, size)
   const next = found.length > size ? (keys.at(-1) ?? null) : null
-  if (!related) return { members: keys.map((user) => ({ user, user_obj: null })), next }
-  const briefs = await readBriefs(tx, keys, uidOf)
-  return { members: briefsOf(keys, briefs).map((brief) => ({ user: brief.pk, user_obj: brief })), next }
+  const portion = async (tx: Tx): Promise<GroupMember[]> => {
+    if (!related) return keys.map((user) => ({ user, user_obj: null }))
+    return briefsOf(keys, await readBriefs(tx, keys, uidOf)).map((brief) => ({ user: brief.pk, user_obj: brief }))
+  }
+  return { members: new StreamedList([portion]), next }
 }

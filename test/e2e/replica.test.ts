@@ -44,7 +44,7 @@ beforeAll(async () => {
 const ask = async (method: string, path: string, { body, now = false }: { body?: unknown; now?: boolean } = {}) => {
   const headers: Record<string, string> = now ? { 'cache-control': 'no-cache' } : {}
   const { status, text } = await send({ url, token: adminToken }, method, path, { headers, body })
-  return { status, json: JSON.parse(text) as { results: { name: string; action: string }[] } }
+  return { status, json: JSON.parse(text) as { pk: string; results: { name: string; action: string }[] } }
 }
 
 /** The names of all groups that begin so, as the list has them. */
@@ -54,8 +54,9 @@ const groups = async (name: string, now = false) => {
   return json.results.map((group) => group.name)
 }
 const makeGroup = async (name: string) => {
-  const body = { name, is_superuser: false, attributes: {} }
-  expect(await ask('POST', '/core/groups/', { body })).toMatchObject({ status: 201 })
+  const made = await ask('POST', '/core/groups/', { body: { name, is_superuser: false, attributes: {} } })
+  expect(made.status).toBe(201)
+  return made.json.pk
 }
 
 /** What readiness says of the database, which is healthy all the time. No worker runs, which makes the whole a 503. */
@@ -106,13 +107,14 @@ describe('a replica that follows', () => {
   test('answers lists, and what is newer is there for who asks for it, and in the ledger', async () => {
     await until(async () => (await metric('gatewright_replica_lag_seconds')) === 0, { what: 'it to have caught up' })
     await replayed('pg_wal_replay_pause()')
-    await makeGroup('newest')
+    const newest = await makeGroup('newest')
     expect(await groups('newest')).toEqual([])
     expect(await groups('newest', true)).toEqual(['newest'])
     const { json } = await ask('GET', '/core/audit/?page_size=1')
     expect(json.results).toMatchObject([{ action: 'create', changes: [{ model: 'service_core.group' }] }])
     expect(await ask('GET', '/core/users/?groups_by_name=newest')).toMatchObject({ status: 200 })
-    expect(await fallbacks('failed')).toBe(1)
+    expect(await ask('GET', `/core/groups/${newest}/members/`)).toMatchObject({ status: 200, json: { results: [] } })
+    expect(await fallbacks('failed')).toBe(2)
     expect(await fallbacks('lagging')).toBe(0)
   })
 

@@ -112,6 +112,21 @@ describe.each([
   })
 })
 
+test('a long page of members is sent while it is read, and takes of the long answers', async () => {
+  const url = `${path}members/?page_size=1000`
+  const asked = await Promise.all(Array.from({ length: maxStreams }, () => ask('GET', url)))
+  for (const { statusCode, headers } of asked)
+    expect([statusCode, headers['transfer-encoding']]).toEqual([200, 'chunked'])
+  expect((await on.admin.get(url)).status).toBe(503)
+  const bodies = await Promise.all(asked.map(bodyOf))
+  const { next, results } = z
+    .object({ next: z.string(), results: z.array(z.object({ user: z.int(), user_obj: z.object({ pk: z.int() }) })) })
+    .parse(bodies[0])
+  expect(results).toHaveLength(1_000)
+  for (const { user, user_obj } of results) expect(user_obj.pk).toBe(user)
+  expect(next).toBe(`${path}members/?after=${results.at(-1)?.user}&page_size=1000`)
+})
+
 test('a change is committed, and others may change the group, before its writer reads the answer', async () => {
   const answer = await ask('PATCH', path, { attributes: { first: true } })
   await stalled()
