@@ -17,7 +17,7 @@ type Database = {
  * @returns the names of the migrations that were applied now
  */
 export async function prepareDatabase({ ownerUrl, service, withQueue }: Database): Promise<string[]> {
-  const applied = await migrate(ownerUrl)
+  const applied = await migrate(ownerUrl, undefined, 'MIGRATION_DATABASE_URL')
   if (withQueue) await migrateQueue(ownerUrl)
   await grantToService(ownerUrl, service.user)
   return applied

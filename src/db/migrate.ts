@@ -7,7 +7,7 @@ import type { Db } from './client.ts'
 import { databaseProblem, failureCode } from './errors.ts'
 import { locks } from './locks.ts'
 import { isOutside, migrationNames, migrationScript, migrationsFolder } from './migrations.ts'
-import { requireSession, sessionMark, sessionProblem } from './pooler.ts'
+import { requireSession, type SessionSetting, sessionMark, sessionProblem } from './pooler.ts'
 import { query } from './raw.ts'
 
 /** The database cannot be migrated to this version. The message says why, and what to do. */
@@ -25,17 +25,22 @@ const oldestPostgres = 14
  * migration and its record are one transaction: when it is killed or fails, it leaves nothing behind. Those of large tables
  * run outside of a transaction, and are repeated after they were killed. Processes that start at once wait for each other.
  *
+ * @param setting that has the URL
  * @returns the names of the migrations that were applied now
  * @throws {MigrationError} for a database of a newer version, one that a migration failed in, or a foreign one
  * @throws {StartError} for a database behind a pooler in transaction mode: there, no session could keep the lock
  * @throws {Problem} `unavailable` when the database is away; the database's own errors when it refuses the login
  */
-export async function migrate(url: string, folder: URL = migrationsFolder): Promise<string[]> {
+export async function migrate(
+  url: string,
+  folder: URL = migrationsFolder,
+  setting: SessionSetting = 'DIRECT_DATABASE_URL',
+): Promise<string[]> {
   const client = await open(url).catch((error: unknown) => {
-    throw sessionProblem(error)
+    throw sessionProblem(error, setting)
   })
   try {
-    await requireSession(client)
+    await requireSession(client, setting)
     await checkVersion(client)
     const known = await migrationNames(folder)
     await lock(client)

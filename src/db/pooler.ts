@@ -27,20 +27,32 @@ const isMarked = "current_setting('gatewright.session', true) IS NOT DISTINCT FR
 /** SQLSTATE of PgBouncer when it refuses a start-up setting. */
 const protocolViolation = '08P01'
 
-const advice =
-  'set DIRECT_DATABASE_URL to the address of PostgreSQL itself, beside DATABASE_URL (docs/operations.md#pgbouncer).'
+/** What to do, by the setting that a program takes for its sessions. */
+const advice = {
+  DIRECT_DATABASE_URL: 'set DIRECT_DATABASE_URL to the address of PostgreSQL itself, beside DATABASE_URL',
+  MIGRATION_DATABASE_URL: 'set MIGRATION_DATABASE_URL to the address of PostgreSQL itself',
+} as const
+
+export type SessionSetting = keyof typeof advice
+
+const page = '(docs/operations.md#pgbouncer).'
 
 /** Why a connection with `sessionMark` could not be opened. */
-export const sessionProblem = (error: unknown): unknown =>
+export const sessionProblem = (error: unknown, setting: SessionSetting): unknown =>
   failureCode(error) === protocolViolation && error instanceof Error
-    ? new StartError(`A pooler before PostgreSQL refuses sessions (${error.message}): ${advice}`, { cause: error })
+    ? new StartError(`A pooler before PostgreSQL refuses sessions (${error.message}): ${advice[setting]} ${page}`, {
+        cause: error,
+      })
     : databaseProblem(error)
 
 /** @throws {StartError} when the session of a connection that was opened with `sessionMark` does not last */
-export async function requireSession(client: { query(text: string): Promise<{ rows: unknown[] }> }): Promise<void> {
+export async function requireSession(
+  client: { query(text: string): Promise<{ rows: unknown[] }> },
+  setting: SessionSetting,
+): Promise<void> {
   const { rows } = await client.query(`SELECT ${isMarked} AS "isMarked"`)
   if (!z.array(z.object({ isMarked: z.boolean() })).parse(rows)[0]?.isMarked)
-    throw new StartError(`A pooler before PostgreSQL drops the settings of sessions: ${advice}`)
+    throw new StartError(`A pooler before PostgreSQL drops the settings of sessions: ${advice[setting]} ${page}`)
 }
 
 /** Tells a database of a server from all others, as long as the server runs. */
@@ -59,7 +71,7 @@ const slow =
  */
 export async function findPooler(urls: DatabaseUrls, log: Pick<Logger, 'warn'>): Promise<Pooler | null> {
   const direct = await placeOfSessions(sessionUrl(urls)).catch((error: unknown) => {
-    const problem = sessionProblem(error)
+    const problem = sessionProblem(error, 'DIRECT_DATABASE_URL')
     if (urls.directDatabaseUrl === null || problem instanceof StartError) throw problem
     throw new StartError(sentence(problem, 'The database of DIRECT_DATABASE_URL'), { cause: error })
   })
@@ -77,7 +89,7 @@ const application = { application_name: 'gatewright-start', connectionTimeoutMil
 
 const placeOfSessions = (url: string): Promise<string> =>
   inSession({ ...application, connectionString: url, options: sessionMark }, async (client) => {
-    await requireSession(client)
+    await requireSession(client, 'DIRECT_DATABASE_URL')
     const { rows } = await client.query<{ place: string }>(`SELECT ${place}`)
     return rows[0]?.place ?? ''
   })

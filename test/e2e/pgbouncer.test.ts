@@ -105,6 +105,25 @@ describe.runIf(needs('pgbouncer')).each(['src/server.ts', 'workers/blueprint.ts'
   })
 })
 
+describe.runIf(needs('pgbouncer'))('npm run database', () => {
+  test('says that MIGRATION_DATABASE_URL leads to PgBouncer: it takes no DIRECT_DATABASE_URL', async () => {
+    const { service } = await freshDatabase()
+    const [kind] = bouncerKinds()
+    const { url } = await startBouncer(kind as BouncerKind, service.url)
+    const started = run('src/cli/database.ts', {
+      env: {
+        MIGRATION_DATABASE_URL: Object.assign(new URL(url), { password: 'any' }).href,
+        DATABASE_URL: Object.assign(new URL(url), { username: 'other', password: 'any' }).href,
+        DIRECT_DATABASE_URL: service.url,
+      },
+    })
+    expect(await started.exited).toEqual({ code: 1, signal: null })
+    expect(started.output()).toMatch(
+      /^A pooler before PostgreSQL refuses sessions \(.*\): set MIGRATION_DATABASE_URL to .* itself \(docs/,
+    )
+  })
+})
+
 async function openPooled(kind: BouncerKind) {
   const { db, service } = await freshDatabase({ isInstalled: true })
   const bouncer = await startBouncer(kind, service.url)
