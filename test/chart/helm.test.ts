@@ -130,7 +130,10 @@ describe.runIf(needs('go', 'python3', 'promtool'))('Helm', () => {
       expect(container.securityContext).toEqual({
         ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
       })
-      const files = container.env.filter(({ name: variable }) => variable.endsWith('_FILE')).map(({ value }) => value)
+      const named = container.env.filter(({ name: variable }) => /_FILE$|^NODE_EXTRA_CA_CERTS$/.test(variable))
+      const files = named.map(({ value }) => value)
+      // The job reaches PostgreSQL, too.
+      expect(files.includes('/run/secrets/gatewright/ca.crt')).toBe(name === 'everything-values.yaml')
       const keys = pod.volumes.flatMap(({ secret }) => secret?.items.map(({ key }) => key) ?? [])
       expect(files.sort()).toEqual(keys.map((key) => `/run/secrets/gatewright/${key}`).sort())
       expect(container.volumeMounts.map(({ mountPath }) => mountPath)).toEqual([

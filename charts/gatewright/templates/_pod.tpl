@@ -35,6 +35,10 @@ BOOTSTRAP_TOKEN: bootstrapToken
 - name: {{ $setting }}_FILE
   value: {{ include "gatewright.secretFolder" $root }}/{{ $key }}
 {{- end }}
+{{- with $root.Values.secrets.keys.authorities }}
+- name: NODE_EXTRA_CA_CERTS
+  value: {{ include "gatewright.secretFolder" $root }}/{{ . }}
+{{- end }}
 {{- range $setting, $value := index . 2 }}
 - name: {{ $setting }}
   value: {{ $value | quote }}
@@ -65,6 +69,9 @@ BOOTSTRAP_TOKEN: bootstrapToken
     items:
       {{- range $setting, $key := include "gatewright.secretFiles" . | fromYaml }}
       - { key: {{ $key }}, path: {{ $key }} }
+      {{- end }}
+      {{- with (index . 0).Values.secrets.keys.authorities }}
+      - { key: {{ . }}, path: {{ . }} }
       {{- end }}
 - name: tmp
   emptyDir: { sizeLimit: 64Mi }
