@@ -47,8 +47,12 @@ export async function listQuestions(get: Get): Promise<ListQuestion[]> {
       const schema = schemaOf(parameter)
       if (name === 'ordering') for (const [what, query] of ordersOf(list, choicesOf(schema))) add(what, query)
       if (!paging.has(name))
-        for (const [what, value] of valuesOf(list, name, schema, lists))
-          add(`${name}, ${what}`, `${name}=${encodeURIComponent(value)}`, name === 'attributes' ? patientMs : usualMs)
+        for (const [what, value] of valuesOf(list, name, schema, lists)) {
+          const query = `${name}=${encodeURIComponent(value)}`
+          add(`${name}, ${what}`, query, name === 'attributes' ? patientMs : usualMs)
+          const page = isChoice(schema) ? await middleOf(get, `${list.path}?${query}`) : 1
+          if (page > 1) add(`${name}, ${what}, middle page`, `${query}&page=${page}`)
+        }
     }
   }
   return questions
@@ -92,6 +96,15 @@ const ordersOf = ({ pages }: List, orders: readonly string[]): [what: string, qu
     ...(order.startsWith('-') ? [] : [[`by ${order}, middle page`, middle(order, pages)] as [string, string]]),
   ]),
 ]
+
+/** The page in the middle; 1 where the list is not counted in time. */
+const middleOf = (get: Get, path: string): Promise<number> =>
+  (get(`${path}&page_size=1`) as Promise<Page>).then(
+    ({ pagination }) => Math.ceil(pagination.count / 200),
+    () => 1,
+  )
+
+const isChoice = (schema: Json): boolean => schema.type === 'boolean' || choicesOf(schema).length > 0
 
 const middle = (order: string, pages: number): string => `ordering=${order}&page=${Math.ceil(pages / 2)}`
 

@@ -1,6 +1,6 @@
 import { likeLiterally } from './filters.ts'
 import type { Listed, ListQuery, Owned, Values, Visible } from './listed.ts'
-import { type ListedModel, qualified, tableOf } from './tables.ts'
+import { type ListedModel, qualified, type Search, tableOf } from './tables.ts'
 
 /** Which rows are asked for, and which of them this caller sees at all, in SQL: none for a list that nothing narrows. */
 export function conditionsOf(
@@ -23,11 +23,72 @@ export function conditionsOf(
   ]
 }
 
+/** Whether a list has other rows than those of its table. */
+export const isNarrowed = ({ always }: Listed, { own, values, owners, filters, terms }: ListQuery): boolean =>
+  always !== undefined ||
+  own !== undefined ||
+  owners !== undefined ||
+  values !== undefined ||
+  filters.length > 0 ||
+  terms.length > 0
+
 const wordsIn = (sql: string, terms: readonly string[], bind: Bind): string[] =>
   terms.map((term) => {
     const pattern = `lower(${bind(`%${likeLiterally(term)}%`)})`
     return `(${sql.replaceAll('{pattern}', () => pattern)})`
   })
+
+/** The conditions for rows that are read one by one, and not found by an index. @param part of them that matches */
+export function byRow(list: Listed, asked: ListQuery, part: 'few' | 'many', values: Values): string[] {
+  const { once, sql } = list.search
+  const text = firstIn(list.search, once?.isOne ? once.sql : sql)
+  const looked = once?.isOne
+    ? `(SELECT ${text} FROM ${once.table} WHERE ${once.table}.${once.key} = ${tableOf(list.view.model).name}.${once.column})`
+    : text
+  return conditionsOf({ ...list, search: { sql: looked } }, asWalked(asked, part), values)
+}
+
+const firstIn = ({ columns = [] }: Search, sql: string): string =>
+  [...columns.map((column) => `${column} LIKE {pattern}`), sql].join(' OR ')
+
+/** Filters in their form for rows that are read one by one. */
+export function asWalked(asked: ListQuery, part: 'few' | 'many'): ListQuery {
+  const filters = asked.filters.map(({ filter, ...sent }) => ({
+    ...sent,
+    filter: { ...filter, condition: filter.walked?.[part] ?? filter.condition },
+  }))
+  return { ...asked, filters }
+}
+
+/** Percent of a table's pages from which is guessed how many rows match. */
+const sampled = 0.5
+
+/** A filter that so great a part of the rows meets is looked up in what they are related to, row by row. */
+const largePart = 0.05
+
+/**
+ * Whether so many rows meet a search, as a sample has it, and filters on what they are related to, that all rows are read and
+ * none is found by an index.
+ *
+ * @param rows of the table, in SQL
+ * @returns SQL; undefined when that makes no difference
+ */
+export function isFrequent(
+  { view: { model }, search }: Listed,
+  { terms, filters }: ListQuery,
+  rows: string,
+  { bind }: Values,
+): string | undefined {
+  const parts = filters.flatMap(({ filter: { number, walked }, value }) =>
+    number === undefined || walked === undefined ? [] : [`(${number(value, bind)}) > ${largePart} * ${rows}`],
+  )
+  if (search.columns !== undefined && terms.length > 0) {
+    const { table, sql } = search.once ?? { table: tableOf(model).name, sql: search.sql }
+    parts.push(`(SELECT count(*) FILTER (WHERE ${wordsIn(sql, terms, bind).join(' AND ')}) * 4 > count(*)
+      FROM ${table} TABLESAMPLE SYSTEM (${sampled}) REPEATABLE (0))`)
+  }
+  return parts.length === 0 ? undefined : parts.join(' AND ')
+}
 
 /**
  * The rows of a list that something narrows, in no order: what follows FROM. Texts that stand once are searched there, and
@@ -40,13 +101,29 @@ export function matchingRows(list: Listed, asked: ListQuery, values: Values): st
   if (once === undefined || asked.terms.length === 0)
     return `${name} WHERE ${conditionsOf(list, asked, values).join(' AND ')}`
   const others = conditionsOf(list, { ...asked, terms: [] }, values)
-  const { table, column, sql } = once
-  const texts = `SELECT DISTINCT ${column} FROM ${table} WHERE ${wordsIn(sql, asked.terms, values.bind).join(' AND ')}`
-  return others.length > 0
-    ? `${name} WHERE ${others.join(' AND ')} AND ${name}.${column} IN (${texts})`
-    : `(${texts}) ${table} CROSS JOIN LATERAL (
-        SELECT * FROM ${name} WHERE ${name}.${column} = ${table}.${column} OFFSET 0) ${name}`
+  const words = wordsIn(once.sql, asked.terms, values.bind).join(' AND ')
+  if (others.length === 0) return rowsOfTexts(name, once, words)
+  return `${name} WHERE ${others.join(' AND ')} AND ${name}.${once.column} IN (${textsOf(once, words)})`
 }
+
+/** The other rows of its table, in the same form: for a list of which many match. */
+export function otherRows(list: Listed, asked: ListQuery, values: Values): string {
+  const { name } = tableOf(list.view.model)
+  const { once } = list.search
+  if (!once?.isOne || asked.terms.length === 0 || isNarrowed(list, { ...asked, terms: [] }))
+    return `${name} WHERE (${byRow(list, asked, 'many', values).join(' AND ')}) IS NOT TRUE`
+  const words = wordsIn(firstIn(list.search, once.sql), asked.terms, values.bind)
+  return rowsOfTexts(name, once, `(${words.join(' AND ')}) IS NOT TRUE`)
+}
+
+type Once = NonNullable<Search['once']>
+
+const textsOf = ({ table, key, isOne }: Once, words: string): string =>
+  `SELECT ${isOne ? '' : 'DISTINCT '}${key} FROM ${table} WHERE ${words}`
+
+const rowsOfTexts = (name: string, once: Once, words: string): string =>
+  `(${textsOf(once, words)}) ${once.table} CROSS JOIN LATERAL (
+    SELECT * FROM ${name} WHERE ${name}.${once.column} = ${once.table}.${once.key} OFFSET 0) ${name}`
 
 type Bind = Values['bind']
 

@@ -32,6 +32,12 @@ export type Bind = (value: unknown) => string
 /** SQL over the list's table, under a name of its own in `find.ts`. */
 export type Expression = { readonly sql: string }
 
+/**
+ * Whether a key is among those of a statement, for very many rows. All are read once and hashed: PostgreSQL does so however
+ * many it expects, because it expects few of an array. It makes no join of it, which would read the rows in no order.
+ */
+export const isAmong = (key: string, keys: string): string => `((${key} IN (SELECT unnest(ARRAY(${keys})))) IS TRUE)`
+
 /** A text in which LIKE takes every character literally. */
 export const likeLiterally = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
@@ -181,7 +187,7 @@ function related(
     // Neither becomes a join: the one is a look-up for each row, the other a look into all that are related.
     walked: {
       few: (key, value, bind) => `(SELECT true FROM ${linked(bind(value))} AND m.${listed} = ${key} LIMIT 1)`,
-      many: (key, value, bind) => `(${key} IN (SELECT m.${listed} FROM ${linked(bind(value))})) IS TRUE`,
+      many: (key, value, bind) => isAmong(key, `SELECT m.${listed} FROM ${linked(bind(value))}`),
     },
     // Of one, no row is counted twice.
     number: (value, bind) =>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { query, type Statement, unprepared } from '../db/raw.ts'
 import type { Key } from '../views/view.ts'
-import { matchingRows } from './conditions.ts'
+import { byRow, isFrequent, isNarrowed, matchingRows, otherRows } from './conditions.ts'
 import { firstPlace, keyOf, orderOf, placeOf, sortsOf, startOf, walkStatement } from './keys.ts'
 import { type Listed, type ListQuery, Values } from './listed.ts'
 import { tableOf } from './tables.ts'
@@ -59,14 +59,6 @@ export async function find(tx: Tx, list: Listed, asked: ListQuery): Promise<Foun
   return { count, isExact, unknown, readKeys }
 }
 
-const isNarrowed = ({ always }: Listed, { own, values, owners, filters, terms }: ListQuery): boolean =>
-  always !== undefined ||
-  own !== undefined ||
-  owners !== undefined ||
-  values !== undefined ||
-  filters.length > 0 ||
-  terms.length > 0
-
 /** The size of a whole list, and the keys of its first page. */
 function sizeStatement(list: Listed, asked: ListQuery): Statement {
   const values = new Values()
@@ -102,8 +94,8 @@ function matchingStatement(list: Listed, asked: ListQuery): Statement {
   const most = Math.min(maxSorted, asked.mostCounted ?? maxSorted)
   const found = `SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from}`
   const number = numberAlone(list, asked, values)
-  const counted = most === asked.mostCounted ? `${most + 1}` : `(SELECT count(*) FROM ${upTo(asked, values, from)})`
-  const many = number === undefined ? counted : 'number'
+  const many =
+    number !== undefined ? 'number' : most === asked.mostCounted ? `${most + 1}` : manyOf(list, asked, values)
   const parts =
     number === undefined
       ? `matching AS MATERIALIZED (${found} LIMIT ${most + 1}),
@@ -118,6 +110,20 @@ function matchingStatement(list: Listed, asked: ListQuery): Statement {
       ${unknownOf(asked, values)} AS unknown
     FROM few`
   return made(text, values, asked)
+}
+
+/** The number of matches, in SQL, where there are many. */
+function manyOf(list: Listed, asked: ListQuery, values: Values): string {
+  const { name } = tableOf(list.view.model)
+  const counted = (from: string) => `(SELECT count(*) FROM ${upTo(asked, values, from)})`
+  const found = counted(matchingRows(list, asked, values))
+  const frequent = isFrequent(list, asked, aboutSize(list), values)
+  if (frequent === undefined) return found
+  const read =
+    list.count === 'kept'
+      ? `${keptSize(name)} - (SELECT count(*) FROM ${otherRows(list, asked, values)})`
+      : counted(`${name} WHERE ${byRow(list, asked, 'many', values).join(' AND ')}`)
+  return `CASE WHEN ${frequent} THEN ${read} ELSE ${found} END`
 }
 
 /** The number of matches, in SQL, where a filter that knows it is all that narrows the list. */

@@ -1,4 +1,5 @@
-import { conditionsOf, matchingRows } from './conditions.ts'
+import { asWalked, byRow, isNarrowed, matchingRows, otherRows } from './conditions.ts'
+import { isAmong } from './filters.ts'
 import { type Listed, type ListQuery, type Sorted, usualPageSize, type Values } from './listed.ts'
 import { qualified, tableOf } from './tables.ts'
 
@@ -46,6 +47,8 @@ export type Place = {
   readonly isNear: boolean
   /** Rows that a walk along the order looks at before it is given up; null: it is not. */
   readonly patience: number | null
+  /** The rows whose keys a walk far into the list has to know; null: it looks at the rows themselves. */
+  readonly known: 'matches' | 'others' | null
 }
 
 /** The first page of a list that is not counted yet. */
@@ -55,10 +58,14 @@ export const firstPlace = ({ page_size: size }: ListQuery): Place => ({
   offset: 0,
   isNear: true,
   patience: null,
+  known: null,
 })
 
 /** A part of the matches: to look up more of them costs more than to compare them with all that are related. */
 const mostLookedUp = 0.02
+
+/** Of more keys, PostgreSQL would need more than 40 MB. */
+const mostKnown = 500_000
 
 /** A walk is given up after this many times the rows that it would need if matches were spread evenly. */
 const patience = 2
@@ -80,34 +87,47 @@ export function placeOf(
   // Where PostgreSQL knows how many rows match, it takes the index of a filter that has this order, too.
   const isGuess = isExact || (list.search.once !== undefined && asked.terms.length > 0)
   const isNear = offset + size < count * mostLookedUp
-  return { isBackward, size, offset, isNear, patience: isGuess && most * 4 < rows ? most : null }
+  const known = count * 2 > rows ? 'others' : 'matches'
+  const areKnown = isExact && !isNear && Math.min(count, Math.abs(rows - count)) <= mostKnown
+  return {
+    ...{ isBackward, size, offset, isNear },
+    patience: isGuess && most * 4 < rows ? most : null,
+    known: areKnown ? known : null,
+  }
 }
 
 /** The keys of one page, as `keys`: by an index-only scan where an index has this order. */
 export function walkStatement(list: Listed, asked: ListQuery, place: Place, values: Values): string {
   const { isBackward, size, offset } = place
-  const conditions = conditionsOf(list, asWalked(asked, place), values)
+  const conditions = walkedConditions(list, asked, place, values)
   const sorts = sortsOf(list, asked.ordering)
   // LIMIT as a literal: with a parameter, the generic plan guesses the number of rows.
   const isUsual = asked.isPlain && size === usualPageSize && offset === 0
   const limits = isUsual ? `LIMIT ${usualPageSize}` : `LIMIT ${values.bind(size)} OFFSET ${values.bind(offset)}`
   const few = valuesOf(list, asked)
   if (few !== undefined) return byValue(list, sorts, conditions, few, limits, offset + size)
-  if (place.patience !== null && conditions.length > 0)
+  if (place.patience !== null && place.known === null && conditions.length > 0)
     return boundedWalk(list, sorts, conditions, place, limits, matchingRows(list, asked, values))
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   return `SELECT ARRAY(SELECT ${keyOf(list)} FROM ${tableOf(list.view.model).name} ${where}
     ORDER BY ${directions(sorts, isBackward)} ${limits}) AS keys`
 }
 
-/** The conditions for rows that are met one by one. */
-function asWalked(asked: ListQuery, { isNear }: Place): ListQuery {
-  const filters = asked.filters.map(({ filter, ...sent }) => ({
-    ...sent,
-    filter: { ...filter, condition: filter.walked?.[isNear ? 'few' : 'many'] ?? filter.condition },
-  }))
-  return { ...asked, filters }
+/**
+ * The conditions of a walk. Far into a list they are on keys alone: then it reads an index, and no rows. A filter that has
+ * such a form of its own needs no other.
+ */
+function walkedConditions(list: Listed, asked: ListQuery, { isNear, known }: Place, values: Values): readonly string[] {
+  const part = isNear ? 'few' : 'many'
+  if (known === null || hasOwnForm(list, asked) || !isNarrowed(list, asked)) return byRow(list, asked, part, values)
+  const key = keyOf(list)
+  return known === 'matches'
+    ? [isAmong(key, `SELECT ${key} FROM ${matchingRows(list, asWalked(asked, part), values)}`)]
+    : [`NOT ${isAmong(key, `SELECT ${key} FROM ${otherRows(list, asked, values)}`)}`]
 }
+
+const hasOwnForm = (list: Listed, { filters, ...asked }: ListQuery): boolean =>
+  filters.length === 1 && filters[0]?.filter.walked !== undefined && !isNarrowed(list, { ...asked, filters: [] })
 
 const directions = (sorts: readonly Sort[], isBackward: boolean): string =>
   sorts.map(({ column, descending }) => `${column} ${descending === isBackward ? 'ASC' : 'DESC'}`).join(', ')

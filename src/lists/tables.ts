@@ -21,7 +21,7 @@ const tables = {
   User: { name: 'users', unique: ['pk', 'uuid', 'username'] },
   Group: { name: 'groups', unique: ['pk', 'numPk', 'name'] },
   TotpDevice: { name: 'totp_devices', unique: ['pk', 'uuid'] },
-  UserConsent: { name: 'user_consents', unique: ['pk'] },
+  UserConsent: { name: 'user_consents', unique: ['pk'], ties: ['expires'] },
   Run: { name: 'runs', unique: ['id'], ties: ['createdAt'] },
   Token: { name: 'tokens', unique: ['pk', 'identifier'] },
   Application: { name: 'applications', unique: ['pk', 'slug'], columns: { group: 'group_name' } },
@@ -53,23 +53,46 @@ export const qualified = (model: ListedModel, field: string): string =>
 
 /** A text that is searched; `{pattern}` is what its lower case is LIKE. Each has its trigram index, except where rows are few. */
 export type Search = Expression & {
-  /** A table that has the text of many rows once or a few times, with the trigram index in place of theirs. Both have this column. */
-  readonly once?: { readonly table: string; readonly column: string; readonly sql: string }
+  /**
+   * Where rows are many: columns of which the text is made. Most rows have a term that many have as it is in one of them, and
+   * to look there first takes an eighth of the time that lower case takes. No index serves that.
+   */
+  readonly columns?: readonly string[]
+  /** A table that has the text of many rows once or a few times, with the trigram index in place of theirs. */
+  readonly once?: {
+    readonly table: string
+    /** Its column that `column` of the rows is equal to. */
+    readonly key: string
+    readonly column: string
+    readonly sql: string
+    /** Each row of the list has one row there. `columns` are columns of it. */
+    readonly isOne?: true
+  }
 }
 
 export const userText: Search = {
   sql: `lower(users.username || ' ' || users.name || ' ' || users.email || ' ' || users.uuid::text) LIKE {pattern}`,
+  columns: ['users.username', 'users.name', 'users.email'],
 }
-export const groupName: Search = { sql: 'lower(groups.name) LIKE {pattern}' }
-export const deviceName: Search = { sql: 'lower(totp_devices.name) LIKE {pattern}' }
+export const groupName: Search = { sql: 'lower(groups.name) LIKE {pattern}', columns: ['groups.name'] }
+export const deviceName: Search = {
+  sql: 'lower(totp_devices.name) LIKE {pattern}',
+  columns: ['totp_devices.name'],
+}
 export const consentUsername: Search = {
   sql: 'user_consents.user_pk IN (SELECT u.pk FROM users u WHERE lower(u.username) LIKE {pattern})',
+  columns: ['users.username'],
+  once: { table: 'users', key: 'pk', column: 'user_pk', sql: 'lower(users.username) LIKE {pattern}', isOne: true },
 }
-export const tokenText: Search = { sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}` }
+export const tokenText: Search = {
+  sql: `lower(tokens.identifier || ' ' || tokens.description) LIKE {pattern}`,
+  columns: ['tokens.identifier', 'tokens.description'],
+}
 export const applicationText: Search = {
   sql: `lower(applications.name || ' ' || applications.slug || ' ' || applications.group_name) LIKE {pattern}`,
+  columns: ['applications.name', 'applications.slug', 'applications.group_name'],
 }
-export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}' }
+export const providerName: Search = { sql: 'lower(providers.name) LIKE {pattern}', columns: ['providers.name'] }
 export const flowText: Search = {
   sql: `lower(flows.name || ' ' || flows.slug || ' ' || flows.title) LIKE {pattern}`,
 }
@@ -83,7 +106,7 @@ export const auditedUser: Search = {
 }
 export const runTitle: Search = {
   sql: 'lower(runs.title) LIKE {pattern}',
-  once: { table: 'run_titles', column: 'title', sql: 'lower(run_titles.title) LIKE {pattern}' },
+  once: { table: 'run_titles', key: 'title', column: 'title', sql: 'lower(run_titles.title) LIKE {pattern}' },
 }
 
 /**

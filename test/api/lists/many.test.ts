@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Prisma } from '../../../src/db/generated/client.ts'
 import { groupView } from '../../../src/views/group.ts'
 import { userView } from '../../../src/views/user.ts'
+import { userConsent } from '../../../src/views/user-consent.ts'
 import { longestTurnCost } from '../../support/cpu-time.ts'
 import { type Installation, installation } from '../../support/installation.ts'
 import { raw, rows, sql } from '../../support/sql.ts'
@@ -56,6 +57,9 @@ describe('a search that matches very many', () => {
       [{ search: 'user' }, "username LIKE 'user%'"],
       [{ is_active: true }, 'is_active'],
       [{ path: 'early' }, "path = 'early'"],
+      [{ search: 'USER', is_active: true }, "username LIKE 'user%' AND is_active"],
+      // In the uuid of each.
+      [{ search: '-' }, 'true'],
       [{}, 'true'],
     ] as const) {
       const whole = await expected(condition, ordering)
@@ -112,6 +116,34 @@ describe('the users of a group of very many', () => {
     expect(await countOf({ groups_by_name: 'other' })).toBe(101)
     expect(await countOf({ groups_by_name: 'other', is_active: true })).toBe(90)
   })
+})
+
+test('consents of very many users: the same pages, of a search that most match, some, and few', async () => {
+  const consents: Listed = { path: '/api/v3/core/user_consent/', by: () => on.admin, view: userConsent }
+  await load(sql`INSERT INTO applications (pk, slug, name) VALUES (${everybody}, 'agreed', 'Agreed')`)
+  await load(
+    sql`INSERT INTO user_consents (user_pk, application_pk, expiring) SELECT pk, ${everybody}, false FROM users`,
+  )
+  const orders = { user: 'c.user_pk', '-user': 'c.user_pk DESC', application: 'c.pk' }
+  for (const [search, condition] of [
+    ['USER', "LIKE 'user%'"],
+    ['r1', "LIKE '%r1%'"],
+    ['user0000', "LIKE 'user0000%'"],
+  ] as const)
+    for (const [ordering, sorted] of Object.entries(orders)) {
+      const found = await rows<{ pk: number }>(
+        on.db,
+        raw(
+          `SELECT c.pk FROM user_consents c JOIN users u ON u.pk = c.user_pk WHERE u.username ${condition} ORDER BY ${sorted}`,
+        ),
+      )
+      const pages = Math.ceil(found.length / 100)
+      for (const page of new Set([1, Math.ceil(pages / 3), pages])) {
+        const { pagination, results } = await read(consents, { search, ordering, page })
+        expect(pagination).toMatchObject({ count: found.length, total_pages: pages })
+        expect(results.map(({ pk }) => pk)).toEqual(found.slice((page - 1) * 100, page * 100).map(({ pk }) => pk))
+      }
+    }
 })
 
 test('applications that are found by their whole rows', async () => {
