@@ -1,17 +1,24 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
-import type { Prisma } from '../db/generated/client.ts'
 import { query } from '../db/raw.ts'
 import { toAttributes } from './group-summary.ts'
 import type { UidOf } from './uid.ts'
-import { userBrief, userBriefSelect } from './user.ts'
+import { userBrief } from './user.ts'
 import { StreamedList } from './view.ts'
 
 /** The direct members of a group, as the group shows them and as their own pages do. */
 
 export type UserBrief = z.output<typeof userBrief>
 
-const toUserBrief = (row: Prisma.UserGetPayload<{ select: typeof userBriefSelect }>, uidOf: UidOf): UserBrief => ({
+const briefRow = z.object({
+  ...{ pk: z.int(), username: z.string(), name: z.string(), isActive: z.boolean(), lastLogin: z.date().nullable() },
+  ...{ email: z.string(), attributes: z.json() },
+})
+
+const briefsText = `SELECT pk, username, name, is_active AS "isActive", last_login AS "lastLogin", email, attributes
+  FROM users WHERE pk = ANY($1::integer[])`
+
+const toUserBrief = (row: z.output<typeof briefRow>, uidOf: UidOf): UserBrief => ({
   pk: row.pk,
   username: row.username,
   name: row.name,
@@ -30,7 +37,7 @@ export async function readBriefs(
 ): Promise<ReadonlyMap<number, UserBrief>> {
   const distinct = [...new Set(keys)]
   if (distinct.length === 0) return new Map()
-  const users = await tx.user.findMany({ where: { pk: { in: distinct } }, select: userBriefSelect })
+  const users = await query(tx, briefRow, { text: briefsText, values: [distinct] })
   return new Map(users.map((row) => [row.pk, toUserBrief(row, uidOf)]))
 }
 
