@@ -62,7 +62,7 @@ export async function* judge(
   const resolver = new Resolver(reader, registry, steps, submitter)
   // The actor may share the round trip of the snapshot.
   const [snapshot, actor] = await Promise.all([
-    openSnapshot(reader, registry, steps, resolver, { takesKeys }),
+    openSnapshot(reader, registry, steps, resolver, { takesKeys, readsAll: isReviewed }),
     submitter,
   ])
   const claims = claimedWithout(actor, conditions, steps, registry.models)
@@ -197,7 +197,7 @@ export async function* judge(
   if (isCheck && (conditions.mode === 'plan' || conditions.reviewed !== null || conditions.allow.grants)) return
   if (plan.errors.any || findings.some(({ objections }) => objections.some((each) => reasonOf(each) !== 'conflict')))
     return
-  const gains = await gainsOf(reader, findings, steps)
+  const gains = await gainsOf(reader, findings, steps, isReviewed)
   if (gains === null) return
   const isMeant = conditions.allow.grants || conditions.mode === 'plan' || conditions.reviewed !== null
   yield { cause: 'given', gains, objections: isMeant ? [] : [{ is: 'grants', gains, actor }] }

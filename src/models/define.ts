@@ -56,6 +56,8 @@ export type Link = {
   other: string
   /** The other row may be linked by one row only. */
   exclusive?: true
+  /** A row may have very many: they are read for an entry that sends the field or deletes the row, and for a plan. */
+  many?: true
 }
 
 export type Field = {

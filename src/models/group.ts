@@ -36,7 +36,7 @@ export default defineModel({
       .default({}),
   }),
   links: {
-    users: { table: 'memberships', own: 'group_pk', other: 'user_pk' },
+    users: { table: 'memberships', own: 'group_pk', other: 'user_pk', many: true },
     roles: { table: 'group_roles', own: 'group_pk', other: 'role_pk' },
   },
   unique: ['name'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Statement } from '../db/raw.ts'
-import type { Model, Only, Reference } from '../models/define.ts'
+import type { Field, Link, Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { skeletonOf } from '../models/skeleton.ts'
 import { isAscii } from '../names.ts'
@@ -48,6 +48,8 @@ export type Question = {
   readonly takesKey: boolean
   /** The fields of `waysToFind` with their values; empty when a value is unknown or has errors. */
   readonly by: ReadonlyMap<string, unknown>
+  /** Fields in join tables whose keys are read with the row. */
+  readonly links: readonly string[]
   /** Keys that the entry refers to, by `referenceName`; none without a key. */
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
   /** By field: the value that must be unique, or the keys of an exclusive link. */
@@ -124,9 +126,9 @@ export function snapshotOfMany(registry: Registry, asked: readonly EntryQuestion
 /** Entries of one shape ask by the same text. */
 export const shapeOf = ({
   model,
-  question: { takesKey, by, referred, exclusive, twins, claims, counted },
+  question: { takesKey, by, links, referred, exclusive, twins, claims, counted },
 }: EntryQuestion): string =>
-  `${model.name} ${takesKey} ${counted !== undefined} ${[by, referred, exclusive, twins, claims].map((each) => [...each.keys()].join()).join(' ')}`
+  `${model.name} ${takesKey} ${counted !== undefined} ${links.join()} ${[by, referred, exclusive, twins, claims].map((each) => [...each.keys()].join()).join(' ')}`
 
 /** Statements by the shape of their questions: documents have few shapes. */
 const texts = new Map<string, string>()
@@ -145,8 +147,8 @@ const valuesOf = ({ by, referred, exclusive, twins, claims, counted }: Question)
 type Next = (type: string) => string
 
 function answerPart(registry: Registry, { model, question }: EntryQuestion, next: Next): string {
-  const { takesKey, by, referred, exclusive, twins, claims, counted } = question
-  const rows = rowsPart(model, registry, [...by.keys()], next)
+  const { takesKey, by, links, referred, exclusive, twins, claims, counted } = question
+  const rows = rowsPart(model, registry, { by: [...by.keys()], links }, next)
   const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
   const taken = [...exclusive.keys()].map((name) => takenPart(model, registry, name, next))
   const alike = [...twins.keys()].map((name) => twinsPart(model, name, next))
@@ -164,16 +166,24 @@ function answerPart(registry: Registry, { model, question }: EntryQuestion, next
 // small, and the cached plan would stay when the table has grown.
 
 /** A row is found by any of the ways that the entry names, and of several fields in one way, by all. */
-function rowsPart(model: Model, registry: Registry, by: readonly string[], next: Next): string {
+function rowsPart(
+  model: Model,
+  registry: Registry,
+  { by, links: read }: { readonly by: readonly string[]; readonly links: readonly string[] },
+  next: Next,
+): string {
   if (by.length === 0) return `'{}'::jsonb[]`
   const same = new Map(
     by.map((name) => [name, `t.${quoted(columnOf(model, name))} = ${next(typeOf(model, registry, name))}`]),
   )
   const where = waysToFind(model, by).map((way) => way.map((name) => same.get(name)).join(' AND '))
-  const links = linksOf(model).map(([{ name }, { table, own, other }]) => {
-    const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
-    return `'${name}', ARRAY(${keys})`
-  })
+  const isRead = ([{ name }]: readonly [Field, Link]) => read.includes(name)
+  const links = linksOf(model)
+    .filter(isRead)
+    .map(([{ name }, { table, own, other }]) => {
+      const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
+      return `'${name}', ARRAY(${keys})`
+    })
   const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
   const origin = model.isLabelled ? [originColumns] : []
   const linked = links.length === 0 ? [] : [`jsonb_build_object(${links.join(', ')}) AS links`]

@@ -19,7 +19,7 @@ import {
   snapshotOfMany,
   snapshotStatement,
 } from './snapshot-sql.ts'
-import { exclusiveLinks, type Row } from './statements.ts'
+import { exclusiveLinks, linksOf, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
 
@@ -33,7 +33,13 @@ export type Snapshot = {
 type Use = {
   /** Take the keys of new rows from their sequences: only for a document that will be written. */
   readonly takesKeys: boolean
+  /** Read the links that may be very many of each row, also where no entry needs them: a plan has the digest of them. */
+  readonly readsAll: boolean
 }
+
+/** What a question has by the entry alone, and what it has by the values that were sent. */
+type StepUse = Pick<Question, 'takesKey' | 'links'>
+type Asked = Omit<Question, keyof StepUse>
 
 /** What was read ahead for an entry, and what was asked. */
 type Ahead = EntryQuestion & { readonly seen: Seen }
@@ -56,18 +62,19 @@ export async function openSnapshot(
   registry: Registry,
   steps: readonly Step[],
   resolver: Resolver,
-  { takesKeys }: Use,
+  { takesKeys, readsAll }: Use,
 ): Promise<Snapshot> {
   const places = steps.length > maxAhead ? new Map(steps.map((step, index) => [step, index])) : undefined
   let ahead: ReadonlyMap<Step, Ahead> = new Map()
   let written = new Places(registry)
   const takesKey = ({ state }: Step) => takesKeys && state !== 'absent'
+  const use = (step: Step): StepUse => ({ takesKey: takesKey(step), links: linksRead(step, readsAll) })
 
   const readAhead = async (from: number) => {
     const next = steps.slice(from, from + maxAhead)
     await resolver.readAhead(next)
     written = new Places(registry)
-    ahead = await readTogether(reader, registry, plainQuestions(next, resolver, takesKey))
+    ahead = await readTogether(reader, registry, plainQuestions(next, resolver, use))
   }
   await readAhead(0)
 
@@ -80,7 +87,8 @@ export async function openSnapshot(
       if (found !== undefined && covers(found, asked, sent) && !isAffected(found, asked, written)) return found.seen
       // A key that was taken ahead is not taken twice.
       const newKey = found?.seen.newKey ?? null
-      const question = { takesKey: takesKey(step) && newKey === null, ...asked }
+      const { takesKey, links } = use(step)
+      const question = { takesKey: takesKey && newKey === null, links, ...asked }
       const [answer] = await reader.query(answerRow, snapshotStatement(registry, [{ model: step.model, question }]))
       const [seen] = answer?.seen ?? []
       if (seen === undefined) throw new Error('a snapshot answered nothing')
@@ -117,7 +125,7 @@ async function readTogether(
 function plainQuestions(
   steps: readonly Step[],
   resolver: Resolver,
-  takesKey: (step: Step) => boolean,
+  use: (step: Step) => StepUse,
 ): ReadonlyMap<Step, EntryQuestion> {
   const questions = new Map<Step, EntryQuestion>()
   for (const step of steps) {
@@ -129,12 +137,17 @@ function plainQuestions(
     const looked = [...step.attrs].filter(([name, value]) => attrs.has(name) && hasTag(value))
     const known = new Set(looked.flatMap(([name]) => keysOf(attrs.get(name))))
     const sent = { identifiers, values: fields, errors: [], known, created: new Set() }
-    questions.set(step, { model, question: { takesKey: takesKey(step), ...questionOf(model, sent) } })
+    questions.set(step, { model, question: { ...use(step), ...questionOf(model, sent) } })
   }
   return questions
 }
 
-function questionOf(model: Step['model'], { identifiers, values, known }: Resolved): Omit<Question, 'takesKey'> {
+const linksRead = ({ model, state, attrs }: Step, readsAll: boolean): string[] =>
+  linksOf(model).flatMap(([{ name }, { many = false }]) =>
+    !many || readsAll || state === 'absent' || attrs.has(name) ? [name] : [],
+  )
+
+function questionOf(model: Step['model'], { identifiers, values, known }: Resolved): Asked {
   // References are checked even when the entry's row cannot be found yet.
   const usable = [...identifiers.values()].every((value) => value !== undefined && value !== pending)
   const finding = new Set(waysToFind(model, [...identifiers.keys()]).flat())
@@ -168,7 +181,7 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
  * Whether the answer that was read ahead covers what the entry asks now. Keys behind tags may not have been known: that
  * matters where another row could have them.
  */
-function covers({ model, question, seen }: Ahead, asked: Omit<Question, 'takesKey'>, { created }: Resolved): boolean {
+function covers({ model, question, seen }: Ahead, asked: Asked, { created }: Resolved): boolean {
   const [row] = seen.rows
   const isCovered = (name: string, keys: readonly unknown[], before: readonly unknown[] = []) => {
     const field = model.fields.get(name)
@@ -190,11 +203,7 @@ function covers({ model, question, seen }: Ahead, asked: Omit<Question, 'takesKe
 }
 
 /** Whether an earlier entry wrote what this one asks for: its row, a value that must be unique, a row that it refers to. */
-function isAffected(
-  { model, seen }: Ahead,
-  { by, referred, exclusive, counted }: Omit<Question, 'takesKey'>,
-  written: Places,
-): boolean {
+function isAffected({ model, seen }: Ahead, { by, referred, exclusive, counted }: Asked, written: Places): boolean {
   const { table, limit } = model
   const isWritten = (field: string, value: unknown) => written.has(table, field, value)
   return (

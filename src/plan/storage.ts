@@ -58,7 +58,8 @@ function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: s
         values[name] = settings[name] ?? open(secrets[name], `secrets.${name}`)
         break
       case 'link':
-        values[name] = row.links?.[name] ?? []
+        // Links that may be very many, and were not read: they stay as they are.
+        if (row.links?.[name] !== undefined || !storage.many) values[name] = row.links?.[name] ?? []
         break
       default:
         storage satisfies never

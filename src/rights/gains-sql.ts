@@ -7,7 +7,10 @@ import { rightsOfGroup } from './actor.ts'
 /** Users that are listed at most. */
 const listed = 10
 
-/** Of more, it is not read in which groups each is, but who is in each group with such rights: PostgreSQL cannot guess this. */
+/**
+ * Of more users, it is not read in which groups each is, but who is in each group with such rights: PostgreSQL cannot guess
+ * this. Members of a group with more are counted as far as they are alike.
+ */
 const fewUsers = 10_000
 
 /** A group as it is on one side of the document. */
@@ -36,7 +39,8 @@ export const gainRow = z.object({
   username: z.string(),
   gained: z.array(z.string()),
   total: z.int(),
-  digest: z.string(),
+  /** null unless it was asked for. */
+  digest: z.string().nullable(),
 })
 
 /**
@@ -50,6 +54,9 @@ export const gainRow = z.object({
  *    it has. `had_by_group` is what groups gave of the same rights before.
  * 3. A group may have hundreds of thousands of members, and a role a hundred rights. So equal sets of rights have a number
  *    (`gift_set`, `had_set`), and users are `alike` who receive and had the same sets: what they gain is found once for all.
+ * 4. Of one group with more members than $10 (`bulk`), those are read who may receive or have something that the others do
+ *    not: by another group, by an entry, or because they are named (`special`, `apart`). The `rest` is counted, because all of
+ *    them are alike. Not where a digest over all users is asked for ($9).
  *
  * What one holds for all owners, one does not gain for one of them: `x` is the first part of `x@owner`.
  */
@@ -76,9 +83,10 @@ const text = `WITH RECURSIVE
     UNION ALL SELECT side, gr.group_pk, gr.role_pk FROM group_roles gr, side
     WHERE gr.group_pk IN (SELECT ancestor_pk FROM line) AND gr.group_pk NOT IN (SELECT pk FROM changed)),
   held AS (
-    SELECT l.side, l.group_pk, 'superuser' AS held FROM line l LEFT JOIN changed c ON c.pk = l.ancestor_pk
-      LEFT JOIN group_state s ON s.side = l.side AND s.pk = l.ancestor_pk LEFT JOIN groups g ON g.pk = l.ancestor_pk
-    WHERE CASE WHEN c.pk IS NULL THEN g.is_superuser ELSE s.superuser END
+    SELECT l.side, l.group_pk, 'superuser' AS held FROM line l
+      JOIN group_state s ON s.side = l.side AND s.pk = l.ancestor_pk WHERE s.superuser
+    UNION SELECT side, group_pk, 'superuser' FROM line
+    WHERE ancestor_pk IN (SELECT pk FROM groups WHERE is_superuser AND pk NOT IN (SELECT pk FROM changed))
     UNION SELECT l.side, l.group_pk, p.permission FROM line l JOIN worn w ON w.side = l.side AND w.group_pk = l.ancestor_pk,
       LATERAL (SELECT unnest(s.permissions) AS permission FROM role_state s WHERE s.side = w.side AND s.pk = w.role_pk
         UNION ALL SELECT unnest(r.rights) FROM roles r
@@ -106,26 +114,50 @@ const text = `WITH RECURSIVE
   had_by_group AS (
     SELECT group_pk, array_agg(DISTINCT held ORDER BY held) AS rights FROM (
       SELECT group_pk, held FROM held WHERE side = 'before' AND held IN (SELECT held FROM wanted)
-      UNION ALL SELECT a.group_pk, s.held FROM source s JOIN group_ancestors a ON a.ancestor_pk = s.group_pk
+      UNION ALL SELECT a.group_pk, s.held FROM source s,
+        LATERAL (SELECT group_pk FROM group_ancestors WHERE ancestor_pk = s.group_pk OFFSET 0) a
       WHERE a.group_pk NOT IN (SELECT pk FROM affected)) h
     GROUP BY group_pk),
   gift_set AS (SELECT row_number() OVER (ORDER BY rights)::integer AS number, rights FROM (SELECT DISTINCT rights FROM gift) d),
   had_set AS (SELECT -row_number() OVER (ORDER BY rights)::integer AS number, rights FROM (SELECT DISTINCT rights FROM had_by_group) d),
-  received AS (
-    SELECT m.user_pk, s.number FROM gift g JOIN gift_set s USING (rights) JOIN memberships m ON m.group_pk = g.group_pk
-    WHERE NOT g.by_joining AND NOT EXISTS (SELECT FROM joined j WHERE j.group_pk = m.group_pk AND j.user_pk = m.user_pk)
-      AND NOT EXISTS (SELECT FROM leaving l WHERE l.group_pk = m.group_pk AND l.user_pk = m.user_pk)
-    UNION ALL SELECT j.user_pk, s.number FROM gift g JOIN gift_set s USING (rights) JOIN joined j ON j.group_pk = g.group_pk
-    WHERE g.by_joining),
-  receiving AS (SELECT DISTINCT user_pk FROM received),
   had AS (SELECT h.group_pk, s.number FROM had_by_group h JOIN had_set s USING (rights)),
+  named AS (SELECT pk AS user_pk FROM users WHERE pk = ANY($7::integer[]) OR compared_name(username) = ANY($8::text[])),
+  giving AS (SELECT g.group_pk, s.number FROM gift g JOIN gift_set s USING (rights) WHERE NOT g.by_joining),
+  bulk AS (
+    SELECT * FROM giving g WHERE NOT $9::boolean AND (SELECT count(*) FROM (
+      SELECT FROM memberships m WHERE m.group_pk = g.group_pk LIMIT $10::integer + 1) m) > $10 LIMIT 1),
+  direct AS (
+    SELECT g.group_pk, m.user_pk, g.number FROM giving g JOIN memberships m ON m.group_pk = g.group_pk
+    WHERE g.group_pk NOT IN (SELECT group_pk FROM bulk)),
+  entering AS (
+    SELECT j.user_pk, s.number FROM gift g JOIN gift_set s USING (rights) JOIN joined j ON j.group_pk = g.group_pk
+    WHERE g.by_joining),
+  together AS MATERIALIZED (
+    SELECT h.group_pk, m.user_pk, h.number FROM had h,
+      LATERAL (SELECT user_pk FROM memberships WHERE group_pk = h.group_pk OFFSET 0) m
+    WHERE h.group_pk NOT IN (SELECT group_pk FROM bulk)
+      AND (EXISTS (SELECT FROM bulk) OR (SELECT count(*) FROM direct) > $10)),
+  special AS (
+    SELECT user_pk FROM together UNION SELECT user_pk FROM direct UNION SELECT user_pk FROM joined
+    UNION SELECT user_pk FROM leaving UNION SELECT user_pk FROM named),
+  split AS (
+    SELECT b.group_pk, b.number, m.users, m.apart FROM bulk b, LATERAL (
+      SELECT count(*) AS users, array_agg(s.user_pk) FILTER (WHERE s.user_pk IS NOT NULL) AS apart
+      FROM (SELECT user_pk FROM memberships WHERE group_pk = b.group_pk ORDER BY user_pk OFFSET 0) m
+        LEFT JOIN (SELECT user_pk FROM special ORDER BY user_pk OFFSET 0) s USING (user_pk)) m),
+  apart AS (SELECT group_pk, unnest(apart) AS user_pk, number FROM split),
+  received AS (
+    SELECT m.user_pk, m.number FROM (SELECT * FROM direct UNION ALL SELECT * FROM apart) m
+    WHERE NOT EXISTS (SELECT FROM joined j WHERE j.group_pk = m.group_pk AND j.user_pk = m.user_pk)
+      AND NOT EXISTS (SELECT FROM leaving l WHERE l.group_pk = m.group_pk AND l.user_pk = m.user_pk)
+    UNION ALL SELECT * FROM entering),
+  receiving AS (SELECT DISTINCT user_pk FROM received),
   present AS (
     SELECT h.group_pk, r.user_pk, h.number FROM receiving r,
       LATERAL (SELECT group_pk FROM memberships WHERE user_pk = r.user_pk OFFSET 0) m JOIN had h ON h.group_pk = m.group_pk
-    WHERE (SELECT count(*) FROM receiving) <= ${fewUsers}
-    UNION ALL SELECT h.group_pk, m.user_pk, h.number FROM had h,
-      LATERAL (SELECT user_pk FROM memberships WHERE group_pk = h.group_pk OFFSET 0) m
-    WHERE (SELECT count(*) FROM receiving) > ${fewUsers} AND (m.user_pk IN (SELECT user_pk FROM receiving)) IS TRUE),
+    WHERE NOT EXISTS (SELECT FROM bulk) AND (SELECT count(*) FROM direct) <= $10
+    UNION ALL SELECT * FROM together t WHERE (t.user_pk IN (SELECT user_pk FROM receiving)) IS TRUE
+    UNION ALL SELECT h.group_pk, a.user_pk, h.number FROM apart a JOIN had h ON h.group_pk = a.group_pk),
   past AS (
     SELECT p.user_pk, p.number FROM present p
     WHERE NOT EXISTS (SELECT FROM joined j WHERE j.group_pk = p.group_pk AND j.user_pk = p.user_pk)
@@ -134,10 +166,14 @@ const text = `WITH RECURSIVE
   per_user AS (
     SELECT user_pk, array_agg(number ORDER BY number) AS sets
     FROM (SELECT user_pk, number FROM received UNION ALL SELECT user_pk, number FROM past) n
-    WHERE user_pk NOT IN (SELECT pk FROM users WHERE pk = ANY($7::integer[]) OR compared_name(username) = ANY($8::text[]))
+    WHERE user_pk NOT IN (SELECT user_pk FROM named)
     GROUP BY user_pk),
+  rest AS (
+    SELECT s.group_pk, ARRAY(SELECT number FROM had h WHERE h.group_pk = s.group_pk) || s.number AS sets,
+      s.users - coalesce(cardinality(s.apart), 0) AS users
+    FROM split s),
   alike AS (
-    SELECT dense_rank() OVER (ORDER BY gained) AS kind, sets, gained FROM (SELECT DISTINCT sets FROM per_user) d, LATERAL (
+    SELECT dense_rank() OVER (ORDER BY gained) AS kind, sets, gained FROM (SELECT sets FROM per_user UNION SELECT sets FROM rest) d, LATERAL (
       SELECT ARRAY(
         SELECT DISTINCT r FROM gift_set g, unnest(g.rights) r WHERE g.number = ANY (d.sets) AND NOT EXISTS (
           SELECT FROM had_set h WHERE h.number = ANY (d.sets)
@@ -145,11 +181,17 @@ const text = `WITH RECURSIVE
     WHERE gained <> '{}'),
   gaining AS (SELECT u.user_pk, a.kind FROM per_user u JOIN alike a USING (sets)),
   gained AS (SELECT DISTINCT kind, gained FROM alike),
-  summed AS (SELECT sum(users)::integer AS total, md5(string_agg(g.gained::text || c.users || c.digest, ',' ORDER BY kind)) AS digest
-    FROM gained g JOIN (
-      SELECT kind, count(*) AS users, md5(string_agg(user_pk::text, ',' ORDER BY user_pk)) AS digest FROM gaining GROUP BY kind
-    ) c USING (kind)),
-  first AS (SELECT user_pk, kind FROM gaining ORDER BY user_pk LIMIT ${listed})
+  summed AS (
+    SELECT ((SELECT count(*) FROM gaining) + coalesce((SELECT r.users FROM rest r JOIN alike a USING (sets)), 0))::integer AS total,
+      CASE WHEN $9 THEN (
+        SELECT md5(string_agg(g.gained::text || c.users || c.digest, ',' ORDER BY kind)) FROM gained g JOIN (
+          SELECT kind, count(*) AS users, md5(string_agg(user_pk::text, ',' ORDER BY user_pk)) AS digest FROM gaining GROUP BY kind
+        ) c USING (kind)) END AS digest),
+  first AS (
+    SELECT user_pk, kind FROM gaining UNION ALL SELECT m.user_pk, a.kind FROM rest r JOIN alike a USING (sets), LATERAL (
+      SELECT user_pk FROM memberships WHERE group_pk = r.group_pk AND (user_pk IN (SELECT user_pk FROM apart)) IS NOT TRUE
+      ORDER BY user_pk LIMIT ${listed}) m
+    ORDER BY user_pk LIMIT ${listed})
 SELECT u.username, g.gained, s.total, s.digest
 FROM first f JOIN gained g USING (kind) JOIN users u ON u.pk = f.user_pk, summed s ORDER BY u.username`
 
@@ -161,10 +203,14 @@ const sides = ({ before, after }: Sides): string =>
     ...after.map((state) => ({ side: 'after', ...state })),
   ])
 
-/** @returns rows of `gainRow`: the first users by name, each with the number of all of them and a digest over all */
+/**
+ * @param isReviewed whether a digest over all users is needed
+ * @returns rows of `gainRow`: the first users by name, each with the number of all of them and that digest
+ */
 export const gainStatement = (
   { before, after, joined, left }: RightsDelta,
   { keys, names }: NamedUsers,
+  isReviewed: boolean,
 ): Statement => ({
   text,
   values: [
@@ -176,5 +222,7 @@ export const gainStatement = (
     left.map(({ user }) => user),
     [...keys],
     [...names],
+    isReviewed,
+    fewUsers,
   ],
 })

@@ -33,8 +33,8 @@ export type Gains = {
   /** The first by name. `rights` has `superuser` alone, when that is among them. */
   readonly users: readonly { readonly username: string; readonly rights: readonly string[] }[]
   readonly total: number
-  /** Over all users and what they gain: a plan keeps it for the apply that was reviewed. */
-  readonly digest: string
+  /** Over all users and what they gain, where a plan is made or compared: a plan keeps it for the apply that was reviewed. */
+  readonly digest: string | null
 }
 
 /** What an entry did, or would do. @property identity of a new row; undefined in a check */
@@ -45,16 +45,18 @@ type Judged = Effect & { readonly identity: Identity | undefined }
  *
  * @param reader sees the database as it is before all entries, or after all of them
  * @param steps the whole document
+ * @param isReviewed of a plan, and of the apply of a reviewed one
  * @returns null when there are none
  */
 export async function gainsOf(
   reader: EngineReader,
   effects: readonly Judged[],
   steps: readonly Step[],
+  isReviewed: boolean,
 ): Promise<Gains | null> {
   const delta = deltaOf(effects)
   if (delta === null || !mayGive(delta)) return null
-  const rows = await reader.query(gainRow, gainStatement(delta, namedUsers(effects, steps)))
+  const rows = await reader.query(gainRow, gainStatement(delta, namedUsers(effects, steps), isReviewed))
   const [first] = rows
   if (first === undefined) return null
   const users = rows.map(({ username, gained }) => ({
@@ -64,10 +66,15 @@ export async function gainsOf(
   return { users, total: first.total, digest: first.digest }
 }
 
-/** A group or a role as it is on one side of the document. @property owners to which the permissions of the role are bound */
+/**
+ * A group or a role as it is on one side of the document.
+ *
+ * @property users undefined where they were not read: no entry so far changes them
+ * @property owners to which the permissions of the role are bound
+ */
 type State = {
   readonly group?: GroupState
-  readonly users?: readonly number[]
+  readonly users?: readonly number[] | undefined
   readonly role?: RoleState
   readonly owners?: readonly string[]
 }
@@ -85,7 +92,13 @@ function deltaOf(effects: readonly Judged[]): RightsDelta | null {
     const pk = keys.of(effect)
     const earlier = after.get(pk)
     const isFirst = earlier === undefined && !before.has(pk)
-    if (row !== undefined && isFirst) before.set(pk, stateOf(effect, pk, { ...row, ...row.links }, keysIn))
+    if (row !== undefined) {
+      const was = stateOf(effect, pk, { ...row, ...row.links }, keysIn)
+      const first = before.get(pk)
+      if (isFirst) before.set(pk, was)
+      // An earlier entry, which did not read the members, left them as they were.
+      else if (first !== undefined) before.set(pk, { ...first, users: first.users ?? was.users })
+    }
     if (action === 'delete') {
       after.delete(pk)
       continue
@@ -111,7 +124,8 @@ function stateOf(
     return { role: { pk, permissions: textsIn(values.permissions) }, owners: textsIn(values.owners) }
   const [parent = null] = keys(values.parent, 'parent')
   const group = { pk, parent, superuser: values.is_superuser === true, roles: keys(values.roles, 'roles') }
-  return { group, users: listOf(values.users).filter((user) => typeof user === 'number') }
+  const { users } = values
+  return { group, users: users === undefined ? undefined : numbersIn(users) }
 }
 
 /** In a check, an entry does not see what an earlier one does to its row: what it does not name stays as that left it. */
@@ -127,7 +141,7 @@ const joinedStates = (earlier: State, later: State, sent: ReadonlyMap<string, un
       ...(sent.has('is_superuser') && { superuser: later.group.superuser }),
       ...(sent.has('roles') && { roles: later.group.roles }),
     },
-    users: (sent.has('users') ? later.users : earlier.users) ?? [],
+    users: sent.has('users') ? later.users : earlier.users,
   }),
 })
 
@@ -181,6 +195,7 @@ class NewKeys {
 }
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value])
+const numbersIn = (value: unknown): number[] => listOf(value).filter((each) => typeof each === 'number')
 const textsIn = (value: unknown): string[] => listOf(value).filter((each) => typeof each === 'string')
 const keysIn = textsIn
 

@@ -3,8 +3,9 @@ import { type ApplyResult, apply } from '../../src/apply/apply.ts'
 import { check } from '../../src/apply/check.ts'
 import { Refusal } from '../../src/apply/refusal.ts'
 import type { Db } from '../../src/db/client.ts'
-import { type EngineTransaction, prismaTransaction, reader } from '../../src/db/engine-tx.ts'
+import { type EngineReader, type EngineTransaction, prismaTransaction, reader } from '../../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../../src/db/pipeline.ts'
+import type { Statement } from '../../src/db/raw.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { type Actor, system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
@@ -27,7 +28,8 @@ export type Bench = {
   check(entries: readonly Partial<Entry>[], as?: Actor, conditions?: Partial<Conditions>): ReturnType<typeof check>
 }
 
-export async function bench(): Promise<Bench> {
+/** @param rewrite of each statement that reads */
+export async function bench(rewrite: (statement: Statement) => Statement = (same) => same): Promise<Bench> {
   const { db, url, service } = await freshDatabase({ isInstalled: true })
   // Both implementations of the engine's transactions: vitest.config.ts has a project for each.
   const transaction =
@@ -36,8 +38,15 @@ export async function bench(): Promise<Bench> {
   const planOf = (entries: readonly Partial<Entry>[]) =>
     compile({ version: 1, metadata: { name: 'test' }, entries: entries.map(whole) }, engine.registry)
 
+  const rewritten = ({ query, attempt }: EngineReader): EngineReader => ({
+    query: (row, statement) => query(row, rewrite(statement)),
+    attempt,
+  })
+
   const applyEntries: Bench['apply'] = (entries, as = system, conditions = {}) =>
-    transaction((tx) => apply(tx, engine, planOf(entries), as, { ...accepting, ...conditions }))
+    transaction((tx) =>
+      apply({ ...tx, ...rewritten(tx) }, engine, planOf(entries), as, { ...accepting, ...conditions }),
+    )
   return {
     ...{ db, url, engine, transaction },
     apply: applyEntries,
@@ -47,7 +56,7 @@ export async function bench(): Promise<Bench> {
       throw new Error(`not refused: ${JSON.stringify(outcome)}`, { cause: outcome })
     },
     check: (entries, as = system, conditions = {}) =>
-      check(reader(service.db), engine, planOf(entries), as, { ...accepting, ...conditions }),
+      check(rewritten(reader(service.db)), engine, planOf(entries), as, { ...accepting, ...conditions }),
   }
 }
 
