@@ -1,10 +1,11 @@
-import { type Entry, Find, KeyOf } from '../document/document.ts'
+import { documentLimits, type Entry, Find, KeyOf } from '../document/document.ts'
 import { Expression } from '../document/tags.ts'
 import { printValue } from '../document/yaml.ts'
 import { type ErrorDetail, ErrorList } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { hasOwner } from '../permissions.ts'
 import { unconditional } from '../plan/engine.ts'
+import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { entriesIn, type Located, locate, type Place } from './places.ts'
 
@@ -45,7 +46,10 @@ export function prunedBy(document: Document, given: OwnerGiven): readonly (strin
   return prune === true ? [ownerOf(document, given)] : []
 }
 
-/** @returns the document to send; the files themselves, when one of them cannot be joined, which then has its errors */
+/**
+ * @returns the document to send; the files themselves, when one of them cannot be joined, which then has its errors
+ * @throws {UsageError} when they are too much for one document
+ */
 export async function joinFiles(
   documents: readonly Document[],
   given: OwnerGiven,
@@ -77,7 +81,17 @@ export async function joinFiles(
     metadata: { name: file.slice(-255), ...(Object.keys(labels).length > 0 && { labels }) },
     ...owned,
   }
-  return [{ file, form: 'blueprint', value, body: printValue(value), parts, owner: request }]
+  const body = printValue(value)
+  refuseTooMuch(documents.length, { entries: from, bytes: Buffer.byteLength(body) })
+  return [{ file, form: 'blueprint', value, body, parts, owner: request }]
+}
+
+function refuseTooMuch(files: number, { entries, bytes }: Pick<typeof documentLimits, 'entries' | 'bytes'>): void {
+  const { entries: mostEntries, bytes: mostBytes } = documentLimits
+  if (entries <= mostEntries && bytes <= mostBytes) return
+  throw new UsageError(
+    `These ${files} files have ${entries} entries and ${bytes} bytes, and the files of a call are one document, which may have ${mostEntries} and ${mostBytes}: name fewer of them in a call, or send each on its own, with --each.`,
+  )
 }
 
 /**

@@ -152,6 +152,20 @@ describe('a shared file, and files of teams that name it', () => {
   })
 })
 
+test.each([
+  ['entries', 5_001, ''],
+  ['bytes', 50, `, attrs: { attributes: { text: ${'x'.repeat(100_000)} } }`],
+])('too many %s for one document are refused before anything is sent, with what to do', async (_, count, more) => {
+  const file = (name: string) => document(...Array.from({ length: count }, (_, index) => group(`${name}-${index}`, more)))
+  const folder = folderOf({ 'a.yaml': file('fold-much-a'), 'b.yaml': file('fold-much-b') })
+  expect(await there.gatewright(['plan', folder])).toEqual({
+    code: 1,
+    output: expect.stringMatching(
+      new RegExp(`^These 2 files have ${2 * count} entries and \\d+ bytes.* 10000 and 8388608: .* --each\\.\n$`),
+    ),
+  })
+})
+
 test('--json and the summary name each file of a document', async () => {
   const folder = folderOf({ 'a.yaml': document(group('fold-json-a')), 'b.yaml': document(group('fold-json-b')) })
   const summary = join(freshFolder(), 'summary.md')
