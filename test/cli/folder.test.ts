@@ -156,7 +156,8 @@ test.each([
   ['entries', 5_001, ''],
   ['bytes', 50, `, attrs: { attributes: { text: ${'x'.repeat(100_000)} } }`],
 ])('too many %s for one document are refused before anything is sent, with what to do', async (_, count, more) => {
-  const file = (name: string) => document(...Array.from({ length: count }, (_, index) => group(`${name}-${index}`, more)))
+  const file = (name: string) =>
+    document(...Array.from({ length: count }, (_, index) => group(`${name}-${index}`, more)))
   const folder = folderOf({ 'a.yaml': file('fold-much-a'), 'b.yaml': file('fold-much-b') })
   expect(await there.gatewright(['plan', folder])).toEqual({
     code: 1,
