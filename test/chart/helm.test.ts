@@ -280,6 +280,7 @@ describe.runIf(needs('go', 'python3', 'promtool'))('Helm', () => {
     ['a setting that is not there', ['--set', 'settings.LOG_LEVELL=info'], /LOG_LEVELL/],
     ['a secret as a setting', ['--set', 'settings.SECRET_KEY=x'], /SECRET_KEY/],
     ['a time to stop that is too short', ['--set', 'worker.stopSeconds=5'], /stopSeconds/],
+    ['an ingress without hosts', ['--set', 'ingress.enabled=true'], /ingress\.hosts/],
     ['a job without its login', ['--set', 'secrets.keys.migrationDatabaseUrl='], /the login that owns the tables/],
   ])('refuses %s', async (_, args, reason) => {
     await expect(template(...args)).rejects.toThrow(reason)
