@@ -33,12 +33,20 @@ export async function openKept(server: string, name: string): Promise<Kept> {
   return { name, database: url.href, secretKey: derived(name), token: secretOf({ name }, 'token') }
 }
 
-/** Waits until the worker has folded the runs, as it has on an installation that was not made a minute ago. */
+/**
+ * Waits until the worker has folded the runs and has looked for what was changed past the service, as on an installation that
+ * was not made a minute ago.
+ */
 export async function folded(url: string): Promise<void> {
   await within(url, async (client) => {
-    const text = "SELECT until > now() - interval '10 minutes' AS ready FROM run_folds"
+    const text = `SELECT until > now() - interval '10 minutes' AND outside_after IS NOT NULL AS ready
+      FROM run_folds, installation`
     const isReady = async () => (await client.query<{ ready: boolean }>(text)).rows[0]?.ready === true
-    await until(isReady, { what: 'the worker to fold the runs', withinMs: 900_000, everyMs: 1_000 })
+    await until(isReady, {
+      what: 'the worker to fold the runs, and to look for outside changes',
+      withinMs: 900_000,
+      everyMs: 1_000,
+    })
   })
 }
 

@@ -99,6 +99,9 @@ const mostKept = 10_000
 const found = z.object({ model: z.string(), key: z.string(), name: z.string(), isDeleted: z.boolean() })
 type Found = z.output<typeof found>
 
+/** @property after the oldest transaction that is not over */
+const beginning = z.object({ after: z.bigint() })
+
 /** @property last where the next portion begins; null after the last one */
 const part = z.object({ rows: z.array(found), last: z.string().nullable() })
 
@@ -110,6 +113,10 @@ const part = z.object({ rows: z.array(found), last: z.string().nullable() })
  */
 export async function findOutside(db: Db, registry: Registry, keyring: Keyring): Promise<number> {
   const all: Found[] = []
+  const [began] = await query(db, beginning, {
+    text: 'SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS after',
+    values: [],
+  })
   for (const { table, key, models } of recordedTables(registry)) {
     const changed = changedPart(table, key)
     for await (const rows of partsOf(db, changed, [models, portion, digestKey(keyring)])) all.push(...rows)
@@ -120,6 +127,7 @@ export async function findOutside(db: Db, registry: Registry, keyring: Keyring):
   await db.$transaction([
     db.outsideChange.deleteMany(),
     db.outsideChange.createMany({ data: all.slice(0, mostKept), skipDuplicates: true }),
+    db.installation.updateMany({ data: { outsideAfter: all.length > mostKept ? 0 : (began?.after ?? null) } }),
   ])
   return all.length
 }

@@ -4,7 +4,7 @@ import type { Engine } from '../plan/engine.ts'
 import { applicationView } from '../views/application.ts'
 import { toSeeMakers } from '../views/stored.ts'
 import { readUidOf } from '../views/uid.ts'
-import { changedOutside, foundOutside } from './changed-outside.ts'
+import { changedOutside } from './changed-outside.ts'
 import * as filter from './filters.ts'
 import { find } from './find.ts'
 import { type ListSpec, scopeOf } from './list.ts'
@@ -41,16 +41,12 @@ export type ApplicationRow = Awaited<ReturnType<typeof readApplications>>['rows'
 /** Of more, the pages of operators count none. */
 export const mostCounted = 5_000
 
-/** To look whether one was changed past the service takes a tenth of a millisecond. */
-const mostLookedAt = 500
-
 /**
  * Reads one page of the applications that the caller sees.
  *
  * @param sent filters by their names, as values that their schemas gave
  * @param page from 1
- * @returns `isCut`: there are more than are counted; `isFound`: which of them were changed past the service is as a
- *   worker found it
+ * @returns `isCut`: there are more than are counted
  */
 export async function readApplications(
   db: Db,
@@ -68,9 +64,7 @@ export async function readApplications(
     readonly size: number
   },
 ) {
-  const all = applicationList(engine)
-  const isFound = sent.changed_outside === true && sent.slug === undefined && (await areMany(db))
-  const spec = isFound ? { ...all, filters: { ...all.filters, changed_outside: foundOutside(engine) } } : all
+  const spec = applicationList(engine)
   const filters = Object.entries(sent).flatMap(([name, value]) => {
     const found = spec.filters[name]
     return found === undefined || value === undefined ? [] : [{ name, filter: found, value }]
@@ -88,12 +82,8 @@ export async function readApplications(
       const { count, readKeys } = await find(tx, spec, asked)
       const keys = (page - 1) * size < count ? await readKeys() : []
       const rows = keys.length === 0 ? [] : (await Array.fromAsync(view.read(tx, keys.map(String), reading))).flat()
-      return { count, rows, isFound, isCut: count > mostCounted && isNarrow }
+      return { count, rows, isCut: count > mostCounted && isNarrow }
     },
     { isolationLevel: 'RepeatableRead', plans: 'auto' },
   )
 }
-
-const areMany = async (db: Db): Promise<boolean> =>
-  (await db.application.findMany({ select: { pk: true }, skip: mostLookedAt, take: 1, orderBy: { pk: 'asc' } }))
-    .length > 0

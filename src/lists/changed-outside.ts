@@ -2,27 +2,45 @@ import { digestKey } from '../apply/audit.ts'
 import { isOutsideWithProvider, recordedTables } from '../apply/outside.ts'
 import { queryBoolean } from '../http/query.ts'
 import type { Engine } from '../plan/engine.ts'
-import { narrows } from './filters.ts'
+import { isAmong, narrows } from './filters.ts'
 
-/** Applications that are not as their last recorded change left them, or whose provider is not. */
+/** To compare one with its last recorded change takes a tenth of a millisecond: of more, not all are compared. */
+const mostCompared = 500
+
+/**
+ * Whether a worker has looked at all, so that only what it found and what was written since may be outside. Not in a database
+ * that was restored into another server, whose transactions have numbers of their own.
+ */
+const hasLooked = `(SELECT i.outside_after > 0 AND i.outside_after < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+  FROM installation i WHERE EXISTS (SELECT FROM applications OFFSET ${mostCompared}))`
+
+/** By a transaction that was not over when the worker looked. Transactions of which the age is negative are billions ago. */
+const isWrittenSince = (row: string): string =>
+  `age(${row}.xmin) BETWEEN 0 AND (SELECT age(i.outside_after::text::xid8::xid) FROM installation i)`
+
+/** The keys of all applications that may be outside, once a worker has looked. @param models placeholders */
+function suspects(models: Readonly<Record<'applications' | 'providers', string>>): string {
+  const found = (of: keyof typeof models, type: string) =>
+    `SELECT c.key::${type} FROM outside_changes c WHERE NOT c.is_deleted AND c.model = ANY (${models[of]}::text[])`
+  return `SELECT a.pk FROM applications a WHERE ${isWrittenSince('a')}
+    UNION SELECT b.application_pk FROM backchannel_providers b WHERE ${isWrittenSince('b')}
+    UNION SELECT a.pk FROM applications a WHERE a.provider_pk IN (
+      SELECT p.pk FROM providers p WHERE ${isWrittenSince('p')} UNION ALL ${found('providers', 'integer')})
+    UNION ${found('applications', 'uuid')}`
+}
+
+/**
+ * Applications that are not as their last recorded change left them, or whose provider is not
+ * (docs/adr/0099-what-is-outside-is-compared-since-a-look.md).
+ */
 export function changedOutside({ registry, keyring }: Pick<Engine, 'registry' | 'keyring'>) {
   const modelsOf = (table: string) => recordedTables(registry).find((each) => each.table === table)?.models ?? []
   const description =
     'True: changed past the service, by SQL for instance, or with a provider that was, since their last recorded change. False: all others, those too of which that is not known.'
-  return narrows<'pk', boolean>('pk', queryBoolean.meta({ description }), (_, value, bind) => {
-    const [applications, providers] = [bind(modelsOf('applications')), bind(modelsOf('providers'))]
-    const found = isOutsideWithProvider('applications', { applications, providers, key: bind(digestKey(keyring)) })
-    return `${found} IS ${value ? '' : 'NOT '}TRUE`
-  })
-}
-
-/** Those that a worker found when it last looked. To look at each of many now takes longer than a page may. */
-export function foundOutside({ registry }: Pick<Engine, 'registry'>) {
-  const modelsOf = (table: string) => recordedTables(registry).find((each) => each.table === table)?.models ?? []
-  return narrows<'pk', boolean>('pk', queryBoolean, (pk, _, bind) => {
-    const of = (table: string) =>
-      `FROM outside_changes c WHERE NOT c.is_deleted AND c.model = ANY (${bind(modelsOf(table))}::text[])`
-    return `${pk} = ANY (ARRAY(SELECT c.key::uuid ${of('applications')}
-      UNION SELECT a.pk FROM applications a WHERE a.provider_pk IN (SELECT c.key::integer ${of('providers')})))`
+  return narrows<'pk', boolean>('pk', queryBoolean.meta({ description }), (pk, value, bind) => {
+    const models = { applications: bind(modelsOf('applications')), providers: bind(modelsOf('providers')) }
+    const compared = isOutsideWithProvider('applications', { ...models, key: bind(digestKey(keyring)) })
+    const found = `CASE WHEN ${hasLooked} AND NOT ${isAmong(pk, suspects(models))} THEN false ELSE ${compared} END`
+    return `(${found}) IS ${value ? '' : 'NOT '}TRUE`
   })
 }

@@ -151,11 +151,12 @@ const staleRow = z.object({ id: z.guid(), kind: z.string(), mode: z.enum(['apply
 
 export const staleLog = 'not applied: it was queued for more than an hour'
 
-/** One worker does it, once a day. @returns how many objects were changed past the service; 0 when it was not the turn */
+/** One worker does it, once a day; soon again while none has ended, as when its worker was stopped. @returns how many objects were changed past the service; 0 when it was not the turn */
 async function lookOutside(db: Db, { registry, keyring }: Pick<Engine, 'registry' | 'keyring'>): Promise<number> {
   const due = await execute(db, {
     text: `UPDATE installation SET outside_checked_at = now()
-      WHERE outside_checked_at IS NULL OR outside_checked_at < now() - interval '1 day'`,
+      WHERE outside_checked_at IS NULL
+        OR outside_checked_at < now() - CASE WHEN outside_after IS NULL THEN interval '10 minutes' ELSE interval '1 day' END`,
     values: [],
   })
   return due === 0 ? 0 : findOutside(db, registry, keyring)

@@ -24,11 +24,10 @@ export type Question = {
 
 export const rowsOfPage = 50
 
-/** @property changes null: they could not be read in time @property isFound and isCut as of `readApplications` */
+/** @property changes null: they could not be read in time @property isCut as of `readApplications` */
 type Found = {
   readonly count: number
   readonly rows: readonly ApplicationRow[]
-  readonly isFound: boolean
   readonly isCut: boolean
   readonly changes: ReadonlyMap<string, LastChange> | null
 }
@@ -66,7 +65,6 @@ ${deleted !== undefined && deletedOutside(deleted, nameOf)}
       found === null
         ? notKnown('This takes too long: say more of what you look for.')
         : html`<h2>${found.isCut ? `${number(mostCounted)}+ applications` : count(found.count, 'application')}</h2>
-${found.isFound && html`<p class="quiet">As a worker found them: one looks once a day.</p>`}
 ${found.rows.length > 0 ? list(found) : formerly(text)}
 <p class="choice">${at > 1 && html`<a class="button" href="${addressOf({ ...asked, page: at - 1 })}">Before</a>`}
 ${at * rowsOfPage < found.count && html`<a class="button" href="${addressOf({ ...asked, page: at + 1 })}">Next</a>`}</p>`
