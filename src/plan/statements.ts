@@ -126,7 +126,9 @@ export function update(model: Model, registry: Registry, rows: readonly Updated[
     const [table, own, other] = [link.table, link.own, link.other].map(quoted)
     statements.push(
       {
-        text: `DELETE FROM ${table} l USING ${source} WHERE l.${own} = v.own AND NOT l.${other} = ANY(v.others)`,
+        // A list of all pairs, which PostgreSQL hashes: it compares each member of an array in turn.
+        text: `DELETE FROM ${table} l USING ${source} WHERE l.${own} = v.own
+          AND (l.${own}, l.${other}) NOT IN (SELECT v.own, k FROM ${source}, unnest(v.others) k)`,
         values,
       },
       {
