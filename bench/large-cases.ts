@@ -60,6 +60,7 @@ export async function openCases(
       void (await ask(path, asked))
   const facts = await readFacts(db)
   const group = `/core/groups/${facts.group}/`
+  const shortly = '?include_users=false'
   const usersOfGroup = `/core/users/?groups_by_name=${encodeURIComponent(largestGroup)}`
   const member = seededSecrets(keyring(secretKey))(`${prefix}-member`)
   const watched = watch(pid, () => ask('/-/health/live/'))
@@ -95,6 +96,14 @@ export async function openCases(
       fact: watched.fact,
     },
     {
+      what: '6 the same, answered without its users',
+      mostMs,
+      ask: async () => {
+        note += 1
+        await ask(`${group}${shortly}`, { method: 'PATCH', body: { attributes: { note } } })
+      },
+    },
+    {
       what: '7 a role for it, without the word: 409',
       mostMs,
       ask: get(group, { method: 'PATCH', body: { roles: [facts.role] }, expected: 409 }),
@@ -105,6 +114,15 @@ export async function openCases(
       ask: async () => {
         await ask(group, { method: 'PATCH', body: { roles: [facts.role] }, headers: { 'gatewright-allow': 'grants' } })
         await ask(group, { method: 'PATCH', body: { roles: [] } })
+      },
+    },
+    {
+      what: '7 the same, answered without its users',
+      mostMs: 2 * mostMs,
+      ask: async () => {
+        const granted = { roles: [facts.role] }
+        await ask(`${group}${shortly}`, { method: 'PATCH', body: granted, headers: { 'gatewright-allow': 'grants' } })
+        await ask(`${group}${shortly}`, { method: 'PATCH', body: { roles: [] } })
       },
     },
     // Audit rows are kept for 30 days at least: a small installation has none that are older.

@@ -9,7 +9,7 @@ import { allowHeaders, readOwnership } from '../http/apply-conditions.ts'
 import { matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
 import * as filter from '../lists/filters.ts'
-import { type ListSpec, list } from '../lists/list.ts'
+import { includeParameter, isIncluded, type ListSpec, list } from '../lists/list.ts'
 import { one, tagOf } from '../lists/one.ts'
 import { objectText, type PageWriter, pageText, patiently, shortText } from '../lists/stream.ts'
 import { groupName } from '../lists/tables.ts'
@@ -52,16 +52,44 @@ const changeNote = `${gainNote} To add, remove or move members, or to remove rol
 that the group grants, inherited rights too, and everything that the users hold whom it adds, removes or moves. To rename a
 group that grants anything, it must hold that too: documents find the group by its name.`
 
+const groups: ListSpec<'Group'> = {
+  path: '/core/groups/',
+  summary: 'List groups',
+  permission: 'view_group',
+  view: groupView,
+  count: 'kept',
+  search: groupName,
+  order: { name: 'name', num_pk: 'numPk', pk: 'pk', is_superuser: 'isSuperuser' },
+  defaultOrder: 'name',
+  filters: {
+    attributes: filter.contains('attributes'),
+    is_superuser: filter.isTrue('isSuperuser', 'Whether it makes superusers of its members.'),
+    members_by_pk: filter.membersByPk,
+    members_by_username: filter.membersByUsername,
+    name: filter.equals('name'),
+    pk: filter.isOneOfKeys('pk', 'uuid'),
+  },
+  include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },
+}
+
 /** For the types and the description: answers are not validated. */
 const full: z.ZodType<Group> = groupView.schema
 
 type Change = Omit<Write, 'model' | 'requestId'>
 
+/** As a read takes it: the members of a large group are a long answer. */
+const answering = z.strictObject(includeParameter(groups))
+type Answering = z.output<typeof answering>
+
 export function groupRoutes(app: Api, db: Db, engine: Engine): void {
-  const save = async (request: FastifyRequest, reply: FastifyReply, change: Change): Promise<FastifyReply> => {
-    const { actor, id: requestId } = request
+  const save = async (
+    request: FastifyRequest<{ Querystring: Answering }>,
+    reply: FastifyReply,
+    change: Change,
+  ): Promise<FastifyReply> => {
+    const { actor, query, id: requestId } = request
     const uidOf = await readUidOf(db)
-    const reading = { uidOf, related: allows(actor, seesMembers) }
+    const reading = { uidOf, related: isIncluded(groups, query, actor) }
     const read = (tx: Tx, pk: string | number) => readGroup(tx, String(pk), reading)
     const group = await write(db, engine, actor, { model, requestId, ...change }, read)
     // After the commit: a long answer waits for its client, and no other for the group.
@@ -96,25 +124,6 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
     return { allow: readOwnership(headers, textErrors).allow, textErrors }
   }
 
-  const groups: ListSpec<'Group'> = {
-    path: '/core/groups/',
-    summary: 'List groups',
-    permission: 'view_group',
-    view: groupView,
-    count: 'kept',
-    search: groupName,
-    order: { name: 'name', num_pk: 'numPk', pk: 'pk', is_superuser: 'isSuperuser' },
-    defaultOrder: 'name',
-    filters: {
-      attributes: filter.contains('attributes'),
-      is_superuser: filter.isTrue('isSuperuser', 'Whether it makes superusers of its members.'),
-      members_by_pk: filter.membersByPk,
-      members_by_username: filter.membersByUsername,
-      name: filter.equals('name'),
-      pk: filter.isOneOfKeys('pk', 'uuid'),
-    },
-    include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },
-  }
   list(app, db, groups)
   one(app, db, groups, {
     by: 'pk',
@@ -138,7 +147,13 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
           answerHeaders: ['ETag'],
         },
       },
-      schema: { summary: 'Create a group', description: grantNote, body: z.unknown(), response: { 201: full } },
+      schema: {
+        summary: 'Create a group',
+        description: grantNote,
+        querystring: answering,
+        body: z.unknown(),
+        response: { 201: full },
+      },
     },
     async (request, reply) => {
       const { body: fields, headers, textErrors } = request
@@ -164,6 +179,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
         summary: 'Change a group',
         description: changeNote,
         params: z.object({ group_uuid: z.guid().meta({ description: 'The `pk` of the group.' }) }),
+        querystring: answering,
         body: z.unknown(),
         response: { 200: full },
       },

@@ -59,6 +59,21 @@ test('only a name is required; other fields have defaults', async () => {
   expect(json).toMatchObject({ parent: null, parent_name: null, users: [], users_obj: [], roles: [], attributes: {} })
 })
 
+test('a write is answered without its users on request', async () => {
+  const ada = await make.user()
+  const shortly = '?include_users=false'
+  const made = await post(there.admin, `${path}${shortly}`, { name, users: [ada.pk] })
+  expect(made).toMatchObject({ status: 201, json: { users: [ada.pk], users_obj: null } })
+  const url = `${path}${(made.json as { pk: string }).pk}/`
+  const changed = await patch(there.admin, `${url}${shortly}`, { attributes: { a: 1 } })
+  expect(changed).toMatchObject({ status: 200, json: { users: [ada.pk], users_obj: null, attributes: { a: 1 } } })
+  expect(changed.headers.etag).toBe((await there.admin.get(`${url}${shortly}`)).headers.etag)
+  expect(await patch(there.admin, `${url}?include_user=false`, {})).toMatchObject({
+    status: 400,
+    json: { include_user: expect.anything() },
+  })
+})
+
 test('a change changes the sent fields, and read values can be sent back', async () => {
   const ada = await make.user()
   const made = (await post(there.admin, path, { name, users: [ada.pk], attributes: { a: 1 } })).json
