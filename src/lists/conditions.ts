@@ -102,7 +102,7 @@ export function matchingRows(list: Listed, asked: ListQuery, values: Values): st
     return `${name} WHERE ${conditionsOf(list, asked, values).join(' AND ')}`
   const others = conditionsOf(list, { ...asked, terms: [] }, values)
   const words = wordsIn(once.sql, asked.terms, values.bind).join(' AND ')
-  if (others.length === 0) return rowsOfTexts(name, once, words)
+  if (others.length === 0) return rowsOfTexts(name, once, textsOf(once, words))
   return `${name} WHERE ${others.join(' AND ')} AND ${name}.${once.column} IN (${textsOf(once, words)})`
 }
 
@@ -113,7 +113,29 @@ export function otherRows(list: Listed, asked: ListQuery, values: Values): strin
   if (!once?.isOne || asked.terms.length === 0 || isNarrowed(list, { ...asked, terms: [] }))
     return `${name} WHERE (${byRow(list, asked, 'many', values).join(' AND ')}) IS NOT TRUE`
   const words = wordsIn(firstIn(list.search, once.sql), asked.terms, values.bind)
-  return rowsOfTexts(name, once, `(${words.join(' AND ')}) IS NOT TRUE`)
+  return rowsOfTexts(name, once, textsOf(once, `(${words.join(' AND ')}) IS NOT TRUE`))
+}
+
+/**
+ * The rows that match, text by text, for an order that begins with texts that are searched, and that many rows have.
+ *
+ * @param direction of that order
+ * @returns the text in place of the column too; undefined when nothing is searched, or the order begins otherwise
+ */
+export function matchingTexts(
+  list: Listed,
+  asked: ListQuery,
+  first: { readonly column: string; readonly direction: 'ASC' | 'DESC' },
+  values: Values,
+): { readonly rows: string; readonly text: string } | undefined {
+  const { name } = tableOf(list.view.model)
+  const { once } = list.search
+  if (once === undefined || once.isOne || asked.terms.length === 0) return undefined
+  if (first.column !== `${name}.${once.column}`) return undefined
+  const words = wordsIn(once.sql, asked.terms, values.bind).join(' AND ')
+  const texts = `${textsOf(once, words)} ORDER BY ${once.key} ${first.direction}`
+  const others = conditionsOf(list, { ...asked, terms: [] }, values)
+  return { rows: rowsOfTexts(name, once, texts, others), text: `${once.table}.${once.key}` }
 }
 
 type Once = NonNullable<Search['once']>
@@ -121,9 +143,14 @@ type Once = NonNullable<Search['once']>
 const textsOf = ({ table, key, isOne }: Once, words: string): string =>
   `SELECT ${isOne ? '' : 'DISTINCT '}${key} FROM ${table} WHERE ${words}`
 
-const rowsOfTexts = (name: string, once: Once, words: string): string =>
-  `(${textsOf(once, words)}) ${once.table} CROSS JOIN LATERAL (
-    SELECT * FROM ${name} WHERE ${name}.${once.column} = ${once.table}.${once.key} OFFSET 0) ${name}`
+const rowsOfTexts = (
+  name: string,
+  { table, key, column }: Once,
+  texts: string,
+  others: readonly string[] = [],
+): string =>
+  `(${texts}) ${table} CROSS JOIN LATERAL (
+    SELECT * FROM ${name} WHERE ${[`${name}.${column} = ${table}.${key}`, ...others].join(' AND ')} OFFSET 0) ${name}`
 
 type Bind = Values['bind']
 

@@ -93,7 +93,7 @@ function matchingStatement(list: Listed, asked: ListQuery): Statement {
   const { columns, order } = orderOf(sortsOf(list, asked.ordering), false)
   const most = Math.min(maxSorted, asked.mostCounted ?? maxSorted)
   const found = `SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${from}`
-  const number = numberAlone(list, asked, values)
+  const number = numberAlone(list, asked, values) ?? numberFirst(asked, from)
   const many =
     number !== undefined ? 'number' : most === asked.mostCounted ? `${most + 1}` : manyOf(list, asked, values)
   const parts =
@@ -132,6 +132,15 @@ function numberAlone(list: Listed, asked: ListQuery, { bind }: Values): string |
   const isAlone = others.length === 0 && !isNarrowed(list, { ...asked, filters: [] })
   return isAlone && asked.mostCounted === undefined ? alone?.filter.number?.(alone.value, bind) : undefined
 }
+
+/**
+ * The number of matches, in SQL, where more than `mostCounted` are not counted and no text is searched: an index that has the
+ * filter counts without the rows, which are read for their order only if they are few.
+ */
+const numberFirst = ({ mostCounted, terms }: ListQuery, from: string): string | undefined =>
+  mostCounted === undefined || terms.length > 0
+    ? undefined
+    : `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${mostCounted + 1}) counted`
 
 function unknownOf({ filters }: ListQuery, { bind }: Values): string {
   const pairs = filters.flatMap(({ name, filter, value }) => {

@@ -1,4 +1,4 @@
-import { asWalked, byRow, isNarrowed, matchingRows, otherRows } from './conditions.ts'
+import { asWalked, byRow, isNarrowed, matchingRows, matchingTexts, otherRows } from './conditions.ts'
 import { isAmong } from './filters.ts'
 import { type Listed, type ListQuery, type Sorted, usualPageSize, type Values } from './listed.ts'
 import { qualified, tableOf } from './tables.ts'
@@ -70,6 +70,15 @@ const mostKnown = 500_000
 /** A walk is given up after this many times the rows that it would need if matches were spread evenly. */
 const patience = 2
 
+/** Rows that a walk passes sooner than half a million keys are sorted. */
+const mostPassed = 20_000
+
+/**
+ * Of matches that are not all counted: they are sorted in about as long as a walk takes that has met this many rows without
+ * finding the page.
+ */
+const patienceOf = (needed: number, rows: number): number => Math.ceil(patience * Math.sqrt(needed * rows))
+
 /**
  * @param count rows that match. When it is not exact, more may match. The page is among those that were counted
  * @param rows of the table, about
@@ -83,27 +92,39 @@ export function placeOf(
   const isBackward = isExact && valuesOf(list, asked) === undefined && start > count / 2
   const size = isExact ? Math.min(asked.page_size, count - start) : asked.page_size
   const offset = isBackward ? count - start - size : start
-  const most = Math.ceil(((offset + size) * Math.max(rows, count)) / count) * patience
-  // Where PostgreSQL knows how many rows match, it takes the index of a filter that has this order, too.
-  const isGuess = isExact || (list.search.once !== undefined && asked.terms.length > 0)
-  const isNear = offset + size < count * mostLookedUp
-  const known = count * 2 > rows ? 'others' : 'matches'
-  const areKnown = isExact && !isNear && Math.min(count, Math.abs(rows - count)) <= mostKnown
-  return {
-    ...{ isBackward, size, offset, isNear },
-    patience: isGuess && most * 4 < rows ? most : null,
-    known: areKnown ? known : null,
+  const needed = offset + size
+  const isNear = needed < count * mostLookedUp
+  const place = { isBackward, size, offset, isNear, known: null }
+  if (isExact) {
+    const most = Math.ceil((needed * Math.max(rows, count)) / count) * patience
+    const known = count * 2 > rows ? 'others' : 'matches'
+    const areKnown = !isNear && Math.min(count, Math.abs(rows - count)) <= mostKnown
+    return { ...place, patience: most * 4 < rows ? most : null, known: areKnown ? known : null }
   }
+  if (isBetween(list, asked)) return { ...place, patience: needed + mostPassed }
+  // Where PostgreSQL knows how many rows match, it takes the index of a filter that has this order, too.
+  const isSearched = list.search.once !== undefined && asked.terms.length > 0
+  return { ...place, patience: isSearched ? patienceOf(needed, rows) : null }
+}
+
+/** Whether rows of a period are asked for in an order that is nearly that of time: a walk meets them at once, or much later. */
+function isBetween(list: Listed, { ordering, filters }: ListQuery): boolean {
+  const { alike = [] } = tableOf(list.view.model)
+  const [first] = sortsOf(list, ordering)
+  const isAlike = (field: unknown) => alike.some((each) => each === field)
+  return isAlike(first?.field) && filters.some(({ filter: { on } }) => on !== first?.field && isAlike(on))
 }
 
 /** The keys of one page, as `keys`: by an index-only scan where an index has this order. */
 export function walkStatement(list: Listed, asked: ListQuery, place: Place, values: Values): string {
   const { isBackward, size, offset } = place
-  const conditions = walkedConditions(list, asked, place, values)
   const sorts = sortsOf(list, asked.ordering)
   // LIMIT as a literal: with a parameter, the generic plan guesses the number of rows.
   const isUsual = asked.isPlain && size === usualPageSize && offset === 0
   const limits = isUsual ? `LIMIT ${usualPageSize}` : `LIMIT ${values.bind(size)} OFFSET ${values.bind(offset)}`
+  const byText = textByText(list, asked, sorts, isBackward, values)
+  if (byText !== undefined) return `SELECT ARRAY(${byText} ${limits}) AS keys`
+  const conditions = walkedConditions(list, asked, place, values)
   const few = valuesOf(list, asked)
   if (few !== undefined) return byValue(list, sorts, conditions, few, limits, offset + size)
   if (place.patience !== null && place.known === null && conditions.length > 0)
@@ -111,6 +132,23 @@ export function walkStatement(list: Listed, asked: ListQuery, place: Place, valu
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   return `SELECT ARRAY(SELECT ${keyOf(list)} FROM ${tableOf(list.view.model).name} ${where}
     ORDER BY ${directions(sorts, isBackward)} ${limits}) AS keys`
+}
+
+/** The keys in an order that begins with the texts that are searched; undefined: it does not. */
+function textByText(
+  list: Listed,
+  asked: ListQuery,
+  sorts: readonly Sort[],
+  isBackward: boolean,
+  values: Values,
+): string | undefined {
+  const [first] = sorts
+  if (first === undefined) return undefined
+  const direction = first.descending === isBackward ? 'ASC' : 'DESC'
+  const found = matchingTexts(list, asked, { ...first, direction }, values)
+  if (found === undefined) return undefined
+  const along = sorts.map((sort) => (sort === first ? { ...sort, column: found.text } : sort))
+  return `SELECT ${keyOf(list)} FROM ${found.rows} ORDER BY ${directions(along, isBackward)}`
 }
 
 /**
@@ -169,7 +207,10 @@ function valuesOf(list: Listed, { ordering, filters }: ListQuery): readonly stri
   return all?.filter((value) => sent.every((values) => values.includes(value)))
 }
 
-/** Value by value, for an order that begins with a field of few values: each finds its rows by an index of the next order. */
+/**
+ * Value by value, for an order that begins with a field of few values: each finds its rows by an index of the next order. A
+ * value is not looked for where those before it have enough rows.
+ */
 function byValue(
   list: Listed,
   sorts: readonly Sort[],
@@ -180,9 +221,16 @@ function byValue(
 ): string {
   const { columns, order } = orderOf(sorts, false)
   const [first, ...rest] = sorts
-  const parts = values.map(
-    (value) => `(SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${tableOf(list.view.model).name}
-      WHERE ${[...conditions, `${first?.column} = '${value}'`].join(' AND ')} ORDER BY ${directions(rest, false)} LIMIT ${most})`,
-  )
-  return `SELECT ARRAY(SELECT key FROM (${parts.join(' UNION ALL ')}) matching ORDER BY ${order} ${limits}) AS keys`
+  const inOrder = first?.descending === true ? values.toReversed() : values
+  const parts = inOrder.map((value, index) => {
+    const earlier = inOrder.slice(0, index).map((_, each) => `(SELECT count(*) FROM v${each})`)
+    const isWanted = earlier.length === 0 ? [] : [`${earlier.join(' + ')} < ${most}`]
+    const met = [...conditions, `${first?.column} = '${value}'`, ...isWanted].join(' AND ')
+    return `v${index} AS MATERIALIZED (
+      SELECT ${[`${keyOf(list)} AS key`, ...columns].join(', ')} FROM ${tableOf(list.view.model).name}
+      WHERE ${met} ORDER BY ${directions(rest, false)} LIMIT ${most})`
+  })
+  const all = inOrder.map((_, index) => `SELECT * FROM v${index}`).join(' UNION ALL ')
+  return `WITH ${parts.join(', ')}
+    SELECT ARRAY(SELECT key FROM (${all}) matching ORDER BY ${order} ${limits}) AS keys`
 }

@@ -18,7 +18,7 @@ export type Listed<Model extends ListedModel = ListedModel> = {
   readonly search: Search
   /** What `ordering` may name. */
   readonly order: Readonly<Record<string, FieldOf<Model>>>
-  /** All values of fields that have few, and no index of their own: what is ordered by one is read value by value. */
+  /** All values, in their order, of fields that have few, and no index of their own: what is ordered by one is read value by value. */
   readonly fewValues?: { readonly [Field in FieldOf<Model>]?: readonly string[] }
   /** Callers without the permission see their own rows only; without a permission, so do all. */
   readonly own?: { readonly field: FieldOf<Model>; readonly unless?: `view_${string}` }

@@ -6,12 +6,13 @@ import type { Expression } from './filters.ts'
 
 /**
  * What a model is called in SQL. `unique`: fields of which no two rows have the same value; the first is the key. `ties`:
- * fields that come before the key where an order leaves two rows equal.
+ * fields that come before the key where an order leaves two rows equal. `alike`: fields that are in nearly the same order.
  */
 type Table<Model extends Prisma.ModelName> = {
   readonly name: string
   readonly unique: readonly [FieldOf<Model>, ...FieldOf<Model>[]]
   readonly ties?: readonly FieldOf<Model>[]
+  readonly alike?: readonly FieldOf<Model>[]
   /** Columns that have another name than their field. */
   readonly columns?: { readonly [Field in FieldOf<Model>]?: string }
 }
@@ -22,7 +23,7 @@ const tables = {
   Group: { name: 'groups', unique: ['pk', 'numPk', 'name'] },
   TotpDevice: { name: 'totp_devices', unique: ['pk', 'uuid'] },
   UserConsent: { name: 'user_consents', unique: ['pk'], ties: ['expires'] },
-  Run: { name: 'runs', unique: ['id'], ties: ['createdAt'] },
+  Run: { name: 'runs', unique: ['id'], ties: ['createdAt'], alike: ['createdAt', 'id'] },
   Token: { name: 'tokens', unique: ['pk', 'identifier'] },
   Application: { name: 'applications', unique: ['pk', 'slug'], columns: { group: 'group_name' } },
   Provider: { name: 'providers', unique: ['pk', 'uuid', 'name'] },
@@ -30,7 +31,7 @@ const tables = {
   PropertyMapping: { name: 'property_mappings', unique: ['pk'] },
   CertificateKeyPair: { name: 'certificate_key_pairs', unique: ['pk', 'name'] },
   Role: { name: 'roles', unique: ['pk', 'name'] },
-  AuditRow: { name: 'audit_rows', unique: ['pk'] },
+  AuditRow: { name: 'audit_rows', unique: ['pk'], alike: ['at', 'pk'] },
 } satisfies { [Model in Prisma.ModelName]?: Table<Model> }
 
 export type ListedModel = keyof typeof tables
@@ -41,6 +42,7 @@ export const tableOf = (
   readonly name: string
   readonly unique: readonly [string, ...string[]]
   readonly ties?: readonly string[]
+  readonly alike?: readonly string[]
   readonly columns?: Readonly<Record<string, string>>
 } => tables[model]
 

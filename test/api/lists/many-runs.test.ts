@@ -56,6 +56,8 @@ const asked = fc.record({
     [{ state: ['failed', 'cancelled'] }, "state IN ('failed', 'cancelled')"],
     [{ state: 'done' }, "state = 'done'"],
     [{ reason: 'timeout' }, "reason = 'timeout'"],
+    [{ created_before: '2026-11-01T01:00:00Z' }, "created_at < '2026-11-01T01:00:00Z'"],
+    [{ created_after: '2026-11-01T00:02:00Z' }, "created_at >= '2026-11-01T00:02:00Z'"],
     [{ search: 'SHOP' }, "title LIKE '%shop%'"],
     [{ search: 'apply shop-77' }, "title LIKE '%apply%' AND title LIKE '%shop-77%'"],
     [{ search: 'op-8', kind: 'saml' }, "title LIKE '%op-8%' AND kind = 'saml'"],
