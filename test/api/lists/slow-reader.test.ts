@@ -61,7 +61,7 @@ const open = () =>
   )
 
 /** Statements so far that read users by their keys. */
-const portions = () => recorder.sent.filter((text) => /^SELECT .* FROM "public"."users" .* IN \(/s.test(text)).length
+const portions = () => recorder.sent.filter((text) => /^SELECT .* FROM users WHERE pk = ANY/s.test(text)).length
 
 /** Waits until the answer waits for its client, and no transaction is open. */
 async function stalled(): Promise<void> {
