@@ -30,10 +30,12 @@ export type Group = z.output<typeof schema>
 export const groupSelect = {
   ...groupSummarySelect,
   roles: { select: { role: { select: { pk: true, name: true } } }, orderBy: { rolePk: 'asc' } },
-  _count: { select: { memberships: true } },
 } satisfies Prisma.GroupSelect
 
+const countedSelect = { ...groupSelect, _count: { select: { memberships: true } } } satisfies Prisma.GroupSelect
+
 type Row = Prisma.GroupGetPayload<{ select: typeof groupSelect }>
+type Counted = Prisma.GroupGetPayload<{ select: typeof countedSelect }>
 
 export const toGroup = <Users, UsersObj>(row: Row, members: { users: Users; users_obj: UsersObj }) => ({
   ...toGroupSummary(row),
@@ -47,25 +49,28 @@ const maxMembers = { full: 1_000, keys: 5_000 } as const
 
 type HowRead = Omit<Reading, 'actor'>
 
+const mostOf = ({ related }: HowRead): number => (related ? maxMembers.full : maxMembers.keys)
+
 async function* read(tx: Tx, keys: readonly string[], how: HowRead): AsyncGenerator<(tx: Tx) => Promise<object[]>> {
   const rows = await tx.group.findMany({
     where: { pk: { in: [...keys] } },
-    select: groupSelect,
+    select: countedSelect,
     // The other strategy would count the members of all groups that there are.
     relationLoadStrategy: 'join',
   })
-  const most = how.related ? maxMembers.full : maxMembers.keys
+  const most = mostOf(how)
   const groups = inOrder(keys, rows, ({ pk }) => pk)
   if (how.related) limitMembers(groups.map(({ _count }) => _count.memberships))
   for (const batch of inBatches(groups, most, ({ _count }) => _count.memberships)) {
     const [first] = batch
     // A group with more than that is a batch by itself.
-    if (first !== undefined && first._count.memberships > most) yield async (tx) => [await readLarge(tx, first, how)]
+    if (first !== undefined && first._count.memberships > most)
+      yield async (tx) => [toLarge(first, await readAllKeys(tx, first.pk), how)]
     else yield (tx) => readSmall(tx, batch, how)
   }
 }
 
-async function readSmall(tx: Tx, groups: readonly Row[], { uidOf, related }: HowRead): Promise<object[]> {
+async function readSmall(tx: Tx, groups: readonly Counted[], { uidOf, related }: HowRead): Promise<object[]> {
   const filled = groups.filter(({ _count }) => _count.memberships > 0).map(({ pk }) => pk)
   const members =
     filled.length === 0
@@ -84,9 +89,12 @@ async function readSmall(tx: Tx, groups: readonly Row[], { uidOf, related }: How
   })
 }
 
-/** Its keys are read together, so that `users` and `users_obj` agree; the users are read while they are sent. */
-async function readLarge(tx: Tx, row: Row, { uidOf, related }: HowRead): Promise<object> {
-  const keys = await readAllKeys(tx, row.pk)
+/**
+ * The users are read while they are sent.
+ *
+ * @param keys of all members, read together, so that `users` and `users_obj` agree
+ */
+function toLarge(row: Row, keys: readonly number[], { uidOf, related }: HowRead): object {
   const portions = Array.from({ length: Math.ceil(keys.length / maxMembers.full) }, (_, index) => {
     const some = keys.slice(index * maxMembers.full, (index + 1) * maxMembers.full)
     return async (tx: Tx) => briefsOf(some, await readBriefs(tx, some, uidOf))
@@ -98,6 +106,10 @@ export const groupView = { model: 'Group', schema, read } satisfies View<'Group'
 
 /** One group as its writer sees it. The users of a large one are read when the answer is sent, after the transaction. */
 export async function readGroup(tx: Tx, pk: string, how: HowRead): Promise<object> {
-  for await (const batch of read(tx, [pk], how)) for (const group of await batch(tx)) return group
-  throw new Error(`there is no group ${pk}`)
+  const row = await tx.group.findUnique({ where: { pk }, select: groupSelect, relationLoadStrategy: 'join' })
+  if (row === null) throw new Error(`there is no group ${pk}`)
+  const keys = await readAllKeys(tx, pk)
+  if (keys.length > mostOf(how)) return toLarge(row, keys, how)
+  const briefs = how.related ? await readBriefs(tx, keys, how.uidOf) : null
+  return toGroup(row, { users: keys, users_obj: briefs && briefsOf(keys, briefs) })
 }
