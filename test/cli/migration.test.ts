@@ -1,5 +1,16 @@
+import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { migrationNames, migrationsFolder } from '../../src/db/migrations.ts'
+import { atEnd } from '../support/at-end.ts'
 import { run } from '../support/processes.ts'
+
+const name = 'add_what_only_this_test_adds'
+
+// When they differ, the test fails, and the migration that was written must not stay: other tests would apply it.
+atEnd(async () => {
+  for (const folder of await migrationNames())
+    if (folder.endsWith(`_${name}`)) rmSync(new URL(`${folder}/`, migrationsFolder), { recursive: true })
+})
 
 async function migration(name: string) {
   const command = run('tools/migration/main.ts', { args: [name] })
@@ -8,7 +19,7 @@ async function migration(name: string) {
 }
 
 test('the migrations match prisma/schema.prisma, so there is nothing to write', async () => {
-  expect(await migration('add_something')).toEqual({
+  expect(await migration(name)).toEqual({
     code: 0,
     output: 'The migrations match prisma/schema.prisma already.\n',
   })

@@ -191,7 +191,7 @@ test.each([
   `/admin/runs/${ids.applied}/roll-back/?plan=${ids.plan}`,
 ])('%s is at most 100 KB long', async (url) => {
   const { statusCode, body } = await dashboard.send({ method: 'GET', url, headers: { cookie } })
-  const unread = /[^<>]*(?:could not be|takes too long|not in time)[^<>]*/.exec(body)?.[0]
+  const unread = body.split(/[<>]/).find((text) => /could not be|takes too long|not in time/.test(text))
   expect([url, statusCode, unread]).toEqual([url, 200, undefined])
   expect(Buffer.byteLength(body)).toBeGreaterThan(10_000)
   expect(Buffer.byteLength(body)).toBeLessThanOrEqual(100_000)
