@@ -1,8 +1,11 @@
 import { defineConfig } from 'vitest/config'
 
 const faults = 'test/faults/**/*.test.ts'
-/** Of those, the ones that mostly wait for a limit of the product and send few requests: they may run at the same time. */
-const waiting = ['test/faults/{changed-meanwhile,clocks,connections-silent,database-stuck,record-late,retries}.test.ts']
+/** Of those, the ones that mostly wait for a limit of the product, or have few clients and bounds that leave much room. */
+const roomy = [
+  'test/faults/{changed-meanwhile,clocks,connections-silent,database-full,database-stuck,disk-full}.test.ts',
+  'test/faults/{queue-unwilling,record-late,redis-groups,retries,stopping}.test.ts',
+]
 const timing = 'test/timing/**/*.test.ts'
 /** With the command line program as npm installs it. */
 const packed = ['test/packed/**/*.test.ts', 'test/e2e/repository/*.test.ts']
@@ -144,7 +147,7 @@ export default defineConfig({
         test: {
           name: 'faults',
           include: [faults],
-          exclude: waiting,
+          exclude: roomy,
           fileParallelism: false,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
@@ -152,7 +155,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'faults-waiting', include: waiting, maxWorkers: 3, sequence: { groupOrder: 2 } },
+        test: { name: 'faults-roomy', include: roomy, maxWorkers: 3, sequence: { groupOrder: 2 } },
       },
     ],
   },

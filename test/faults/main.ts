@@ -35,7 +35,7 @@ if (rounds === 0) {
 
 for (let round = 1; round <= rounds; round += 1) {
   console.log(`round ${round} of ${rounds}`)
-  const vitest = await startVitest('test', [], { project: ['faults', 'faults-waiting'], run: true, watch: false })
+  const vitest = await startVitest('test', [], { project: ['faults', 'faults-roomy'], run: true, watch: false })
   const modules = vitest.state.getTestModules()
   for (const module of modules) for (const each of module.children.allTests()) add(each)
   const ran = modules.map((module) => ({

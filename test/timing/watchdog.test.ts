@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import type { ApplyWorker, Backend } from '../../src/queue/backend.ts'
 import { startConsumer } from '../../src/queue/consumer.ts'
 import { enqueue } from '../../src/queue/enqueue.ts'
@@ -14,7 +14,9 @@ import { until } from '../support/until.ts'
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
 
 function claims(redis: () => Promise<string | null>): void {
-  test('a worker that takes no jobs any more gets new connections to the queue', { timeout: 30_000 }, async () => {
+  test('a worker that takes no jobs any more gets new connections to the queue', { timeout: 30_000 }, async ({
+    expect,
+  }) => {
     const { url, db } = await freshDatabase()
     const { backend, queue } = await queueOn({ redisUrl: await redis(), databaseUrl: url })
     const opened: ApplyWorker[] = []
@@ -44,5 +46,6 @@ function claims(redis: () => Promise<string | null>): void {
   })
 }
 
-describe("on PostgreSQL's queue", () => claims(async () => null))
-describe.runIf(needs('redis-server'))('on Redis', () => claims(freshRedis))
+// Both wait, and measure no time.
+describe.concurrent("on PostgreSQL's queue", () => claims(async () => null))
+describe.runIf(needs('redis-server')).concurrent('on Redis', () => claims(freshRedis))
