@@ -145,13 +145,13 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
   async function read(): Promise<void> {
     const [row] = await inTime(
       query(db, sampleRow, {
-        text: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs",
-          extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format >= $1))::float8 AS "silentS",
-          extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS",
-          EXISTS (SELECT FROM queue_pauses) AS "isPaused",
-          (SELECT count(*)::integer FROM servers WHERE seen_at > now() - make_interval(secs => $2)) AS servers,
-          (SELECT coalesce(sum(busy), 0)::integer FROM servers WHERE seen_at > now() - make_interval(secs => $2)) AS inside
-          FROM worker_formats`,
+        text: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs", formats.*,
+            EXISTS (SELECT FROM queue_pauses) AS "isPaused", heard.*
+          FROM (SELECT extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format >= $1))::float8 AS "silentS",
+              extract(epoch FROM now() - max(consumed_at) FILTER (WHERE format < $1))::float8 AS "olderS"
+            FROM worker_formats) formats,
+            (SELECT count(*)::integer AS servers, coalesce(sum(busy), 0)::integer AS inside
+            FROM servers WHERE seen_at > now() - make_interval(secs => $2)) heard`,
         values: [runFormat, silentAfterS],
       }),
     )
