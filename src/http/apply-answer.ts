@@ -5,7 +5,7 @@ import { uuid7 } from '../ids.ts'
 import { runPath } from '../paths.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Backlog } from '../runs/backlog.ts'
-import type { Run } from '../runs/ledger.ts'
+import type { Run } from '../runs/ended.ts'
 import {
   type Delivery,
   inTurn,

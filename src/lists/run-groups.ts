@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { repairs } from '../runs/ledger.ts'
+import { repairs } from '../runs/repairs.ts'
 import type { RunFact } from './run-search.ts'
 
 /** Runs with one outcome and one cause. @property open how many of them failed and were not repaired by a later run; null when the caller may not know, and for runs that did not fail */

@@ -1,9 +1,7 @@
 import { z } from 'zod'
-import { type AuditedChange, auditRow, digestKey, insertObjects, listOf } from '../apply/audit.ts'
-import type { Change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
-import { execute, query, type Statement } from '../db/raw.ts'
+import { query, type Statement } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
 import type { Conditions } from '../plan/engine.ts'
@@ -11,9 +9,8 @@ import type { TraceHeaders } from '../tracing.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { comesBackAfterMs, isFinished, live, type RunState, staleAfterS } from './life.ts'
-import type { Notes } from './notes.ts'
-import { type StandsSince, storedOptions, submitterOf } from './options.ts'
-import { keepShared, logsSql, storedResult } from './results.ts'
+import { storedOptions } from './options.ts'
+import { logsSql } from './results.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
 
@@ -183,41 +180,6 @@ export async function lockedRuns(db: Db, ids: readonly string[]): Promise<Readon
   return new Set(ids).difference(new Set(free.map(({ id }) => id)))
 }
 
-/** Later runs of a submitter among which one of the same name is looked for. */
-const mostLater = 1_000
-
-/**
- * What repaired failed runs: a later run that applied an application with the same slug, the newest one of the same document,
- * or the first that changed the application as part of a set; the earliest of these. A blueprint with a name is the same
- * document when its submitter applies one of this name, though it says something else by then.
- *
- * @returns the ids of these runs, by the ids of the failed ones
- */
-export async function repairs(
-  db: Db | Tx,
-  runs: readonly { readonly id: string; readonly state: RunState }[],
-): Promise<ReadonlyMap<string, string>> {
-  const failed = runs.filter(({ state }) => state === 'failed').map(({ id }) => id)
-  if (failed.length === 0) return new Map()
-  const rows = await query(db, z.object({ id: z.guid(), by: z.guid().nullable() }), {
-    text: `SELECT f.id, (SELECT later.id FROM (
-        (SELECT l.id, l.created_at FROM runs l WHERE l.slug = f.slug AND l.created_at > f.created_at AND l.applied
-          ORDER BY l.created_at LIMIT 1)
-        UNION ALL (SELECT l.id, l.created_at FROM runs l WHERE l.document = f.document AND l.blueprint IS NOT NULL
-          AND l.created_at > f.created_at AND l.applied ORDER BY l.created_at LIMIT 1)
-        UNION ALL (SELECT o.run_id, o.at FROM run_objects o WHERE o.model = 'service_core.application' AND o.name = f.slug
-          AND o.action <> 'delete' AND o.run_id IS NOT NULL AND o.at > f.created_at ORDER BY o.audit_pk LIMIT 1)
-        UNION ALL (SELECT n.id, n.created_at FROM (SELECT l.id, l.created_at, l.title, l.applied FROM runs l
-            WHERE f.slug IS NULL AND f.title LIKE 'apply blueprint _%' AND l.submitter_pk = f.submitter_pk
-              AND l.created_at > f.created_at ORDER BY l.created_at, l.id LIMIT ${mostLater}) n
-          WHERE n.title = f.title AND n.applied ORDER BY n.created_at LIMIT 1)
-      ) later ORDER BY later.created_at LIMIT 1) AS by
-      FROM runs f WHERE f.id = ANY ($1::uuid[])`,
-    values: [failed],
-  })
-  return new Map(rows.flatMap(({ id, by }) => (by === null ? [] : [[id, by]])))
-}
-
 /** Whether the time for reading generated values has not passed. The clock of the database counts. */
 export async function showsGenerated(db: Db, id: string): Promise<boolean> {
   const [row] = await query(db, z.object({ shows: z.boolean() }), {
@@ -225,113 +187,6 @@ export async function showsGenerated(db: Db, id: string): Promise<boolean> {
     values: [id],
   })
   return row?.shows === true
-}
-
-/** The end of a run: applied, refused or failed. */
-export type RunResult = {
-  readonly event: 'finish' | 'fail'
-  /** A digest of the document that was applied. */
-  readonly document?: Buffer
-  readonly applied: boolean
-  /** A code of the closed catalogue; null when it was applied. */
-  readonly reason: string | null
-  readonly logs: readonly string[]
-  /** What each entry changes, also in a plan; none when it was refused. */
-  readonly changes: readonly Change[]
-  /** Of each entry of a plan. */
-  readonly digests: readonly string[]
-  /** Of a plan that was not refused. */
-  readonly planTag?: string
-  /** Of an apply of a reviewed plan that stood already. */
-  readonly stands?: StandsSince | undefined
-  /** For the audit row. */
-  readonly audited: readonly AuditedChange[]
-  /** Generated values by entry and field; readable for a few hours. */
-  readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
-  readonly actorName: string
-  /** Of a failure: `causeText`. */
-  readonly cause?: string
-  /** Of a plan: what it reports beside the changes. */
-  readonly notes?: Notes | undefined
-}
-
-type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
-
-/** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
-export function finishRun(
-  tx: EngineTx,
-  { keyring, runSecretsHours }: Ledger,
-  run: WorkerRun,
-  state: RunState,
-  result: RunResult,
-): void {
-  const { document = null, applied, reason, digests, planTag = null, cause = null } = result
-  const { audited, generated, actorName, stands } = result
-  const sealed =
-    Object.keys(generated).length === 0
-      ? null
-      : keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
-  const { own, shared } = storedResult(keyring, run, result)
-  const values = [
-    ...[run.id, state, applied, reason, sealed, runSecretsHours, document],
-    ...[digests, planTag, cause, ...own],
-  ]
-  if (!applied) {
-    // Only plans have notes, and only failed runs a cause.
-    const more = result.notes === undefined ? '' : ', notes = $14::jsonb'
-    const text = cause === null ? end(more) : `WITH attempted AS (${attempt}) ${end(more)}`
-    tx.send({ text, values: [...values, ...(result.notes === undefined ? [] : [JSON.stringify(result.notes)])] })
-    return
-  }
-  if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
-  if (stands !== undefined) tx.send({ text: keepStanding, values: [run.id, JSON.stringify({ stands })] })
-  const { impersonator } = submitterOf(run)
-  const actor = { pk: run.submitterPk, username: actorName, impersonator }
-  const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
-  const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
-  const text = `WITH ${shared === null ? '' : `${keepShared('$13', '$19', '$20')}, `}ended AS (${end()} RETURNING request_id, id)`
-  const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
-    SELECT $14::integer, $15::text, $16::integer, $17::text, 'apply', $18::jsonb, request_id, id FROM ended`
-  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: [...withAudit, ...(shared ?? [])] })
-  else
-    tx.send({
-      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$19', '$20')}`,
-      values: [...withAudit, listOf(audited, true), digestKey(keyring)],
-    })
-}
-
-const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
-  generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
-  started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
-  cause = $10, logs = $11::text[], changes = $12::jsonb, shared_result = $13::uuid${more} WHERE id = $1::uuid`
-
-/** It is rare: no other run has a column for it. */
-const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'
-
-/** The attempt that ended a run as failed, with the cause of the run. */
-const attempt = `INSERT INTO run_attempts (run_id, attempt, cause)
-  SELECT id, attempts, $10::text FROM runs WHERE id = $1::uuid ON CONFLICT DO NOTHING`
-
-/**
- * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all
- * (docs/adr/0035-the-newest-run-keeps-the-document.md).
- */
-function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
-  tx.send({
-    text: `UPDATE runs SET blueprint = NULL FROM runs latest
-      WHERE latest.id = $1::uuid AND runs.document = $2::bytea AND runs.blueprint IS NOT NULL
-        AND runs.state <> 'queued' AND runs.created_at < latest.created_at`,
-    values: [id, document],
-  })
-}
-
-/** Records that the present attempt of a queued run failed. The first cause of an attempt stays. */
-export async function recordAttempt(db: Db, id: string, cause: string): Promise<void> {
-  await execute(db, {
-    text: `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
-      WHERE id = $1::uuid AND state = 'queued' ON CONFLICT DO NOTHING`,
-    values: [id, cause],
-  })
 }
 
 const cancelled: RunState = live({ state: 'queued', attempts: 1 }, 'cancel').state
@@ -388,59 +243,4 @@ export async function recordCancelled(tx: Tx, keyring: Keyring, run: NewRun, why
     values: [...valuesOf(keyring, run), cancelled, why],
   })
   return rows.length > 0
-}
-
-/** The columns for a waiting client, as raw SQL reads them and as JSON holds them. */
-const ended = {
-  /** The user who cancelled it. Null in all other runs; a version that knows no such user leaves it out. */
-  cancelledBy: z.string().nullable().default(null),
-  ...{ id: z.guid(), state: z.enum(['queued', 'done', 'failed', 'cancelled']), applied: z.boolean().nullable() },
-  ...{ reason: z.string().nullable(), logs: z.array(z.string()), planTag: z.string().nullable() },
-}
-const readRow = z.object({ ...ended, createdAt: z.date(), startedAt: z.date().nullable() })
-
-/** What a waiting client gets. */
-export type Run = z.output<typeof readRow>
-
-const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
-const notifiedRow: z.ZodType<Run> = z.object({ ...ended, createdAt: time, startedAt: time.nullable() })
-
-const columnsToRead = `id, state::text AS state, applied, reason, ${logsSql} AS logs,
-  created_at AS "createdAt", started_at AS "startedAt", plan_tag AS "planTag", options->>'cancelled_by' AS "cancelledBy"`
-
-/** Runs by their ids. Raw SQL: Prisma's list of keys is planned anew for each length. */
-export const readRuns = (db: Db, ids: readonly string[]): Promise<Run[]> =>
-  query(db, readRow, { text: `SELECT ${columnsToRead} FROM runs WHERE id = ANY($1::uuid[])`, values: [ids] })
-
-/** The channel for `LISTEN`. The payload is a run that ended, as JSON, or only its id when it is too long. */
-export const runChannel = 'gatewright_run'
-
-/** PostgreSQL refuses a longer payload. */
-const longestPayload = 7_999
-
-/**
- * Notifies the subscribers of a run of its end, which PostgreSQL takes from the committed row; of a run that has not
- * ended, it does not. Never inside the transaction that ends it: commits that notify wait for each other. A notification
- * may get lost: subscribers also poll (docs/adr/0052-a-notification-carries-the-end.md).
- */
-export const notification = (id: string): Statement => ({
-  text: `SELECT pg_notify($2, CASE WHEN octet_length(run) <= ${longestPayload} THEN run ELSE id::text END)
-    FROM (SELECT id, to_jsonb(ended)::text AS run
-      FROM (SELECT ${columnsToRead} FROM runs WHERE id = $1::uuid AND state <> 'queued') ended) notified`,
-  values: [id, runChannel],
-})
-
-/** Notifies in the background. */
-export function notifyEnded(db: Db, id: string): void {
-  execute(db, notification(id)).catch(() => {})
-}
-
-/** @returns the run in a payload; its id alone when that is all there is; undefined for anything else */
-export function notifiedRun(payload: string): Run | string | undefined {
-  if (z.guid().safeParse(payload).success) return payload
-  try {
-    return notifiedRow.parse(JSON.parse(payload))
-  } catch {
-    return undefined
-  }
 }

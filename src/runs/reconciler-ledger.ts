@@ -3,7 +3,7 @@ import { type Db, type Tx, transaction } from '../db/client.ts'
 import { locks } from '../db/locks.ts'
 import { query } from '../db/raw.ts'
 import { traceHeaders } from '../tracing.ts'
-import { notifyEnded } from './ledger.ts'
+import { notifyEnded } from './ended.ts'
 import { type Life, maxAttempts, patienceS } from './life.ts'
 
 /** The ledger as the reconciler uses it. The simulation of runs has a second one, in memory (test/simulation/). */

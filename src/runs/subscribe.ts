@@ -3,7 +3,8 @@ import { type Db, type Tx, transaction } from '../db/client.ts'
 import { isConnectionLost, isTransient } from '../db/errors.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Logger } from '../log.ts'
-import { cancelRun, lockedRuns, notifiedRun, type Run, readRuns, runChannel } from './ledger.ts'
+import { notifiedRun, type Run, readRuns, runChannel } from './ended.ts'
+import { cancelRun, lockedRuns } from './ledger.ts'
 import { isFinished } from './life.ts'
 
 /**

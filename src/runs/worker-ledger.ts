@@ -7,20 +7,9 @@ import type { Blueprint } from '../document/document.ts'
 import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns, type Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import {
-  cancelLocked,
-  finishRun,
-  leaveQueued,
-  lockRun,
-  notification,
-  notifyEnded,
-  type Run,
-  type RunResult,
-  readRuns,
-  recordAttempt,
-  sealedColumn,
-  type WorkerRun,
-} from './ledger.ts'
+import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
+import { finishRun, type RunResult, recordAttempt } from './finish.ts'
+import { cancelLocked, leaveQueued, lockRun, sealedColumn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
 import { noLongerManaged, pathOf } from './no-longer-managed.ts'
 import { conditionsOf, submitterOf } from './options.ts'

@@ -1,7 +1,7 @@
 import type { Db, Tx } from '../db/client.ts'
 import { type Actor, allows } from '../permissions.ts'
-import { repairs } from '../runs/ledger.ts'
 import { mayReadRun } from '../runs/options.ts'
+import { repairs } from '../runs/repairs.ts'
 
 /** Whether a later run repaired a failed one, and which, as far as the caller sees that run. */
 

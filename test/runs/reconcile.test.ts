@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { notifiedRun, runChannel } from '../../src/runs/ledger.ts'
+import { notifiedRun, runChannel } from '../../src/runs/ended.ts'
 import { maxAttempts, patienceS } from '../../src/runs/life.ts'
 import { type RunQueue, reconcile, startReconciler } from '../../src/runs/reconcile.ts'
 import { reconcilerLedger } from '../../src/runs/reconciler-ledger.ts'

@@ -102,6 +102,26 @@ export default {
       tests: ['test/api/runs.test.ts', 'test/api/transactional-secrets.test.ts'],
     },
     {
+      from: "WHERE id = $1::uuid AND state = 'queued' RETURNING id`",
+      to: 'WHERE id = $1::uuid RETURNING id`',
+      why: 'a run that was applied is cancelled afterwards',
+      tests: [subscribe],
+    },
+    {
+      from: "finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`",
+      to: 'finished_at = excluded.finished_at RETURNING id`',
+      why: 'a run that was applied is recorded as cancelled',
+      tests: [ledgerTest],
+    },
+    {
+      from: '$2::float8 / 1000) WHERE id = $1::uuid',
+      to: '$2::float8 * 0) WHERE id = $1::uuid',
+      why: 'a run that is left to a newer worker is counted as an attempt at once',
+      tests: [twins, 'test/upgrade/mixed-versions.test.ts'],
+    },
+  ],
+  'src/runs/finish.ts': [
+    {
       from: "keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))",
       to: 'JSON.stringify(generated)',
       why: 'generated values are stored in plain text',
@@ -136,24 +156,6 @@ export default {
       to: "AND runs.state <> 'queued' AND runs.id <> latest.id",
       why: 'later copies of a document are dropped too',
       tests: [retention],
-    },
-    {
-      from: "WHERE id = $1::uuid AND state = 'queued' RETURNING id`",
-      to: 'WHERE id = $1::uuid RETURNING id`',
-      why: 'a run that was applied is cancelled afterwards',
-      tests: [subscribe],
-    },
-    {
-      from: "finished_at = excluded.finished_at WHERE runs.state = 'queued' RETURNING id`",
-      to: 'finished_at = excluded.finished_at RETURNING id`',
-      why: 'a run that was applied is recorded as cancelled',
-      tests: [ledgerTest],
-    },
-    {
-      from: '$2::float8 / 1000) WHERE id = $1::uuid',
-      to: '$2::float8 * 0) WHERE id = $1::uuid',
-      why: 'a run that is left to a newer worker is counted as an attempt at once',
-      tests: [twins, 'test/upgrade/mixed-versions.test.ts'],
     },
   ],
   'src/runs/worker-ledger.ts': [

@@ -1,0 +1,120 @@
+import { type AuditedChange, auditRow, digestKey, insertObjects, listOf } from '../apply/audit.ts'
+import type { Change } from '../apply/changes.ts'
+import type { Db } from '../db/client.ts'
+import type { EngineTx } from '../db/engine-tx.ts'
+import { execute } from '../db/raw.ts'
+import type { Keyring } from '../db/seal.ts'
+import { sealedColumn, type WorkerRun } from './ledger.ts'
+import type { RunState } from './life.ts'
+import type { Notes } from './notes.ts'
+import { type StandsSince, submitterOf } from './options.ts'
+import { keepShared, storedResult } from './results.ts'
+
+/** The end of a run in the ledger, with its result, and the ends of its attempts. */
+
+/** The end of a run: applied, refused or failed. */
+export type RunResult = {
+  readonly event: 'finish' | 'fail'
+  /** A digest of the document that was applied. */
+  readonly document?: Buffer
+  readonly applied: boolean
+  /** A code of the closed catalogue; null when it was applied. */
+  readonly reason: string | null
+  readonly logs: readonly string[]
+  /** What each entry changes, also in a plan; none when it was refused. */
+  readonly changes: readonly Change[]
+  /** Of each entry of a plan. */
+  readonly digests: readonly string[]
+  /** Of a plan that was not refused. */
+  readonly planTag?: string
+  /** Of an apply of a reviewed plan that stood already. */
+  readonly stands?: StandsSince | undefined
+  /** For the audit row. */
+  readonly audited: readonly AuditedChange[]
+  /** Generated values by entry and field; readable for a few hours. */
+  readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>
+  readonly actorName: string
+  /** Of a failure: `causeText`. */
+  readonly cause?: string
+  /** Of a plan: what it reports beside the changes. */
+  readonly notes?: Notes | undefined
+}
+
+type Ledger = { readonly keyring: Keyring; readonly runSecretsHours: number }
+
+/** Ends a run that the transaction has locked. Writes its result, and the audit row when it was applied. */
+export function finishRun(
+  tx: EngineTx,
+  { keyring, runSecretsHours }: Ledger,
+  run: WorkerRun,
+  state: RunState,
+  result: RunResult,
+): void {
+  const { document = null, applied, reason, digests, planTag = null, cause = null } = result
+  const { audited, generated, actorName, stands } = result
+  const sealed =
+    Object.keys(generated).length === 0
+      ? null
+      : keyring.seal(JSON.stringify(generated), sealedColumn(run.id, 'generated'))
+  const { own, shared } = storedResult(keyring, run, result)
+  const values = [
+    ...[run.id, state, applied, reason, sealed, runSecretsHours, document],
+    ...[digests, planTag, cause, ...own],
+  ]
+  if (!applied) {
+    // Only plans have notes, and only failed runs a cause.
+    const more = result.notes === undefined ? '' : ', notes = $14::jsonb'
+    const text = cause === null ? end(more) : `WITH attempted AS (${attempt}) ${end(more)}`
+    tx.send({ text, values: [...values, ...(result.notes === undefined ? [] : [JSON.stringify(result.notes)])] })
+    return
+  }
+  if (document !== null && audited.length === 0) dropEarlierCopies(tx, run.id, document)
+  if (stands !== undefined) tx.send({ text: keepStanding, values: [run.id, JSON.stringify({ stands })] })
+  const { impersonator } = submitterOf(run)
+  const actor = { pk: run.submitterPk, username: actorName, impersonator }
+  const { actorPk, realPk, realName, changes: of } = auditRow({ actor, action: 'apply', changes: audited })
+  const withAudit = [...values, actorPk, actorName, realPk, realName, JSON.stringify(of)]
+  const text = `WITH ${shared === null ? '' : `${keepShared('$13', '$19', '$20')}, `}ended AS (${end()} RETURNING request_id, id)`
+  const audit = `INSERT INTO audit_rows (actor_pk, actor_name, real_pk, real_name, action, changes, request_id, run_id)
+    SELECT $14::integer, $15::text, $16::integer, $17::text, 'apply', $18::jsonb, request_id, id FROM ended`
+  if (audited.length === 0) tx.send({ text: `${text} ${audit}`, values: [...withAudit, ...(shared ?? [])] })
+  else
+    tx.send({
+      text: `${text}, audited AS (${audit} RETURNING pk, at, run_id) ${insertObjects('audited', '$19', '$20')}`,
+      values: [...withAudit, listOf(audited, true), digestKey(keyring)],
+    })
+}
+
+const end = (more = ''): string => `UPDATE runs SET state = $2::run_state, applied = $3, reason = $4, generated = $5,
+  generated_until = CASE WHEN $5::text IS NULL THEN NULL ELSE now() + make_interval(hours => $6::integer) END,
+  started_at = now(), finished_at = clock_timestamp(), document = $7::bytea, entry_digests = $8::text[], plan_tag = $9,
+  cause = $10, logs = $11::text[], changes = $12::jsonb, shared_result = $13::uuid${more} WHERE id = $1::uuid`
+
+/** It is rare: no other run has a column for it. */
+const keepStanding = 'UPDATE runs SET options = options || $2::jsonb WHERE id = $1::uuid'
+
+/** The attempt that ended a run as failed, with the cause of the run. */
+const attempt = `INSERT INTO run_attempts (run_id, attempt, cause)
+  SELECT id, attempts, $10::text FROM runs WHERE id = $1::uuid ON CONFLICT DO NOTHING`
+
+/**
+ * A run that changed nothing often has the document of earlier runs: the newest of them keeps it for all
+ * (docs/adr/0035-the-newest-run-keeps-the-document.md).
+ */
+function dropEarlierCopies(tx: EngineTx, id: string, document: Buffer): void {
+  tx.send({
+    text: `UPDATE runs SET blueprint = NULL FROM runs latest
+      WHERE latest.id = $1::uuid AND runs.document = $2::bytea AND runs.blueprint IS NOT NULL
+        AND runs.state <> 'queued' AND runs.created_at < latest.created_at`,
+    values: [id, document],
+  })
+}
+
+/** Records that the present attempt of a queued run failed. The first cause of an attempt stays. */
+export async function recordAttempt(db: Db, id: string, cause: string): Promise<void> {
+  await execute(db, {
+    text: `INSERT INTO run_attempts (run_id, attempt, cause) SELECT id, attempts, $2 FROM runs
+      WHERE id = $1::uuid AND state = 'queued' ON CONFLICT DO NOTHING`,
+    values: [id, cause],
+  })
+}
