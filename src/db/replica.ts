@@ -75,6 +75,7 @@ export function openReplica(
   const fallenBack: Record<Fallback, number> = { away: 0, lagging: 0, failed: 0 }
   let last: ReplicaState | undefined
   let measuredAt = Number.NEGATIVE_INFINITY
+  let isOutdated = true
   let measuring: Promise<void> | undefined
 
   const note = (state: ReplicaState, at: number, cause?: unknown) => {
@@ -84,6 +85,14 @@ export function openReplica(
       log[sentence === null ? 'info' : 'warn'](fields, sentence ?? 'lists read from the replica')
     last = state
     measuredAt = at
+    isOutdated = false
+  }
+
+  /** While the primary does not say how far it has written, the lag grows no faster than the time. */
+  const grown = (): ReplicaState => {
+    if (last === undefined || last.lagS === null) return last ?? away
+    const lagS = last.lagS + (performance.now() - measuredAt) / 1_000
+    return { why: lagS * 1_000 > maxLagMs ? 'lagging' : null, lagS }
   }
 
   /** Ends in time: a late answer is none. The next question waits until this one has its answer. */
@@ -91,13 +100,17 @@ export function openReplica(
     if (measuring !== undefined) return measuring
     const since = performance.now()
     const withinMs = patience()
-    const asked = lagOf(primary, measured, maxLagMs)
+    let isOfPrimary = true
+    const asked = positionOf(primary).then((written) => {
+      isOfPrimary = false
+      return lagOf(measured, written, maxLagMs)
+    })
     const late = () => {
       throw new Error(`no answer within ${withinMs} ms`)
     }
     measuring = limitTime(asked, withinMs, late).then(
       (state) => note(state, since),
-      (error: unknown) => note(isRefusal(error) ? refused : away, performance.now(), error),
+      (error: unknown) => note(isOfPrimary ? grown() : isRefusal(error) ? refused : away, performance.now(), error),
     )
     Promise.allSettled([asked, measuring]).then(() => {
       measuring = undefined
@@ -109,7 +122,7 @@ export function openReplica(
   const isKept = () => {
     const ageMs = performance.now() - measuredAt
     const isNear = last?.why !== null || (last.lagS ?? 0) * 1_000 + ageMs <= maxLagMs
-    return ageMs < keptMs && isNear
+    return !isOutdated && ageMs < keptMs && isNear
   }
 
   /** @param withinMs how long to wait for a measurement; without it, until it ends */
@@ -143,7 +156,7 @@ export function openReplica(
 
   const fallBack = (why: Fallback) => {
     fallenBack[why] += 1
-    if (why === 'failed') measuredAt = Number.NEGATIVE_INFINITY
+    if (why === 'failed') isOutdated = true
   }
   const replica: Opened = {
     state: () => stateWithin(probedMs),
@@ -213,21 +226,28 @@ const replicaRow = z.object({
   ...{ isReplica: z.boolean(), system: z.string(), isCurrent: z.boolean(), replayedAt: z.number().nullable() },
 })
 
-/**
- * The replica has all that the primary had written when it was asked, or else all up to the last commit that it has replayed.
- * Both times are by the clock of the primary. A replica that has lost its connection has neither.
- */
-async function lagOf(primary: Db, replica: Db, maxLagMs: number): Promise<ReplicaState> {
+type Written = z.output<typeof primaryRow>
+
+async function positionOf(primary: Db): Promise<Written> {
   const [written] = await query(primary, primaryRow, {
     text: `SELECT pg_current_wal_insert_lsn()::text AS position, extract(epoch FROM clock_timestamp())::float8 AS now, ${system}`,
     values: [],
   })
+  if (written === undefined) throw new Error('no answer of the primary')
+  return written
+}
+
+/**
+ * The replica has all that the primary had written when it was asked, or else all up to the last commit that it has replayed.
+ * Both times are by the clock of the primary. A replica that has lost its connection has neither.
+ */
+async function lagOf(replica: Db, written: Written, maxLagMs: number): Promise<ReplicaState> {
   const [seen] = await query(replica, replicaRow, {
     text: `SELECT pg_is_in_recovery() AS "isReplica", coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false) AS "isCurrent",
       extract(epoch FROM pg_last_xact_replay_timestamp())::float8 AS "replayedAt", ${system}`,
-    values: [written?.position],
+    values: [written.position],
   })
-  if (written === undefined || seen === undefined) throw new Error('no answer about the replica')
+  if (seen === undefined) throw new Error('no answer about the replica')
   if (!seen.isReplica || seen.system !== written.system) return { why: 'foreign', lagS: null }
   const lagS = seen.isCurrent ? 0 : seen.replayedAt === null ? null : Math.max(0, written.now - seen.replayedAt)
   return { why: lagS === null || lagS * 1_000 > maxLagMs ? 'lagging' : null, lagS }

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { openReplica } from '../../src/db/replica.ts'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { connect, transaction } from '../../src/db/client.ts'
+import { bePatient, patience, quickMs } from '../../src/db/in-time.ts'
+import { openReplica, throughReplica } from '../../src/db/replica.ts'
 import { send } from '../faults/requests.ts'
 import { atEnd } from '../support/at-end.ts'
 import { freshDatabase } from '../support/database.ts'
@@ -17,6 +19,8 @@ import { until } from '../support/until.ts'
 
 /** Longer than a busy machine needs for the requests of a test. */
 const maxLagMs = 20_000
+
+const log = { info: () => {}, warn: () => {} }
 
 let primary: PostgresServer
 let replica: PostgresServer
@@ -128,6 +132,34 @@ describe('a replica that follows', () => {
     expect(await groups('newest')).toEqual(['newest'])
   })
 
+  test('is used while the primary says nothing of its lag, until it may be too far behind', async () => {
+    const usual = patience()
+    bePatient(quickMs)
+    onTestFinished(() => bePatient(usual))
+    // A pool of one connection, which is taken.
+    const { db } = connect(primary.url('gatewright'), { applicationName: 'gatewright-test', max: 1 })
+    const opened = openReplica(db, replica.url('gatewright'), { maxLagMs: 5_000, max: 1, pooler: null, log })
+    const isFrom = () => throughReplica(db, async (from) => (from === db ? 'primary' : 'replica'))
+    await until(async () => (await isFrom()) === 'replica', { what: 'the replica to be measured' })
+    const { away, lagging } = { ...opened.fallenBack }
+    const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const taking = transaction(db, () => {
+      begun.resolve()
+      return released.promise
+    })
+    await begun.promise
+    await delay(1_100)
+    expect(await isFrom()).toBe('replica')
+    expect((await opened.state()).lagS).toBeGreaterThan(1)
+    await until(async () => (await isFrom()) === 'primary', { what: 'the replica to be left' })
+    expect(opened.fallenBack).toMatchObject({ away, lagging: lagging + 1 })
+    released.resolve()
+    await taking
+    await until(async () => (await isFrom()) === 'replica', { what: 'the replica to be used again' })
+    await opened.close()
+    await db.$disconnect()
+  })
+
   test('that freezes delays lists for a short time, and no probe', async () => {
     const count = async () => (await fallbacks('away')) + (await fallbacks('failed'))
     const [before, silent] = [await count(), await fallbacks('away')]
@@ -167,7 +199,6 @@ describe('a replica that follows', () => {
 
 test('a server that is no replica of the database is not read from, and the login of the service finds that out', async () => {
   const { db, url } = (await freshDatabase()).service
-  const log = { info: () => {}, warn: () => {} }
   const opened = openReplica(db, url, { maxLagMs, max: 1, pooler: null, log })
   const why = async () => (await opened.state()).why
   expect(await until(async () => (await why()) === 'foreign', { what: 'the server to be recognised' })).toBe(true)
