@@ -102,8 +102,10 @@ export function matchingRows(list: Listed, asked: ListQuery, values: Values): st
     return `${name} WHERE ${conditionsOf(list, asked, values).join(' AND ')}`
   const others = conditionsOf(list, { ...asked, terms: [] }, values)
   const words = wordsIn(once.sql, asked.terms, values.bind).join(' AND ')
-  if (others.length === 0) return rowsOfTexts(name, once, textsOf(once, words))
-  return `${name} WHERE ${others.join(' AND ')} AND ${name}.${once.column} IN (${textsOf(once, words)})`
+  const texts = textsOf(once, words, asked.terms)
+  return others.length === 0
+    ? rowsOfTexts(name, once, texts)
+    : `${name} WHERE ${others.join(' AND ')} AND ${name}.${once.column} IN (${texts})`
 }
 
 /** The other rows of its table, in the same form: for a list of which many match. */
@@ -113,7 +115,7 @@ export function otherRows(list: Listed, asked: ListQuery, values: Values): strin
   if (!once?.isOne || asked.terms.length === 0 || isNarrowed(list, { ...asked, terms: [] }))
     return `${name} WHERE (${byRow(list, asked, 'many', values).join(' AND ')}) IS NOT TRUE`
   const words = wordsIn(firstIn(list.search, once.sql), asked.terms, values.bind)
-  return rowsOfTexts(name, once, textsOf(once, `(${words.join(' AND ')}) IS NOT TRUE`))
+  return rowsOfTexts(name, once, `SELECT ${once.key} FROM ${once.table} WHERE (${words.join(' AND ')}) IS NOT TRUE`)
 }
 
 /**
@@ -133,15 +135,24 @@ export function matchingTexts(
   if (once === undefined || once.isOne || asked.terms.length === 0) return undefined
   if (first.column !== `${name}.${once.column}`) return undefined
   const words = wordsIn(once.sql, asked.terms, values.bind).join(' AND ')
-  const texts = `${textsOf(once, words)} ORDER BY ${once.key} ${first.direction}`
+  const texts = `${textsOf(once, words, asked.terms)} ORDER BY ${once.key} ${first.direction}`
   const others = conditionsOf(list, { ...asked, terms: [] }, values)
   return { rows: rowsOfTexts(name, once, texts, others), text: `${once.table}.${once.key}` }
 }
 
 type Once = NonNullable<Search['once']>
 
-const textsOf = ({ table, key, isOne }: Once, words: string): string =>
-  `SELECT ${isOne ? '' : 'DISTINCT '}${key} FROM ${table} WHERE ${words}`
+/**
+ * The keys of texts. Where the trigram index finds them, as whole rows: PostgreSQL would read all of an index that has the text
+ * and the key, because it takes lower case for cheap.
+ */
+function textsOf({ table, key, isOne }: Once, words: string, terms: readonly string[]): string {
+  if (!isOne) return `SELECT DISTINCT ${key} FROM ${table} WHERE ${words}`
+  const hasTrigrams = terms.some((term) => /[\p{L}\p{N}]{3}/u.test(term))
+  return hasTrigrams
+    ? `SELECT (${table}.${table}).${key} FROM (SELECT ${table} FROM ${table} WHERE ${words} OFFSET 0) ${table}`
+    : `SELECT ${key} FROM ${table} WHERE ${words}`
+}
 
 const rowsOfTexts = (
   name: string,
