@@ -76,8 +76,9 @@ describe('A pipeline got 503 `cancelled`', () => {
         expect(await put(service, 'no-database')).toMatchObject({ status: 503, json: { code: 'unavailable' } })
       })
       const answers = await Promise.all(Array.from({ length: 140 }, (_, each) => put(service, `crowded-${each}`)))
-      const crowded = answers.findIndex(({ json }) => (json as { code: string }).code === 'unavailable')
-      expect(answers[crowded]).toMatchObject({ status: 503, json: { detail: expect.stringContaining('are waiting') } })
+      // On a busy machine others were checked too late, and are `unavailable` for that.
+      const crowded = answers.findIndex(({ text }) => text.includes('are waiting'))
+      expect(answers[crowded]).toMatchObject({ status: 503, json: { code: 'unavailable' } })
       expect([await isThere(service, 'no-database'), await isThere(service, `crowded-${crowded}`)]).toEqual([
         false,
         false,

@@ -185,7 +185,8 @@ describe('what is under way for one token', () => {
 
   test('at most 64 waiting runs; the next is 429 and not recorded, one of another token waits', async () => {
     const { rateLimitWaitingRuns } = readConfig({})
-    const there = await installation({ limits: { rateLimitWaitingRuns } })
+    // Long enough for 65 runs on a busy machine.
+    const there = await installation({ limits: { rateLimitWaitingRuns }, applyWaitMs: 60_000 })
     const go = there.hold()
     const bodies = await Promise.all(times(65, (index) => named('radius', `waiting-${index}`)))
     const waiting = bodies.slice(0, 64).map((body) => there.admin.put(applyPath, body))
