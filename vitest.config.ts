@@ -103,7 +103,7 @@ export default defineConfig({
           include: random,
           setupFiles: [patient],
           provide: { rounds: 5 },
-          testTimeout: 600_000,
+          testTimeout: 1_200_000,
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

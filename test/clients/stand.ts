@@ -30,7 +30,7 @@ export async function openStand(): Promise<Stand> {
   const url = await app.listen({ host: '127.0.0.1', port: await freePort() })
   writeFileSync(join(folder, 'schema.json'), await (await fetch(`${url}${schemaPath}`)).text())
   const run: Stand['run'] = async (program, args, below = '.') => {
-    const options = { cwd: join(folder, below), timeout: 180_000, maxBuffer: 16_000_000 }
+    const options = { cwd: join(folder, below), timeout: 400_000, maxBuffer: 16_000_000 }
     return await execute(program, args, options).catch((error: Error & Output) => {
       throw new Error(`${error.message}\n${error.stdout.slice(-4_000)}`, { cause: error })
     })
