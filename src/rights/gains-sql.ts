@@ -54,10 +54,9 @@ export const gainRow = z.object({
  *    it has. `had_by_group` is what groups gave of the same rights before.
  * 3. A group may have hundreds of thousands of members, and a role a hundred rights. So equal sets of rights have a number
  *    (`gift_set`, `had_set`), and users are `alike` who receive and had the same sets: what they gain is found once for all.
- * 4. Of one group with more members than $10 (`bulk`), only those are read one by one (`apart`) who may receive or have
- *    something that the others do not: by another group, by an entry, or because they are named (`special`). Who had all that
- *    the group gives by one other group gains nothing by it (`has_all`). The `rest` are alike, so they are counted. Where a
- *    digest over all users is asked for ($9), all are read.
+ * 4. Of one group with more members than $10 (`bulk`), those are read who may receive or have something that the others do
+ *    not: by another group, by an entry, or because they are named (`special`, `apart`). The `rest` is counted, because all of
+ *    them are alike. Not where a digest over all users is asked for ($9).
  *
  * What one holds for all owners, one does not gain for one of them: `x` is the first part of `x@owner`.
  */
@@ -138,21 +137,14 @@ const text = `WITH RECURSIVE
       LATERAL (SELECT user_pk FROM memberships WHERE group_pk = h.group_pk OFFSET 0) m
     WHERE h.group_pk NOT IN (SELECT group_pk FROM bulk)
       AND (EXISTS (SELECT FROM bulk) OR (SELECT count(*) FROM direct) > $10)),
-  covering AS (
-    SELECT h.number FROM bulk b JOIN gift_set g ON g.number = b.number, had_set h WHERE NOT EXISTS (
-      SELECT FROM unnest(g.rights) r WHERE NOT h.rights && ARRAY[split_part(r, '@', 1), r, 'superuser'])),
   special AS (
-    SELECT user_pk, max(why) = 1 AS has_all FROM (
-      SELECT user_pk, (number IN (SELECT number FROM covering))::integer AS why FROM together
-      UNION ALL SELECT user_pk, 2 FROM direct UNION ALL SELECT user_pk, 2 FROM joined
-      UNION ALL SELECT user_pk, 2 FROM leaving UNION ALL SELECT user_pk, 2 FROM named) s
-    GROUP BY user_pk),
+    SELECT user_pk FROM together UNION SELECT user_pk FROM direct UNION SELECT user_pk FROM joined
+    UNION SELECT user_pk FROM leaving UNION SELECT user_pk FROM named),
   split AS (
-    SELECT b.group_pk, b.number, m.* FROM bulk b, LATERAL (
-      SELECT count(*) - count(s.user_pk) AS users, array_agg(s.user_pk) FILTER (WHERE NOT s.has_all) AS apart,
-        array_agg(s.user_pk) FILTER (WHERE s.has_all) AS have_all
+    SELECT b.group_pk, b.number, m.users, m.apart FROM bulk b, LATERAL (
+      SELECT count(*) AS users, array_agg(s.user_pk) FILTER (WHERE s.user_pk IS NOT NULL) AS apart
       FROM (SELECT user_pk FROM memberships WHERE group_pk = b.group_pk ORDER BY user_pk OFFSET 0) m
-        LEFT JOIN (SELECT user_pk, has_all FROM special ORDER BY user_pk OFFSET 0) s USING (user_pk)) m),
+        LEFT JOIN (SELECT user_pk FROM special ORDER BY user_pk OFFSET 0) s USING (user_pk)) m),
   apart AS (SELECT group_pk, unnest(apart) AS user_pk, number FROM split),
   received AS (
     SELECT m.user_pk, m.number FROM (SELECT * FROM direct UNION ALL SELECT * FROM apart) m
@@ -177,7 +169,8 @@ const text = `WITH RECURSIVE
     WHERE user_pk NOT IN (SELECT user_pk FROM named)
     GROUP BY user_pk),
   rest AS (
-    SELECT s.group_pk, ARRAY(SELECT number FROM had h WHERE h.group_pk = s.group_pk) || s.number AS sets, s.users
+    SELECT s.group_pk, ARRAY(SELECT number FROM had h WHERE h.group_pk = s.group_pk) || s.number AS sets,
+      s.users - coalesce(cardinality(s.apart), 0) AS users
     FROM split s),
   alike AS (
     SELECT dense_rank() OVER (ORDER BY gained) AS kind, sets, gained FROM (SELECT sets FROM per_user UNION SELECT sets FROM rest) d, LATERAL (
@@ -196,8 +189,7 @@ const text = `WITH RECURSIVE
         ) c USING (kind)) END AS digest),
   first AS (
     SELECT user_pk, kind FROM gaining UNION ALL SELECT m.user_pk, a.kind FROM rest r JOIN alike a USING (sets), LATERAL (
-      SELECT user_pk FROM memberships WHERE group_pk = r.group_pk AND (user_pk IN (
-        SELECT unnest(apart || have_all) FROM split)) IS NOT TRUE
+      SELECT user_pk FROM memberships WHERE group_pk = r.group_pk AND (user_pk IN (SELECT user_pk FROM apart)) IS NOT TRUE
       ORDER BY user_pk LIMIT ${listed}) m
     ORDER BY user_pk LIMIT ${listed})
 SELECT u.username, g.gained, s.total, s.digest
