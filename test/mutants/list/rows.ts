@@ -41,8 +41,8 @@ export default {
   ],
   'src/plan/statements.ts': [
     {
-      from: 'AND NOT l.${other} = ANY(v.others)`',
-      to: 'AND l.${other} IS NULL`',
+      from: '(l.${own}, l.${other}) NOT IN (SELECT',
+      to: '(l.${own}, l.${other}) IN (SELECT',
       why: 'removed links stay',
       tests: [storage],
     },
