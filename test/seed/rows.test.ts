@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Model, Values } from '../../src/models/define.ts'
+import { linksOf } from '../../src/plan/statements.ts'
 import { toValues } from '../../src/plan/storage.ts'
 import { chainLength } from '../../tools/seed/organisation.ts'
 import type { Row } from '../../tools/seed/table.ts'
@@ -115,7 +116,8 @@ const faultsIn = (model: Model, values: Values) => [
 
 /** The fields of a row as the engine reads them, with open secrets and the defaults of missing columns. */
 function membersOf(model: Model, row: Row): Values {
-  const read = toValues(model, { pk: '', ...row }, key)
+  const links = Object.fromEntries(linksOf(model).map(([{ name }]) => [name, []]))
+  const read = toValues(model, { pk: '', links, ...row }, key)
   const values = [...model.fields.values()].map(({ name, storage, initial }) => {
     const isLeftOut = 'column' in storage && !(storage.column in row)
     const value = isLeftOut ? initial : read[name]
