@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { query } from '../../src/db/raw.ts'
+import { update } from '../../src/plan/statements.ts'
 import { application, type Bench, bench, flow, oauth2, scim, shipped } from '../apply/engine.ts'
 import { versions } from '../support/contents.ts'
 import { rows, sql } from '../support/sql.ts'
@@ -83,6 +86,22 @@ describe('an update writes only what changed', () => {
     expect(after.find(({ group }) => group === b)).toEqual(before.find(({ group }) => group === b))
     await there.apply([user([])])
     expect(await memberships()).toEqual([])
+  })
+
+  test('links: each is looked up among those that stay, and not compared with every one of them', async () => {
+    const { registry } = there.engine
+    const group = registry.byName('service_core.group')
+    if (group === undefined) throw new Error('there is no model of groups')
+    const row = { columns: new Map(), links: new Map([['users', [1, 2, 3]]]) }
+    const [removal] = update(group, registry, [{ pk: randomUUID(), row, references: [], referring: [] }])
+    if (removal === undefined) throw new Error('nothing is removed')
+    const plan = await query(there.db, z.object({ 'QUERY PLAN': z.string() }), {
+      text: `EXPLAIN ${removal.text}`,
+      values: removal.values,
+    })
+    const lines = plan.map((line) => line['QUERY PLAN'])
+    expect(lines[0]).toContain('Delete on memberships')
+    expect(lines.join('\n')).toMatch(/NOT .*hashed SubPlan/)
   })
 })
 
