@@ -37,7 +37,7 @@ export async function openKept(server: string, name: string): Promise<Kept> {
  * Waits until the worker has folded the runs and has looked for what was changed past the service, as on an installation that
  * was not made a minute ago.
  */
-export async function folded(url: string): Promise<void> {
+export async function settled(url: string): Promise<void> {
   await within(url, async (client) => {
     const text = `SELECT until > now() - interval '10 minutes' AND outside_after IS NOT NULL AS ready
       FROM run_folds, installation`

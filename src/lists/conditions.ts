@@ -67,8 +67,8 @@ const sampled = 0.5
 const largePart = 0.05
 
 /**
- * Whether so many rows meet a search, as a sample has it, and filters on what they are related to, that all rows are read and
- * none is found by an index.
+ * Whether many rows match. Then reading all rows is quicker than finding each by an index. A search is judged by a sample of
+ * the table, a filter on related rows by its own number.
  *
  * @param rows of the table, in SQL
  * @returns SQL; undefined when that makes no difference

@@ -57,10 +57,12 @@ function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: s
         // In the open only if a version for which it was no secret wrote it last: each write of today removes it there.
         values[name] = settings[name] ?? open(secrets[name], `secrets.${name}`)
         break
-      case 'link':
-        // Links that may be very many, and were not read: they stay as they are.
-        if (row.links?.[name] !== undefined || !storage.many) values[name] = row.links?.[name] ?? []
+      case 'link': {
+        // Links that may be very many, and were not read, have no value: they stay as they are.
+        const keys = row.links?.[name] ?? (storage.many ? undefined : [])
+        if (keys !== undefined) values[name] = keys
         break
+      }
       default:
         storage satisfies never
     }

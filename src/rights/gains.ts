@@ -94,10 +94,9 @@ function deltaOf(effects: readonly Judged[]): RightsDelta | null {
     const isFirst = earlier === undefined && !before.has(pk)
     if (row !== undefined) {
       const was = stateOf(effect, pk, { ...row, ...row.links }, keysIn)
-      const first = before.get(pk)
-      if (isFirst) before.set(pk, was)
+      const first = isFirst ? was : before.get(pk)
       // An earlier entry, which did not read the members, left them as they were.
-      else if (first !== undefined) before.set(pk, { ...first, users: first.users ?? was.users })
+      if (first !== undefined) before.set(pk, { ...first, users: first.users ?? was.users })
     }
     if (action === 'delete') {
       after.delete(pk)

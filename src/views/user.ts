@@ -61,8 +61,7 @@ const schema = z
 
 export type User = z.output<typeof schema>
 
-/** What a group shows of its members. */
-export const userBriefSelect = {
+export const userSelect = {
   pk: true,
   username: true,
   name: true,
@@ -70,10 +69,6 @@ export const userBriefSelect = {
   lastLogin: true,
   email: true,
   attributes: true,
-} satisfies Prisma.UserSelect
-
-export const userSelect = {
-  ...userBriefSelect,
   path: true,
   type: true,
   uuid: true,
