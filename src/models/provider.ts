@@ -22,6 +22,11 @@ export type ProviderDeclaration = {
   columns?: Readonly<Record<string, string>>
   unique?: readonly string[]
   rules?: ModelDeclaration['rules']
+  /**
+   * Which rows a reference takes, by field, where it is not one of its usual ones: designations of a flow, else the one in
+   * the field's name; kinds of property mappings, else the provider's own.
+   */
+  fits?: Readonly<Record<string, readonly string[]>>
   /** What other services of this API family call it, for `gatewright import`. */
   elsewhere?: Elsewhere
   /** The launch URL that an application gets from its provider when it has none of its own. */
@@ -67,7 +72,7 @@ const readOnly = [
 /** Declares a provider kind, in a file of its own in `models/providers/`, which is found at start. */
 export function defineProvider(declaration: ProviderDeclaration): ProviderModel {
   const { kind, settings, flows, columns, rules, unique, launchUrl = () => null } = declaration
-  const { verboseName, component, backchannel, usual = false, elsewhere } = declaration
+  const { verboseName, component, backchannel, usual = false, elsewhere, fits = {} } = declaration
   const model = defineModel({
     name: `service_providers_${kind}.${kind}provider`,
     displayName: `provider ${kind}`,
@@ -109,7 +114,9 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
     ...(unique && { unique }),
     ...(rules && { rules }),
   })
-  const fields = new Map([...model.fields].map(([name, field]) => [name, withOwnMappings(kind, field)]))
+  const fields = new Map([...model.fields].map(([name, field]) => [name, withWhatFits(kind, field, fits[name])]))
+  const unrestricted = Object.keys(fits).filter((name) => fields.get(name)?.reference?.only === undefined)
+  if (unrestricted.length > 0) throw new Error(`${model.name}: ${unrestricted.join(', ')} takes all rows there are`)
   return {
     ...model,
     fields,
@@ -117,9 +124,10 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
   }
 }
 
-/** A provider takes property mappings of its own kind, in whatever field. */
-function withOwnMappings(kind: string, field: Field): Field {
+/** A provider takes property mappings of its own kind, in whatever field, unless its declaration says otherwise. */
+function withWhatFits(kind: string, field: Field, declared: readonly string[] | undefined): Field {
   const { reference } = field
-  if (reference?.target !== 'propertymapping') return field
-  return { ...field, reference: { ...reference, only: { column: 'kind', values: [kind] } } }
+  const usual = reference?.target === 'propertymapping' ? { column: 'kind', values: [kind] } : reference?.only
+  if (reference === undefined || usual === undefined) return field
+  return { ...field, reference: { ...reference, only: { ...usual, ...(declared && { values: declared }) } } }
 }

@@ -89,7 +89,7 @@ export class KnownRows {
       const rows = [...new Set(ways.flatMap((by) => this.find(by)))].filter(shows)
       const fitting = rows.filter(({ values }) => fits(values, only))
       const [row, another] = fitting
-      if (another !== undefined) return { is: 'ambiguous', rows: fitting.map((each) => describe(each, target)) }
+      if (another !== undefined) return { is: 'ambiguous', rows: fitting.map((each) => describe(each, target, only)) }
       if (row !== undefined) return { is: 'row', row }
       if (only !== undefined && rows[0] !== undefined) unfit ??= String(rows[0].values.get(only.column))
     }
@@ -179,10 +179,11 @@ function fits(values: ReadonlyMap<string, unknown>, only: Only | undefined): boo
 }
 
 /** One of several rows with the same name: what tells it from the others. */
-function describe({ values, key, entry, isNew }: KnownRow, target: ReferenceTarget): string {
+function describe({ values, key, entry, isNew }: KnownRow, target: ReferenceTarget, only: Only | undefined): string {
   const others = nameColumns(target).flatMap(({ column, field }) => {
     const value = values.get(column)
     return typeof value === 'string' ? [`${field} ${JSON.stringify(value)}`] : []
   })
+  if (only !== undefined && only.values.length > 1) others.push(`${only.column} ${values.get(only.column)}`)
   return `${others.join(', ')} (${isNew ? `entry ${entry} of this document` : `pk ${String(key)}`})`
 }

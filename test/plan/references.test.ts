@@ -117,6 +117,61 @@ describe('property mappings are of the kind of the provider', () => {
   })
 })
 
+describe('kinds that take more than the usual', () => {
+  const provider = (kind: string, attrs: Record<string, unknown>): Partial<Entry> => ({
+    model: `service_providers_${kind}.${kind}provider`,
+    identifiers: { name },
+    attrs: { authorization_flow: authorize, ...attrs },
+  })
+
+  test.each(['ldap', 'radius'])('%s binds with a flow of authentication or authorization', async (kind) => {
+    const message = (what: string) =>
+      `The flow ${what} has the designation unenrollment: this field takes authentication, authorization.`
+    const of = (authorization_flow: unknown) => [provider(kind, { authorization_flow })]
+    for (const fits of [logIn, authorize, 'default-authentication', new Find('service_flows.flow', { pk: logIn })])
+      await there.apply(of(fits))
+    expect(await refused(of(unenroll), 'authorization_flow')).toBe(message(unenroll))
+    expect(await refused(of('default-unenrollment'), 'authorization_flow')).toBe(
+      'The flow "default-unenrollment" has the designation unenrollment: this field takes authentication, authorization.',
+    )
+    const created = (designation: string) => [{ ...flow(name, { designation }), id: 'flow' }, ...of(new KeyOf('flow'))]
+    expect(await refused(created('unenrollment'), 'authorization_flow')).toBe(message('!KeyOf flow'))
+    await there.apply(created('authentication'))
+    // The other one fits, too.
+    await there.apply([flow(name, { designation: 'authorization' })])
+    expect(await refused([flow(name, { designation: 'recovery' })], 'designation')).toBe(
+      `provider ${kind} "${name}" refers to it in authorization_flow, which takes authentication, authorization.`,
+    )
+    expect(await refused(of('default-authenticaton'), 'authorization_flow')).toBe(
+      'No flow is called "default-authenticaton". Did you mean "default-authentication" (designation authentication)?',
+    )
+  })
+
+  test('a proxy takes mappings of its own kind and of oauth2', async () => {
+    const proxy = (...property_mappings: unknown[]) => [
+      provider('proxy', { external_host: 'https://a.example', mode: 'forward_single', property_mappings }),
+    ]
+    const called = `Claims ${name}`
+    const claims = (kind: string) => ({ ...mapping(kind), identifiers: { name: called, kind } })
+    await there.apply([claims('proxy'), ...proxy(scope, new KeyOf('mapping'))])
+    await there.apply(proxy(called))
+    expect(await refused(proxy(attribute), 'property_mappings.0')).toBe(
+      `The propertymapping ${attribute} has the kind saml: this field takes oauth2, proxy.`,
+    )
+    await there.apply([claims('oauth2')])
+    const ambiguous = await refused(proxy(called), 'property_mappings.0')
+    expect(ambiguous).toContain(`More than one property mapping is called "${called}": `)
+    for (const kind of ['oauth2', 'proxy']) expect(ambiguous).toContain(`name "${called}", kind ${kind} (pk `)
+    // An oauth2 provider takes none of a proxy.
+    const client = oauth2(`${name} client`, { property_mappings: [called] })
+    await there.apply([client])
+    const own = oauth2(`${name} client`, { property_mappings: [new KeyOf('mapping')] })
+    expect(await refused([claims('proxy'), own], 'property_mappings.0')).toBe(
+      'The propertymapping !KeyOf mapping has the kind proxy: this field takes oauth2.',
+    )
+  })
+})
+
 test('a backchannel provider is of a backchannel kind, by !KeyOf too', async () => {
   const message = 'has the kind oauth2: this field takes directory_sync_b, ldap, scim, workspace_sync_a.'
   const entries = [{ ...oauth2(name), id: 'p' }, application(name, { backchannel_providers: [new KeyOf('p')] })]

@@ -12,6 +12,8 @@ export default defineProvider({
   component: 'service-provider-radius-form',
   backchannel: false,
   flows: 'all',
+  // It binds with a flow that authenticates, and in older files with one that authorizes.
+  fits: { authorization_flow: ['authentication', 'authorization'] },
   settings: z.object({
     client_networks: text(cidrList, 20_000).default(everywhere),
     shared_secret: secret(generated(filledLine(255), () => randomText(128))),
