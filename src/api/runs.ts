@@ -4,9 +4,7 @@ import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { queryBoolean } from '../http/query.ts'
-import { earlierRun } from '../lists/earlier-run.ts'
 import { list } from '../lists/list.ts'
-import { objectsOf } from '../lists/objects-of-run.ts'
 import { runList } from '../lists/runs.ts'
 import type { Engine } from '../plan/engine.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
@@ -20,15 +18,10 @@ const includeBlueprint = queryBoolean.default(true).meta({
   description: 'False leaves `blueprint` empty: for those who ask often, until the run has ended.',
 })
 
-const includeEarlierRun = queryBoolean.default(false).meta({
-  description: 'True also looks for the applied run before it, for `earlier_run`.',
-})
-
 const toSeeOthers = [{ permission: 'view_run', when: "to see others' runs" }] as const
 
 export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): void {
-  const spec = runList(engine.registry)
-  list(app, db, spec)
+  list(app, db, runList(engine.registry))
 
   app.get(
     '/blueprints/runs/:id/',
@@ -38,7 +31,7 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
         summary: 'Read what became of a submission',
         description: 'Its submitter and superusers see generated values too, as long as they are kept.',
         params: z.object({ id: z.guid().meta({ description: 'The id of the run.' }) }),
-        querystring: z.strictObject({ include_blueprint: includeBlueprint, include_earlier_run: includeEarlierRun }),
+        querystring: z.strictObject({ include_blueprint: includeBlueprint }),
         response: { 200: run },
       },
     },
@@ -46,12 +39,7 @@ export function runRoutes(app: Api, db: Db, engine: Engine, queue: ApplyQueue): 
       const wanted = { id: params.id, withBlueprint: query.include_blueprint }
       const found = await inTime(readRun(db, engine, wanted, actor, (of, attempt) => progressOf(queue, of, attempt)))
       if (found === null) throw new Problem('not_found', 'There is no such run.')
-      if (!query.include_earlier_run) return found
-      const { slug, title, submitter, created_at } = found
-      const objects = objectsOf(found, engine.registry, { withUnchanged: true })
-      const of = { slug, title: title.replace(/^\w+/, 'apply'), submitter, objects, before: new Date(created_at) }
-      const earlier = await inTime(earlierRun(db, spec, actor, of))
-      return { ...found, earlier_run: earlier?.id ?? null }
+      return found
     },
   )
 }

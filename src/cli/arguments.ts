@@ -60,11 +60,8 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
   --timeout SECONDS    how long to wait for the outcome of each file (default 120)
 `
 
-/** Of the commands that also take former runs. */
-export const runOption = {
-  run: { type: 'string' },
-  'rollback-request': { type: 'string' },
-} as const satisfies Options
+/** Of the commands that also take a former run. */
+export const runOption = { run: { type: 'string' } } as const satisfies Options
 
 /** Of the commands that may put unnamed fields back. */
 export const resetOption = { reset: { type: 'boolean' } } as const satisfies Options
@@ -73,9 +70,6 @@ export const resetHelp = `  --reset              fields that the files do not na
 `
 
 export const runHelp = `  --run ID             instead of files: the document of a former run, as the service stored it
-  --rollback-request ID
-                       instead of files: what stood before the runs of this job (its GATEWRIGHT_REQUEST_ID), the newest run
-                       first; --allow-deletes N then deletes the N objects that the job created
 `
 
 /** @throws {UsageError} */

@@ -22,7 +22,6 @@ import { type Output, openOutput } from './output.ts'
 import { locate } from './places.ts'
 import { codeOfResults, emptyResult, outcomesOf, printResult, printTotals, type Result, toJson } from './report.ts'
 import { writeSummary } from './summary.ts'
-import { adviceOf, type Undo, undoOf } from './undo.ts'
 
 /** What `plan`, `apply` and `diff` share: the files are sent as one document, or each on its own. */
 
@@ -50,18 +49,15 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
   const timeoutMs = readTimeoutMs(values.timeout)
   const isReset = values.reset === true
   const option = checkedOwner('--owner', values.owner)
-  const { run, 'rollback-request': job } = values
-  const isOfRuns = run !== undefined || job !== undefined
-  if ([paths.length > 0, run !== undefined, job !== undefined].filter(Boolean).length > 1)
-    throw new UsageError('Use either files, --run or --rollback-request.')
-  const inputs = isOfRuns ? { documents: [], secrets: new Set<string>() } : await readInputs(paths, readGiven(values))
+  const { run } = values
+  if (paths.length > 0 && run !== undefined) throw new UsageError('Use either files or --run.')
+  const inputs =
+    run === undefined ? await readInputs(paths, readGiven(values)) : { documents: [], secrets: new Set<string>() }
   const output = openOutput(inputs.secrets)
   const client = await openClient()
   const given = { option, setting: checkedOwner('GATEWRIGHT_OWNER', client.owner ?? undefined) }
-  const undo = job === undefined ? null : await undoOfJob(client, job, values, output)
   const documents =
-    undo?.documents ??
-    (run === undefined ? await toSend(inputs.documents, values, { given, client, mode, isAll }) : [formerRun(run)])
+    run === undefined ? await toSend(inputs.documents, values, { given, client, mode, isAll }) : [formerRun(run)]
   const tags = documents.map(({ file }) => tagFor(file, documents.length))
   const results: Result[] = []
   // Totals go before what they are of. Several documents that are applied are printed as they come.
@@ -84,8 +80,7 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
       add({ file, ...redacted({ ...emptyResult, errors, details }, output), outcome: 'refused' })
     } else if (isStopped) add({ file, ...emptyResult, outcome: 'not tried' })
     else {
-      const sent = undo === null ? values : withoutDeletes(values)
-      const headers = headersOf(sent, ownerSent(document, given), tags[index] ?? null)
+      const headers = headersOf(values, ownerSent(document, given), tags[index] ?? null)
       const delivered = await deliver(client, document, {
         mode,
         isReset,
@@ -103,8 +98,6 @@ export async function sendFiles(paths: readonly string[], values: SendValues, se
     }
   }
   output.progress(documents.length, documents.length, '')
-  if (undo !== null && undo.left.length > 0)
-    add({ file: 'what is left', ...emptyResult, errors: [...undo.left, adviceOf(undo)], outcome: 'refused' })
   done?.(results, client)
   if (!isListed && values.json !== true) printTotals(output, results, mode === 'apply')
   if (!isListed) for (const result of results) print(result)
@@ -197,18 +190,6 @@ const partsOf = (document: Document | Joined | FormerRun): Pick<Result, 'parts'>
   'parts' in document
     ? { parts: document.parts.map(({ document: { file }, entries, from }) => ({ file, from, count: entries.length })) }
     : {}
-
-/** @throws {UsageError} when its own runs would be part of the job */
-async function undoOfJob(client: Client, job: string, values: SendValues, output: Output): Promise<Undo> {
-  if (client.requestId === job)
-    throw new UsageError('GATEWRIGHT_REQUEST_ID is that of the job: the runs that roll it back need another one.')
-  const { 'allow-deletes': deletes } = values
-  const count = deletes === undefined ? undefined : deletesOf(deletes)
-  return undoOf(client, job, count, { withinMs: readTimeoutMs(values.timeout), onWait: output.waiting })
-}
-
-/** The number is of what the job created: a former document that prunes has another one. */
-const withoutDeletes = ({ 'allow-deletes': _deletes, ...values }: SendValues): SendValues => values
 
 const deletesOf = (text: string): number => readCount('--allow-deletes', text, { initial: 0, max: 999_999 })
 

@@ -81,7 +81,6 @@ export function toRun(row: Row, { registry, keyring }: Opening, shows: boolean, 
     stands_since: standsSinceOf(row),
     ...notesOf(row.notes),
     etag: row.planTag === null ? null : `"${row.planTag}"`,
-    earlier_run: null,
     blueprint: otherwise(closed, () => blueprintOf(row, { registry, keyring })),
     generated: otherwise({}, () =>
       shows && row.generated !== null ? run.shape.generated.parse(JSON.parse(open(row.generated))) : {},

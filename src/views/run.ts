@@ -168,14 +168,6 @@ export const run = runHead
       .string()
       .nullable()
       .meta({ description: 'Of a plan: for `If-Match` of the apply.', examples: [null] }),
-    earlier_run: z
-      .guid()
-      .nullable()
-      .meta({
-        description:
-          'The applied run before it: of the same application, or of the same title, or else of one of its objects. Null when the caller sees none, and unless `include_earlier_run` asks for it.',
-        examples: [null],
-      }),
     blueprint: z.string().meta({
       description:
         'YAML; secrets are masked. A comment says so when it cannot be opened. Empty when it was not asked for.',

@@ -47,11 +47,7 @@ test('applies the document of a former run, with its owner; a plan shows it', as
 })
 
 test.each([
-  [
-    'files beside it',
-    ['--run', '01a1fd66-cb34-7782-913d-bbffaaf714c9', 'a.json'],
-    'Use either files, --run or --rollback-request.',
-  ],
+  ['files beside it', ['--run', '01a1fd66-cb34-7782-913d-bbffaaf714c9', 'a.json'], 'Use either files or --run.'],
   ['no id', ['--run', 'grafana'], '--run takes the id of a run, as "gatewright runs" lists it.'],
   ['a run that is not there', ['--run', '01a1fd66-cb34-7782-913d-bbffaaf714c9'], 'There is no such run.'],
 ])('%s: 1', async (_, args, message) => {

@@ -5,7 +5,7 @@ import { sendFiles } from '../send.ts'
 
 /** `gatewright apply`: makes it stand as the files say. */
 
-export const usage = `gatewright apply FILE... | --run ID | --rollback-request ID [OPTIONS]
+export const usage = `gatewright apply FILE... | --run ID [OPTIONS]
 
 Applies files, in this order, in one transaction: all of them, or nothing. With --each, each file is applied in one of its
 own; it stops at the first that is not applied. A service that restarts meanwhile is waited for, and no file is applied twice.

@@ -4,7 +4,7 @@ import { sendFiles } from '../send.ts'
 
 /** `gatewright plan`: what an apply would do. */
 
-export const usage = `gatewright plan FILE... | --run ID | --rollback-request ID [OPTIONS]
+export const usage = `gatewright plan FILE... | --run ID [OPTIONS]
 
 Reports what apply would do, and changes nothing. The files are one document, in their order: a file may name
 what another one creates. The tag of a plan is for "apply --if-match TAG", which then does exactly what was planned.

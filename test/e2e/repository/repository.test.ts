@@ -193,14 +193,15 @@ describe('on Node 18', () => {
     repository.write(file, text)
   })
 
-  test('one job is rolled back as a whole', async () => {
+  test('what was applied before is applied again by its run', async () => {
+    const applied = await gatewright('apply', repository.folder, '--json')
+    const [, id = ''] = /runs\/([-0-9a-f]{36})\//.exec(applied.output) ?? []
     const before = await contents(here)
     repository.edit(fileOf(9, 1), '"group":"Team 09"', '"group":"Wrong"')
     repository.edit(sharedFile, '"cost_centre":2', '"cost_centre":3')
-    const request = { GATEWRIGHT_REQUEST_ID: 'https://ci.example/jobs/4711' }
-    expect(await here.gatewright(['apply', repository.folder], request)).toMatchObject({ code: 0 })
+    expect(await gatewright('apply', repository.folder)).toMatchObject({ code: 0 })
     expect(await contents(here)).not.toEqual(before)
-    const back = await gatewright('apply', '--rollback-request', request.GATEWRIGHT_REQUEST_ID)
+    const back = await gatewright('apply', '--run', id)
     expect(back.code, back.output).toBe(0)
     expect(await contents(here)).toEqual(before)
   })
