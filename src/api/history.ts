@@ -50,7 +50,7 @@ export function historyRoutes(app: Api, db: Db, engine: Pick<Engine, 'registry' 
       schema: {
         summary: 'Read what changed an application',
         description,
-        params: z.object({ slug: queryText(50).meta({ description: 'The slug that it has, or had, or its key.' }) }),
+        params: z.object({ slug: queryText().meta({ description: 'The slug that it has, or had, or its key.' }) }),
         querystring: z.strictObject({
           before: z
             .string(once)

@@ -72,7 +72,9 @@ const shownOnly: Syntax = (text) =>
   /[\p{Cc}\p{Cf}]/u.test(text) ? 'May not hold control or format characters.' : undefined
 
 export const slug = () =>
-  asName(filledLine(50).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'))
+  asName(
+    filledLine(textLimits.name).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
+  )
 
 /** A user name: composed letters, as `name` has them, of one script. */
 export function username(max: number) {

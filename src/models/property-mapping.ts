@@ -1,24 +1,35 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { filledLine, line, name, textLimits } from './fields.ts'
+import { filledLine, line, name, text, textLimits } from './fields.ts'
+import { blankOr, scope } from './syntax.ts'
 
-export default defineModel({
-  name: 'service_mappings.propertymapping',
-  displayName: 'property mapping',
-  resource: 'propertymapping',
-  table: 'property_mappings',
-  key: 'uuid',
-  identifiers: [['name', 'kind'], ['managed']],
-  names: ['managed', 'name'],
-  offersNames: true,
-  attrs: z.object({
-    name: name(),
-    // Not a closed list: a new provider kind must not need a change here.
-    kind: filledLine(50).regex(/^[a-z][a-z0-9_]*$/, 'Must be a provider kind such as oauth2.'),
-    // Stored, never run.
-    expression: line(textLimits.text).default(''),
-    managed: filledLine(255).nullable().default(null),
-  }),
-  unique: ['managed'],
-  readOnly: ['pk'],
-})
+/** @param scoped the provider kinds whose mappings have a scope */
+export const definePropertyMapping = (scoped: readonly string[]) =>
+  defineModel({
+    name: 'service_mappings.propertymapping',
+    displayName: 'property mapping',
+    resource: 'propertymapping',
+    table: 'property_mappings',
+    key: 'uuid',
+    identifiers: [['name', 'kind'], ['managed']],
+    names: ['managed', 'name'],
+    offersNames: true,
+    attrs: z.object({
+      name: name(),
+      // Not a closed list: a new provider kind must not need a change here.
+      kind: filledLine(50).regex(/^[a-z][a-z0-9_]*$/, 'Must be a provider kind such as oauth2.'),
+      // Stored, never run.
+      expression: line(textLimits.text).default(''),
+      managed: filledLine(255).nullable().default(null),
+      scope_name: text(blankOr(scope), 255)
+        .meta({ description: 'The scope by which clients ask for it.', examples: ['email'] })
+        .default(''),
+    }),
+    unique: ['managed'],
+    readOnly: ['pk'],
+    rules({ kind, scope_name }, report) {
+      if (typeof kind !== 'string' || scope_name === undefined || scope_name === '' || scoped.includes(kind)) return
+      const message = `Only mappings of the kind ${scoped.join(' or ')} have a scope: leave it out.`
+      report(['scope_name'], 'invalid_combination', message)
+    },
+  })

@@ -16,6 +16,8 @@ export type ProviderDeclaration = {
   backchannel: boolean
   /** `all` three flow fields for kinds through which users log in; `none` for kinds by which the service itself syncs. */
   flows: 'all' | 'none'
+  /** Clients ask for its property mappings by a scope. */
+  hasScopes?: true
   /** The fields of this kind only. */
   settings: z.ZodObject
   /** Fields with a column of their own, by column. */
@@ -45,6 +47,7 @@ export type Elsewhere = {
 export type ProviderModel = Model & {
   readonly provider: Pick<ProviderDeclaration, 'kind' | 'verboseName' | 'component' | 'backchannel' | 'elsewhere'> & {
     readonly usual: boolean
+    readonly hasScopes: boolean
     readonly launchUrl: (values: Values) => string | null
   }
 }
@@ -72,7 +75,7 @@ const readOnly = [
 /** Declares a provider kind, in a file of its own in `models/providers/`, which is found at start. */
 export function defineProvider(declaration: ProviderDeclaration): ProviderModel {
   const { kind, settings, flows, columns, rules, unique, launchUrl = () => null } = declaration
-  const { verboseName, component, backchannel, usual = false, elsewhere, fits = {} } = declaration
+  const { verboseName, component, backchannel, usual = false, hasScopes = false, elsewhere, fits = {} } = declaration
   const model = defineModel({
     name: `service_providers_${kind}.${kind}provider`,
     displayName: `provider ${kind}`,
@@ -120,7 +123,16 @@ export function defineProvider(declaration: ProviderDeclaration): ProviderModel 
   return {
     ...model,
     fields,
-    provider: { kind, verboseName, component, backchannel, usual, launchUrl, ...(elsewhere && { elsewhere }) },
+    provider: {
+      kind,
+      verboseName,
+      component,
+      backchannel,
+      usual,
+      hasScopes,
+      launchUrl,
+      ...(elsewhere && { elsewhere }),
+    },
   }
 }
 

@@ -5,7 +5,7 @@ import type { Model, ReferenceTarget } from './define.ts'
 import flow from './flow.ts'
 import group from './group.ts'
 import { loadKinds } from './kinds.ts'
-import propertyMapping from './property-mapping.ts'
+import { definePropertyMapping } from './property-mapping.ts'
 import type { ProviderModel } from './provider.ts'
 import { defineRole } from './role.ts'
 import token from './token.ts'
@@ -24,7 +24,7 @@ export type Registry = {
 }
 
 const plainModels: readonly Model[] = [
-  ...[flow, propertyMapping, certificateKeyPair],
+  ...[flow, certificateKeyPair],
   ...[group, user, token, totpDevice],
   ...[application, userConsent],
 ]
@@ -36,7 +36,9 @@ const plainModels: readonly Model[] = [
  *   reference has no target
  */
 export async function loadRegistry(): Promise<Registry> {
-  return buildRegistry(plainModels, await loadKinds())
+  const kinds = await loadKinds()
+  const scoped = kinds.flatMap(({ provider: { kind, hasScopes } }) => (hasScopes ? [kind] : []))
+  return buildRegistry([...plainModels, definePropertyMapping(scoped)], kinds)
 }
 
 /** The registry of the given models. Roles may hold the permissions of these models. */

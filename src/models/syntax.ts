@@ -57,6 +57,10 @@ export const domain: Syntax = (text) =>
     ? undefined
     : 'Must be a domain name such as example.com; an international one starts with xn--.'
 
+/** The scope-token of RFC 6749, section 3.3. */
+export const scope: Syntax = (text) =>
+  /^[!#-[\]-~]+$/.test(text) ? undefined : 'Must be a scope: ASCII letters and signs without spaces, " and \\.'
+
 /** The dot-atom form of RFC 5322, which mail systems use. */
 export const email: Syntax = (text) => {
   const [, local = '', host = ''] = /^([^@]*)@([^@]*)$/.exec(text) ?? []

@@ -56,7 +56,7 @@ export function toBlueprint(
 ): Submission {
   const errors = new ErrorList().include([textErrors])
   const { kind, slug, entries, expectedKeys } = entriesOf(body, registry, { at: [], within: [], errors })
-  const blueprint: Blueprint = { version: 1, metadata: { name: `application ${slug}` }, entries }
+  const blueprint: Blueprint = { version: 1, metadata: { name: `application ${slug}`.slice(0, 255) }, entries }
   const plan = compile(blueprint, registry, (entry, index) => [entry.id ?? index], asked)
   return {
     blueprint,

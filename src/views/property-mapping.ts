@@ -9,12 +9,13 @@ const select = {
   kind: true,
   expression: true,
   managed: true,
+  scopeName: true,
 } satisfies Prisma.PropertyMappingSelect
 
 export const propertyMappingView = (registry: Registry) =>
   storedView(registry, {
     name: 'service_mappings.propertymapping',
     model: 'PropertyMapping',
-    columns: { name: 'name', kind: 'kind', expression: 'expression', managed: 'managed' },
+    columns: { name: 'name', kind: 'kind', expression: 'expression', managed: 'managed', scope_name: 'scopeName' },
     find: (tx: Tx, keys: string[]) => tx.propertyMapping.findMany({ where: { pk: { in: keys } }, select }),
   })

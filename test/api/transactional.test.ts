@@ -101,6 +101,14 @@ function claims(queue: QueueKind): void {
     expect((await put(body)).logs).toEqual(['provider saml "shown" unchanged', 'application "shown" unchanged'])
   })
 
+  test('a slug of 255 characters is stored, read and found in history and pages', async () => {
+    const slug = 'x'.repeat(255)
+    expect((await put(await named('radius', slug, { provider: { name: 'long' } }))).status).toBe(200)
+    for (const path of ['/', '/history/'])
+      expect((await there.admin.get(`/api/v3/core/applications/${slug}${path}`)).status).toBe(200)
+    expect((await put(await named('radius', `${slug}x`, { provider: { name: 'longer' } }))).status).toBe(400)
+  })
+
   test('names stand where keys do, and say unchanged when they are sent again', async () => {
     const names = {
       app: { provider: 'By name' },

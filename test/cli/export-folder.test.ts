@@ -29,6 +29,8 @@ entries:
   - { model: service_providers_radius.radiusprovider, identifiers: { name: 'Büro / 2' }, attrs: { authorization_flow: ask } }
 `
 
+/** As long as a slug may be. */
+const longest = `free-${'x'.repeat(250)}`
 const bigOwner = ['--owner', 'Team B', '--allow-takeover']
 const lonely = `version: 1
 entries:
@@ -55,7 +57,7 @@ async function configure(): Promise<void> {
   await apply('sync.json', await named('scim', 'sync', { provider: { token: scim } }), '--owner', 'team-b')
   await apply('lonely.yaml', lonely, '--owner', 'team-b')
   await apply('big.json', await named('ldap', 'Big'), '--owner', 'Team B')
-  await apply('free.json', await named('saml', 'free'))
+  await apply('free.json', await named('saml', longest, { provider: { name: 'free' } }))
 }
 
 const filesBelow = (path: string): string[] =>
@@ -91,7 +93,7 @@ test('one file for each application with its provider, by owner, and one for eac
     ),
     `2-providers/no-owner/${safe('Büro / 2')}.yaml`,
     '2-providers/team-b/sync-b.yaml',
-    '3-applications/no-owner/free.yaml',
+    `3-applications/no-owner/${safe(longest)}.yaml`,
     '3-applications/team-a/wiki.yaml',
     `3-applications/${safe('Team B')}/${safe('Big')}.yaml`,
     '3-applications/team-b/sync.yaml',
@@ -104,7 +106,7 @@ test('one file for each application with its provider, by owner, and one for eac
     'service_providers_oauth2.oauth2provider',
     'service_core.application',
   ])
-  expect(readFileSync(join(path, '3-applications/no-owner/free.yaml'), 'utf8')).not.toMatch(/^owner:/m)
+  expect(readFileSync(join(path, `3-applications/no-owner/${safe(longest)}.yaml`), 'utf8')).not.toMatch(/^owner:/m)
   expect(output).toMatch(/^11 files below .*layout$/m)
 })
 
@@ -139,7 +141,7 @@ describe('filters', () => {
       '1-shared/3-key-pairs.yaml',
       '3-applications/team-a/wiki.yaml',
     ])
-    const { code, output } = await there.gatewright(['export', '--application', 'wiki', '--application', 'free'])
+    const { code, output } = await there.gatewright(['export', '--application', 'wiki', '--application', longest])
     expect(code).toBe(0)
     expect(output.match(/model: service_core\.application/g)).toHaveLength(2)
     expect(await there.gatewright(['export', '--application', 'none'])).toMatchObject({

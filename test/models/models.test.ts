@@ -4,7 +4,7 @@ import application from '../../src/models/application.ts'
 import type { Model } from '../../src/models/define.ts'
 import flow from '../../src/models/flow.ts'
 import group from '../../src/models/group.ts'
-import propertyMapping from '../../src/models/property-mapping.ts'
+import { definePropertyMapping } from '../../src/models/property-mapping.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import user from '../../src/models/user.ts'
 import {
@@ -31,13 +31,13 @@ const defaults = (model: Model) =>
 
 const slugRow: Row = [
   'slug',
-  ['grafana', 'A-b_9', 'x'.repeat(50)],
+  ['grafana', 'A-b_9', 'x'.repeat(255)],
   [
     ['', 'May not be empty.'],
     ['a b', 'May hold only letters, digits, hyphens and underscores.'],
     ['grafäna', 'May hold only letters'],
     ['grafana\n', 'May hold only letters'],
-    ['x'.repeat(51), 'Must be at most 50 characters.'],
+    ['x'.repeat(256), 'Must be at most 255 characters.'],
     [null, 'Must be text.'],
   ],
 ]
@@ -122,7 +122,7 @@ testFields(flow, [
   choiceRow('designation', ...designations),
 ])
 
-testFields(propertyMapping, [
+testFields(definePropertyMapping(['oauth2']), [
   textRow('name', 255, { filled: true }),
   [
     'kind',
@@ -138,6 +138,15 @@ testFields(propertyMapping, [
     [null, 'gatewright/oauth2/scope-email'],
     [
       ['', 'May not be empty.'],
+      ['x'.repeat(256), 'Must be at most 255 characters.'],
+    ],
+  ],
+  [
+    'scope_name',
+    ['', 'openid', 'https://example.com/roles:read'],
+    [
+      ['openid email', 'Must be a scope'],
+      ['"', 'Must be a scope'],
       ['x'.repeat(256), 'Must be at most 255 characters.'],
     ],
   ],

@@ -35,6 +35,8 @@ test('the bootstrap blueprint creates the rows that submissions refer to', () =>
       ['openid', 'email', 'profile', 'offline_access'].map((scope) => `gatewright/oauth2/scope-${scope}`),
     ),
   )
+  const scopes = attrs.filter(({ kind }) => kind === 'oauth2')
+  for (const each of scopes) expect(each.managed).toBe(`gatewright/oauth2/scope-${each.scope_name}`)
   expect(attrs).toContainEqual({ name: 'gatewright Admins', is_superuser: true })
   for (const key of ['pk', 'name', 'slug', 'managed']) {
     const values = bootstrap.entries.flatMap((entry) => entry.identifiers[key] ?? entry.attrs[key] ?? [])

@@ -99,6 +99,8 @@ test('all rows are as they were, but for what is a secret now: it is sealed', as
     const expected = Object.fromEntries(Object.entries(row).map(([name, value]) => [renamed[name] ?? name, value]))
     expect(after.get(table)?.map((each) => each.row)).toContainEqual(expect.objectContaining(expected))
   }
+  const scopes = await query(`SELECT scope_name FROM property_mappings WHERE managed = 'gatewright/oauth2/scope-email'`)
+  expect(scopes).toEqual([{ scope_name: 'email' }])
   expect(JSON.stringify(before)).toContain('display-update')
   expect(JSON.stringify(await storedRows())).not.toContain('display-update')
 })

@@ -36,7 +36,12 @@ export function printExport(
 ): string {
   if (entries.length === 0) throw new UsageError('There is nothing to export.')
   checkEntries(entries.length)
-  const document = { version: 1, metadata: { name: title }, ...(owner !== undefined && { owner }), entries }
+  const document = {
+    version: 1,
+    metadata: { name: title.slice(0, 255).toWellFormed() },
+    ...(owner !== undefined && { owner }),
+    entries,
+  }
   const text = `${head(variables)}${printValue(document)}`
   try {
     readWritten(text)

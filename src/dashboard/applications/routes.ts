@@ -90,7 +90,7 @@ export function applicationPages(
     },
   )
 
-  const params = z.object({ slug: queryText(50) })
+  const params = z.object({ slug: queryText() })
   const none = 'There is no such application, and none had this slug, as far as you may see.'
 
   app.get(

@@ -46,6 +46,7 @@ export default defineProvider({
   usual: true,
   backchannel: false,
   flows: 'all',
+  hasScopes: true,
   elsewhere: {
     title: 'OAuth',
     shipped: ['openid', 'email', 'profile', 'offline_access', 'address', 'phone', 'groups'].map(

@@ -25,7 +25,13 @@ const roles: Listed = { path: '/api/v3/rbac/roles/', by, view: roleView(registry
 
 /** A document with one entry of each model, which is applied and then read. */
 const flow = { name: 'Log in, twice', slug: 'twice', title: 'Welcome', designation: 'authentication' }
-const mapping = { name: 'twice/it', kind: 'oauth2', expression: 'return {}\n', managed: 'test/twice' }
+const mapping = {
+  name: 'twice/it',
+  kind: 'oauth2',
+  expression: 'return {}\n',
+  managed: 'test/twice',
+  scope_name: 'twice',
+}
 const role = { name: 'Auditor 100%', permissions: ['view_user', 'view_application'] }
 const entries = [
   { model: 'service_flows.flow', identifiers: { slug: flow.slug }, attrs: { ...flow } },
@@ -62,7 +68,19 @@ test('each is read as it was sent, and as its list has it', async () => {
   expect(await one(roles, role.name)).toEqual({ pk: expect.any(String), owners: [], ...role })
   expect((await read(flows, { slug: 'twice' })).results).toEqual([await one(flows, 'twice')])
   expect((await read(mappings, { managed: 'test/twice' })).results).toEqual([await one(mappings, mapping.name)])
+  expect((await read(mappings, { scope_name: 'twice' })).results).toEqual([await one(mappings, mapping.name)])
+  expect((await read(mappings, { scope_name: 'openid' })).results).toMatchObject([{ name: 'OpenID scope openid' }])
   expect((await read(roles, { name: role.name })).results).toEqual([await one(roles, role.name)])
+})
+
+test('a scope belongs to mappings of the kinds that have one', async () => {
+  const attempt = { name: 'scoped', kind: 'saml', scope_name: 'roles' }
+  const entry = { model: 'service_mappings.propertymapping', identifiers: { name: 'scoped', kind: 'saml' } }
+  const { status, text } = await on.admin.put('/api/v3/blueprints/', {
+    ...{ version: 1, entries: [{ ...entry, attrs: attempt }] },
+  })
+  expect([status, text]).toEqual([400, expect.stringContaining('Only mappings of the kind oauth2 have a scope')])
+  expect(await apply([{ ...entry, attrs: { ...attempt, scope_name: '' } }])).toMatchObject({ applied: true })
 })
 
 test('of a key pair, the certificate is shown and the key is masked', async () => {

@@ -99,11 +99,12 @@ class Configuration {
     // Mappings of several kinds may have one name, and those that have `managed` any.
     const own =
       managed === null ? this.#unique(`mappings ${kind}`, name) : `${this.#draw(fc.constantFrom('a', 'b'))} ${kind}`
-    if (managed === null) this.#add('service_mappings.propertymapping', ['name', 'kind'], { name: own, kind, managed })
+    const scope = { scope_name: kind === 'oauth2' ? this.#draw(fc.constantFrom('', 'roles', 'a:b')) : '' }
+    if (managed === null)
+      this.#add('service_mappings.propertymapping', ['name', 'kind'], { name: own, kind, managed, ...scope })
     else
       this.#add('service_mappings.propertymapping', ['managed'], {
-        name: own,
-        kind,
+        ...{ name: own, kind, ...scope },
         managed: this.#unique('managed', fc.constant(managed)),
       })
   }
