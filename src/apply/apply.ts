@@ -8,6 +8,7 @@ import type { Effect } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { ownerFor } from '../plan/owners.ts'
 import { type ActorKeys, currentActor } from '../rights/actor.ts'
+import { newSuperusers } from '../rights/gains.ts'
 import { hasSuperuser, originOf, superuserErrors } from '../rights/policy.ts'
 import { recordSettings } from '../rights/settings.ts'
 import type { AuditedChange } from './audit.ts'
@@ -22,7 +23,7 @@ import { Refusal, refuseIfAny } from './refusal.ts'
 import { Review } from './review.ts'
 import { emptyLines, orphanLines, unnamedLines } from './unclaimed.ts'
 import { readUnnamed, type Unnamed } from './unnamed.ts'
-import { gainsLine, linesOf, rowName } from './words.ts'
+import { gainsLine, linesOf, rowName, superuserLines } from './words.ts'
 import { Writes } from './writes.ts'
 
 export type ApplyResult = {
@@ -150,6 +151,7 @@ export async function apply(
     if (typeof line === 'string') return line
     return linesOf(line.cause === 'skipped' ? line : names.in(line), mode)
   })
+  logs.push(...superuserLines(await newSuperusers(tx, findings), actor))
   const changes: Change[] = []
   const audited: AuditedChange[] = []
   const toChange = withEntries()

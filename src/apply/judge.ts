@@ -5,7 +5,7 @@ import type { LabelledRow } from '../plan/claims.ts'
 import type { Plan, Step } from '../plan/compile.ts'
 import { allowsAll, type Effect, isOwn } from '../plan/effect.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
-import { entryKey, inspect } from '../plan/inspect.ts'
+import { inspect } from '../plan/inspect.ts'
 import { pending } from '../plan/known-rows.ts'
 import { ownerFor } from '../plan/owners.ts'
 import { findByOldName } from '../plan/rename.ts'
@@ -70,7 +70,6 @@ export async function* judge(
     yield { cause: 'refused', objections: claims.map((claim) => ({ is: 'claimed', actor, ...claim })) }
     return
   }
-  const { keys } = resolver
   const tags = new Map<unknown, string>()
   /** By table and key: what the rows that entries wrote were given. */
   const given = new Map<string, Readonly<Record<string, unknown>>>()
@@ -114,11 +113,12 @@ export async function* judge(
     yield finding
     if (change.action === 'create' || change.action === 'update')
       given.set(at, { ...earlier.given, ...givenBy(change) })
-    const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? pending
+    // A check takes no keys: it knows those that the document chooses.
+    const chosen = action === 'create' ? effect.pk : undefined
+    const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? chosen ?? pending
     if (!isCheck) snapshot.wrote(effect, key)
     resolver.wrote(effect, key, entry)
     if (cause === 'entry') said.keep(effect, key, entry)
-    if (step.id !== undefined) keys.set(step.id, entryKey(effect, key, isForeign || row === undefined))
     if (tag !== undefined) tags.set(key, tag)
   }
 
@@ -173,9 +173,7 @@ export async function* judge(
     const step = await resolver.evaluateConditions(each)
     if (step !== null) yield* judgeStep(step, 'entry')
     else {
-      // The apply may find what an earlier entry writes, so that its conditions are true there.
-      if (isCheck && each.id !== undefined)
-        keys.set(each.id, { key: pending, isNew: true, columnValue: () => undefined })
+      if (isCheck) resolver.skipped(each)
       yield { cause: 'skipped', step: each }
     }
   }

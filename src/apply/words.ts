@@ -7,7 +7,7 @@ import type { Step } from '../plan/compile.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
-import type { Gains } from '../rights/gains.ts'
+import type { Gains, NewSuperusers } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
 import { asJson, cutSides, itemsOf } from '../sides.ts'
 import { type Change, notShown, setByServer } from './changes.ts'
@@ -154,6 +154,19 @@ export function gainsLine({ gains }: Given, actor: Actor, { mode, allow }: Condi
   if (mode !== 'plan') return gainsText(gains, actor, 'gained')
   const text = gainsText(gains, actor, 'would gain')
   return allow.grants ? text : `${text}. Apply it with Gatewright-Allow: grants, or with If-Match and this plan`
+}
+
+/** The lines of the log about users who become superusers. */
+export function superuserLines(found: NewSuperusers | null, actor: Actor): string[] {
+  const { users, total } = found ?? { users: [], total: 0 }
+  const named = allows(actor, 'view_user') ? users : []
+  const by = (group: string) => (allows(actor, 'view_group') ? ` (by group ${JSON.stringify(group)})` : '')
+  const more = total - named.length
+  const others = `${more}${named.length > 0 ? ' more' : ''} ${more === 1 ? 'user becomes a superuser' : 'users become superusers'}`
+  return [
+    ...named.map(({ username, group }) => `user ${JSON.stringify(username)} becomes a superuser${by(group)}`),
+    ...(more > 0 ? [others] : []),
+  ]
 }
 
 /** Names are for those who may know the rows. */

@@ -11,7 +11,7 @@ import type { Effect, NewName } from './effect.ts'
 import type { Engine } from './engine.ts'
 import { modelOf } from './model-of.ts'
 import { misfitting } from './referrers.ts'
-import type { EntryKey, Keys, Resolved, Resolver } from './resolve.ts'
+import type { Resolved, Resolver } from './resolve.ts'
 import { sentFor } from './secret-forms.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
@@ -34,7 +34,6 @@ export async function inspect(
 ): Promise<Effect> {
   const errors = new ErrorList()
   const { model, path } = step
-  const { keys } = resolver
   const resolved = await resolver.entry(step)
   const { identifiers } = resolved
   const seen = await snapshot.entry(step, resolved)
@@ -47,7 +46,7 @@ export async function inspect(
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
   const sent = sentFor(own, resolved.values)
-  checkReferences(engine.registry, step, seen, sent, keys, errors)
+  checkReferences(engine.registry, step, seen, sent, resolver, errors)
   if (!isAmbiguous) checkUnique(step, seen, row, sent, { hidesNames, errors })
   checkLimit(step, seen, errors)
   const label = labelOf(model, own, sent, identifiers)
@@ -163,7 +162,7 @@ function checkReferences(
   { model, path, attrs, identifiers }: Step,
   seen: Seen,
   sent: ReadonlyMap<string, unknown>,
-  keys: Keys,
+  resolver: Resolver,
   errors: ErrorList,
 ): void {
   for (const [name, value] of sent) {
@@ -174,6 +173,7 @@ function checkReferences(
       seen.unfit[referenceName(reference)]?.map(({ key, found }) => [key, found]),
     )
     const only = onlyOf(registry, reference)
+    const { table = '' } = registry.targets.get(reference.target) ?? {}
     const report = (what: string, found: string | null, at: FieldPath) =>
       errors.add(
         [...path, name, ...at],
@@ -185,10 +185,12 @@ function checkReferences(
     for (const [index, key] of items.entries()) {
       const at = Array.isArray(value) ? [index] : []
       const tag: unknown = Array.isArray(tags) ? tags[index] : tags
-      const found = tag instanceof KeyOf && only ? keys.get(tag.id)?.columnValue(only.column) : undefined
-      if (typeof found === 'string' && only?.values.includes(found) === false)
-        report(`!KeyOf ${(tag as KeyOf).id}`, found, at)
-      else if (unfit.has(key)) report(String(key), unfit.get(key) ?? null, at)
+      const entry = tag instanceof KeyOf ? resolver.keys.get(tag.id) : resolver.written(table, key)
+      const what = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : String(key)
+      const found = only && entry?.columnValue(only.column)
+      if (entry?.isGone) report(what, null, at)
+      else if (typeof found === 'string' && only?.values.includes(found) === false) report(what, found, at)
+      else if (entry === undefined && unfit.has(key)) report(String(key), unfit.get(key) ?? null, at)
     }
   }
 }
@@ -199,17 +201,6 @@ function misfit({ target }: Reference, only: Only | undefined, what: string, fou
   const noun = target.split(' ').at(-1)
   return `The ${noun} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
 }
-
-/** The entry as later entries refer to it. @param key `pending` while the key of a new row is not known */
-export const entryKey = (
-  { step: { model }, values, row, isForeign }: Effect,
-  key: EntryKey['key'],
-  isNew: boolean,
-): EntryKey => ({
-  key,
-  isNew,
-  columnValue: (column) => model.discriminator[column] ?? values[column] ?? (isForeign ? undefined : row?.[column]),
-})
 
 function checkUnique(
   { model, path, state }: Step,

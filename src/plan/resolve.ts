@@ -30,6 +30,8 @@ export type EntryKey = {
   readonly key: string | number | typeof pending
   /** This document creates the row, so no other row refers to it yet. */
   readonly isNew: boolean
+  /** The document deletes it. */
+  readonly isGone?: boolean
   /** The row's value of a column, as it will be. */
   readonly columnValue: (column: string) => unknown
 }
@@ -61,6 +63,8 @@ export class Resolver {
   readonly keys: Keys = new Map()
   readonly #reader: EngineReader
   readonly #registry: Registry
+  /** Rows that entries wrote, by table and key: a document may refer to them by keys, too, as to a new row of which it chooses the key. */
+  readonly #written = new Map<string, EntryKey>()
   /** By table: those in which the document looks something up. */
   readonly #tables = new Map<string, KnownRows>()
   /** What each entry looks up. */
@@ -147,6 +151,11 @@ export class Resolver {
         // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
         values.set(name, key ?? (isNamed(value) && name === step.model.owner ? pending : undefined))
       } else values.set(name, value)
+      const { table = '' } = this.#registry.targets.get(reference?.target ?? '') ?? {}
+      for (const key of reference === undefined ? [] : [values.get(name)].flat()) {
+        const row = this.written(table, key)
+        if (row !== undefined && !row.isGone) noteKnown(row, context)
+      }
     }
     return values
   }
@@ -177,9 +186,30 @@ export class Resolver {
   /** Whether the caller may view a row: by permission, or as its owner. */
   views = (model: Model, row: Row): Promise<boolean> => this.#sight.row(model, row)
 
-  /** Keeps in mind what an entry does. @param entry its index in the document */
+  /** The row that an entry wrote, by its key. */
+  written = (table: string, key: unknown): EntryKey | undefined => this.#written.get(`${table} ${String(key)}`)
+
+  /** In a check, an entry whose conditions are false: the apply may find what an earlier one writes, so that they are true there. */
+  skipped({ id, model: { table }, identifiers }: Step): void {
+    const open = { key: pending, isNew: true, columnValue: () => undefined } as const
+    const pk = identifiers.get('pk')
+    if (id !== undefined) this.keys.set(id, open)
+    if (typeof pk === 'string') this.#written.set(`${table} ${pk}`, { ...open, key: pk })
+  }
+
+  /** Keeps in mind what an entry does. @param key `pending` while that of a new row is not known @param entry its index in the document */
   wrote(effect: Effect, key: KnownRow['key'], entry: number): void {
-    const { table } = effect.step.model
+    const { step, row, isForeign, action, values } = effect
+    const { id, model } = step
+    const { table } = model
+    const entryKey: EntryKey = {
+      key,
+      isNew: isForeign || row === undefined,
+      isGone: action === 'delete',
+      columnValue: (column) => model.discriminator[column] ?? values[column] ?? (isForeign ? undefined : row?.[column]),
+    }
+    if (id !== undefined) this.keys.set(id, entryKey)
+    if (typeof key !== 'symbol' && !isForeign) this.#written.set(`${table} ${key}`, entryKey)
     this.#sight.wrote(effect)
     this.#tables.get(table)?.wrote(effect, key, entry)
     if (effect.action !== 'delete') return

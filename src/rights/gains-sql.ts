@@ -13,6 +13,23 @@ const listed = 10
  */
 const fewUsers = 10_000
 
+export const superuserRow = z.object({ username: z.string(), group: z.string() })
+
+/** Of users who are superusers, the first of the groups that make them so. */
+export const superuserStatement = (usernames: readonly string[]): Statement => ({
+  text: `SELECT u.username, min(g.name) AS group FROM users u JOIN memberships m ON m.user_pk = u.pk
+    JOIN group_ancestors a ON a.group_pk = m.group_pk JOIN groups g ON g.pk = a.ancestor_pk AND g.is_superuser
+    WHERE u.username = ANY($1::text[]) GROUP BY u.username ORDER BY u.username`,
+  values: [usernames],
+})
+
+/** Whether any of these groups makes its members superusers. */
+export const makesSuperusers = (groups: readonly string[]): Statement => ({
+  text: `SELECT a.group_pk FROM group_ancestors a JOIN groups g ON g.pk = a.ancestor_pk
+    WHERE g.is_superuser AND a.group_pk = ANY($1::uuid[]) LIMIT 1`,
+  values: [groups],
+})
+
 /** A group as it is on one side of the document. */
 export type GroupState = {
   readonly pk: string
@@ -54,7 +71,7 @@ export const gainRow = z.object({
  *    it has. `had_by_group` is what groups gave of the same rights before.
  * 3. A group may have hundreds of thousands of members, and a role a hundred rights. So equal sets of rights have a number
  *    (`gift_set`, `had_set`), and users are `alike` who receive and had the same sets: what they gain is found once for all.
- * 4. Of one group with more members than $10 (`bulk`), those are read who may receive or have something that the others do
+ * 4. Of one group with more members than $11 (`bulk`), those are read who may receive or have something that the others do
  *    not: by another group, by an entry, or because they are named (`special`, `apart`). The `rest` is counted, because all of
  *    them are alike. Not where a digest over all users is asked for ($9).
  *
@@ -125,7 +142,7 @@ const text = `WITH RECURSIVE
   giving AS (SELECT g.group_pk, s.number FROM gift g JOIN gift_set s USING (rights) WHERE NOT g.by_joining),
   bulk AS (
     SELECT * FROM giving g WHERE NOT $9::boolean AND (SELECT count(*) FROM (
-      SELECT FROM memberships m WHERE m.group_pk = g.group_pk LIMIT $10::integer + 1) m) > $10 LIMIT 1),
+      SELECT FROM memberships m WHERE m.group_pk = g.group_pk LIMIT $11::integer + 1) m) > $11 LIMIT 1),
   direct AS (
     SELECT g.group_pk, m.user_pk, g.number FROM giving g JOIN memberships m ON m.group_pk = g.group_pk
     WHERE g.group_pk NOT IN (SELECT group_pk FROM bulk)),
@@ -136,7 +153,7 @@ const text = `WITH RECURSIVE
     SELECT h.group_pk, m.user_pk, h.number FROM had h,
       LATERAL (SELECT user_pk FROM memberships WHERE group_pk = h.group_pk OFFSET 0) m
     WHERE h.group_pk NOT IN (SELECT group_pk FROM bulk)
-      AND (EXISTS (SELECT FROM bulk) OR (SELECT count(*) FROM direct) > $10)),
+      AND (EXISTS (SELECT FROM bulk) OR (SELECT count(*) FROM direct) > $11)),
   special AS (
     SELECT user_pk FROM together UNION SELECT user_pk FROM direct UNION SELECT user_pk FROM joined
     UNION SELECT user_pk FROM leaving UNION SELECT user_pk FROM named),
@@ -155,7 +172,7 @@ const text = `WITH RECURSIVE
   present AS (
     SELECT h.group_pk, r.user_pk, h.number FROM receiving r,
       LATERAL (SELECT group_pk FROM memberships WHERE user_pk = r.user_pk OFFSET 0) m JOIN had h ON h.group_pk = m.group_pk
-    WHERE NOT EXISTS (SELECT FROM bulk) AND (SELECT count(*) FROM direct) <= $10
+    WHERE NOT EXISTS (SELECT FROM bulk) AND (SELECT count(*) FROM direct) <= $11
     UNION ALL SELECT * FROM together t WHERE (t.user_pk IN (SELECT user_pk FROM receiving)) IS TRUE
     UNION ALL SELECT h.group_pk, a.user_pk, h.number FROM apart a JOIN had h ON h.group_pk = a.group_pk),
   past AS (
@@ -178,7 +195,7 @@ const text = `WITH RECURSIVE
         SELECT DISTINCT r FROM gift_set g, unnest(g.rights) r WHERE g.number = ANY (d.sets) AND NOT EXISTS (
           SELECT FROM had_set h WHERE h.number = ANY (d.sets)
             AND h.rights && ARRAY[r, split_part(r, '@', 1), 'superuser']) ORDER BY r) AS gained) g
-    WHERE gained <> '{}'),
+    WHERE gained <> '{}' AND (NOT $10::boolean OR 'superuser' = ANY (gained))),
   gaining AS (SELECT u.user_pk, a.kind FROM per_user u JOIN alike a USING (sets)),
   gained AS (SELECT DISTINCT kind, gained FROM alike),
   summed AS (
@@ -211,6 +228,7 @@ export const gainStatement = (
   { before, after, joined, left }: RightsDelta,
   { keys, names }: NamedUsers,
   isReviewed: boolean,
+  superusersOnly = false,
 ): Statement => ({
   text,
   values: [
@@ -223,6 +241,7 @@ export const gainStatement = (
     [...keys],
     [...names],
     isReviewed,
+    superusersOnly,
     fewUsers,
   ],
 })

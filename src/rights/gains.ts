@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { Find, KeyOf } from '../document/document.ts'
 import type { Values } from '../models/define.ts'
@@ -13,9 +14,12 @@ import {
   gainRow,
   gainStatement,
   type Membership,
+  makesSuperusers,
   type NamedUsers,
   type RightsDelta,
   type RoleState,
+  superuserRow,
+  superuserStatement,
 } from './gains-sql.ts'
 
 /**
@@ -65,6 +69,38 @@ export async function gainsOf(
   }))
   return { users, total: first.total, digest: first.digest }
 }
+
+/** Users who become superusers, each with the group that makes them so: the first by name, and how many there are. */
+export type NewSuperusers = { readonly users: readonly z.output<typeof superuserRow>[]; readonly total: number }
+
+/**
+ * The users who become superusers by what was written, those whom the document names too.
+ *
+ * @returns null when there are none
+ */
+export async function newSuperusers(reader: EngineReader, effects: readonly Judged[]): Promise<NewSuperusers | null> {
+  const { before, after, ...members } = deltaOf(effects) ?? { before: none, after: none, joined: [], left: [] }
+  const ofUsers = effects.filter(({ step, isForeign, action }) => {
+    return step.model.name === userModel && !isForeign && (action === 'create' || action === 'update')
+  })
+  const changed = ofUsers.map(({ row, identity, values }) => {
+    const [had, has] = [keysIn(row?.links?.groups), keysIn(values.groups)]
+    const to = (groups: string[]) => groups.map((group) => ({ group, user: Number(row?.pk ?? identity?.pk) }))
+    return { joined: to(has.filter((key) => !had.includes(key))), left: to(had.filter((key) => !has.includes(key))) }
+  })
+  const joined = [...members.joined, ...changed.flatMap((each) => each.joined)]
+  const delta = { before, after, joined, left: [...members.left, ...changed.flatMap((each) => each.left)] }
+  if (!mayGive(delta)) return null
+  const groups = [...joined.map(({ group }) => group), ...after.groups.map(({ pk }) => pk)]
+  if ((await reader.query(z.object({ group_pk: z.string() }), makesSuperusers(groups))).length === 0) return null
+  const rows = await reader.query(gainRow, gainStatement(delta, { keys: new Set(), names: new Set() }, false, true))
+  const [first] = rows
+  if (first === undefined) return null
+  const users = await reader.query(superuserRow, superuserStatement(rows.map(({ username }) => username)))
+  return { users, total: first.total }
+}
+
+const none = { groups: [], roles: [] }
 
 /**
  * A group or a role as it is on one side of the document.
@@ -167,8 +203,8 @@ class NewKeys {
 
   constructor(effects: readonly Judged[]) {
     for (const effect of effects) {
-      const { step, row, identity, label } = effect
-      const key = String(row?.pk ?? identity?.pk ?? randomUUID())
+      const { step, row, identity, label, pk } = effect
+      const key = String(row?.pk ?? identity?.pk ?? pk ?? randomUUID())
       this.#byEffect.set(effect, key)
       if (step.id !== undefined) this.#byId.set(step.id, key)
       if (row === undefined) this.#byName.set(comparedName(label), key)

@@ -144,3 +144,55 @@ describe('a document', () => {
     expect(again).toMatchObject({ status: 200, json: { applied: true } })
   })
 })
+
+describe('a document by which a user becomes a superuser says so', () => {
+  const entry = (model: string, identifiers: object, attrs: object = {}) => ({
+    model: `service_core.${model}`,
+    identifiers,
+    attrs,
+  })
+  const lines = async (entries: readonly object[], query = '', as = there.admin) => {
+    const document = { version: 1, metadata: { name }, entries }
+    const answer = await send('PUT', `${documents}${query}`, document, {
+      as,
+      headers: { 'Gatewright-Allow': 'grants' },
+    })
+    expect(answer).toMatchObject({ status: 200 })
+    return (answer.json as { logs: string[] }).logs.filter((line) => /becomes? (a )?superusers?/.test(line))
+  }
+  const becomes = (username: string, by = name) => `user "${username}" becomes a superuser (by group "${by}")`
+
+  test('by the flag of a new group with members, and by users who join', async () => {
+    const [amira, bela] = [await there.make.user(), await there.make.user()]
+    const admins = entry('group', { name }, { is_superuser: true, users: [amira.pk] })
+    expect(await lines([admins], '?dry_run=true')).toEqual([becomes(amira.username)])
+    expect(await lines([admins])).toEqual([becomes(amira.username)])
+    expect(await lines([admins])).toEqual([])
+    expect(await lines([entry('group', { name }, { users: [amira.pk, bela.pk] })])).toEqual([becomes(bela.username)])
+    const joins = entry('user', { username: `${name}-new` }, { groups: [name] })
+    expect(await lines([joins], '?dry_run=true')).toEqual([becomes(`${name}-new`)])
+    expect(await lines([joins])).toEqual([becomes(`${name}-new`)])
+    // From one such group to another.
+    const other = entry('group', { name: `${name} other` }, { is_superuser: true })
+    expect(await lines([other, entry('user', { username: `${name}-new` }, { groups: [`${name} other`] })])).toEqual([])
+  })
+
+  test('by a parent, and by a flag above the group', async () => {
+    const [{ amira, pk }, below] = [await group(), await group()]
+    const superusers = entry('group', { name }, { is_superuser: true })
+    expect(await lines([superusers, entry('group', { pk }, { parent: name })])).toEqual([becomes(amira.username)])
+    const top = `${name} top`
+    await lines([entry('group', { name: top }), entry('group', { pk: below.pk }, { parent: top })])
+    expect(await lines([entry('group', { name: top }, { is_superuser: true })])).toEqual([
+      becomes(below.amira.username, top),
+    ])
+  })
+
+  test('up to ten of them by name', async () => {
+    const users = await Promise.all(Array.from({ length: 12 }, () => there.make.user()))
+    const found = await lines([entry('group', { name }, { is_superuser: true, users: users.map(({ pk }) => pk) })])
+    expect(found).toHaveLength(11)
+    expect(found.at(-1)).toBe('2 more users become superusers')
+    for (const line of found.slice(0, 10)) expect(line).toMatch(/^user ".+" becomes a superuser \(by group ".+"\)$/)
+  })
+})

@@ -2,6 +2,7 @@ import type { MutantsOf } from '../mutant.ts'
 
 const check = 'test/apply/check.test.ts'
 const gains = 'test/rights/gains.test.ts'
+const keys = 'test/api/chosen-keys.test.ts'
 const conflicts = 'test/apply/conflicts.test.ts'
 const states = 'test/apply/states.test.ts'
 const history = 'test/api/history.test.ts'
@@ -135,16 +136,16 @@ export default {
       tests: ['test/apply/sets.test.ts'],
     },
     {
-      from: 'keys.set(step.id, entryKey(effect, key,',
-      to: 'keys.set(`${step.id}.`, entryKey(effect, key,',
-      why: 'an entry cannot refer to an earlier one',
-      tests: [states],
-    },
-    {
-      from: 'if (isCheck && each.id !== undefined)',
-      to: 'if (isCheck && each.id === undefined)',
+      from: 'if (isCheck) resolver.skipped(each)',
+      to: '',
       why: 'a check refuses what refers to an entry whose condition is not known yet',
       tests: ['test/api/blueprint-tags.test.ts', 'test/document/evaluate.test.ts'],
+    },
+    {
+      from: "const chosen = action === 'create' ? effect.pk : undefined",
+      to: 'const chosen = undefined',
+      why: 'a check does not know the key that the document chooses',
+      tests: [keys],
     },
     {
       from: 'await lock(found)',

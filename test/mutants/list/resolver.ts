@@ -117,6 +117,12 @@ export default {
   ],
   'src/plan/resolve.ts': [
     {
+      from: 'if (id !== undefined) this.keys.set(id, entryKey)',
+      to: 'if (id !== undefined) this.keys.set(`${id}.`, entryKey)',
+      why: 'an entry cannot refer to an earlier one',
+      tests: ['test/apply/states.test.ts'],
+    },
+    {
       from: '#evaluate(condition, true))) return null',
       to: '#evaluate(condition, true))) continue',
       why: 'an entry whose condition is false is applied',

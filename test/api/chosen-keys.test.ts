@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Installation, installation } from '../support/installation.ts'
+
+/** A document may choose the UUID key of a new row, and refer to it from there on. */
+
+let on: Installation
+let key: string
+let name: string
+beforeAll(async () => {
+  on = await installation()
+})
+beforeEach(() => {
+  key = randomUUID()
+  name = `chosen-${key}`
+})
+
+const put = (entries: readonly object[], query = '') =>
+  on.admin.put(`/api/v3/blueprints/${query}`, { version: 1, metadata: { name }, entries })
+
+const flow = (designation = 'authorization') => ({
+  model: 'service_flows.flow',
+  identifiers: { pk: key },
+  attrs: { name, slug: name.slice(0, 50), designation },
+})
+const oauth2 = (attrs: object) => ({
+  model: 'service_providers_oauth2.oauth2provider',
+  identifiers: { name },
+  attrs: { authorization_flow: 'default-authorization-explicit', ...attrs },
+})
+
+/** A plan, an apply, and the same again. */
+async function applied(entries: readonly object[]): Promise<void> {
+  const planned = await put(entries, '?dry_run=true')
+  expect(planned, planned.text).toMatchObject({ status: 200 })
+  expect(await put(entries)).toMatchObject({ status: 200, json: { applied: true } })
+  const again = await put(entries)
+  expect(again).toMatchObject({ status: 200, json: { applied: true } })
+  const { logs } = again.json as { logs: string[] }
+  expect(logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
+}
+
+test('a provider refers to a flow of which an earlier entry chooses the key', () =>
+  applied([flow(), oauth2({ authorization_flow: key })]))
+
+test('a group has a parent, roles, and a mapping and a key pair their provider', async () => {
+  const [role, mapping, pair] = [randomUUID(), randomUUID(), randomUUID()]
+  await applied([
+    { model: 'service_core.group', identifiers: { pk: key }, attrs: { name } },
+    { model: 'service_rbac.role', identifiers: { pk: role }, attrs: { name } },
+    { model: 'service_core.group', identifiers: { name: `${name} below` }, attrs: { parent: key, roles: [role] } },
+    { model: 'service_core.user', identifiers: { username: name }, attrs: { groups: [key.toUpperCase()] } },
+    { model: 'service_mappings.propertymapping', identifiers: { pk: mapping }, attrs: { name, kind: 'oauth2' } },
+    { model: 'service_crypto.certificatekeypair', identifiers: { pk: pair }, attrs: { name } },
+    oauth2({ property_mappings: [mapping], signing_key: pair }),
+  ])
+  expect(await on.db.group.findUniqueOrThrow({ where: { name: `${name} below` } })).toMatchObject({ parentPk: key })
+})
+
+test('!Find and conditions find it by its key', async () => {
+  const text = `version: 1
+metadata: { name: ${name} }
+entries:
+  - model: service_flows.flow
+    identifiers: { pk: ${key} }
+    attrs: { name: ${name}, slug: ${name.slice(0, 50)}, designation: authorization }
+  - model: service_providers_oauth2.oauth2provider
+    conditions: [!Find [service_flows.flow, [pk, ${key}]]]
+    identifiers: { name: ${name} }
+    attrs: { authorization_flow: !Find [service_flows.flow, [pk, ${key}]] }
+`
+  const answer = await on.admin.send({
+    method: 'PUT',
+    url: '/api/v3/blueprints/',
+    headers: { 'content-type': 'application/yaml' },
+    payload: text,
+  })
+  expect(answer).toMatchObject({ status: 200, json: { applied: true } })
+  expect(await on.db.provider.findUniqueOrThrow({ where: { name } })).toMatchObject({ authorizationFlowPk: key })
+})
+
+test('what refers to it comes after it, and it must fit', async () => {
+  const none = { authorization_flow: [`There is no flow with the key ${key}.`] }
+  const unfit = {
+    authorization_flow: [`The flow ${key} has the designation recovery: this field takes authorization.`],
+  }
+  expect(await put([oauth2({ authorization_flow: key }), flow()])).toMatchObject({
+    status: 400,
+    json: { entries: { 0: none } },
+  })
+  expect(await put([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
+    status: 400,
+    json: { entries: { 1: unfit } },
+  })
+  // Of a row that is there, what the document makes of it counts.
+  await applied([flow()])
+  expect(await put([flow('recovery'), oauth2({ authorization_flow: key })])).toMatchObject({
+    status: 400,
+    json: { entries: { 1: unfit } },
+  })
+  expect(await put([{ ...flow(), state: 'absent' }, oauth2({ authorization_flow: key })])).toMatchObject({
+    status: 400,
+    json: { entries: { 1: none } },
+  })
+})
