@@ -1,5 +1,6 @@
 import { Problem } from './errors.ts'
 import { withoutPasswords } from './hidden.ts'
+import { goOnWithoutReader } from './without-reader.ts'
 
 /** The program cannot start or continue, and the operator can fix it. The message is printed without a stack. */
 export class StartError extends Error {
@@ -35,6 +36,7 @@ export function sentence(error: unknown, database = 'The database of DATABASE_UR
 
 /** Runs a program. An error ends it with exit code 1 and a sentence. */
 export async function runProgram(main: () => Promise<void>): Promise<void> {
+  goOnWithoutReader()
   try {
     await main()
   } catch (error) {

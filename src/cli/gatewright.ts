@@ -1,5 +1,6 @@
 import manifest from '../../package.json' with { type: 'json' }
 import { withoutPasswords } from '../hidden.ts'
+import { goOnWithoutReader } from '../without-reader.ts'
 import { exitCodeHelp, exitCodes } from './exit.ts'
 import { endOnSignals } from './interrupted.ts'
 
@@ -76,6 +77,7 @@ async function main(args: readonly string[]): Promise<number> {
 const callerErrors = ['UsageError', 'ConfigError', 'StartError']
 
 endOnSignals()
+goOnWithoutReader()
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (error) {

@@ -3,6 +3,7 @@ import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { wantsPlainOutput } from '../config.ts'
 import { hidden, withoutPasswords } from '../hidden.ts'
 import { reasonOf } from '../start-error.ts'
+import { isOfReader } from '../without-reader.ts'
 import { UsageError } from './exit.ts'
 
 /** What the program prints: results on standard output, what it waits for on standard error. */
@@ -148,6 +149,7 @@ export function writeOut(file: string, text: string, mode = 0o644): void {
   try {
     writeFileSync(file, text, { mode })
   } catch (error) {
+    if (isOfReader(error)) return
     throw new UsageError(`${file} cannot be written (${reasonOf(error)}).`)
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { endWithoutReader } from '../../without-reader.ts'
 import { readArguments, readRunId, readTimeoutMs } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { type ExitCode, exitCodes, Unreachable, UsageError } from '../exit.ts'
@@ -51,6 +52,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const path = `/blueprints/runs/${id ?? (await newest(client, withinMs()))}/`
   const readOnce = () => readRun(client, path, { withinMs: withinMs(), onWait: output.waiting })
   let found = await readOnce()
+  if (values.follow === true) endWithoutReader(() => codeOf(found))
   for (
     let waitMs = 200;
     values.follow === true && !isOver(found) && leftMs() > 1;
@@ -97,6 +99,7 @@ const progressing = z.object({ done: z.int(), total: z.int() })
 async function followAll(output: Output, timeoutMs = longestMs, isJson: boolean): Promise<ExitCode> {
   const client = await openClient()
   const endsAt = performance.now() + timeoutMs
+  endWithoutReader(() => exitCodes.done)
   const printed = new Set<string>()
   for await (const { event, data } of follow(client, '/blueprints/runs/events/', {
     endsAt,
