@@ -32,8 +32,7 @@ export function writtenApart(one: string, other: string): string {
 
 const ascii = /^[\0-\x7f]*$/
 
-/** @returns whether no letter can look like one of another script */
-export const isAscii = (text: string): boolean => ascii.test(text)
+const isAscii = (text: string): boolean => ascii.test(text)
 
 /** Letters whose two cases are no pair: case folding leaves the dotless i as it is. */
 const special: ReadonlyMap<string, string> = new Map([

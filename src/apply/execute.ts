@@ -3,7 +3,6 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import { brokenConstraint } from '../db/errors.ts'
 import { nameLock } from '../db/locks.ts'
 import type { Model } from '../models/define.ts'
-import { namesToLock } from '../models/skeleton.ts'
 import type { NamedRow } from '../plan/claims.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Engine } from '../plan/engine.ts'
@@ -66,23 +65,10 @@ async function refuseTooMany(tx: EngineTx, count: number): Promise<void> {
 /** The locks of each way to find the row, and of each name that is unique in all cases: no index of the database guards that. */
 function locksOf({ model, identifiers, attrs, was }: Step): string[] {
   const names = [...identifiers, ...attrs].filter(([name]) => model.fields.get(name)?.folded === true)
-  const [first = ''] = identifiers.keys()
-  const before = was === undefined ? [] : formsOf(model, first, was)
-  const ways = waysToFind(model, [...identifiers.keys()]).flatMap((way) => {
-    const [name = '', ...others] = way
-    if (others.length === 0) return formsOf(model, name, identifiers.get(name))
-    return [way.map((each) => identifiers.get(each))]
-  })
-  return [...ways, ...before, ...names.flatMap(([name, value]) => formsOf(model, name, value))].map((each) =>
-    nameLock(model.table, each),
-  )
+  const before = was === undefined ? [] : [[was]]
+  const ways = waysToFind(model, [...identifiers.keys()]).map((way) => way.map((each) => identifiers.get(each)))
+  return [...ways, ...before, ...names.map(([, value]) => [value])].map((each) => nameLock(model.table, each))
 }
-
-/** A name that may not look like another is locked with all that look like it. */
-const formsOf = ({ fields }: Model, name: string, value: unknown): unknown[][] =>
-  fields.get(name)?.distinct === true && typeof value === 'string'
-    ? namesToLock(value).map((form) => [form])
-    : [[value]]
 
 /**
  * Writes the finding, as soon as something else is read or written.

@@ -23,7 +23,6 @@ import { type Following, prunedBy, pruneObjections, removal, replacedBy } from '
 import { claimedWithout, ownersConcerned, ownershipOf } from './ownership.ts'
 import { Said } from './said.ts'
 import { Spellings } from './spellings.ts'
-import { Twins } from './twins.ts'
 import { rowName } from './words.ts'
 
 type Case = {
@@ -75,7 +74,6 @@ export async function* judge(
   const given = new Map<string, Readonly<Record<string, unknown>>>()
   const findings: Finding[] = []
   const judged = new RowSet()
-  const twins = new Twins()
   const said = new Said(isCheck, conditions)
   const spellings = new Spellings()
   const takeTurns = turns(signal)
@@ -133,7 +131,6 @@ export async function* judge(
     const named = said.namedBefore(asked)
     const seen = named.length === 0 ? asked : await look(without(asked.step, named))
     const effect = isCheck ? said.asWritten(seen) : seen
-    twins.check(effect, actor)
     if (isCheck) spellings.check(effect)
     const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
     const why = await forbidden(reader, engine, actor, effect, owners)

@@ -3,7 +3,6 @@ import type { ErrorCode } from '../error-codes.ts'
 import type { FieldPath } from '../errors.ts'
 import { checkExamples, fileOf } from './declared.ts'
 import { expiresOf, previousOf } from './overlap.ts'
-import type { Syntax } from './syntax.ts'
 
 /**
  * A model is one declaration: which fields may be written, how they are validated, where they are stored and what they
@@ -27,10 +26,6 @@ export type FieldMeta = {
   overlap?: true
   /** A name: unique ones are unique as names compare (`names.ts`). */
   name?: true
-  /** What a value must follow besides, unless the row has it already: rows of earlier versions keep theirs. */
-  ofNew?: Syntax
-  /** No two rows may have names of which one looks like the other (`skeleton.ts`). */
-  distinct?: true
   /** A date and time: stored as a timestamp, read as ISO 8601 in UTC. */
   time?: true
 }
@@ -74,9 +69,6 @@ export type Field = {
   readonly time: boolean
   /** No other row may have this value as names compare: `Admins` and `admins`. */
   readonly folded: boolean
-  readonly ofNew: Syntax | undefined
-  /** No other row may have a value that looks like this one. */
-  readonly distinct: boolean
   readonly storage: FieldStorage
 }
 
@@ -231,8 +223,6 @@ export function defineModel(declaration: ModelDeclaration): Model {
       overlap: meta.overlap === true,
       time: meta.time === true,
       folded: meta.name === true && isUnique(declaration, name),
-      ofNew: meta.ofNew,
-      distinct: meta.distinct === true,
       storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
     })
   }

@@ -4,7 +4,6 @@ import { isObject } from '../json-object.ts'
 import '../messages.ts'
 import { fieldMeta, type Only } from './define.ts'
 import { redirectPattern } from './patterns.ts'
-import { oneScript } from './scripts.ts'
 import {
   fieldName,
   type Syntax,
@@ -51,7 +50,7 @@ export function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'w
 export const ownerLabel = () => text(visibleLabel, 100).min(1, { error: 'Must have 1 to 100 characters.', abort: true })
 
 /**
- * A human-readable name, without white space around it. Two names that look alike are stored as the same text: composed
+ * A human-readable name, without white space around it: composed
  * letters (NFC), and no characters that are not shown.
  */
 export const name = (max: number = textLimits.name) => asName(follow(shownOnly, shortened(max)).min(1, { abort: true }))
@@ -76,21 +75,11 @@ export const slug = () =>
     filledLine(textLimits.name).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
   )
 
-/** A user name: composed letters, as `name` has them, of one script. */
-export function username(max: number) {
-  const schema = distinct(asName(follow(usernameSyntax, shortened(max))))
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), ofNew: oneScript })
-  return schema
-}
+/** A user name: composed letters, as `name` has them. */
+export const username = (max: number) => asName(follow(usernameSyntax, shortened(max)))
 
 function asName<Schema extends z.ZodType>(schema: Schema): Schema {
   fieldMeta.add(schema, { ...fieldMeta.get(schema), name: true })
-  return schema
-}
-
-/** Marks a name by which rights are given: none may look like that of another row. The table has a column `skeleton`. */
-export function distinct<Schema extends z.ZodType>(schema: Schema): Schema {
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), distinct: true })
   return schema
 }
 

@@ -1,15 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import {
-  distinct,
-  integerReferences,
-  jsonObject,
-  listLimits,
-  name,
-  reference,
-  references,
-  textLimits,
-} from './fields.ts'
+import { integerReferences, jsonObject, listLimits, name, reference, references, textLimits } from './fields.ts'
 
 export default defineModel({
   name: 'service_core.group',
@@ -19,7 +10,7 @@ export default defineModel({
   key: 'uuid',
   identifiers: [['name']],
   attrs: z.object({
-    name: distinct(name()).meta({ examples: ['platform'] }),
+    name: name().meta({ examples: ['platform'] }),
     is_superuser: z.boolean().default(false),
     parent: reference('group')
       .nullable()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { unknownName } from '../messages.ts'
 import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
-import { distinct, filledLine, name, ownerLabel } from './fields.ts'
+import { filledLine, name, ownerLabel } from './fields.ts'
 
 /** As many errors as an answer lists. */
 const maxSuggestions = 100
@@ -30,7 +30,7 @@ export const defineRole = (permissions: readonly Permission[]) => {
     key: 'uuid',
     identifiers: [['name']],
     attrs: z.object({
-      name: distinct(name()),
+      name: name(),
       permissions: z
         .array(filledLine(100))
         .max(known.size)

@@ -5,13 +5,6 @@ import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
 import { columnOf, type Row } from './statements.ts'
 
-/** A name that the entry gives to its row, and that the row has not yet. */
-export type NewName = {
-  readonly field: string
-  readonly value: string
-  readonly twins: readonly { readonly pk: string | number; readonly value: string }[]
-}
-
 /** What an entry would do to its row. */
 export type Effect = Diff & {
   readonly step: Step
@@ -27,8 +20,6 @@ export type Effect = Diff & {
   readonly errors: ErrorList
   /** The caller may not view the row: nothing that is reported tells what it holds. */
   readonly isHidden: boolean
-  /** New names of the row that may not look like another's, with the rows that they look like. */
-  readonly newNames?: readonly NewName[]
   /** Rows that are there, and that the entry's row claims and did not claim before. Nothing else changes in them. */
   readonly takes: readonly Effect[]
 }

@@ -3,11 +3,11 @@ import { KeyOf } from '../document/document.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import type { Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { comparedName, writtenApart } from '../names.ts'
+import { writtenApart } from '../names.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { diff, noChange } from './diff.ts'
-import type { Effect, NewName } from './effect.ts'
+import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
 import { modelOf } from './model-of.ts'
 import { misfitting } from './referrers.ts'
@@ -15,7 +15,7 @@ import type { Resolved, Resolver } from './resolve.ts'
 import { sentFor } from './secret-forms.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
-import { columnOf, labelColumn, type Row } from './statements.ts'
+import { labelColumn, type Row } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
 /**
@@ -53,8 +53,7 @@ export async function inspect(
   const takes = takenBy(engine.registry, step, own, seen, sent)
   const isHidden = row !== undefined && !(await resolver.views(model, row))
   const pk = keyOfNew(step, identifiers, seen, errors)
-  const newNames = checkNewNames(step, own, seen, sent, errors)
-  const base = { step, row, sent, isForeign, label, errors, newNames, takes, pk, isHidden }
+  const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
   if (isAmbiguous) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
   const rowDiff = await diff(step, own, sent, engine.keyring, errors, comparison)
@@ -235,29 +234,6 @@ function checkUnique(
 /** @param name that a row has @param written the same name in another spelling */
 export const takenApart = ({ displayName }: Model, name: string, written: string): string =>
   `${displayName} ${JSON.stringify(name)} exists; names are compared without ${writtenApart(name, written)}.`
-
-/** Rows of earlier versions keep a name that would be refused today, until they are renamed. */
-function checkNewNames(
-  { model, path, state }: Step,
-  row: Row | undefined,
-  seen: Seen,
-  sent: ReadonlyMap<string, unknown>,
-  errors: ErrorList,
-): NewName[] {
-  // Of an entry that only creates, what is there stays as it is.
-  if (state === 'absent' || (row !== undefined && state !== 'present')) return []
-  return [...sent].flatMap(([field, value]) => {
-    const { ofNew, distinct = false } = model.fields.get(field) ?? {}
-    if (typeof value !== 'string' || (ofNew === undefined && !distinct)) return []
-    if (row !== undefined && row[columnOf(model, field)] === value) return []
-    const error = ofNew?.(value)
-    if (error !== undefined) errors.add([...path, field], 'wrong_format', error)
-    const twins = (seen.twins[field] ?? []).filter(
-      (twin) => twin.pk !== row?.pk && comparedName(twin.value) !== comparedName(value),
-    )
-    return distinct ? [{ field, value, twins }] : []
-  })
-}
 
 function checkLimit({ model: { limit, fields, displayName }, path, state }: Step, seen: Seen, errors: ErrorList): void {
   if (limit === undefined || state === 'absent' || seen.rows.length > 0 || seen.count < limit.rows) return

@@ -21,8 +21,6 @@ function keyField(schema: z.ZodType): Field {
     overlap: false,
     time: false,
     folded: false,
-    ofNew: undefined,
-    distinct: false,
     storage,
   }
 }

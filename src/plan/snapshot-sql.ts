@@ -2,8 +2,6 @@ import { z } from 'zod'
 import type { Statement } from '../db/raw.ts'
 import type { Field, Link, Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { skeletonOf } from '../models/skeleton.ts'
-import { isAscii } from '../names.ts'
 import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
 import { waysToFind } from './ways-to-find.ts'
 
@@ -32,8 +30,6 @@ export const seen = z.object({
       }),
     ),
   ),
-  /** Rows whose names look like the entry's, by field. One of them may be the entry's own. */
-  twins: z.record(z.string(), z.array(z.object({ pk: key, value: z.string() }))),
   /** Rows that the entry's row claims, by field: what tells their model, name and owner. */
   claimed: z.record(z.string(), z.array(storedRow)),
   /** How many rows refer to the same row by the field that is limited; 0 for a model without a limit. */
@@ -54,8 +50,6 @@ export type Question = {
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
   /** By field: the value that must be unique, or the keys of an exclusive link. */
   readonly exclusive: ReadonlyMap<string, readonly (string | number)[]>
-  /** By field whose names may not look alike: how the entry's name looks, as `lookOf` writes it. */
-  readonly twins: ReadonlyMap<string, readonly string[]>
   /** By field of `model.claims`: the keys of the rows. */
   readonly claims: ReadonlyMap<string, readonly (string | number)[]>
   /** The key in the field that is limited. */
@@ -84,8 +78,6 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
  *         (SELECT t.pk, t."name" AS label, t."name" AS value, NULL::text AS named FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
  *         (SELECT t.pk, t."name" AS label, t."name" AS value, NULL::text AS named FROM "roles" t WHERE compared_name(t."name") = compared_name(k) LIMIT 1)
  *         LIMIT 1) u)),
- *       'twins', jsonb_build_object('name', ARRAY(SELECT to_jsonb(u) FROM unnest($3::text[]) k, LATERAL (
- *         SELECT t.pk, t."name" AS value FROM "roles" t WHERE t."skeleton" = substr(k, 2) AND ... LIMIT 3) u)),
  *       'claimed', jsonb_build_object(), 'count', 0, 'newKey', NULL)) AS seen
  */
 export function snapshotStatement(registry: Registry, asked: readonly EntryQuestion[]): Statement {
@@ -126,19 +118,18 @@ export function snapshotOfMany(registry: Registry, asked: readonly EntryQuestion
 /** Entries of one shape ask by the same text. */
 export const shapeOf = ({
   model,
-  question: { takesKey, by, links, referred, exclusive, twins, claims, counted },
+  question: { takesKey, by, links, referred, exclusive, claims, counted },
 }: EntryQuestion): string =>
-  `${model.name} ${takesKey} ${counted !== undefined} ${links.join()} ${[by, referred, exclusive, twins, claims].map((each) => [...each.keys()].join()).join(' ')}`
+  `${model.name} ${takesKey} ${counted !== undefined} ${links.join()} ${[by, referred, exclusive, claims].map((each) => [...each.keys()].join()).join(' ')}`
 
 /** Statements by the shape of their questions: documents have few shapes. */
 const texts = new Map<string, string>()
 
 /** In the order in which `answerPart` names them. */
-const valuesOf = ({ by, referred, exclusive, twins, claims, counted }: Question): unknown[] => [
+const valuesOf = ({ by, referred, exclusive, claims, counted }: Question): unknown[] => [
   ...by.values(),
   ...[...referred.values()].map(({ keys }) => keys),
   ...exclusive.values(),
-  ...twins.values(),
   ...claims.values(),
   ...(counted === undefined ? [] : [counted]),
 ]
@@ -147,15 +138,14 @@ const valuesOf = ({ by, referred, exclusive, twins, claims, counted }: Question)
 type Next = (type: string) => string
 
 function answerPart(registry: Registry, { model, question }: EntryQuestion, next: Next): string {
-  const { takesKey, by, links, referred, exclusive, twins, claims, counted } = question
+  const { takesKey, by, links, referred, exclusive, claims, counted } = question
   const rows = rowsPart(model, registry, { by: [...by.keys()], links }, next)
   const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
   const taken = [...exclusive.keys()].map((name) => takenPart(model, registry, name, next))
-  const alike = [...twins.keys()].map((name) => twinsPart(model, name, next))
   const claimed = [...claims.keys()].map((name) => claimedPart(model, registry, name, next))
   const count = counted === undefined ? '0' : countPart(model, registry, next)
   const others = `'unfit', jsonb_build_object(${unfit.join(', ')}), 'taken', jsonb_build_object(${taken.join(', ')}),
-    'twins', jsonb_build_object(${alike.join(', ')}), 'claimed', jsonb_build_object(${claimed.join(', ')}), 'count', ${count}`
+    'claimed', jsonb_build_object(${claimed.join(', ')}), 'count', ${count}`
   if (!takesKey || model.key !== 'integer') return `jsonb_build_object('rows', ${rows}, ${others}, 'newKey', NULL)`
   // OFFSET 0 keeps the planner from running the sub-select twice.
   const newKey = `CASE WHEN cardinality(s.rows) = 0 THEN ${nextKey(model.table)} END`
@@ -232,19 +222,6 @@ function countPart(model: Model, registry: Registry, next: Next): string {
   const per = model.limit?.per ?? 'pk'
   const same = `t.${quoted(columnOf(model, per))} = ${next(typeOf(model, registry, per))}`
   return `(SELECT count(*) FROM ${quoted(model.table)} t WHERE ${same})`
-}
-
-/** A skeleton after a letter that says whether the name has letters of ASCII alone: `lookAlike` has the rule. */
-export const lookOf = (name: string): string => `${isAscii(name) ? 'a' : 'u'}${skeletonOf(name)}`
-
-/** The row itself may be one of them, and rows of an earlier version may look alike. */
-const maxTwins = 3
-
-function twinsPart(model: Model, name: string, next: Next): string {
-  const value = `t.${quoted(columnOf(model, name))}`
-  const twin = `SELECT t.pk, ${value} AS value FROM ${quoted(model.table)} t WHERE t."skeleton" = substr(k, 2)
-    AND (starts_with(k, 'u') OR octet_length(${value}) <> char_length(${value})) LIMIT ${maxTwins}`
-  return `'${name}', ARRAY(SELECT to_jsonb(u) FROM unnest(${next('text[]')}::text[]) k, LATERAL (${twin}) u)`
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {

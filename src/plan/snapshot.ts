@@ -10,7 +10,6 @@ import { Places } from './places.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import {
   type EntryQuestion,
-  lookOf,
   type Question,
   referenceName,
   type Seen,
@@ -155,10 +154,8 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
   const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
   const exclusive = new Map<string, (string | number)[]>()
   const claims = new Map<string, (string | number)[]>()
-  const twins = new Map<string, readonly string[]>()
   for (const [name, value] of values) {
     const field = model.fields.get(name)
-    if (field?.distinct === true && typeof value === 'string') twins.set(name, [lookOf(value)])
     const reference = field?.reference
     const isExclusive =
       field?.folded === true ||
@@ -174,7 +171,7 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
     if (model.claims?.includes(name)) claims.set(name, keys)
   }
   const [counted] = model.limit === undefined ? [] : keysOf(values.get(model.limit.per))
-  return { by, referred, exclusive, twins, claims, counted }
+  return { by, referred, exclusive, claims, counted }
 }
 
 /**
@@ -210,9 +207,7 @@ function isAffected({ model, seen }: Ahead, { by, referred, exclusive, counted }
     [...by].some(([name, value]) => isWritten(name, value)) ||
     [...exclusive].some(([name, keys]) => keys.some((key) => isWritten(name, key))) ||
     (limit !== undefined && counted !== undefined && isWritten(limit.per, counted)) ||
-    [...seen.rows, ...Object.values(seen.taken).flat(), ...Object.values(seen.twins).flat()].some(({ pk }) =>
-      isWritten('pk', pk),
-    ) ||
+    [...seen.rows, ...Object.values(seen.taken).flat()].some(({ pk }) => isWritten('pk', pk)) ||
     [...referred.values()].some(({ reference, keys }) =>
       keys.some((key) => written.has(written.tableOf({ reference }), 'pk', key)),
     ) ||

@@ -5,7 +5,6 @@ import { uuid7 } from '../ids.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Creator, Field, Model, Values } from '../models/define.ts'
 import { expiresOf, previousOf } from '../models/overlap.ts'
-import { skeletonOf } from '../models/skeleton.ts'
 import type { Row, StoredRow } from './statements.ts'
 
 /** Converts between a row as it is stored and its fields by wire name. */
@@ -193,12 +192,11 @@ function toColumns(
   const secrets = { ...object(before.secrets) }
   const seal = (value: unknown, column: string) =>
     value === null || value === undefined ? null : keyring.seal(JSON.stringify(value), sealedPlace(model, row, column))
-  for (const { name, storage, distinct } of fields) {
+  for (const { name, storage } of fields) {
     const value = values[name]
     switch (storage.in) {
       case 'column':
         columns.set(storage.column, value)
-        if (distinct && typeof value === 'string') columns.set('skeleton', skeletonOf(value))
         break
       case 'sealed':
         columns.set(storage.column, seal(value, storage.column))

@@ -13,7 +13,6 @@ import { fillHistory } from './history-fill.ts'
 import { keyHours } from './idempotency.ts'
 import { staleAfterS } from './life.ts'
 import { repeat } from './rounds.ts'
-import { fillSkeletons } from './skeletons.ts'
 import type { Tally } from './tally.ts'
 import { deleteUnused } from './unused.ts'
 
@@ -168,14 +167,12 @@ export const startRetention = (db: Db, engine: Engine, retention: Retention, log
     try {
       const overlaps = await deleteOverlaps(db, engine.registry)
       if (overlaps > 0) log.info({ overlaps }, 'secrets whose overlap had ended were deleted')
-      const { filled, isDone } = await fillSkeletons(db, engine.registry, portionsAtOnce)
-      if (filled > 0) log.info({ filled }, 'names were compared with those that look like them from now on')
       const history = await fillHistory(db, engine.registry, portionsAtOnce)
       if (history.filled > 0)
         log.info({ objects: history.filled }, 'audit rows were carried over to the history of objects')
       // Before runs are deleted.
       const folds = await foldRuns(db, portionsAtOnce)
-      if (!isDone || !history.isDone || !folds.isDone) return soonMs
+      if (!history.isDone || !folds.isDone) return soonMs
       const outside = await lookOutside(db, engine)
       if (outside > 0) log.warn({ objects: outside }, 'applications or providers were changed past the service')
       await deleteOldSums(db)

@@ -7,7 +7,7 @@ import { applyPath } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
 import { type Installation, installation, named } from '../support/installation.ts'
 
-/** Names that look alike are one name, wherever one is written. */
+/** Names that differ in case, width or blanks alone are one name, wherever one is written. */
 
 let on: Installation
 beforeAll(async () => {
@@ -43,6 +43,14 @@ test.each([
   ['\u{1d160}'.repeat(100), 'Must be at most 255 characters.'],
 ])('%j is refused', async (sent, message) => {
   expect(await create(sent)).toMatchObject({ status: 400, json: { name: [message] } })
+})
+
+test('names that only look alike are different names, and a username may have letters of several scripts', async () => {
+  for (const name of ['Kraken', 'Κrаken', 'Команда DevOps'])
+    expect(await create(name)).toMatchObject({ status: 201, json: { name } })
+  for (const username of ['boris', 'borіs', 'ольга.smith', 'さくら김'])
+    expect(await blueprint('service_core.user', { username })).toMatchObject({ status: 200, json: { applied: true } })
+  expect(await on.db.user.count({ where: { username: { in: ['boris', 'borіs'] } } })).toBe(2)
 })
 
 describe('a name in another case is taken', () => {

@@ -235,7 +235,6 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/views/outside.ts': 'the last recorded change of each of some objects, whose owner decides who sees it',
   'src/views/history.ts': 'a union over objects and their names, and a part of what JSON holds',
   'src/lists/changed-object.ts': 'a condition on a relation that has no key, for find.ts',
-  'src/runs/skeletons.ts': 'columns are named by the models; many rows with a value each, SKIP LOCKED',
   'src/runs/retention.ts': 'portions: LIMIT, SKIP LOCKED and DELETE of the same rows in one statement',
   'src/runs/subscribe.ts': 'LISTEN, and a question that shows that the connection lives',
   'src/runs/reconciler-ledger.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',

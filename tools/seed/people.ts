@@ -1,4 +1,3 @@
-import { skeletonOf } from '../../src/models/skeleton.ts'
 import type { UserType } from '../../src/models/user.ts'
 import { type Organisation, workplace } from './organisation.ts'
 import { type Random, stream } from './random.ts'
@@ -97,7 +96,6 @@ export function userRow(
   return {
     uuid: random.uuid(),
     username,
-    skeleton: skeletonOf(username),
     name,
     email: isPerson ? `${username.slice(prefix.length + 1)}@${prefix}.${host}` : '',
     is_active: isActive,

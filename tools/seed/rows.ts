@@ -1,4 +1,3 @@
-import { skeletonOf } from '../../src/models/skeleton.ts'
 import { applicationTables, type Portfolio } from './applications.ts'
 import { consents, devices, memberships, tokens } from './belongings.ts'
 import type { Organisation } from './organisation.ts'
@@ -34,7 +33,7 @@ const ofUsers = ({ size }: Organisation, keys: Keys, { name, columns, rows }: Om
 
 function userTables(organisation: Organisation, { keyring }: Engine, keys: Keys): Table[] {
   const persons = people(organisation)
-  const described = ['username', 'skeleton', 'name', 'email', 'is_active', 'last_login', 'attributes', 'path', 'type']
+  const described = ['username', 'name', 'email', 'is_active', 'last_login', 'attributes', 'path', 'type']
   return [
     {
       name: 'users',
@@ -66,18 +65,18 @@ function groupTables(organisation: Organisation, keys: Keys): Table[] {
   return [
     {
       name: 'roles',
-      columns: ['pk', 'name', 'skeleton', 'permissions'],
+      columns: ['pk', 'name', 'permissions'],
       items: roles.length,
-      rows: each(roles, ({ pk, name, permissions }) => [{ pk, name, skeleton: skeletonOf(name), permissions }]),
+      rows: each(roles, ({ pk, name, permissions }) => [{ pk, name, permissions }]),
     },
     {
       // Parents come first: a trigger reads the ancestors of a new group.
       name: 'groups',
-      columns: ['pk', 'name', 'skeleton', 'is_superuser', 'parent', 'attributes', 'settings_by_superuser'],
+      columns: ['pk', 'name', 'is_superuser', 'parent', 'attributes', 'settings_by_superuser'],
       items: groups.length,
       rows: each(groups, ({ pk, name, isSuperuser, parent, attributes }) => [
         {
-          ...{ pk, name, skeleton: skeletonOf(name), is_superuser: isSuperuser, parent: groupPk(parent) },
+          ...{ pk, name, is_superuser: isSuperuser, parent: groupPk(parent) },
           ...{ attributes, settings_by_superuser: true },
         },
       ]),

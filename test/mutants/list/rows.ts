@@ -80,7 +80,7 @@ export default {
       survives: 'no document has as many names as the locks of the test server',
     },
     {
-      from: 'const before = was === undefined ? [] : formsOf(model, first, was)',
+      from: 'const before = was === undefined ? [] : [[was]]',
       to: 'const before: unknown[][] = []; void was',
       why: 'two renames of one row do not wait for each other',
       tests: ['test/apply/locks.test.ts'],
