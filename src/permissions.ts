@@ -85,7 +85,29 @@ export type Actor = {
   readonly impersonator?: Actor
   /** The only rights that the token of the request carries. `permissions` are among them. */
   readonly ceiling?: ReadonlySet<Right>
+  /** Of a stored document that the actor applies: who submitted it. The actor holds what all of them hold. */
+  readonly authors?: readonly ActorKeys[]
 }
+
+/** An effective user by key, the real user behind it while impersonating, and the ceiling of the token. */
+export type ActorKeys = {
+  readonly pk: number | null
+  readonly impersonator?: { readonly pk: number | null } | undefined
+  readonly ceiling?: ReadonlySet<Right> | undefined
+  readonly authors?: readonly ActorKeys[] | undefined
+}
+
+/**
+ * Whether a stored document is not of this caller, or of a token of the caller that carried less. What a user may do with
+ * own rows does not hold for it.
+ */
+export const isOfOthers = ({ pk, impersonator, ceiling, authors = [] }: Actor): boolean =>
+  authors.some((author) => {
+    const isUser = author.pk === pk && author.impersonator?.pk === impersonator?.pk
+    return (
+      !isUser || (author.ceiling !== undefined && author.ceiling.symmetricDifference(ceiling ?? new Set()).size > 0)
+    )
+  })
 
 /** The service itself, at its first start. */
 export const system: Actor = { pk: null, username: 'gatewright', isSuperuser: true, permissions: new Set() }

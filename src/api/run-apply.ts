@@ -7,12 +7,13 @@ import type { Submitter } from '../runs/submit.ts'
 
 /** POST /api/v3/blueprints/runs/{id}/apply/: applies the stored document of a former run again, as a new run. */
 
-const description = `The document is applied as if the caller had sent it now: with the caller's permissions, plan and guards. A
-plan may be applied as well; with its \`ETag\` as \`If-Match\` exactly that plan is applied.
+const description = `The document is applied with what both the caller and its submitter may do now. Entries that its run skipped or
+left as they were are no part of it. A plan may be applied as well; with its \`ETag\` as \`If-Match\` exactly that plan is applied. That of another user's
+document must be sent.
 
 \`Gatewright-Owner\` is that of the former run unless it is sent, and entries keep an \`owner\` of their own; the other conditions
 are those of this request. It takes no body. Values that the service generated for the former run are no part of its document: they stay as they
-are now. 409 when the run has not ended, and when its document can no longer be read.`
+are now. 409 when the run has not ended, when its document can no longer be read, and when its submitter is gone.`
 
 export function runApplyRoutes(app: Api, submitter: Submitter): void {
   const document = {

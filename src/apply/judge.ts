@@ -124,13 +124,17 @@ export async function* judge(
     step: Step,
     cause: Finding['cause'],
     others: readonly Objection[] = [],
-  ): AsyncGenerator<Finding> {
+  ): AsyncGenerator<Finding | Skipped> {
     await takeTurns()
     const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, isReviewed)
     const asked = await look(await findByOldName(reader, step))
     const named = said.namedBefore(asked)
     const seen = named.length === 0 ? asked : await look(without(asked.step, named))
     const effect = isCheck ? said.asWritten(seen) : seen
+    if (step.isLeft === true && effect.row === undefined) {
+      yield { cause: 'skipped', step }
+      return
+    }
     if (isCheck) spellings.check(effect)
     const owners = ownersConcerned(effect, ownershipOf(effect, actor, conditions), conditions)
     const why = await forbidden(reader, engine, actor, effect, owners)

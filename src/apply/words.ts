@@ -32,9 +32,11 @@ export const nameOf = ({ model, name }: LabelledRow): string => `${model.display
 export function textsOf(objection: Objection, who?: string): string[] {
   switch (objection.is) {
     case 'denied':
-      return [denied(who ?? objection.actor.username, objection)]
+      return [`${denied(who ?? objection.actor.username, objection)}${ofAuthors(objection.actor)}`]
     case 'unseen':
-      return [`${who ?? objection.actor.username} may not look up ${objection.what}: ${objection.needed} is missing`]
+      return [
+        `${who ?? objection.actor.username} may not look up ${objection.what}: ${objection.needed} is missing${ofAuthors(objection.actor)}`,
+      ]
     case 'claimed':
       return [claimed(who ?? objection.actor.username, objection)]
     case 'gone':
@@ -85,6 +87,10 @@ export function hintsOf(objections: readonly Objection[]): string[] {
   const stated = objections.flatMap((each) => (each.is === 'stated' && each.hint !== undefined ? [each.hint] : []))
   return [...(isOfPlan ? ['Plan again, and review that plan.'] : []), ...stated]
 }
+
+/** A denial may be for what the other one lacks. */
+const ofAuthors = ({ authors }: Actor): string =>
+  authors === undefined ? '' : ' (the document of a former run takes what both its submitter and you may do)'
 
 /**
  * For an actor without any permission for rows of the model, or for this one, the text is the same whether the row exists
@@ -203,7 +209,7 @@ function why({ effect, rule: { kind, constraint } }: { effect: Effect; rule: Bro
 export function linesOf(finding: Finding | Skipped, mode: Mode): string[] {
   if (finding.cause === 'skipped') {
     const { entry = 0, model, identifiers } = finding.step
-    return [skippedLine(entry, model.displayName, [...identifiers.values()])]
+    return [skippedLine(entry, model.displayName, [...identifiers.values()], finding.step.isLeft)]
   }
   const done = finding.cause === 'taken' ? [] : [whatWasDone(finding, mode), ...shortSecrets(finding)]
   return [...done, ...ownerNote(finding)]

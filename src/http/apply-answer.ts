@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { Problem } from '../errors.ts'
 import { uuid7 } from '../ids.ts'
 import { runPath } from '../paths.ts'
+import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
 import type { Backlog } from '../runs/backlog.ts'
 import type { Run } from '../runs/ended.ts'
@@ -99,7 +100,8 @@ tell the two by the status, so call the form of the method that has it. Where a 
 
 type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submission' | 'keepShare'>
 
-type Read = { readonly plan: Plan; readonly submission: Omit<Submission, 'id'> }
+/** @property actor who submits it, where that is not the caller alone */
+type Read = { readonly plan: Plan; readonly submission: Omit<Submission, 'id'>; readonly actor?: Actor }
 
 /** Submits, and answers. */
 export async function serveApply(
@@ -127,15 +129,16 @@ export async function submitSent(
   headers: Headers = request.headers,
 ): Promise<Submitted> {
   request.submission = { run: null, title: null }
-  const { actor, id: requestId } = request
+  const { id: requestId } = request
   const sent = readDelivery(headers)
   // With a key, the body is read first: its run may be there already.
   const keyed = sent.key === null ? undefined : await read()
   const joined =
-    keyed && (await joinRun(submitter, keyed.submission, actor, reply.elapsedTime, deliveryOf(sent, keyed.plan)))
+    keyed &&
+    (await joinRun(submitter, keyed.submission, request.actor, reply.elapsedTime, deliveryOf(sent, keyed.plan)))
   if (joined !== undefined) return joined
   return inTurn(submitter, { elapsedMs: reply.elapsedTime, waits: !sent.isAsync }, async (turn) => {
-    const { plan, submission } = keyed ?? (await read())
+    const { plan, submission, actor = request.actor } = keyed ?? (await read())
     const { title, conditions } = submission
     const id = uuid7()
     request.submission = { run: null, title }

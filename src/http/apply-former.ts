@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
+import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
 import type { Blueprint } from '../document/document.ts'
 import { ErrorList, Problem } from '../errors.ts'
@@ -7,7 +8,8 @@ import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
 import type { Conditions } from '../plan/engine.ts'
-import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
+import { withAuthors } from '../rights/actor.ts'
+import { authorsOf, documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
 import type { Submitted, Submitter } from '../runs/submit.ts'
 import { requireAccess } from './access.ts'
@@ -39,7 +41,12 @@ export async function formerRunFor({ db, engine }: Submitter, id: string, actor:
   return former
 }
 
-/** Submits the document as the caller, with the rights that the caller has now. @throws {Problem} when it is refused */
+/**
+ * Submits the document as the caller, with the rights that both the caller and its submitter have now
+ * (docs/adr/0110-a-former-document-has-two-actors.md).
+ *
+ * @throws {Problem} when it is refused
+ */
 export async function submitFormer(
   submitter: Submitter,
   request: Parameters<typeof submitSent>[1],
@@ -49,21 +56,35 @@ export async function submitFormer(
   const { registry, keyring } = submitter.engine
   const former = await formerRunFor(submitter, id, request.actor)
   const stored = await inTime(documentOf(submitter.db, keyring, former))
-  const { blueprint } = stored
+  const { blueprint, without } = stored
+  const actor = await inTime(withAuthors(reader(submitter.db), request.actor, authorsOf(former)))
+  if (actor === null) throw new Problem('conflict', withoutAuthor)
   const read = () => {
     const errors = new ErrorList()
     if (body !== undefined && body !== null)
       errors.add([], 'unknown_field', 'The document is that of the run: send no body.')
     const asked = { ...blueprint, ...conditionsIn(query), formerOwner: stored.conditions.owner }
     const { expectedKeys } = stored.conditions
-    const conditions = { ...readConditions(headers, errors, asked), expectedKeys }
+    const conditions = {
+      ...readConditions(headers, errors, asked),
+      ...{ expectedKeys, ...(without.length > 0 && { without }) },
+    }
+    const isOfAnother = actor.authors?.some(({ pk }) => pk !== actor.pk) === true
+    if (isOfAnother && conditions.mode === 'apply' && conditions.reviewed === null)
+      throw new Problem('conflict', unreviewed)
     const { steps, errors: found } = compileAsSent(former, blueprint, registry, conditions)
     const title = former.title.replace(/^\w+/, conditions.mode)
     const submission = { blueprint, conditions, title, kind: former.kind, slug: former.slug, former: former.id }
-    return { plan: { steps, errors: errors.include([found]) }, submission }
+    return { plan: { steps, errors: errors.include([found]) }, submission, actor }
   }
   return submitSent(submitter, request, reply, read, headers)
 }
+
+const withoutAuthor =
+  'The submitter of this run is gone or no longer active, so its document has no rights: read it, and send the document yourself.'
+
+const unreviewed =
+  'The document of this run is of another user: plan it with dry_run=true, review the plan, and send its ETag as If-Match.'
 
 const isBlueprint = ({ slug }: FormerRun): boolean => slug === null
 

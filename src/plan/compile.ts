@@ -45,14 +45,14 @@ export const compileInTurns = (blueprint: Blueprint, registry: Registry, pathOf?
 type PathOf = (entry: Entry, index: number) => FieldPath
 
 /** @property reset fields that no entry names go back to their defaults */
-type Use = Pick<Conditions, 'reset'>
+type Use = Pick<Conditions, 'reset' | 'without'>
 
 /** One step for each entry. */
 function* compiling(
   blueprint: Blueprint,
   registry: Registry,
   pathOf: PathOf = (_, index) => ['entries', index],
-  { reset }: Use = { reset: false },
+  { reset, without }: Use = { reset: false },
 ): Generator<void, Plan> {
   const errors = new ErrorList()
   const targets: Targets = new Map()
@@ -60,6 +60,7 @@ function* compiling(
   const skipped: string[] = []
   const finds = new Set<string>()
   const rows = new RowsNamed(registry, errors)
+  const left = new Set(without)
   for (const [index, entry] of blueprint.entries.entries()) {
     yield
     const path = pathOf(entry, index)
@@ -70,8 +71,11 @@ function* compiling(
       return { steps: [], errors, skipped: [] }
     }
     const model = registry.byName(entry.model)
-    if (entry.conditions?.includes(false)) {
-      skipped.push(skippedLine(index, model?.displayName ?? entry.model, Object.values(entry.identifiers)))
+    // The row that the other entries may refer to is there already.
+    const isKept = left.has(index) && entry.state === 'created'
+    if (entry.conditions?.includes(false) || (left.has(index) && !isKept)) {
+      const name = model?.displayName ?? entry.model
+      skipped.push(skippedLine(index, name, Object.values(entry.identifiers), left.has(index)))
       if (entry.id !== undefined) targets.set(entry.id, skippedEntry)
       continue
     }
@@ -97,6 +101,7 @@ function* compiling(
       ...(was !== undefined && { was }),
       ...(owner !== undefined && { owner }),
       ...(conditions !== undefined && { conditions }),
+      ...(isKept && { isLeft: true }),
       ...(overlaps.size > 0 && { overlaps }),
     }
     const row = entry.conditions?.length ? undefined : rows.add(step, index)

@@ -1,6 +1,14 @@
 import type { ErrorList } from '../errors.ts'
 import type { Model } from '../models/define.ts'
-import { type Actor, allows, allowsFor, allowsSome, type Permission, permissionsOf } from '../permissions.ts'
+import {
+  type Actor,
+  allows,
+  allowsFor,
+  allowsSome,
+  isOfOthers,
+  type Permission,
+  permissionsOf,
+} from '../permissions.ts'
 import type { Step } from './compile.ts'
 import type { Diff } from './diff.ts'
 import { columnOf, type Row } from './statements.ts'
@@ -85,8 +93,9 @@ export function lacking(actor: Actor, effect: Effect, owners: Owners): Permissio
  * Whether the actor owns the row: an existing one as it is, a new one as it will be. A new row whose owner has errors
  * counts as owned: it is refused for those errors.
  */
-export function isOwn({ pk }: Actor, { step: { model }, row, values }: Effect): boolean {
-  if (model.owner === undefined || pk === null) return false
+export function isOwn(actor: Actor, { step: { model }, row, values }: Effect): boolean {
+  const { pk } = actor
+  if (model.owner === undefined || pk === null || isOfOthers(actor)) return false
   if (row !== undefined) return row[columnOf(model, model.owner)] === pk
   return values[model.owner] === pk || values[model.owner] === undefined
 }

@@ -54,6 +54,8 @@ export type Conditions = {
   readonly prune: Prune
   /** `reset=true`: fields that the document does not name go back to their defaults. */
   readonly reset: boolean
+  /** Of a former document: the indexes of entries that its run skipped or left. They are no part of it. */
+  readonly without?: readonly number[] | undefined
 }
 
 /** Conditions that do not depend on what is applied. */

@@ -1,5 +1,5 @@
 import type { Model, ReferenceTarget } from '../models/define.ts'
-import { type Actor, allowsFor, allowsSome } from '../permissions.ts'
+import { type Actor, allowsFor, allowsSome, isOfOthers } from '../permissions.ts'
 import type { Effect } from './effect.ts'
 import type { KnownRow } from './known-rows.ts'
 import { columnOf, type Row } from './statements.ts'
@@ -73,7 +73,7 @@ export class Sight {
     return (
       viewsRow(actor, model, row.owner) ||
       isSelf(actor, model, { pk: row.pk }) ||
-      (actor.pk !== null && ownerOf(model, row) === actor.pk)
+      (actor.pk !== null && !isOfOthers(actor) && ownerOf(model, row) === actor.pk)
     )
   }
 
@@ -126,9 +126,10 @@ export function isFreeFind(model: Model, identifiers: Identifiers): boolean {
   return areFree([model]) && fields.length > 0 && fields.every((field) => model.names.includes(field))
 }
 
-function isSelf({ pk, username }: Actor, { name }: Model, identifiers: Identifiers): boolean {
+function isSelf(actor: Actor, { name }: Model, identifiers: Identifiers): boolean {
+  const { pk, username } = actor
   const [[field, value] = [], ...others] = Object.entries(identifiers)
-  if (name !== 'service_core.user' || others.length > 0 || pk === null) return false
+  if (name !== 'service_core.user' || others.length > 0 || pk === null || isOfOthers(actor)) return false
   return field === 'username' ? value === username : field === 'pk' && String(value) === String(pk)
 }
 

@@ -25,6 +25,8 @@ export type Step = {
   readonly owner?: string | null
   /** A row that is not there is an error: the entry may not create it. */
   readonly mustExist?: true
+  /** Of a former document, whose run left the row as it was: the entry may not create it. */
+  readonly isLeft?: boolean
   /** Once `was` was looked up: only the row with the old name is there, or one with each. */
   readonly rename?: 'old' | 'both'
   /** The index of the first entry that names the same row, as far as that is known without the database. */

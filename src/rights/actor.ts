@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { sha256 } from '../ids.ts'
-import { type Actor, mayActAs, meet } from '../permissions.ts'
+import { type Actor, type ActorKeys, isOfOthers, mayActAs, meet } from '../permissions.ts'
 
 /**
  * Reads an actor with the rights of this moment. Superuser flags and roles are inherited: a member of a group has those
@@ -28,11 +28,15 @@ const limited = (actor: Actor, ceiling: ReadonlySet<string> | undefined): Actor 
   ceiling === undefined
     ? actor
     : {
-        ...actor,
+        ...within(actor, ceiling),
         ceiling,
-        isSuperuser: false,
-        permissions: actor.isSuperuser ? ceiling : meet(actor.permissions, ceiling),
       }
+
+const within = (actor: Actor, rights: ReadonlySet<string>): Actor => ({
+  ...actor,
+  isSuperuser: false,
+  permissions: actor.isSuperuser ? rights : meet(actor.permissions, rights),
+})
 
 /**
  * The effective user as the real one acts as it: a token's ceiling holds for both.
@@ -143,22 +147,56 @@ export async function actorOfUser(
   return toActor(row)
 }
 
-/** An effective user by key, the real user behind it while impersonating, and the ceiling of the token. */
-export type ActorKeys = {
-  readonly pk: number | null
-  readonly impersonator?: { readonly pk: number | null } | undefined
-  readonly ceiling?: ReadonlySet<string> | undefined
+/** A caller who impersonates holds only what both users hold: what it delegates outlasts the impersonation. */
+export const isSuperuser = ({ isSuperuser: itself, impersonator }: Actor): boolean =>
+  itself && (impersonator === undefined || impersonator.isSuperuser)
+
+/** The rights that the actor can delegate; see `isSuperuser`. */
+export const rightsHeldBy = (actor: Actor) => ({
+  superuser: isSuperuser(actor),
+  permissions: [
+    ...(actor.impersonator?.isSuperuser === false
+      ? meet(actor.permissions, actor.impersonator.permissions)
+      : actor.permissions),
+  ],
+})
+
+/**
+ * The actor as it applies a stored document: it holds what those who submitted it can delegate now, and no more. What
+ * they may do is not what the actor meant, and what the actor may do is not theirs to use
+ * (docs/adr/0110-a-former-document-has-two-actors.md).
+ *
+ * @returns null when one of them is gone or inactive, or may no longer impersonate
+ */
+export async function withAuthors(
+  reader: EngineReader,
+  actor: Actor,
+  authors: readonly ActorKeys[],
+): Promise<Actor | null> {
+  let result: Actor = { ...actor, authors }
+  for (const keys of authors) {
+    const author = await currentActor(reader, { ...keys, authors: undefined })
+    if (author === null) return null
+    const { superuser, permissions } = rightsHeldBy(author)
+    if (!superuser && isOfOthers({ ...actor, authors: [keys] })) result = within(result, new Set(permissions))
+  }
+  return result
 }
 
 /**
  * The actor with the rights of this moment: they may have changed while the request waited.
  *
- * @returns null when the effective or the real user is gone or inactive, or may no longer impersonate
+ * @returns null when the effective or the real user is gone or inactive, or may no longer impersonate; so for `authors`
  */
 export async function currentActor(reader: EngineReader, actor: Actor | ActorKeys): Promise<Actor | null> {
   // The system actor of the bootstrap has no user to read.
   if (actor.pk === null && 'permissions' in actor) return actor
-  const { pk, impersonator, ceiling } = actor
+  const { authors, ...keys } = actor
+  if (authors !== undefined) {
+    const itself = await currentActor(reader, keys)
+    return itself && withAuthors(reader, itself, authors)
+  }
+  const { pk, impersonator, ceiling } = keys
   const read = (key: number | null) => (key === null ? null : actorOfUser(reader, { pk: key }))
   if (impersonator === undefined) {
     const found = await read(pk)

@@ -1,12 +1,22 @@
 import type { EngineReader } from '../db/engine-tx.ts'
 import { ErrorList, type FieldPath } from '../errors.ts'
 import type { Creator } from '../models/define.ts'
-import { type Actor, allows, covers, meet, ownersFor, type Permission, type Right, rightName } from '../permissions.ts'
+import {
+  type Actor,
+  allows,
+  covers,
+  isOfOthers,
+  ownersFor,
+  type Permission,
+  type Right,
+  rightName,
+} from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import { unseenFields } from '../plan/diff.ts'
 import { type Effect, lacking, type Owners } from '../plan/effect.ts'
 import type { Engine } from '../plan/engine.ts'
 import { type Origin, toValues } from '../plan/storage.ts'
+import { isSuperuser, rightsHeldBy } from './actor.ts'
 import { type Denial, type Holdings, type Policy, policies, type Reporter, type RightsChange } from './policies.ts'
 import { askRights, isSuperuserLeft, type Rights, type RightsFacts } from './rights.ts'
 
@@ -69,20 +79,6 @@ export function ownersText(owners: readonly string[]): string {
   return `owner${owners.length === 1 ? '' : 's'} ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-/** A caller who impersonates holds only what both users hold: what it delegates outlasts the impersonation. */
-const isSuperuser = ({ isSuperuser: itself, impersonator }: Actor): boolean =>
-  itself && (impersonator === undefined || impersonator.isSuperuser)
-
-/** The rights that the actor can delegate; see `isSuperuser`. */
-export const rightsHeldBy = (actor: Actor): Rights => ({
-  superuser: isSuperuser(actor),
-  permissions: [
-    ...(actor.impersonator?.isSuperuser === false
-      ? meet(actor.permissions, actor.impersonator.permissions)
-      : actor.permissions),
-  ],
-})
-
 function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | undefined {
   const { step, row, values, sent } = effect
   const assumed = effect.isHidden ? unseenFields(step, sent) : []
@@ -98,7 +94,7 @@ function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | 
       pk: actor.pk,
       isSuperuser: isSuperuser(actor),
       isImpersonating: actor.impersonator !== undefined,
-      isLimited: actor.ceiling !== undefined,
+      isLimited: actor.ceiling !== undefined || isOfOthers(actor),
     },
     tokenMaxDays: engine.tokenMaxDays,
     assumed,
@@ -128,9 +124,9 @@ function holdingsOf(actor: Actor, facts: RightsFacts): Holdings {
   }
 }
 
-/** The user who is authenticated in full. A caller who impersonates, or whose token has a ceiling, is not the user. */
-const selfOf = ({ pk, impersonator, ceiling }: Actor): number | null =>
-  impersonator === undefined && ceiling === undefined ? pk : null
+/** The user who is authenticated in full. A caller who impersonates, whose token has a ceiling, or who applies what another submitted, is not the user. */
+const selfOf = (actor: Actor): number | null =>
+  actor.impersonator === undefined && actor.ceiling === undefined && !isOfOthers(actor) ? actor.pk : null
 
 /** Who creates the rows that the actor writes. While impersonating, it holds only what both users hold. */
 export function creatorOf(actor: Actor): Creator {

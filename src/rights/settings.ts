@@ -3,7 +3,7 @@ import type { EngineTx } from '../db/engine-tx.ts'
 import { isObject } from '../json-object.ts'
 import type { Actor } from '../permissions.ts'
 import type { Effect } from '../plan/effect.ts'
-import { rightsHeldBy } from './policy.ts'
+import { rightsHeldBy } from './actor.ts'
 
 /**
  * `settings` of a group's attributes reach its members. They may not reach a user who holds more than the caller who wrote

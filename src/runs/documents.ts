@@ -1,13 +1,16 @@
+import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import type { Keyring } from '../db/seal.ts'
-import type { Blueprint } from '../document/document.ts'
+import type { Blueprint, Entry } from '../document/document.ts'
 import { parse } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
+import type { ActorKeys } from '../permissions.ts'
 import type { Conditions } from '../plan/engine.ts'
 import { sealedColumn } from './ledger.ts'
 import { isFinished } from './life.ts'
-import { conditionsOf } from './options.ts'
+import { conditionsOf, storedAuthors, submitterOf } from './options.ts'
+import { readResult } from './results.ts'
 
 /** The documents of former runs. */
 
@@ -38,7 +41,8 @@ export const openDocument = (
 
 const formerSelect = {
   ...{ id: true, state: true, title: true, kind: true, slug: true, submitterPk: true },
-  ...{ blueprint: true, document: true, options: true },
+  ...{ blueprint: true, document: true, options: true, format: true },
+  ...{ applied: true, planTag: true, logs: true, changes: true, sharedResult: true },
 } satisfies Prisma.RunSelect
 
 /** A run whose document is to be applied again. */
@@ -56,14 +60,52 @@ export async function documentOf(
   db: Db,
   keyring: Keyring,
   run: FormerRun,
-): Promise<{ readonly blueprint: Blueprint; readonly conditions: Conditions }> {
+): Promise<{ readonly blueprint: Blueprint; readonly conditions: Conditions; readonly without: readonly number[] }> {
   if (!isFinished(run.state)) throw new Problem('conflict', 'This run has not ended: wait for its outcome.')
   const { holder, blueprint } = await readDocument(db, run)
   if (blueprint === null) throw new Problem('conflict', 'The document of this run is no longer stored: send it again.')
   try {
-    return { blueprint: openDocument(keyring, { holder, blueprint }), conditions: conditionsOf(run) }
+    const opened = openDocument(keyring, { holder, blueprint })
+    const { changes } = await readResult(db, run)
+    return { blueprint: opened, conditions: conditionsOf(run), without: notExecuted(opened, { ...run, changes }) }
   } catch (cause) {
     const why = 'it was sealed under another SECRET_KEY, or by another version'
     throw new Problem('conflict', `The document of this run cannot be opened: ${why}. Send it again.`, { cause })
   }
+}
+
+/** Runs of earlier formats do not say of which entry a change is. */
+const firstWithEntries = 6
+
+const changesOf = z.array(z.object({ action: z.string(), entry: z.int().nullish() })).nullable()
+
+/**
+ * The entries that a run skipped, or left as they were: what they would do was not judged then, and nobody read it in the
+ * plan of that run. Of a run that does not say what it did, those with conditions.
+ */
+function notExecuted({ entries }: Blueprint, { format, applied, planTag, changes, options }: FormerRun): number[] {
+  const { data } = changesOf.safeParse(changes)
+  const isKnown = data !== undefined && format >= firstWithEntries && (applied === true || planTag !== null)
+  /** By entry, whether it did anything. */
+  const did = new Map<number, boolean>()
+  let next = 0
+  for (const { action, entry = next } of data ?? []) {
+    if (entry === null) continue
+    did.set(entry, did.get(entry) === true || action !== 'unchanged')
+    next = entry + 1
+  }
+  const without = new Set(conditionsOf({ options }).without)
+  const isOut = ({ conditions, state }: Entry, index: number): boolean => {
+    if (without.has(index)) return true
+    if (!isKnown) return conditions !== undefined
+    return did.get(index) !== true && (!did.has(index) || state === 'created' || state === 'absent')
+  }
+  return entries.flatMap((entry, index) => (isOut(entry, index) ? [index] : []))
+}
+
+/** Who submitted a document: the submitter of its run, and of the runs from which that has it. Each once. */
+export function authorsOf(run: Pick<FormerRun, 'submitterPk' | 'options'>): ActorKeys[] {
+  const { authors = [], ...keys } = submitterOf(run)
+  const all = [...authors, { pk: run.submitterPk, ...keys }]
+  return [...new Map(all.map((each) => [JSON.stringify(storedAuthors([each])), each])).values()]
 }

@@ -8,7 +8,7 @@
  * 4: deletions that follow from a document, renames and prunes.
  * 5: overlaps of secrets. Version 0.2.0.
  * 6: secrets for new objects only; what gives rights reaches only the users whom a document names; roles may be bound to owners; history of objects;
- *    logs and changes that runs share; resets; owners of entries.
+ *    logs and changes that runs share; resets; owners of entries; authors of former documents, and what is no part of them.
  */
 export const runFormat = 6
 

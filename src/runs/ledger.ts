@@ -9,7 +9,7 @@ import type { TraceHeaders } from '../tracing.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
 import { comesBackAfterMs, isFinished, live, type RunState, staleAfterS } from './life.ts'
-import { storedOptions } from './options.ts'
+import { storedAuthors, storedOptions } from './options.ts'
 import { logsSql } from './results.ts'
 
 /** The run ledger: one row for each submission, with its outcome. BullMQ only wakes a worker. */
@@ -27,6 +27,8 @@ export type NewRun = {
   readonly impersonator?: Pick<Actor, 'pk' | 'username'> | undefined
   /** The only permissions that the submitter's token carries. */
   readonly ceiling?: ReadonlySet<string> | undefined
+  /** Who submitted the document, when it is that of a former run. */
+  readonly authors?: Actor['authors']
   readonly requestId: string
   /** YAML text. */
   readonly blueprint: string
@@ -68,9 +70,9 @@ const placeholders = (options: string) =>
 
 function valuesOf(keyring: Keyring, run: NewRun): unknown[] {
   const { id, title, kind, slug, submitterPk, requestId, blueprint, conditions, impersonator, ceiling } = run
-  const { message, former, owners, trace } = run
+  const { message, former, owners, trace, authors } = run
   const real = impersonator && { pk: impersonator.pk, username: impersonator.username }
-  const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort() }
+  const submitter = { impersonator: real, ceiling: ceiling && [...ceiling].sort(), authors: storedAuthors(authors) }
   const options = JSON.stringify(
     storedOptions(conditions, { ...submitter, ...(message && { message }), former, trace }, owners),
   )

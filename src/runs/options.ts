@@ -19,11 +19,13 @@ const conditionsSchema = ownershipSchema.extend({
   prune: z.union([z.boolean(), z.array(z.string())]).default(false),
   reset: z.boolean().default(false),
   expectedKeys: z.record(z.string(), z.number()),
+  without: z.array(z.int()).optional(),
 })
-const submitterSchema = z.object({
+const keysSchema = z.object({
   impersonator: z.object({ pk: z.number(), username: z.string() }).optional(),
   ceiling: z.array(z.string()).optional(),
 })
+const submitterSchema = keysSchema.extend({ authors: z.array(keysSchema.extend({ pk: z.int() })).optional() })
 
 /** What a run has unless its row says otherwise. Version 0.2.0 reads the others without a default. */
 const unsaid = conditionsSchema.omit({ createOnly: true, expectedKeys: true }).parse({})
@@ -96,11 +98,20 @@ export type StandsSince = z.output<typeof standsSince>
 export const standsSinceOf = ({ options }: { readonly options: unknown }): StandsSince | null =>
   standingSchema.safeParse(options).data?.stands ?? null
 
-/** The real user, if the submitter was impersonated. The only permissions that its token carries, if it has a ceiling. */
+/** The real user, if the submitter was impersonated; the only permissions of its token; of a former document, its submitters. */
 export function submitterOf(run: { readonly options: unknown }) {
-  const { impersonator, ceiling } = submitterSchema.parse(run.options)
-  return { impersonator, ceiling: ceiling && new Set(ceiling) }
+  const { authors, ...keys } = submitterSchema.parse(run.options)
+  return { ...toKeys(keys), authors: authors?.map((author) => ({ ...author, ...toKeys(author) })) }
 }
+
+const toKeys = ({ impersonator, ceiling }: z.output<typeof keysSchema>) => ({
+  impersonator,
+  ceiling: ceiling && new Set(ceiling),
+})
+
+/** Who submitted the document of a run, and of the run from which that has it, as it is recorded with a new one. */
+export const storedAuthors = (authors: Actor['authors']) =>
+  authors?.map(({ pk, impersonator, ceiling }) => ({ pk, impersonator, ceiling: ceiling && [...ceiling].sort() }))
 
 /** Whether a token with this ceiling may have what its user has of a run: the run had no more rights. Without one, it may. */
 export function isWithinCeiling(run: { readonly options: unknown }, ceiling: ReadonlySet<Right> | undefined): boolean {

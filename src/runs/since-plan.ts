@@ -4,8 +4,8 @@ import type { Objection } from '../apply/finding.ts'
 import { Refusal } from '../apply/refusal.ts'
 import { maxListed } from '../apply/words.ts'
 import type { EngineReader } from '../db/engine-tx.ts'
-import { type Actor, mayNameUser } from '../permissions.ts'
-import { type ActorKeys, currentActor } from '../rights/actor.ts'
+import { type Actor, type ActorKeys, mayNameUser } from '../permissions.ts'
+import { currentActor } from '../rights/actor.ts'
 import { mayReadRun, type StandsSince } from './options.ts'
 
 /** What happened to the objects of a plan after it was reviewed: by which run, who, and when. */

@@ -191,7 +191,7 @@ async function submit(
     | 'message'
     | 'retryKey'
   >,
-  { pk: submitterPk, username, impersonator, ceiling }: Actor,
+  { pk: submitterPk, username, impersonator, ceiling, authors }: Actor,
   requestId: string,
   { admission, leftMs }: Turn,
   isAsync: boolean,
@@ -201,7 +201,10 @@ async function submit(
   const fields = { request: requestId, run: id, title, user: username, real_user: impersonator?.username ?? null }
   const cancelMs = Math.min(longestCancelMs, applyWaitMs / 4)
   if (leftMs() < cancelMs) throw cancelled('its check took too long', { retryAfterS: 1 })
-  const run: NewRun = { ...submission, submitterPk, impersonator, ceiling, requestId, trace: tracing()?.headers() }
+  const run: NewRun = {
+    ...submission,
+    ...{ submitterPk, impersonator, ceiling, authors, requestId, trace: tracing()?.headers() },
+  }
   const recordedFrom = performance.now()
   let lane: number | null
   try {

@@ -201,7 +201,13 @@ describe('is refused', () => {
     expect(await again(runPath(first), { as: operator })).toMatchObject({ status: 403 })
     const able = ['view_run', 'roll_back_run', 'change_application', 'change_oauth2provider'] as const
     const allowed = await there.make.user({ permissions: [...able] })
-    expect((await again(runPath(first), { as: allowed })).json).toMatchObject({ applied: true })
+    expect(await again(runPath(first), { as: allowed })).toMatchObject({
+      status: 409,
+      json: { detail: matching(/^The document of this run is of another user: plan it/) },
+    })
+    const plan = await again(runPath(first), { as: allowed, query: '?dry_run=true' })
+    const headers = { 'if-match': plan.headers.etag ?? '' }
+    expect((await again(runPath(first), { as: allowed, headers })).json).toMatchObject({ applied: true })
     expect(await there.db.application.findUnique({ where: { slug: name } })).toMatchObject({ group: 'First' })
   })
 

@@ -240,6 +240,7 @@ const rawSql: Readonly<Record<string, string>> = {
   'src/runs/reconciler-ledger.ts': 'SKIP LOCKED, an advisory lock, updates of many rows with a value each',
   'src/http/checking.ts': 'the engine checks a document before it is queued',
   'src/http/access.ts': 'authentication and rights are one statement of the engine',
+  'src/http/apply-former.ts': 'the rights of the submitter of a former document, as those of a caller',
   'src/lists/filters.ts': 'conditions on relations, for find.ts',
   'src/lists/find.ts': 'counts, and keys by conditions that a model cannot say',
   'src/lists/keys.ts': 'the keys of one page, for find.ts',

@@ -108,7 +108,7 @@ ${changesNothing ? html`<p class="choice">${cancel(id, 'Back to the run')}</p>` 
 }
 
 const form = (id: string, plan: string, { message, wrong }: Said): Html => html`<section><h2>Apply it</h2>
-<ul><li>All of it is applied in one transaction, as you and with your rights, or nothing.</li>
+<ul><li>All of it is applied in one transaction, as you and with the rights that both you and its submitter have, or nothing.</li>
 <li>What the document leaves out, and what was made since, stays as it is.</li>
 <li>If anything that the plan names changes before that, nothing is applied, and you see the new plan.</li></ul>
 <form method="post" action="${rollBackPath(id)}"><input type="hidden" name="plan" value="${plan}">

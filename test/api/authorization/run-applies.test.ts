@@ -41,11 +41,15 @@ async function runOf(value: string, self?: Made): Promise<string> {
 
 describe('who may apply a former run again', async () => {
   test.each(await rowsOf(operation))('%s', (_, row) =>
-    on.try(row, async ({ whose, value }, { self }) => {
+    on.try(row, async ({ whose, value }, { self, asker, headers: own }) => {
       const path = (id: string) => operation.replace(/^POST /, '').replace(':id', id)
       const isThere = whose !== 'not there'
       const id = isThere ? await runOf(value, whose === 'own' ? self : undefined) : randomUUID()
-      return { method: 'POST', url: path(id), missing: path(uuid7()) }
+      // The run of another is applied from a plan only.
+      if (whose !== "another's") return { method: 'POST', url: path(id), missing: path(uuid7()) }
+      const plan = await asker.send({ method: 'POST', url: `${path(id)}?dry_run=true`, headers: own ?? {} })
+      const headers = { 'if-match': plan.headers.etag ?? `"${'A'.repeat(22)}"` }
+      return { method: 'POST', url: path(id), missing: path(uuid7()), headers }
     }),
   )
 })

@@ -1,6 +1,7 @@
 import type { MutantsOf } from '../mutant.ts'
 
 const meanwhile = 'test/rights/rights-taken-meanwhile.test.ts'
+const former = 'test/rights/former-documents.test.ts'
 const groups = 'test/rights/escalation-groups.test.ts'
 const tokens = 'test/rights/escalation-tokens.test.ts'
 const gains = 'test/rights/gains.test.ts'
@@ -11,6 +12,12 @@ const moves = 'test/rights/names-and-moves.test.ts'
 /** Whose rights a caller has, and what they are. */
 export default {
   'src/permissions.ts': [
+    {
+      from: '!isUser || (author.ceiling',
+      to: '!isUser && (author.ceiling',
+      why: "what is the caller's own is written by the document of another",
+      tests: [former],
+    },
     {
       from: "allows(real, 'impersonate') && (real.isSuperuser",
       to: '(real.isSuperuser',
@@ -25,6 +32,30 @@ export default {
     },
   ],
   'src/rights/actor.ts': [
+    {
+      from: 'if (!superuser && isOfOthers({ ...actor, authors: [keys] }))',
+      to: 'if (superuser && isOfOthers({ ...actor, authors: [keys] }))',
+      why: 'a former document is applied with rights that its submitter has not',
+      tests: [former],
+    },
+    {
+      from: 'if (author === null) return null',
+      to: 'if (author === null) continue',
+      why: 'the document of a deactivated user is applied with the rights of the caller alone',
+      tests: [former],
+    },
+    {
+      from: '? meet(actor.permissions, actor.impersonator.permissions)',
+      to: '? actor.permissions',
+      why: 'what is created while impersonating holds more than the real user',
+      tests: [ceiling],
+    },
+    {
+      from: '...(actor.impersonator?.isSuperuser === false',
+      to: '...(actor.impersonator !== undefined',
+      why: 'what a superuser creates while impersonating holds only what its own roles hold',
+      tests: [tokens],
+    },
     {
       from: "t.intent = 'api' AND u.is_active AND",
       to: 'u.is_active AND',
@@ -68,13 +99,13 @@ export default {
       tests: [groups],
     },
     {
-      from: 'actor.isSuperuser ? ceiling : meet(actor.permissions, ceiling)',
+      from: 'actor.isSuperuser ? rights : meet(actor.permissions, rights)',
       to: 'ceiling',
       why: 'a token holds its ceiling, also what its user has lost',
       tests: [ceiling, tokens],
     },
     {
-      from: '        isSuperuser: false,',
+      from: '  isSuperuser: false,',
       to: '',
       why: 'a token with a ceiling makes a superuser of its holder',
       tests: [tokens, ceiling],

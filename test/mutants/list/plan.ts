@@ -151,8 +151,8 @@ export default {
       tests: ['test/rights/escalation-tokens.test.ts'],
     },
     {
-      from: 'if (model.owner === undefined || pk === null) return false',
-      to: 'if (pk === null) return false; if (model.owner === undefined) return true',
+      from: 'if (model.owner === undefined || pk === null || isOfOthers(actor)) return false',
+      to: 'if (pk === null || isOfOthers(actor)) return false; if (model.owner === undefined) return true',
       why: 'all rows of models without an owner are the own of all',
       tests: [check],
     },

@@ -30,18 +30,6 @@ export default {
       tests: [groups],
     },
     {
-      from: '? meet(actor.permissions, actor.impersonator.permissions)',
-      to: '? actor.permissions',
-      why: 'what is created while impersonating holds more than the real user',
-      tests: [ceiling],
-    },
-    {
-      from: '...(actor.impersonator?.isSuperuser === false',
-      to: '...(actor.impersonator !== undefined',
-      why: 'what a superuser creates while impersonating holds only what its own roles hold',
-      tests: [tokens],
-    },
-    {
       from: "if (action === 'unchanged' || action === 'leave') return undefined",
       to: "if (action === 'unchanged' || action === 'leave' || action === 'delete') return undefined",
       why: 'deletions are not judged',
@@ -90,8 +78,8 @@ export default {
       tests: [groups],
     },
     {
-      from: 'impersonator === undefined && ceiling === undefined ? pk : null',
-      to: 'impersonator === undefined ? pk : null',
+      from: 'actor.ceiling === undefined && !isOfOthers(actor) ? actor.pk : null',
+      to: 'actor.ceiling?.size !== -1 && !isOfOthers(actor) ? actor.pk : null',
       why: 'the holder of a token with a ceiling sees the secrets of its user',
       tests: [ceiling, tokens],
     },
