@@ -14,6 +14,10 @@ export const isWithOverlap = (value: unknown): value is JsonObject => isObject(v
 
 export const isOverlap = (value: unknown): value is string => typeof value === 'string' && overlap(value) === undefined
 
+/** A value of the caller's side: `{"env": "NAME"}` and `{"file": "path"}` are to JSON what `!Env` and `!File` are to YAML. */
+export const isFromCaller = (value: unknown): value is { readonly env: string } | { readonly file: string } =>
+  isObject(value) && /^(env|file)$/.test(Object.keys(value).join()) && typeof Object.values(value)[0] === 'string'
+
 /** A secret for a new object only: `{"create": "..."}` leaves that of an object that is there as it is. */
 export const isForNew = (value: unknown): value is { readonly create: unknown } =>
   isObject(value) && Object.keys(value).join() === 'create'

@@ -14,8 +14,14 @@ export const httpUrl: Syntax = (text) => {
   }
   const { username, password } = new URL(text)
   // Answers and logs would show it: only secret fields are sealed.
-  return username === '' && password === '' ? undefined : 'May not hold a user name or password.'
+  return username === '' && password === '' ? hostError(text) : 'May not hold a user name or password.'
 }
+
+/** A placeholder such as `$HOST` is none, though parsers take it. */
+const hostError: Syntax = (text) =>
+  /^(\[[\da-f:.]+\]|[\w.-]*)$/i.test(new URL(text).hostname)
+    ? undefined
+    : 'May hold only letters, digits, hyphens and dots in its host.'
 
 /** An absolute URL of the web or of an app that has registered a scheme. */
 export const anyUrl: Syntax = (text) => {
@@ -26,7 +32,7 @@ export const anyUrl: Syntax = (text) => {
   const isHostAndPort = /^[^:]*:\d+(?:[/?#]|$)/.test(text)
   if (scheme === '' || isHostAndPort || stray.test(text) || !URL.canParse(text))
     return 'Must be an absolute URL such as https://app.example.com/.'
-  return undefined
+  return hostError(text)
 }
 
 /** A strict redirect URI: RFC 6749, section 3.1.2, requires an absolute URI without a fragment. */

@@ -14,6 +14,7 @@ import type { Conditions } from './engine.ts'
 import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
 import { pkField } from './pk-field.ts'
+import { refusePlaceholders } from './placeholders.ts'
 import { withDefaults } from './reset.ts'
 import { RowsNamed } from './rows-named.ts'
 import { ForNew, generateNew } from './secret-forms.ts'
@@ -199,9 +200,14 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
       return undefined
     }
   }
-  if (field.secret && isForNew(sent)) return new ForNew(checkValue(sent.create, field, context))
+  if (field.secret && isForNew(sent)) return new ForNew(checkSent(sent.create, field, context))
   if (field.overlap && isWithOverlap(sent)) return checkOverlap(sent, field, context)
-  return generate !== undefined && isGenerate(sent) ? generateNew : checkValue(sent, field, context)
+  return generate !== undefined && isGenerate(sent) ? generateNew : checkSent(sent, field, context)
+}
+
+function checkSent(sent: unknown, field: Field, context: Context): unknown {
+  const at = [...context.path, field.name]
+  return refusePlaceholders(sent, field, at, context.errors) ? undefined : checkValue(sent, field, context)
 }
 
 /** `{"generate": true, "overlap": "hours=24"}` or `{"value": "...", "overlap": "hours=24"}`. */
@@ -211,7 +217,7 @@ function checkOverlap({ overlap: time, ...asked }: JsonObject, field: Field, con
   else if (typeof time === 'string') context.errors.add([...at, 'overlap'], 'wrong_format', overlap(time) ?? '')
   else context.errors.add([...at, 'overlap'], 'wrong_type', 'Must be text.')
   if (isGenerate(asked)) return generateNew
-  if (Object.keys(asked).join() === 'value') return checkValue(asked.value, field, context)
+  if (Object.keys(asked).join() === 'value') return checkSent(asked.value, field, context)
   context.errors.add(
     at,
     'invalid_combination',
