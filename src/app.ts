@@ -31,7 +31,7 @@ import { dashboardRoutes } from './dashboard/routes.ts'
 import { poolUse } from './db/client.ts'
 import { replicaOf } from './db/replica.ts'
 import { openStreams, type StreamLimits, streamLimits } from './events/streams.ts'
-import { guardRoutes, validTokensOf } from './http/access.ts'
+import { guardRoutes, plausibleTokens } from './http/access.ts'
 import { logAccess } from './http/access-log.ts'
 import type { Api } from './http/api.ts'
 import { refuseWhileFull } from './http/apply-answer.ts'
@@ -43,7 +43,7 @@ import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, gaugeReplica, gaugeStreams, openMetrics } from './http/metrics.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
-import { openLimiter, type RateLimits } from './http/rate-limit.ts'
+import { openRate, type RateLimits } from './http/rate-limit.ts'
 import { openInspector } from './http/readiness.ts'
 import { keepRefusals } from './http/refusals.ts'
 import { shareOut } from './http/shares.ts'
@@ -115,8 +115,13 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   refuseMalformed(app)
   prepareDrain(app)
   refuseWhileFull(app, submitter.backlog)
-  const limiter = openLimiter(app, limits, { redis: rateStore, validOf: validTokensOf(db), metrics })
-  guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), limiter })
+  const countRequest = openRate(app, limits.rateLimitRequestsPerSecond, {
+    redis: rateStore,
+    onRefused: () => metrics.countLimited('requests'),
+  })
+  const plausible = plausibleTokens(db, engine.keyring)
+  const door = { plausible, countFailedLogin: metrics.countFailedLogin }
+  guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), countRequest, ...door })
   auditImpersonatedReads(app, db)
   shareOut(app, limits, metrics)
   app.addHook('onRoute', (route) => {
@@ -159,7 +164,7 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   healthRoutes(app, inspect)
   metricsRoutes(app, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, engine.registry, describe)
-  dashboardRoutes(app, { submitter, queue, limiter, inspect, streams })
+  dashboardRoutes(app, { submitter, queue, door, inspect, streams })
   return app
 }
 

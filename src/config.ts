@@ -116,10 +116,8 @@ const settings = z.object({
   /** How long finished runs and audit rows are kept. `delete_old_audit_rows` in PostgreSQL has the same minimum. */
   runDays: integer(1, 36_500).default(90),
   auditDays: integer(30, 36_500).default(400),
-  rateLimitFailuresPerMinute: integer(1, 1_000_000).default(30),
   rateLimitRequestsPerSecond: integer(1, 1_000_000).default(2_000),
-  /** The other three are of what is under way at the same time for one token, in one process. */
-  rateLimitLists: integer(1, 1_000).default(4),
+  /** The other two are of what is under way at the same time for one user, in one process. */
   rateLimitLongAnswers: integer(1, 1_000).default(2),
   rateLimitWaitingRuns: integer(1, 100_000).default(64),
   applyWaitMs: integer(100, 120_000).default(10_000),

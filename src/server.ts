@@ -9,7 +9,7 @@ import { migrate } from './db/migrate.ts'
 import { findPooler, type Pooler, sessionUrl } from './db/pooler.ts'
 import { announce } from './db/presence.ts'
 import { openReplica } from './db/replica.ts'
-import { keyring } from './db/seal.ts'
+import { type Keyring, keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
@@ -72,7 +72,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const sealed = await sealOpenSecrets(db, engine.registry, engine.keyring)
   if (sealed > 0) log.warn({ sealed }, 'sealed secrets that an earlier version had stored in the open')
   const tokenFile = join(config.dataDir, 'admin-token')
-  const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile))
+  const isFirst = await bootstrap(db, engine, () => config.bootstrapToken ?? keptToken(tokenFile, engine.keyring))
   const queue = await backend.openQueue(applyQueue)
   const runs = followRuns(db, direct, log)
   const rateStore = openRateStore(redisUrl)
@@ -131,9 +131,9 @@ function openReplicaOf(db: Db, config: ServiceConfig, pooler: Pooler | null, log
 }
 
 /** The first token is in its file before it is in the database: a start that is killed in between loses nothing. */
-function keptToken(file: string): string {
+function keptToken(file: string, keys: Keyring): string {
   const remedy = 'remove it, and the next start makes another'
-  return readOrCreateSecret(file, () => newSecret('api'), { minLength: minLengths.bootstrapToken, remedy })
+  return readOrCreateSecret(file, () => newSecret('api', keys), { minLength: minLengths.bootstrapToken, remedy })
 }
 
 if (import.meta.main) await runProgram(main)

@@ -39,9 +39,8 @@ const document = {
 
 export function runEventRoutes(app: Api, db: Db, registry: Registry, streams: Streams): void {
   const spec = runList(registry)
-  const of = (request: Pick<FastifyRequest, 'actor' | 'tokenKey' | 'headers' | 'routeOptions'>) => ({
+  const of = (request: Pick<FastifyRequest, 'actor' | 'headers' | 'routeOptions'>) => ({
     actor: request.actor,
-    owner: { is: 'token', key: request.tokenKey ?? '' } as const,
     again: () => actorAgain(db, request),
   })
 

@@ -9,6 +9,7 @@ import { sha256, uuid7 } from '../ids.ts'
 import { system } from '../permissions.ts'
 import { compile } from '../plan/compile.ts'
 import { type Engine, unconditional } from '../plan/engine.ts'
+import { isKeyed } from '../token-secret.ts'
 import { apply } from './apply.ts'
 import { audit } from './audit.ts'
 import { giveNewKinds } from './deployers.ts'
@@ -48,14 +49,14 @@ export async function bootstrap(db: Db, engine: Engine, firstToken: () => string
         audit(engineTx, engine.keyring, { actor: system, action: 'bootstrap', changes: audited })
       })
       await giveNewKinds(tx, engine.registry)
-      await storeToken(tx, firstToken())
+      await storeToken(tx, engine, firstToken())
       return true
     },
     patient,
   )
 }
 
-async function storeToken(tx: Tx, secret: string): Promise<void> {
+async function storeToken(tx: Tx, { keyring }: Engine, secret: string): Promise<void> {
   const admin = await tx.user.findUnique({ where: { username: adminName }, select: { pk: true } })
   if (admin === null) throw new Error(`blueprints/bootstrap.yaml brings no user ${adminName}`)
   await tx.token.create({
@@ -66,6 +67,8 @@ async function storeToken(tx: Tx, secret: string): Promise<void> {
       description: 'Made at the first start',
       expiring: false,
       keyHash: new Uint8Array(sha256(secret)),
+      // An operator may have chosen it.
+      checksumKey: isKeyed(secret, keyring) ? keyring.ids[0] : null,
     },
   })
 }

@@ -5,7 +5,6 @@ import { shows } from '../lists/list.ts'
 import { eventsPath } from './addresses.ts'
 import { operator } from './login.ts'
 import type { Sources } from './now/read.ts'
-import { sessionOf } from './session.ts'
 
 /** The stream of events for the pages: what the API sends to a token, it sends to a session. */
 export function liveEvents(app: Api, { db, runs }: Pick<Sources, 'db' | 'runs'>, streams: Streams): void {
@@ -13,7 +12,6 @@ export function liveEvents(app: Api, { db, runs }: Pick<Sources, 'db' | 'runs'>,
     streams.serve(request, reply, {
       kind: 'pages',
       actor: request.actor,
-      owner: { is: 'session', key: sessionOf(request) ?? '' },
       again: () => inTime(operator(db, request)),
       condition: (actor) => shows(runs, { search: [] }, actor),
     }),

@@ -3,10 +3,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
-import { Problem } from '../errors.ts'
 import { maxTokenLength } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
-import type { Limiter } from '../http/rate-limit.ts'
+import type { Door } from '../http/plausible.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { actorOfSession } from '../rights/actor.ts'
 import { loginPath, logoutPath, nextOf } from './addresses.ts'
@@ -34,21 +33,8 @@ const schema = { querystring: z.strictObject({ next: z.unknown().optional().tran
 
 const show = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page)
 
-export async function loginRoutes(app: Api, db: Db, limiter: Limiter): Promise<void> {
+export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: Door): Promise<void> {
   await app.register(formbody, { bodyLimit: 4_096 })
-
-  /** @returns the problem when there were too many failures */
-  const authenticated = async (request: FastifyRequest, reply: FastifyReply, secret: string | undefined) => {
-    try {
-      if (secret === undefined) await limiter.countFailure(request, reply)
-      else
-        return await limiter.authenticate(request, reply, { secret, ask: () => actorOfSession(reader(db), { secret }) })
-      return null
-    } catch (error) {
-      if (error instanceof Problem && error.code === 'too_many_requests') return error
-      throw error
-    }
-  }
 
   app.get(loginPath, { ...open(), schema }, async (request, reply) => {
     const { next } = request.query
@@ -59,10 +45,10 @@ export async function loginRoutes(app: Api, db: Db, limiter: Limiter): Promise<v
   app.post(loginPath, { ...open(), schema }, async (request, reply) => {
     const { next } = request.query
     const sent = credentials.safeParse(request.body)
-    const session = await authenticated(request, reply, sent.data?.access_token)
-    if (session instanceof Problem)
-      return show(reply.code(429).header('Retry-After', session.retryAfterS), loginPage(session.message, next))
+    const secret = sent.data?.access_token ?? ''
+    const session = (await plausible(secret)) ? await actorOfSession(reader(db), { secret }) : null
     if (session === null) {
+      countFailedLogin(request)
       reply.code(401).header('WWW-Authenticate', 'Bearer')
       return show(reply, loginPage('This access token is not valid.', next))
     }

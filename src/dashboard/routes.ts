@@ -6,8 +6,8 @@ import type { Streams } from '../events/streams.ts'
 import { noteFailure } from '../http/access-log.ts'
 import type { Api } from '../http/api.ts'
 import { prefersHtml } from '../http/not-found.ts'
+import type { Door } from '../http/plausible.ts'
 import { toProblem } from '../http/problems.ts'
-import type { Limiter } from '../http/rate-limit.ts'
 import type { Inspect } from '../http/readiness.ts'
 import { runList } from '../lists/runs.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
@@ -36,7 +36,7 @@ import { inZoneOfCaller, timesRoutes } from './times.ts'
 type Parts = {
   readonly submitter: Submitter
   readonly queue: ApplyQueue
-  readonly limiter: Limiter
+  readonly door: Door
   readonly inspect: Inspect
   readonly streams: Streams
 }
@@ -44,7 +44,7 @@ type Parts = {
 /** The hooks below ask for a session instead of a bearer token. */
 const config = () => ({ permission: 'anyone' }) as const
 
-export function dashboardRoutes(app: Api, { submitter, queue, limiter, inspect, streams }: Parts): void {
+export function dashboardRoutes(app: Api, { submitter, queue, door, inspect, streams }: Parts): void {
   const { db, engine } = submitter
   app.register(async (scope: Api) => {
     await scope.register(cookie, { secret: engine.keyring.derive('dashboard session') })
@@ -56,7 +56,7 @@ export function dashboardRoutes(app: Api, { submitter, queue, limiter, inspect, 
     scope.addHook('onSend', inZoneOfCaller)
     fileRoutes(scope)
     oldAddresses(scope)
-    await scope.register(async (scope: Api) => loginRoutes(scope, db, limiter))
+    await scope.register(async (scope: Api) => loginRoutes(scope, db, door))
     await scope.register(async (scope: Api) => {
       scope.addHook('onRequest', requireSession(db, false))
       await timesRoutes(scope)

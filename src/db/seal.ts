@@ -24,6 +24,10 @@ export type Keyring = {
   derive(purpose: string): Buffer
   /** A digest under SECRET_KEY of what may hold secrets that could be guessed: 32 bytes. */
   digest(purpose: string, ...parts: readonly (string | Uint8Array)[]): Buffer
+  /** Digests of a text under SECRET_KEY, and under SECRET_KEY_PREVIOUS while it is set. */
+  digests(purpose: string, text: string): readonly Buffer[]
+  /** The ids of these keys. */
+  readonly ids: readonly [string, ...string[]]
 }
 
 const tagBytes = 16
@@ -37,10 +41,11 @@ type Master = { readonly id: string; readonly key: Buffer }
  */
 export function keyring(secret: string, previous: string | null = null): Keyring {
   const current = masterOf(secret)
-  const masters = previous === null ? [current] : [current, masterOf(previous)]
+  const others = previous === null ? [] : [masterOf(previous)]
+  const masters = [current, ...others]
   const prefix = `v2.${current.id}.`
-  const derived = new Map<string, Buffer>()
-  const keyFor = (purpose: string) => derived.getOrInsertComputed(purpose, () => derive(secret, purpose))
+  const keyFor = deriver(secret)
+  const derivers = previous === null ? [keyFor] : [keyFor, deriver(previous)]
   return {
     prefix,
     derive: keyFor,
@@ -49,6 +54,8 @@ export function keyring(secret: string, previous: string | null = null): Keyring
       for (const part of parts) hmac.update(part)
       return hmac.digest()
     },
+    digests: (purpose, text) => derivers.map((derive) => createHmac('sha256', derive(purpose)).update(text).digest()),
+    ids: [current.id, ...others.map(({ id }) => id)],
     isOfCurrentKey: (envelope) => envelope.split('.')[1] === current.id,
     isCurrent: (envelope) => envelope.startsWith(prefix),
     seal(plaintext, place) {
@@ -72,6 +79,11 @@ export function keyring(secret: string, previous: string | null = null): Keyring
       return Buffer.concat([decipher.update(sealed.subarray(0, -tagBytes)), decipher.final()]).toString('utf8')
     },
   }
+}
+
+function deriver(secret: string): (purpose: string) => Buffer {
+  const derived = new Map<string, Buffer>()
+  return (purpose) => derived.getOrInsertComputed(purpose, () => derive(secret, purpose))
 }
 
 const derive = (secret: string, purpose: string) => Buffer.from(hkdfSync('sha256', secret, 'gatewright', purpose, 32))

@@ -6,7 +6,7 @@ import { fieldsOf } from '../http/access-log.ts'
 import { auditRead } from '../http/audited-reads.ts'
 import { noStore } from '../http/headers.ts'
 import type { RefusalCounts } from '../http/metrics.ts'
-import { Share } from '../http/shares.ts'
+import { Share, userOf } from '../http/shares.ts'
 import type { Logger } from '../log.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { activeJob } from '../queue/active.ts'
@@ -32,8 +32,6 @@ export type StreamOf = {
   /** Which runs it shows. */
   readonly condition: (actor: Actor) => Condition
   readonly actor: Actor
-  /** The token or session that a limit is for. */
-  readonly owner: { readonly is: 'token' | 'session'; readonly key: string }
   /** @returns the actor with the rights of this moment; null when it may not read this any more */
   again(): Promise<Actor | null>
 }
@@ -52,7 +50,8 @@ export type Streams = {
 
 /** How many there may be, and how often something is done. Tests have others. */
 export const streamLimits = {
-  ...{ token: 4, session: 8, process: 256 },
+  /** Of one user, and of all in a process. The operators' pages have places of their own. */
+  ...{ user: 4, process: 256, pagesOfUser: 16, pagesOfProcess: 64 },
   ...{ commentMs: 15_000, checkMs: 30_000, checkAgainMs: 5_000 },
 }
 export type StreamLimits = typeof streamLimits
@@ -73,11 +72,14 @@ export function openStreams(app: FastifyInstance, parts: Parts, limits: StreamLi
   void fastifySSE(app, { heartbeatInterval: limits.commentMs, serializer: String })
   const feed = new Feed(parts)
   const open = new Map<(why: End) => void, StreamOf['kind']>()
-  const countLimited = () => parts.metrics.countLimited('streams')
-  const shares = {
-    token: new Share(limits.token, tooMany(limits.token, 'with one access token'), countLimited),
-    session: new Share(limits.session, tooMany(limits.session, 'in one session'), countLimited),
+  const onRefused = () => parts.metrics.countLimited('streams')
+  const shareOf = (ofUser: number, ofProcess: number) => {
+    const detail = tooMany(ofUser, 'for one user')
+    const refusal = () => new Problem('too_many_requests', detail, { retryAfterS: 1 })
+    return { share: new Share({ max: ofUser, refusal, onRefused }), ofProcess }
   }
+  const api = shareOf(limits.user, limits.process)
+  const pages = shareOf(limits.pagesOfUser, limits.pagesOfProcess)
   let closing: Promise<void> | undefined
   app.addHook('preClose', async () => {
     closing = feed.close()
@@ -85,10 +87,12 @@ export function openStreams(app: FastifyInstance, parts: Parts, limits: StreamLi
   })
   app.addHook('onClose', () => closing)
 
-  function take({ owner }: StreamOf): () => void {
-    if (open.size >= limits.process)
-      throw new Problem('unavailable', tooMany(limits.process, 'with this process'), { retryAfterS: 10 })
-    return shares[owner.is].take(owner.key)
+  function take({ kind, actor }: StreamOf): Promise<() => void> {
+    const { share, ofProcess } = kind === 'pages' ? pages : api
+    const taken = [...open.values()].filter((each) => (each === 'pages') === (kind === 'pages')).length
+    if (taken >= ofProcess)
+      throw new Problem('unavailable', tooMany(ofProcess, 'with this process'), { retryAfterS: 10 })
+    return share.take(userOf(actor))
   }
 
   return {
@@ -99,7 +103,7 @@ export function openStreams(app: FastifyInstance, parts: Parts, limits: StreamLi
     },
     serve: async (request, reply, of) => {
       if (request.method === 'HEAD') return answerHead(parts, reply, of)
-      const giveBack = take(of)
+      const giveBack = await take(of)
       const stream = new Stream(parts, feed, limits, of, request, reply)
       const end = (why: End) => stream.end(why)
       open.set(end, of.kind)

@@ -3,13 +3,15 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
 import { inTime } from '../db/in-time.ts'
+import type { Keyring } from '../db/seal.ts'
 import { ErrorList, Problem } from '../errors.ts'
 import { sha256 } from '../ids.ts'
 import { type Access, type Actor, allows, allowsSome, type Permission } from '../permissions.ts'
-import { actAs, actorByToken, actorOfUser, expiredToken, validTokens } from '../rights/actor.ts'
-import type { ValidOf } from './attempts.ts'
+import { actAs, actorByToken, actorOfUser, expiredToken, startsOfOthers } from '../rights/actor.ts'
 import { headerText } from './headers.ts'
-import type { Limiter } from './rate-limit.ts'
+import { type Door, openPlausible } from './plausible.ts'
+import type { CountRequest, Verdict } from './rate-limit.ts'
+import { userOf } from './shares.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -25,14 +27,14 @@ declare module 'fastify' {
 /** Longer than any token, and short enough to hash. */
 export const maxTokenLength = 512
 
-type Guard = {
+type Guard = Door & {
   /** The names of all permissions: a route that declares another one does not start. */
   readonly known: ReadonlySet<string>
-  readonly limiter: Limiter
+  readonly countRequest: CountRequest
 }
 
 /** Authenticates each request, and checks the permission that its route declares. */
-export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Guard): void {
+export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
   app.decorateRequest('actor')
   const routes: RouteOptions[] = []
   app.addHook('onRoute', (route) => void routes.push(route))
@@ -44,24 +46,25 @@ export function guardRoutes(app: FastifyInstance, db: Db, { known, limiter }: Gu
     if (open.length > 0) throw new Error(`routes without a permission do not start: ${open.join(', ')}`)
     const mistyped = routes.flatMap(({ method, url, config }) =>
       namedBy(config)
-        .filter((name) => !notNames.has(name) && !known.has(name))
+        .filter((name) => !notNames.has(name) && !guard.known.has(name))
         .map((name) => `${method} ${url}: ${name}`),
     )
     if (mistyped.length > 0) throw new Error(`routes with an unknown permission do not start: ${mistyped.join(', ')}`)
   })
-  const actorOf = actorsByToken(db)
+  const authenticate = authenticator(db, guard)
   app.addHook('onRequest', async (request, reply) => {
     const { permission } = request.routeOptions.config
     if (permission === 'anyone' || request.is404) return
     const secret = readToken(request)
-    // Both are on their way at once: PostgreSQL reads the rights, and Redis counts.
-    if (secret === null) await limiter.countFailure(request, reply)
-    const ask = (secret: string) => limiter.authenticate(request, reply, { secret, ask: () => actorOf(secret) })
-    const [real, judgeRate] = secret === null ? [null] : await Promise.all([ask(secret), limiter.countRequest(request)])
-    if (real === null) throw await notAuthenticated(db, limiter.mayExplain(request) ? secret : null)
+    const { real, judgeRate } = secret === null ? none : await authenticate(request, secret)
+    if (real === null) {
+      guard.countFailedLogin(request)
+      judgeRate?.(reply)
+      throw await notAuthenticated(db, judgeRate === undefined ? null : secret)
+    }
     // First the real user, so that the log names the user of a request that is refused.
     request.actor = real
-    judgeRate?.(reply)
+    judgeRate(reply)
     request.actor = await impersonate(db, real, request.headers['impersonate-user'])
     if (permission !== undefined) requireAccess(request.actor, permission)
   })
@@ -112,7 +115,7 @@ export const denied = (needed: readonly Permission[]): Problem =>
  */
 export async function actorAgain(
   db: Db,
-  request: Pick<FastifyRequest, 'headers' | 'routeOptions' | 'tokenKey'>,
+  request: Pick<FastifyRequest, 'headers' | 'routeOptions'>,
 ): Promise<Actor | null> {
   const { permission } = request.routeOptions.config
   const secret = readToken(request)
@@ -128,11 +131,36 @@ export async function actorAgain(
   }
 }
 
-/** For the limiter, which judges many tokens at once. */
-export const validTokensOf =
-  (db: Db): ValidOf =>
-  (digests) =>
-    validTokens(reader(db), digests)
+/** @param againMs as of `openPlausible` */
+export const plausibleTokens = (db: Db, keyring: Keyring, againMs?: number): Door['plausible'] =>
+  openPlausible(keyring, () => inTime(startsOfOthers(reader(db), keyring.ids)), againMs)
+
+type Authenticated =
+  | { readonly real: Actor; readonly judgeRate: Verdict }
+  /** `judgeRate`: of a token that was looked up. */
+  | { readonly real: null; readonly judgeRate?: Verdict }
+
+const none: Authenticated = { real: null }
+
+/** Tokens that were valid, with their users. Beyond it, the oldest is forgotten. */
+const remembered = 10_000
+
+function authenticator(db: Db, { plausible, countRequest }: Guard) {
+  const actorOf = actorsByToken(db)
+  const owners = new Map<string, string>()
+  return async (request: FastifyRequest, secret: string): Promise<Authenticated> => {
+    const owner = owners.get(secret)
+    if (owner === undefined && !(await plausible(secret))) return none
+    // Both are on their way at once: PostgreSQL reads the rights, and Redis counts. A token keeps its user.
+    const counting = owner === undefined ? undefined : countRequest(request, owner)
+    const [real, counted] = await Promise.all([actorOf(secret), counting])
+    if (real === null) owners.delete(secret)
+    else if (owner === undefined) owners.set(secret, userOf(real))
+    if (owners.size > remembered) for (const oldest of owners.keys().take(1)) owners.delete(oldest)
+    const unknown = () => (real === null ? sha256(secret).toString('base64url') : userOf(real))
+    return { real, judgeRate: counted ?? (await countRequest(request, unknown())) }
+  }
+}
 
 type ActorOf = (secret: string) => Promise<Actor | null>
 
@@ -151,12 +179,10 @@ function actorsByToken(db: Db): ActorOf {
   }
 }
 
-/** The bearer token of a request, of which `tokenKey` is made; null when none could be valid. */
-function readToken(request: Pick<FastifyRequest, 'headers' | 'tokenKey'>): string | null {
-  const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '') ?? []
-  if (secret === undefined || secret.length > maxTokenLength) return null
-  request.tokenKey = sha256(secret).toString('base64url')
-  return secret
+/** The bearer token of a request; null when none could be valid. */
+function readToken({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
+  const [, secret] = /^Bearer +([\x21-\x7e]+) *$/i.exec(headers.authorization ?? '') ?? []
+  return secret === undefined || secret.length > maxTokenLength ? null : secret
 }
 
 const maxUsernameLength = 150

@@ -17,8 +17,8 @@ export type RefusalCounts = Pick<Metrics, 'countFailedLogin' | 'countLimited'>
 
 const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
-/** What limits the requests of a token, a session or an address: the settings RATE_LIMIT_*, and that of streams of events. */
-export const limitNames = ['failures', 'token', 'lists', 'long_answers', 'waiting_runs', 'streams'] as const
+/** What limits what one user does: the settings RATE_LIMIT_*, lists that wait, and streams of events. */
+export const limitNames = ['requests', 'lists', 'long_answers', 'waiting_runs', 'streams'] as const
 export type LimitName = (typeof limitNames)[number]
 
 const doors = ['api', 'dashboard'] as const
@@ -34,7 +34,7 @@ export function openMetrics(pool: () => PoolUse) {
   })
   const limited = new Counter({
     name: 'gatewright_rate_limited_total',
-    help: 'Requests refused with 429 by a limit of the settings RATE_LIMIT_*, or of streams of events.',
+    help: 'Requests refused with 429 by a limit of the settings RATE_LIMIT_*, of lists that wait, or of streams of events.',
     labelNames: ['limit'],
     registers,
   })

@@ -1,90 +1,133 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
+import type { Actor } from '../permissions.ts'
 import type { RefusalCounts } from './metrics.ts'
 import type { RateLimits } from './rate-limit.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a request takes of what all tokens share, from its start to the end of its answer. */
+    /** What a request takes of what all users share, from its start to the end of its answer. */
     takes?: 'list' | 'run'
   }
   interface FastifyRequest {
     /**
-     * Takes a long answer of the token's share.
+     * Takes a long answer of the user's share.
      *
      * @returns gives it back
      * @throws {Problem} `too_many_requests`
      */
-    takeLongAnswer: () => () => void
+    takeLongAnswer: () => Promise<() => void>
     /** Keeps what the request takes until this work has ended, too: it may outlast the answer. */
     keepShare: (work: Promise<unknown>) => void
   }
 }
 
-/** Counts what is under way for each token, in this process: one token must not take it all. */
-export class Share {
-  readonly #max: number
-  readonly #refusal: string
-  readonly #onRefused: () => void
-  readonly #taken = new Map<string, number>()
+/** The user whose share it is: the real one, whatever the token. */
+export const userOf = ({ impersonator, pk }: Actor): string => String((impersonator ?? { pk }).pk)
 
-  constructor(max: number, refusal: string, onRefused: () => void = () => {}) {
-    this.#max = max
-    this.#refusal = refusal
-    this.#onRefused = onRefused
+/** How long a reader waits for a place: for a list, as long as a statement may take. One that waits costs nothing. */
+const listWithinMs = 8_000
+export const longWithinMs = 2_000
+
+type Rules = {
+  readonly max: number
+  readonly refusal: () => Problem
+  /** How long one more waits for a place; 0 unless said. */
+  readonly waitMs?: number
+  readonly onRefused?: () => void
+}
+
+/** Counts what is under way for each owner, in this process: one owner must not take it all. */
+export class Share {
+  readonly #rules: Rules
+  readonly #owners = new Map<string, { taken: number; readonly waiting: Set<() => void> }>()
+
+  constructor(rules: Rules) {
+    this.#rules = rules
   }
 
-  /** @returns gives it back, once. @throws {Problem} `too_many_requests` when the token has its share already */
-  take(token: string): () => void {
-    const taken = this.#taken.get(token) ?? 0
-    if (taken >= this.#max) {
-      this.#onRefused()
-      throw new Problem('too_many_requests', this.#refusal, { retryAfterS: 1 })
-    }
-    this.#taken.set(token, taken + 1)
+  /** @returns gives it back, once. @throws {Problem} the refusal when no place of the owner gets free in time */
+  async take(name: string): Promise<() => void> {
+    const owner = this.#owners.getOrInsertComputed(name, () => ({ taken: 0, waiting: new Set() }))
+    if (owner.taken < this.#rules.max) owner.taken += 1
+    else await this.#place(owner.waiting)
     let isTaken = true
     return () => {
       if (!isTaken) return
       isTaken = false
-      const left = (this.#taken.get(token) ?? 1) - 1
-      if (left === 0) this.#taken.delete(token)
-      else this.#taken.set(token, left)
+      const [next] = owner.waiting
+      if (next !== undefined) {
+        next()
+        return
+      }
+      owner.taken -= 1
+      if (owner.taken === 0) this.#owners.delete(name)
     }
+  }
+
+  #place(waiting: Set<() => void>): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { waitMs = 0, refusal, onRefused } = this.#rules
+    const refuse = () => {
+      waiting.delete(enter)
+      onRefused?.()
+      reject(refusal())
+    }
+    const timer = waitMs === 0 ? undefined : setTimeout(refuse, waitMs)
+    const enter = () => {
+      clearTimeout(timer)
+      waiting.delete(enter)
+      resolve()
+    }
+    if (timer === undefined) refuse()
+    else waiting.add(enter)
+    return promise
   }
 }
 
 const givesBack = Symbol('gives back')
 type Taking = FastifyRequest & { [givesBack]?: AtEnd }
 
-/** Limits lists, long answers and waiting runs of each token. After the hooks that authenticate. */
+/** Half of the connections of a process. */
+const listsAtOnce = 8
+
+/** Limits lists, long answers and waiting runs of each user. After the hooks that authenticate. */
 export function shareOut(app: FastifyInstance, limits: RateLimits, { countLimited }: RefusalCounts): void {
+  const refusal = (detail: string) => () => new Problem('too_many_requests', detail, { retryAfterS: 1 })
+  const { rateLimitLongAnswers: longAtOnce, rateLimitWaitingRuns: runsAtOnce } = limits
   const shares = {
-    list: new Share(
-      limits.rateLimitLists,
-      `At most ${limits.rateLimitLists} lists at the same time with one access token. Try again when one has arrived.`,
-      () => countLimited('lists'),
-    ),
-    run: new Share(
-      limits.rateLimitWaitingRuns,
-      `At most ${limits.rateLimitWaitingRuns} submissions may wait at the same time with one access token. Try again shortly.`,
-      () => countLimited('waiting_runs'),
-    ),
+    list: new Share({
+      max: listsAtOnce,
+      waitMs: listWithinMs,
+      refusal: refusal(
+        `Each of the ${listsAtOnce} lists of this user that may be read at once takes too long. Try again.`,
+      ),
+      onRefused: () => countLimited('lists'),
+    }),
+    run: new Share({
+      max: runsAtOnce,
+      refusal: refusal(`At most ${runsAtOnce} submissions of one user may wait at the same time. Try again shortly.`),
+      onRefused: () => countLimited('waiting_runs'),
+    }),
   }
-  const longAnswers = new Share(
-    limits.rateLimitLongAnswers,
-    `At most ${limits.rateLimitLongAnswers} long answers at the same time with one access token. Try again shortly, or with a smaller page_size.`,
-    () => countLimited('long_answers'),
-  )
+  const longAnswers = new Share({
+    max: longAtOnce,
+    waitMs: longWithinMs,
+    refusal: refusal(
+      `At most ${longAtOnce} long answers at the same time for one user. Try again shortly, or with a smaller page_size.`,
+    ),
+    onRefused: () => countLimited('long_answers'),
+  })
   app.decorateRequest('takeLongAnswer', function (this: FastifyRequest) {
-    return longAnswers.take(this.tokenKey ?? '')
+    return longAnswers.take(userOf(this.actor))
   })
   app.decorateRequest('keepShare', function (this: Taking, work: Promise<unknown>) {
     this[givesBack]?.keep(work)
   })
   app.addHook('onRequest', async (request: Taking, reply) => {
     const { takes } = request.routeOptions.config
-    if (takes === undefined || request.tokenKey === undefined) return
-    request[givesBack] = atEndOf(reply, shares[takes].take(request.tokenKey))
+    if (takes !== undefined && request.actor !== undefined)
+      request[givesBack] = atEndOf(reply, await shares[takes].take(userOf(request.actor)))
   })
   app.addHook('onSend', async (request: Taking) => request[givesBack]?.answered())
 }
@@ -96,7 +139,7 @@ type AtEnd = { answered(): void; keep(work: Promise<unknown>): void }
  * that outlasts the answer.
  */
 function atEndOf(reply: FastifyReply, give: () => void): AtEnd {
-  let [isClosed, isAnswered, kept] = [false, false, 0]
+  let [isClosed, isAnswered, kept] = [reply.raw.destroyed, false, 0]
   const giveAtEnd = () => {
     if (isClosed && isAnswered && kept === 0) give()
   }

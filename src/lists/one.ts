@@ -56,7 +56,7 @@ export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<
   }
   const codes = ['precondition_failed'] as const
   const document = { alsoNeeds: alsoNeedsOf(spec), headers: etagHeaders, answerHeaders: ['ETag', 'Vary'], codes }
-  const config = { permission: spec.permission, document, ...(spec.include && { takes: 'list' as const }) }
+  const config = { permission: spec.permission, document }
   app.get(`${spec.path}:${parameter}/`, { config, schema }, async (request, reply) => {
     const { params, query, actor } = request
     const named = filterOf(declared, String(params[parameter]))

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import type { Source } from '../db/snapshot.ts'
 import { Problem } from '../errors.ts'
+import { longWithinMs, Share } from '../http/shares.ts'
 import { isStreamed, readBatch, StreamedList } from '../views/view.ts'
 
 /** Between results and the text of an answer, in chunks where there is much of it. */
@@ -17,7 +18,18 @@ const itemsAtOnce = 20
 
 /** The most answers of reads that are sent at once while they are made, and of writes as many: each holds a batch in memory. */
 export const maxStreams = 8
-const streams = { read: 0, write: 0 }
+const streams = new Share({
+  max: maxStreams,
+  waitMs: longWithinMs,
+  refusal: () =>
+    new Problem(
+      'unavailable',
+      'Too many long answers are being sent. Try again shortly, or with a smaller page_size.',
+      {
+        retryAfterS: 2,
+      },
+    ),
+})
 
 /**
  * A client that takes no chunk for so long is cut off. The kernel keeps some 4 MB for a slow client, and takes the next
@@ -31,7 +43,7 @@ const slowestBytesPerMs = 10
 type Sending = {
   readonly takeLong?: TakeLong
   /** Of what it is the answer (`read` unless said): neither takes the places of the other. */
-  readonly of?: keyof typeof streams
+  readonly of?: 'read' | 'write'
   /** Characters from which on the answer is streamed. */
   readonly buffered?: number
   readonly stalledMs?: number
@@ -101,12 +113,7 @@ export function patiently<Answer extends string | Readable>({ raw: { socket } }:
 }
 
 /** Takes a long answer of the caller's share, when the answer turns out to be one. @returns gives it back */
-export type TakeLong = () => () => void
-
-const tooManyStreams = () =>
-  new Problem('unavailable', 'Too many long answers are being sent. Try again shortly, or with a smaller page_size.', {
-    retryAfterS: 2,
-  })
+export type TakeLong = () => Promise<() => void>
 
 export class PageWriter {
   readonly #answer: (answer: readonly string[] | Readable) => void
@@ -222,12 +229,14 @@ export class PageWriter {
   async #open(): Promise<PassThrough> {
     await this.#begun().end()
     const { takeLong, of = 'read' } = this.#sending
-    if (streams[of] >= maxStreams) throw tooManyStreams()
-    const giveBack = takeLong?.()
-    streams[of] += 1
+    const giveBack = await takeLong?.()
+    const giveStreamBack = await streams.take(of).catch((error: unknown) => {
+      giveBack?.()
+      throw error
+    })
     const stream = new PassThrough()
     stream.once('close', () => {
-      streams[of] -= 1
+      giveStreamBack()
       giveBack?.()
       this.#closed.abort()
     })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Keyring } from '../db/seal.ts'
 import type { ErrorCode } from '../error-codes.ts'
 import type { FieldPath } from '../errors.ts'
 import { checkExamples, fileOf } from './declared.ts'
@@ -103,10 +104,11 @@ export type Creator = {
   readonly all?: readonly string[]
 }
 
-/** A row about to be inserted: its values, its creator, and how to seal a text into one of its columns. */
+/** A row about to be inserted: its values, its creator, the keys, and how to seal a text into one of its columns. */
 export type NewRow = {
   readonly values: Values
   readonly creator: Creator
+  readonly keys: Pick<Keyring, 'digests' | 'ids'>
   readonly seal: (plaintext: string, column: string) => string
 }
 

@@ -91,12 +91,13 @@ export default defineModel({
   owner: 'user',
   limit: { per: 'user', rows: 100 },
   compute,
-  setByServer({ values, creator, seal }) {
+  setByServer({ values, creator, keys, seal }) {
     const intent = tokenIntents.find((each) => each === values.intent) ?? 'api'
-    const secret = newSecret(intent)
+    const secret = newSecret(intent, keys)
     const isLimited = creator.permissions !== null && values.user !== creator.self
     return {
       key_hash: sha256(secret),
+      checksum_key: keys.ids[0],
       sealed_key: seal(secret, 'sealed_key'),
       created_by: creator.pk,
       ceiling: ceilingOf(isLimited ? creator.permissions : null, values.owners, creator.all),

@@ -121,7 +121,7 @@ export function toNewRow(
     ...identity,
     ...model.discriminator,
     ...(model.isLabelled && { created_by: createdBy, owner }),
-    ...model.setByServer?.({ values, creator, seal }),
+    ...model.setByServer?.({ values, creator, keys: keyring, seal }),
   }))
     columns.set(column, value)
   return { columns, links: stored.links }

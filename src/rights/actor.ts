@@ -107,14 +107,17 @@ export async function actorByToken(reader: EngineReader, secret: string): Promis
   return found === null ? null : found.actor
 }
 
-/** @param digests SHA-256 of secrets, as base64url @returns those of tokens that authenticate */
-export async function validTokens(reader: EngineReader, digests: readonly string[]): Promise<ReadonlySet<string>> {
-  const rows = await reader.query(z.object({ digest: z.string() }), {
-    text: `SELECT encode(t.key_hash, 'hex') AS digest FROM tokens t JOIN users u ON u.pk = t.user_pk
-      WHERE t.key_hash = ANY(SELECT decode(hex, 'hex') FROM unnest($1::text[]) hex) AND ${authenticates}`,
-    values: [digests.map((digest) => Buffer.from(digest, 'base64url').toString('hex'))],
+const startsRow = z.object({ starts: z.string() })
+
+/** The first 4 bytes of the digests of tokens that authenticate, and carry no checksum of one of these keys. */
+export async function startsOfOthers(reader: EngineReader, keys: readonly string[]): Promise<Buffer> {
+  const [row] = await reader.query(startsRow, {
+    text: `SELECT coalesce(encode(string_agg(substring(t.key_hash FOR 4), ''), 'base64'), '') AS starts
+      FROM tokens t JOIN users u ON u.pk = t.user_pk
+      WHERE (t.checksum_key = ANY($1::text[])) IS NOT TRUE AND ${authenticates}`,
+    values: [keys],
   })
-  return new Set(rows.map(({ digest }) => Buffer.from(digest, 'hex').toString('base64url')))
+  return Buffer.from(row?.starts ?? '', 'base64')
 }
 
 const expiredRow = z.object({ identifier: z.string(), expires: z.date() })

@@ -10,7 +10,7 @@ import { countOutside } from '../../src/views/outside.ts'
 import { applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
 import { freshDatabase } from '../support/database.ts'
-import { example, type Installation, installation } from '../support/installation.ts'
+import { example, type Installation, installation, named } from '../support/installation.ts'
 import { type Samples, samplesOf } from '../support/metrics.ts'
 import { rows, sql } from '../support/sql.ts'
 import { until } from '../support/until.ts'
@@ -19,7 +19,7 @@ import { until } from '../support/until.ts'
 
 let there: Installation
 beforeAll(async () => {
-  there = await installation({ workers: 'none', limits: { rateLimitFailuresPerMinute: 3, rateLimitLists: 1 } })
+  there = await installation({ workers: 'none', limits: { rateLimitWaitingRuns: 1 } })
 })
 
 const scrape = async (of = there): Promise<Samples> => samplesOf((await of.as('').get('/-/metrics/')).text)
@@ -107,22 +107,22 @@ test('connections in use, idle and not opened yet, and what waits for one', asyn
 describe('logins and limits', () => {
   const me = '/api/v3/core/users/me/'
 
-  test('failed logins are counted by where they were tried, and those beyond the limit as limited, too', async () => {
-    for (let count = 0; count < 3; count += 1) await there.as('gw_a_wrong').get(me)
-    expect(await there.as('gw_a_wrong').get(me)).toMatchObject({ status: 429 })
+  test('failed logins are counted by where they were tried, and none is limited', async () => {
+    for (let count = 0; count < 4; count += 1)
+      expect(await there.as('gw_a_wrong').get(me)).toMatchObject({ status: 401 })
     await dashboardOf(there).logIn('gw_a_wrong')
     const samples = await scrape()
     expect(samples.get('gatewright_failed_logins_total{to="api"}')).toBe(4)
     expect(samples.get('gatewright_failed_logins_total{to="dashboard"}')).toBe(1)
-    expect(samples.get('gatewright_rate_limited_total{limit="failures"}')).toBe(2)
-    expect(samples.get('gatewright_rate_limited_total{limit="token"}')).toBe(0)
+    expect(samples.get('gatewright_rate_limited_total{limit="requests"}')).toBe(0)
   })
 
   test('a share that is taken is counted by its name', async () => {
-    const lists = await Promise.all(Array.from({ length: 8 }, () => there.admin.get('/api/v3/core/users/')))
-    const over = lists.filter(({ status }) => status === 429).length
+    const body = await named('radius', 'limited')
+    const runs = await Promise.all(Array.from({ length: 8 }, () => there.admin.put(`${applyPath}?dry_run=maybe`, body)))
+    const over = runs.filter(({ status }) => status === 429).length
     expect(over).toBeGreaterThan(0)
-    expect((await scrape()).get('gatewright_rate_limited_total{limit="lists"}')).toBe(over)
+    expect((await scrape()).get('gatewright_rate_limited_total{limit="waiting_runs"}')).toBe(over)
   })
 })
 

@@ -21,17 +21,18 @@ async function endedFor(there: Installation, why: string): Promise<void> {
 }
 
 describe('how many streams', () => {
-  test('four with a token: the fifth is refused, and there is room again when one is closed', async () => {
+  test('four of a user, by any token: the fifth is refused, and there is room again when one is closed', async () => {
     const { there, follow } = await listening()
-    const token = await there.make.token(1)
-    const open = [await follow(token), await follow(token), await follow(token), await follow(token)]
+    const { pk, token } = await there.make.user()
+    const another = await there.make.token(pk)
+    const open = [await follow(token), await follow(token), await follow(another), await follow(another)]
     expect(open.map(({ status }) => status)).toEqual([200, 200, 200, 200])
     const fifth = await follow(token)
     expect([fifth.status, fifth.headers.get('retry-after'), fifth.json]).toEqual([
       429,
       '1',
       {
-        detail: 'At most 4 streams of events at the same time with one access token. Close one, or try again later.',
+        detail: 'At most 4 streams of events at the same time for one user. Close one, or try again later.',
         code: 'too_many_requests',
       },
     ])
@@ -44,8 +45,8 @@ describe('how many streams', () => {
 
   test('so many with a process: the next one is told to come later', async () => {
     const { there, follow } = await listening({ streams: { process: 3 } })
-    for (const _ of [1, 2, 3]) expect((await follow(await there.make.token(1))).status).toBe(200)
-    const next = await follow(await there.make.token(1))
+    for (const _ of [1, 2, 3]) expect((await follow((await there.make.user()).token)).status).toBe(200)
+    const next = await follow((await there.make.user()).token)
     expect([next.status, next.headers.get('retry-after'), next.json]).toEqual([
       503,
       '10',

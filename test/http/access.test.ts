@@ -2,13 +2,16 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Db } from '../../src/db/client.ts'
-import { guardRoutes, validTokensOf } from '../../src/http/access.ts'
+import { keyring } from '../../src/db/seal.ts'
+import { guardRoutes, plausibleTokens } from '../../src/http/access.ts'
 import { answerProblems } from '../../src/http/problems.ts'
-import { openLimiter, type RateLimits } from '../../src/http/rate-limit.ts'
+import { openRate } from '../../src/http/rate-limit.ts'
+import { randomText, sha256, uuid7 } from '../../src/ids.ts'
 import type { Access } from '../../src/permissions.ts'
+import { newSecret } from '../../src/token-secret.ts'
 import { type Answer, askAs } from '../support/asker.ts'
 import { freshDatabase } from '../support/database.ts'
-import { wide } from '../support/limits.ts'
+import { secretKey, testKeys } from '../support/engine.ts'
 import { makers } from '../support/make.ts'
 import { statementsOf } from '../support/statements.ts'
 
@@ -18,21 +21,14 @@ beforeAll(async () => {
   ;({ db, pool } = await freshDatabase())
 })
 
-function guarded(
-  permission: Access | undefined,
-  work: () => unknown = () => 'in',
-  limits: Partial<RateLimits> = {},
-): FastifyInstance {
+function guarded(permission: Access | undefined, work: () => unknown = () => 'in', key = testKeys): FastifyInstance {
   const app = Fastify()
   answerProblems(app)
-  const known = new Set(['view_user', 'add_user', 'change_user', 'manage_queue'])
   guardRoutes(app, db, {
-    known,
-    limiter: openLimiter(
-      app,
-      { ...wide, ...limits },
-      { redis: null, validOf: validTokensOf(db), metrics: { countFailedLogin: () => {}, countLimited: () => {} } },
-    ),
+    known: new Set(['view_user', 'add_user', 'change_user', 'manage_queue']),
+    countRequest: openRate(app, 1_000_000, { redis: null, onRefused: () => {} }),
+    countFailedLogin: () => {},
+    plausible: plausibleTokens(db, key, Number.POSITIVE_INFINITY),
   })
   app.get('/x', { config: permission === undefined ? {} : { permission } }, async () => work())
   return app
@@ -102,87 +98,78 @@ describe('simultaneous requests with one token', () => {
   })
 })
 
-describe('failed authentications', () => {
-  const max = 5
-  const open = async () => {
-    const app = guarded('authenticated', undefined, { rateLimitFailuresPerMinute: max })
-    await app.ready()
-    let count = 0
-    const wrong = () => {
-      count += 1
-      return askAs(app, `gw_a_wrong-${count}`).get('/x')
-    }
-    return { app, wrong, many: (times: number) => Promise.all(Array.from({ length: times }, wrong)) }
+describe('a flood of forged tokens', () => {
+  const people = () => makers(db, (secret) => askAs(guarded('anyone'), secret))
+  const foreign = keyring('another secret key, of 32 characters or more')
+  /** Every form that a forged token may have: one that was made under another key, an older one, and any text. */
+  const forged = (count: number) =>
+    Array.from({ length: count }, (_, index) =>
+      index % 3 === 0 ? newSecret('api', foreign) : index % 3 === 1 ? `gw_a_${randomText(36)}` : randomText(20),
+    )
+  /** Of tokens that keyed ones are not: made by an earlier version, or chosen by an operator. */
+  const older = async (userPk: number, secret: string) => {
+    const token = { pk: uuid7(), identifier: uuid7(), userPk, expiring: false }
+    await db.token.create({ data: { ...token, keyHash: new Uint8Array(sha256(secret)) } })
+    return secret
   }
-  const statusesOf = (answers: readonly Answer[]) => Map.groupBy(answers, ({ status }) => status)
+  const flood = (app: FastifyInstance, secrets: readonly string[]) =>
+    Promise.all(secrets.map(async (secret) => (await askAs(app, secret).get('/x')).status))
 
-  test('cost no query of their own after too many, and a valid token is taken all the same', async () => {
-    const { app, wrong, many } = await open()
-    const { token } = await makers(db, (secret) => askAs(guarded('anyone'), secret)).user()
-    // Each that may fail asks a second time, whether the token has expired.
-    for (let failed = 1; failed <= max; failed += 1)
-      expect(await statementsOf(async () => expect(await wrong()).toMatchObject({ status: 401 }))).toHaveLength(
-        failed < max ? 2 : 1,
-      )
-    let valid: readonly Answer[] = []
+  test('costs no query, and valid tokens that the process has not seen are taken amid of it', async () => {
+    const { pk } = await people().user()
+    const app = guarded('authenticated')
+    await app.ready()
+    const valid = await Promise.all(Array.from({ length: 40 }, () => people().token(pk)))
+    const others = [await older(pk, `gw_a_${randomText(36)}`), await older(pk, 'chosen-by-an-operator-of-old')]
+    const wrong = forged(3_000)
+    let answers: number[] = []
     const sent = await statementsOf(async () => {
-      const [answers, ...others] = await Promise.all([
-        many(200),
-        askAs(app, token).get('/x'),
-        askAs(app, token).get('/x'),
-      ])
-      valid = others
-      expect([...statusesOf(answers).keys()]).toEqual([429])
+      answers = await flood(app, [...wrong.slice(0, 1_500), ...valid, ...others, ...wrong.slice(1_500)])
     })
-    expect(valid.map(({ status }) => status)).toEqual([200, 200])
-    // One that judges all of them together, and the one of the valid token.
-    expect(sent).toHaveLength(2)
-    expect(await statementsOf(() => askAs(app, token).get('/x'))).toHaveLength(1)
+    expect(answers.slice(1_500, 1_542)).toEqual(Array(42).fill(200))
+    expect(answers.filter((status) => status === 401)).toHaveLength(3_000)
+    // One for each valid token, and one that finds the others.
+    expect(sent.length).toBeLessThanOrEqual(43)
+    expect(await statementsOf(() => flood(app, forged(3_000)))).toEqual([])
   })
 
-  test('at the same time are looked up a few at a time, so that most cost no query', async () => {
-    const { many } = await open()
-    let answers: readonly Answer[] = []
-    const sent = await statementsOf(async () => {
-      answers = await many(200)
-    })
-    expect(statusesOf(answers).get(401)).toHaveLength(max)
-    expect(statusesOf(answers).get(429)).toHaveLength(200 - max)
-    // Up to eight are under way when the last that may fail has failed, and one judges the others. Those before the last
-    // ask whether the token has expired.
-    expect(sent.length).toBeLessThanOrEqual(max + 8 + 1 + max - 1)
+  test('costs no query at all when no other token is left', async () => {
+    await db.token.deleteMany({ where: { checksumKey: null } })
+    const app = guarded('authenticated')
+    await app.ready()
+    expect(await statementsOf(() => flood(app, forged(10)))).toHaveLength(1)
+    expect(await statementsOf(() => flood(app, forged(3_000)))).toEqual([])
   })
 
-  test('with one wrong token at the same time are one query', async () => {
-    const { app } = await open()
-    let answers: readonly Answer[] = []
-    const sent = await statementsOf(async () => {
-      answers = await Promise.all(Array.from({ length: 100 }, () => askAs(app, 'gw_a_wrong').get('/x')))
-    })
-    expect(statusesOf(answers).get(401)).toHaveLength(max)
-    expect(sent).toHaveLength(1)
+  test('a token of the previous key is keyed while that is set, and found as one of the others afterwards', async () => {
+    const { pk, token } = await people().user()
+    const next = 'the next secret key of tests, 32 or more'
+    for (const key of [keyring(next, secretKey), keyring(next)]) {
+      const app = guarded('authenticated', undefined, key)
+      await app.ready()
+      expect(await statementsOf(() => flood(app, [token]))).toHaveLength(key.ids.length === 2 ? 1 : 2)
+      expect(await flood(app, [token, await people().token(pk)])).toEqual([200, key.ids.length === 2 ? 200 : 401])
+    }
   })
 
-  test('of many valid tokens at once there are none', async () => {
-    const { app } = await open()
-    const people = makers(db, (secret) => askAs(guarded('anyone'), secret))
-    const made = await Promise.all(Array.from({ length: 40 }, () => people.user()))
-    const answers = await Promise.all(made.map(({ token }) => askAs(app, token).get('/x')))
-    expect([...statusesOf(answers).keys()]).toEqual([200])
-  })
-
-  test('of a token that is expired, of an inactive user or deleted are refused after too many, too', async () => {
-    const { app, many } = await open()
-    const people = makers(db, (secret) => askAs(guarded('anyone'), secret))
-    const [gone, owner, inactive] = [await people.user(), await people.user(), await people.user({ isActive: false })]
-    const expired = await people.token(owner.pk, { expires: new Date(Date.now() - 1_000) })
-    const recovery = await people.token(owner.pk, { intent: 'recovery' })
-    expect(await askAs(app, gone.token).get('/x')).toMatchObject({ status: 200 })
-    await many(max)
+  test('of one token that is deleted, expired, of an inactive user or of another intent is 401', async () => {
+    const app = guarded('authenticated')
+    await app.ready()
+    const [gone, owner, inactive] = [
+      await people().user(),
+      await people().user(),
+      await people().user({ isActive: false }),
+    ]
+    const expired = await people().token(owner.pk, { expires: new Date(Date.now() - 1_000) })
+    const recovery = await people().token(owner.pk, { intent: 'recovery' })
+    expect(await flood(app, [gone.token])).toEqual([200])
     await pool.query('DELETE FROM tokens WHERE user_pk = $1', [gone.pk])
-    const refused = [gone.token, inactive.token, expired, recovery]
-    const answers = await Promise.all(refused.map((each) => askAs(app, each).get('/x')))
-    expect(answers.map(({ status }) => status)).toEqual([429, 429, 429, 429])
+    expect(await flood(app, [gone.token, inactive.token, expired, recovery])).toEqual([401, 401, 401, 401])
+    let answers: number[] = []
+    const sent = await statementsOf(async () => {
+      answers = await flood(app, Array(100).fill(gone.token))
+    })
+    expect([new Set(answers), sent.filter((text) => text.includes('"tokenPk"')).length]).toEqual([new Set([401]), 1])
   })
 })
 

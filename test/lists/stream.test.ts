@@ -214,7 +214,7 @@ test('what need not be streamed takes no place, however long it is', async () =>
 
 test('a long answer takes of the share of its caller, and gives it back when it is over', async () => {
   let taken = 0
-  const share = () => {
+  const share = async () => {
     if (taken > 0) throw new Problem('too_many_requests', 'You have one.')
     taken += 1
     return () => {
@@ -229,7 +229,7 @@ test('a long answer takes of the share of its caller, and gives it back when it 
 })
 
 /** The share of a caller who has no limit. */
-const takeLong = () => () => {}
+const takeLong = async () => () => {}
 
 /** Of portions that need no database. */
 const source: Source = { read: (portion) => portion(Object.create(null)), end: async () => {} }

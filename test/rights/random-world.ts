@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/db/client.ts'
 import { sha256, uuid7 } from '../../src/ids.ts'
 import { newSecret } from '../../src/token-secret.ts'
+import { testKeys } from '../support/engine.ts'
 import { rows, run, sql } from '../support/sql.ts'
 import { boundTo } from './oracle.ts'
 
@@ -121,11 +122,11 @@ export async function world(db: Db): Promise<World> {
     ...own.map(({ group, pk }) => ({ group, user: pk })),
     ...groups.flatMap(({ pk, users: joined }) => joined.map((user) => ({ group: pk, user }))),
   ]
-  const keys = own.map(({ pk }) => ({ secret: newSecret('api'), token: uuid7(), user: pk }))
+  const keys = own.map(({ pk }) => ({ secret: newSecret('api', testKeys), token: uuid7(), user: pk }))
   // Each delegate has made and viewed tokens for users who hold nothing yet, or little.
   const limited = mandates.flatMap((permissions, by) =>
     [weak, second, viewer].map((user) => ({
-      secret: newSecret('api'),
+      secret: newSecret('api', testKeys),
       token: uuid7(),
       user,
       by,
@@ -175,8 +176,8 @@ async function insert(db: Db, { groups, roles, members, keys }: Inserted): Promi
   }))
   await run(
     db,
-    sql`INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash, ceiling)
-      SELECT token, identifier, "user", false, decode(hash, 'hex'), ceiling
+    sql`INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash, checksum_key, ceiling)
+      SELECT token, identifier, "user", false, decode(hash, 'hex'), ${testKeys.ids[0]}, ceiling
       FROM jsonb_to_recordset(${json(made)}::jsonb)
         AS t(token uuid, identifier text, "user" integer, hash text, ceiling jsonb)`,
   )
@@ -226,8 +227,8 @@ async function restore(
         ON CONFLICT (pk) DO UPDATE SET permissions = excluded.permissions, owners = excluded.owners),
       made AS (INSERT INTO groups (pk, name, is_superuser) SELECT ${group}::uuid, ${randomUUID()}, false FROM alive
         ON CONFLICT (pk) DO UPDATE SET is_superuser = false, parent = NULL)
-      INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash)
-        SELECT ${own.token}::uuid, ${randomUUID()}, pk, false, decode(${hash}, 'hex') FROM alive
+      INSERT INTO tokens (pk, identifier, user_pk, expiring, key_hash, checksum_key)
+        SELECT ${own.token}::uuid, ${randomUUID()}, pk, false, decode(${hash}, 'hex'), ${testKeys.ids[0]} FROM alive
         ON CONFLICT (pk) DO UPDATE SET expiring = false, expires = NULL`,
   )
   await run(

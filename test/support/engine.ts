@@ -6,8 +6,10 @@ export const secretKey = 'a secret key for tests, 32 or more'
 /** The token of the first admin, where the database was bootstrapped with it. */
 export const adminToken = 'the-token-of-the-first-admin'
 
+export const testKeys = keyring(secretKey)
+
 export const loadEngine = async (): Promise<Engine> => ({
   registry: await loadRegistry(),
-  keyring: keyring(secretKey),
+  keyring: testKeys,
   tokenMaxDays: 365,
 })

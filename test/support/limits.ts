@@ -3,9 +3,7 @@ import type { RateLimits } from '../../src/http/rate-limit.ts'
 
 /** Limits that tests of other things do not reach: all of their requests come from one address, many with one token. */
 export const wide: RateLimits = {
-  rateLimitFailuresPerMinute: 1_000_000,
   rateLimitRequestsPerSecond: 1_000_000,
-  rateLimitLists: 1_000,
   rateLimitLongAnswers: 1_000,
   rateLimitWaitingRuns: 100_000,
 }

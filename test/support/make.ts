@@ -3,6 +3,7 @@ import type { Db } from '../../src/db/client.ts'
 import { sha256, uuid7 } from '../../src/ids.ts'
 import { newSecret, type TokenIntent } from '../../src/token-secret.ts'
 import type { Asker } from './asker.ts'
+import { testKeys } from './engine.ts'
 
 /** Rows that tests start from, made past the API. */
 export type Make = {
@@ -67,7 +68,7 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
 
   const token: Make['token'] = async (userPk, options = {}) => {
     const { identifier = randomUUID(), intent = 'api', expires, managed, ceiling } = options
-    const secret = newSecret(intent)
+    const secret = newSecret(intent, testKeys)
     const expiry = { expiring: expires !== undefined, expires: expires ?? null }
     await db.token.create({
       data: {
@@ -76,6 +77,7 @@ export function makers(db: Db, as: (token: string) => Asker): Make {
         intent,
         userPk,
         keyHash: new Uint8Array(sha256(secret)),
+        checksumKey: testKeys.ids[0],
         managed: managed ?? null,
         ...(ceiling && { ceiling: [...ceiling] }),
         ...expiry,

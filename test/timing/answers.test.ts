@@ -76,11 +76,11 @@ describe.runIf(needs('redis-server'))('rates in Redis', () => {
     const rateStore = openRateStore(redis.url)
     atEnd(() => rateStore?.disconnect())
     await until(() => rateStore?.status === 'ready', { what: 'the connection to Redis' })
-    const there = await installation({ workers: 'none', limits: { rateLimitFailuresPerMinute: 20 }, rateStore })
+    const there = await installation({ workers: 'none', rateStore })
     const ask = async () => {
       for (let count = 0; count < 3; count += 1) {
-        const { status } = await there.as('wrong').get('/api/v3/core/users/me/')
-        expect(status).toBe(401)
+        const { status } = await there.admin.get('/api/v3/core/users/me/')
+        expect(status).toBe(200)
       }
     }
     process.kill(redis.pid, 'SIGSTOP')

@@ -5,7 +5,7 @@ import { chainLength, type Organisation, workplace } from './organisation.ts'
 import { daysBefore, type People, special } from './people.ts'
 import { type Random, stream } from './random.ts'
 import type { Row } from './table.ts'
-import type { SeededSecrets } from './token.ts'
+import { seededSecrets } from './token.ts'
 import { tokenPurposes } from './words.ts'
 
 /** What users have: groups, tokens, devices, consents. Each function takes the number of a user. */
@@ -37,8 +37,9 @@ export function memberships({ seed, purposes, size }: Organisation, persons: Peo
 }
 
 /** The token of a user, or none. */
-export function tokens({ seed, prefix, today }: Organisation, persons: People, secretOf: SeededSecrets) {
+export function tokens({ seed, prefix, today }: Organisation, persons: People, keyring: Keyring) {
   const numbers = stream(seed, 'tokens')
+  const secretOf = seededSecrets(keyring)
   return (number: number): Row[] => {
     const random = numbers(number)
     const { username, kind } = persons(number)
@@ -58,6 +59,7 @@ export function tokens({ seed, prefix, today }: Organisation, persons: People, s
         expires: expiring ? expires : null,
         expiring,
         key_hash: createHash('sha256').update(secretOf(identifier, intent)).digest(),
+        checksum_key: keyring.ids[0],
         created_at: daysBefore(expires < today ? expires : today, 30 * random.fraction()),
       },
     ]

@@ -3,7 +3,6 @@ import { consents, devices, memberships, tokens } from './belongings.ts'
 import type { Organisation } from './organisation.ts'
 import { people, userRow } from './people.ts'
 import type { Engine, Keys, Row, Table } from './table.ts'
-import { seededSecrets } from './token.ts'
 
 /**
  * All tables, each after those that it refers to. Groups come last, because a new group below another locks the tree of
@@ -48,8 +47,18 @@ function userTables(organisation: Organisation, { keyring }: Engine, keys: Keys)
     }),
     ofUsers(organisation, keys, {
       name: 'tokens',
-      columns: ['pk', 'identifier', 'intent', 'description', 'expires', 'expiring', 'key_hash', 'created_at'],
-      rows: tokens(organisation, persons, seededSecrets(keyring)),
+      columns: [
+        'pk',
+        'identifier',
+        'intent',
+        'description',
+        'expires',
+        'expiring',
+        'key_hash',
+        'checksum_key',
+        'created_at',
+      ],
+      rows: tokens(organisation, persons, keyring),
     }),
   ]
 }

@@ -13,10 +13,11 @@ export type SeededSecrets = (identifier: string, intent?: TokenIntent) => string
  *
  * They do not follow from the seed alone: then anyone could compute them.
  */
-export function seededSecrets(keyring: Pick<Keyring, 'derive'>): SeededSecrets {
+export function seededSecrets(keyring: Pick<Keyring, 'derive' | 'digests'>): SeededSecrets {
   const key = keyring.derive('seeded tokens')
   return (identifier, intent = 'api') => {
     const digest = createHmac('sha512', key).update(identifier).digest()
-    return secretOf(intent, [...digest.subarray(0, randomLength)].map((byte) => base62[byte % 62]).join(''))
+    const random = [...digest.subarray(0, randomLength)].map((byte) => base62[byte % 62]).join('')
+    return secretOf(intent, random, keyring)
   }
 }

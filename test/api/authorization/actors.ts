@@ -2,6 +2,7 @@ import { permissionNames } from '../../../src/models/registry.ts'
 import { ownerOf, permissionOf, rightsOf } from '../../../src/permissions.ts'
 import { newSecret, tokenIntents } from '../../../src/token-secret.ts'
 import { type Asker, askAs } from '../../support/asker.ts'
+import { testKeys } from '../../support/engine.ts'
 import type { Installation } from '../../support/installation.ts'
 import type { Made } from '../../support/make.ts'
 
@@ -87,7 +88,7 @@ export function castFor({ app, make, engine }: Installation): Cast {
   const tokens: Record<string, (owner: Made) => Promise<string | null>> = {
     'no token': async () => null,
     'malformed token': async ({ token }) => `${token} ${token}`,
-    'unknown token': async () => newSecret('api'),
+    'unknown token': async () => newSecret('api', testKeys),
     'expired token': ({ pk }) => make.token(pk, expired),
     'inactive owner': async ({ token }) => token,
     ...Object.fromEntries(

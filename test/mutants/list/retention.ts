@@ -137,8 +137,8 @@ export default {
       tests: [seal],
     },
     {
-      from: 'previous === null ? [current] : [current, masterOf(previous)]',
-      to: 'previous === null ? [current] : [masterOf(previous)]',
+      from: 'const masters = [current, ...others]',
+      to: 'const masters = others.length === 0 ? [current] : others',
       why: 'with SECRET_KEY_PREVIOUS, what is sealed now does not open',
       tests: [seal],
     },
