@@ -1,61 +1,119 @@
-/** The two sides of a change as texts for people: lists by their items, and long texts from where they differ. */
+import { isObject, type JsonObject, own } from './json-object.ts'
 
-/** Characters of a text at most, unless it takes more to tell it from the others. */
-const shownLength = 60
+/** The two sides of a change as texts for people: lists by their items, objects by their members, long texts from where they differ. */
+
+export type Sides = { readonly from?: unknown; readonly to?: unknown }
+
+/** What differs at a path. Without `from`, an item or member was added; without `to`, it was removed. */
+export type Difference = { readonly path: string; readonly from?: string; readonly to?: string }
+
+/** Of what is added, removed and changed, each. */
+const mostOfKind = 10
 /** Characters before and after a place where texts differ. */
 const context = 12
-/** Items of one list at most. */
-const maxItems = 10
 
-export type Sides = { readonly removed: readonly string[]; readonly added: readonly string[] }
+/** @property kept the items of the list that are the same on both sides */
+type Found = { readonly path: string; readonly sides: Sides; readonly kept?: readonly unknown[] }
 
-/** JSON, on one line. */
-export const asJson = (value: unknown): string => JSON.stringify(value) ?? 'null'
+/** @property length characters of a text, unless it takes more to tell it from another */
+type Look = { readonly length?: number; readonly textOf?: (value: unknown) => string }
 
-/** @returns the items of each list that the other does not have, with their number; null when only the order differs, or one is no list */
-export function itemsOf(from: unknown, to: unknown): Sides | null {
-  if (!Array.isArray(from) || !Array.isArray(to)) return null
-  // By their text: a list may have thousands of items.
-  const [before, after] = [from.map(asJson), to.map(asJson)]
-  const [removed, added] = [lacking(before, after), lacking(after, before)]
-  if (removed.length + added.length === 0) return null
-  const shown = removed.slice(0, maxItems)
-  const changed = new Set([...removed, ...added])
-  const kept = before.filter((item) => !changed.has(item))
-  const cut = cutApart([...shown, ...added.slice(0, maxItems)], kept)
-  return {
-    removed: withMore(cut.slice(0, shown.length), removed.length),
-    added: withMore(cut.slice(shown.length), added.length),
-  }
+/**
+ * How two values of a field differ. All surfaces that show a change list these.
+ *
+ * @param name of the field: paths begin with it
+ * @returns `more`: how many differences are not listed
+ */
+export function differences(
+  name: string,
+  { from, to }: Sides,
+  { length = 160, textOf = asText }: Look = {},
+): { readonly listed: readonly Difference[]; readonly more: number } {
+  const found = (markerText(from) ?? markerText(to)) ? [] : between(name, from, to, true)
+  const all = found.length > 0 ? found : [{ path: name, sides: { from, to } }]
+  const kinds = Map.groupBy(all, ({ sides }) => Object.keys(sides).join())
+  const some = new Set([...kinds.values()].flatMap((each) => each.slice(0, mostOfKind)))
+  const paths = Map.groupBy(
+    all.filter((each) => some.has(each)),
+    ({ path }) => path,
+  )
+  const listed = [...paths.values()].flatMap((there) => {
+    const texts = there.flatMap(({ sides }) => Object.values(sides).map(textOf))
+    const cut = cutApart(texts, there[0]?.kept?.map(textOf) ?? [], length).values()
+    return there.map(({ path, sides }): Difference => {
+      return { path, ...Object.fromEntries(Object.keys(sides).map((side) => [side, cut.next().value])) }
+    })
+  })
+  return { listed, more: all.length - some.size }
 }
 
-/** Each item as often as it is missing in `others`. */
-function lacking(items: readonly string[], others: readonly string[]): string[] {
-  const left = new Map<string, number>()
-  for (const other of others) left.set(other, (left.get(other) ?? 0) + 1)
-  return items.filter((item) => {
-    const count = left.get(item) ?? 0
-    if (count > 0) left.set(item, count - 1)
-    return count === 0
+/** @param isField items of the list of a field are compared as wholes; one inside of an object may differ in a member */
+function between(path: string, from: unknown, to: unknown, isField = false): Found[] {
+  if (asJson(from) === asJson(to)) return []
+  if (isObject(from) && isObject(to)) return inMembers(path, from, to)
+  if (!Array.isArray(from) || !Array.isArray(to)) return [{ path, sides: { from, to } }]
+  const [removed, added] = [lacking(from, to), lacking(to, from)]
+  // Only the order differs.
+  if (removed.size + added.size === 0) return [{ path, sides: { from, to } }]
+  const places = [...removed]
+  if (
+    !isField &&
+    places.every((at) => added.has(at) && isObject(from[at]) && isObject(to[at])) &&
+    removed.size === added.size
+  )
+    return places.flatMap((at) => between(`${path}.${at}`, from[at], to[at]))
+  const kept = from.filter((_, at) => !removed.has(at))
+  return [
+    ...places.map((at) => ({ path, sides: { from: from[at] }, kept })),
+    ...[...added].map((at) => ({ path, sides: { to: to[at] }, kept })),
+  ]
+}
+
+function inMembers(path: string, from: JsonObject, to: JsonObject): Found[] {
+  return [...new Set([...Object.keys(from), ...Object.keys(to)])].sort().flatMap((name) => {
+    const inner = `${path}.${/^[\w-]+$/.test(name) ? name : JSON.stringify(name)}`
+    if (!Object.hasOwn(from, name)) return [{ path: inner, sides: { to: to[name] } }]
+    if (!Object.hasOwn(to, name)) return [{ path: inner, sides: { from: from[name] } }]
+    return between(inner, from[name], to[name])
   })
 }
 
-const withMore = (shown: readonly string[], count: number): string[] =>
-  count > shown.length ? [...shown, `${count - shown.length} more`] : [...shown]
-
-/** Both texts from the same place, so that what differs is seen. */
-export function cutSides(from: string, to: string): readonly [string, string] {
-  const [one = '', other = ''] = cutApart([from, to])
-  return [one, other]
+/** The places of the items that the other list does not have, or has less often. */
+function lacking(items: readonly unknown[], others: readonly unknown[]): Set<number> {
+  // By their text: a list may have thousands of items.
+  const left = Map.groupBy(others, asJson)
+  return new Set(items.flatMap((item, at) => (left.get(asJson(item))?.pop() === undefined ? [at] : [])))
 }
+
+/** Whether two lists have the same items, in any order. */
+export const isSameSet = (one: unknown, other: unknown): boolean =>
+  Array.isArray(one) && Array.isArray(other) && one.length === other.length && lacking(one, other).size === 0
+
+/** JSON on one line. The database orders members otherwise than a document does. */
+const asJson = (value: unknown): string =>
+  (typeof value === 'object' ? JSON.stringify(value, inOrder) : JSON.stringify(value)) ?? 'null'
+
+const inOrder = (_: string, value: unknown): unknown =>
+  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))) : value
+
+/** What stands for a value that is not reported (apply/changes.ts). */
+const markers = { set_by_server: 'set by the server', not_shown: '(not shown)' } as const
+
+/** @returns the words for a marker; undefined for a value */
+export function markerText(value: unknown): string | undefined {
+  const [[name, is] = [], another] = isObject(value) ? Object.entries(value) : []
+  return is === true && another === undefined ? own(markers, name) : undefined
+}
+
+export const asText = (value: unknown): string => markerText(value) ?? asJson(value)
 
 /**
  * Texts that differ still do when they are cut: of each, every place is shown where it begins to differ from another.
  *
  * @param others texts that are not shown, such as the items that a list keeps
  */
-function cutApart(texts: readonly string[], others: readonly string[] = []): string[] {
-  if (texts.every(({ length }) => length <= shownLength)) return [...texts]
+function cutApart(texts: readonly string[], others: readonly string[], most: number): string[] {
+  if (texts.every(({ length }) => length <= most)) return [...texts]
   const ends = texts.map((text) => Math.max(-1, ...others.map((other) => sameStart(text, other))))
   return texts.map((text) => {
     const places = texts.flatMap((other, index) => {
@@ -67,6 +125,7 @@ function cutApart(texts: readonly string[], others: readonly string[] = []): str
     return cutAt(
       text,
       [...new Set(places)].sort((one, other) => one - other),
+      most,
     )
   })
 }
@@ -79,15 +138,15 @@ function sameStart(one: string, other: string): number {
 }
 
 /** @param places to be shown, in order */
-function cutAt(text: string, places: readonly number[]): string {
+function cutAt(text: string, places: readonly number[], most: number): string {
   const [first = 0] = places
-  const parts = [{ start: first + context < shownLength ? 0 : first - context, end: first + context }]
+  const parts = [{ start: first + context < most ? 0 : first - context, end: first + context }]
   for (const place of places.slice(1)) {
     const last = parts.at(-1)
     if (last === undefined || place - context > last.end) parts.push({ start: place - context, end: place + context })
     else last.end = place + context
   }
-  const [left, last] = [shownLength - parts.reduce((sum, { start, end }) => sum + end - start, 0), parts.at(-1)]
+  const [left, last] = [most - parts.reduce((sum, { start, end }) => sum + end - start, 0), parts.at(-1)]
   if (last !== undefined && left > 0) last.end += left
   const shown = parts.map(({ start, end }) => text.slice(whole(text, start, -1), whole(text, end, 1))).join('…')
   return `${parts[0]?.start === 0 ? '' : '…'}${shown}${(last?.end ?? 0) < text.length ? '…' : ''}`

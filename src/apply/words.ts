@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
 import { type Actor, allows, allowsSome, permissionsOf, rightName } from '../permissions.ts'
@@ -9,8 +8,7 @@ import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
 import type { Gains, NewSuperusers } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
-import { asJson, cutSides, itemsOf } from '../sides.ts'
-import { type Change, notShown, setByServer } from './changes.ts'
+import { type Difference, differences, type Sides } from '../sides.ts'
 import type { BrokenRule, Finding, Given, Objection, Skipped } from './finding.ts'
 
 /** The sentences about findings and objections, for logs and answers. They are made here and nowhere else. */
@@ -279,13 +277,13 @@ function shortSecrets(finding: Finding): string[] {
 
 const maxShownFields = 20
 
-/** The fields of a change: `name "a" -> "b", owners - "c" + "d", client_secret changed`. */
+/** The fields of a change: `name "a" -> "b", owners - "c" + "d", attributes.floor 1 -> 2, client_secret changed`. */
 function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode): string {
   const ends = new Set(Object.keys(fields).map(expiresOf))
   const shown = Object.entries(fields).flatMap(([name, change]) => {
     // A line of its own says whose the row is now, and the line of a secret says until when the one before is valid.
     if (change === 'unchanged' || name === 'owner' || ends.has(name)) return []
-    if (change !== 'changed') return [`${name} ${sidesAsText(change)}`]
+    if (change !== 'changed') return sidesAsText(name, change)
     const end = values[expiresOf(name)]
     if (end === undefined) return [`${name} changed`]
     const until =
@@ -298,14 +296,16 @@ function fieldsAsText({ change: { fields }, step, values }: Finding, mode: Mode)
   return [...shown.slice(0, maxShownFields), ...(more > 0 ? [`${more} more`] : [])].join(', ')
 }
 
-/** `"a" -> "b"`, and of lists the items that differ: `- "a" + "b"`. */
-function sidesAsText({ from, to }: Extract<Change['fields'][string], object>): string {
-  const items = itemsOf(from, to)
-  if (items === null) return cutSides(valueAsText(from), valueAsText(to)).join(' -> ')
-  return [...items.removed.map((item) => `- ${item}`), ...items.added.map((item) => `+ ${item}`)].join(' ')
+/** `name "a" -> "b"`, and of lists the items that differ: `owners - "a" + "b"`. */
+function sidesAsText(name: string, sides: Sides): string[] {
+  const { listed, more } = differences(name, sides)
+  const texts = [...Map.groupBy(listed, ({ path }) => path)].map(([path, there]) =>
+    [path, ...there.map(differenceAsText)].join(' '),
+  )
+  return [...texts, ...(more > 0 ? [`${more} more of ${name}`] : [])]
 }
 
-function valueAsText(value: unknown): string {
-  if (isDeepStrictEqual(value, setByServer)) return 'set by the server'
-  return isDeepStrictEqual(value, notShown) ? '(not shown)' : asJson(value)
+function differenceAsText({ from, to }: Difference): string {
+  if (from === undefined) return `+ ${to}`
+  return to === undefined ? `- ${from}` : `${from} -> ${to}`
 }

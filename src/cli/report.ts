@@ -1,5 +1,4 @@
-import { isObject } from '../json-object.ts'
-import { itemsOf } from '../sides.ts'
+import { differences } from '../sides.ts'
 import type { Delivered, Outcome } from './deliver.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { type Colour, type Output, shown } from './output.ts'
@@ -117,27 +116,13 @@ export const unnamedLines = ({ unnamed }: Pick<Result, 'unnamed'>): string[] =>
 
 function fieldLines(name: string, field: FieldChange): string[] {
   if (typeof field === 'string') return field === 'unchanged' ? [] : [`  ~ ${name}: ${field}`]
-  const { from, to } = field
-  const value = (each: unknown) => markers.find(([name]) => isMarker(each, name))?.[1] ?? JSON.stringify(each)
-  const items = itemsOf(from, to)
-  if (items !== null)
-    return [
-      ...items.removed.map((item) => `  - ${name}: ${item}`),
-      ...items.added.map((item) => `  + ${name}: ${item}`),
-    ]
-  return [
-    ...(from === null || from === undefined ? [] : [`  - ${name}: ${value(from)}`]),
-    ...(to === undefined || (to === null && from === null) ? [] : [`  + ${name}: ${value(to)}`]),
-  ]
+  const { listed, more } = differences(name, field, { length: Number.POSITIVE_INFINITY })
+  const lines = listed.flatMap(({ path, from, to }) => [
+    ...(from === undefined || (from === 'null' && to !== undefined) ? [] : [`  - ${path}: ${from}`]),
+    ...(to === undefined ? [] : [`  + ${path}: ${to}`]),
+  ])
+  return [...lines, ...(more > 0 ? [`  ~ ${name}: ${more} more`] : [])]
 }
-
-/** What stands for a value that is not reported. */
-const markers = [
-  ['set_by_server', '(set by the server)'],
-  ['not_shown', '(not shown)'],
-] as const
-
-const isMarker = (value: unknown, name: string): boolean => isObject(value) && name in value
 
 /** Prints how many objects are added, changed and deleted, where that is known. */
 export function printTotals(output: Output, results: readonly Result[], isDone: boolean): void {

@@ -29,6 +29,8 @@ export type FieldMeta = {
   name?: true
   /** A date and time: stored as a timestamp, read as ISO 8601 in UTC. */
   time?: true
+  /** A list, or a text with commas, whose order says nothing, as that of references never does. */
+  set?: true
 }
 
 export const fieldMeta = z.registry<FieldMeta>()
@@ -70,6 +72,8 @@ export type Field = {
   readonly time: boolean
   /** No other row may have this value as names compare: `Admins` and `admins`. */
   readonly folded: boolean
+  /** Another order of its items is no change. */
+  readonly isSet: boolean
   readonly storage: FieldStorage
 }
 
@@ -225,6 +229,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
       overlap: meta.overlap === true,
       time: meta.time === true,
       folded: meta.name === true && isUnique(declaration, name),
+      isSet: meta.set === true || (meta.reference !== undefined && isArray(schema)),
       storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
     })
   }

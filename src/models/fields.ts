@@ -83,6 +83,12 @@ function asName<Schema extends z.ZodType>(schema: Schema): Schema {
   return schema
 }
 
+/** Marks a list, or a text with commas, whose order says nothing. */
+export function unordered<Schema extends z.ZodType>(schema: Schema): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), set: true })
+  return schema
+}
+
 /** The column's range: PostgreSQL's `integer`. */
 export const int32 = (min = -2_147_483_648) =>
   z

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { unknownName } from '../messages.ts'
 import type { Permission } from '../permissions.ts'
 import { defineModel } from './define.ts'
-import { filledLine, name, ownerLabel } from './fields.ts'
+import { filledLine, name, ownerLabel, unordered } from './fields.ts'
 
 /** As many errors as an answer lists. */
 const maxSuggestions = 100
@@ -31,28 +31,30 @@ export const defineRole = (permissions: readonly Permission[]) => {
     identifiers: [['name']],
     attrs: z.object({
       name: name(),
-      permissions: z
-        .array(filledLine(100))
-        .max(known.size)
-        .superRefine(reportUnknown, { when: ({ value }) => Array.isArray(value) })
-        .refine(hasEachOnce, {
-          error: 'Must not hold a permission twice.',
-          params: { code: 'duplicate' },
-        })
-        .default([]),
-      owners: z
-        .array(ownerLabel())
-        .max(maxOwners)
-        .refine(hasEachOnce, {
-          error: 'Must not hold an owner twice.',
-          params: { code: 'duplicate' },
-        })
-        .meta({
-          description:
-            'Owners of applications and providers: its permissions for these hold only for their rows. Empty: for all rows.',
-          examples: [['team-a']],
-        })
-        .default([]),
+      permissions: unordered(
+        z
+          .array(filledLine(100))
+          .max(known.size)
+          .superRefine(reportUnknown, { when: ({ value }) => Array.isArray(value) })
+          .refine(hasEachOnce, {
+            error: 'Must not hold a permission twice.',
+            params: { code: 'duplicate' },
+          }),
+      ).default([]),
+      owners: unordered(
+        z
+          .array(ownerLabel())
+          .max(maxOwners)
+          .refine(hasEachOnce, {
+            error: 'Must not hold an owner twice.',
+            params: { code: 'duplicate' },
+          })
+          .meta({
+            description:
+              'Owners of applications and providers: its permissions for these hold only for their rows. Empty: for all rows.',
+            examples: [['team-a']],
+          }),
+      ).default([]),
     }),
     unique: ['name'],
     readOnly: ['pk'],

@@ -4,7 +4,7 @@ import { sha256 } from '../ids.ts'
 import { meet, rightsOf } from '../permissions.ts'
 import { newSecret, tokenIntents } from '../token-secret.ts'
 import { defineModel, type Moment, type Report, type Values } from './define.ts'
-import { dateTime, filledLine, integerReference, line, oneOf, ownerLabel } from './fields.ts'
+import { dateTime, filledLine, integerReference, line, oneOf, ownerLabel, unordered } from './fields.ts'
 
 /** The token keeps each of its rights for each of them. */
 const maxOwners = 20
@@ -75,15 +75,16 @@ export default defineModel({
       .default(null),
     expiring: z.boolean().default(true),
     managed: filledLine(255).nullable().default(null),
-    owners: z
-      .array(ownerLabel())
-      .max(maxOwners)
-      .meta({
-        description:
-          'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
-        examples: [['team-a']],
-      })
-      .default([]),
+    owners: unordered(
+      z
+        .array(ownerLabel())
+        .max(maxOwners)
+        .meta({
+          description:
+            'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
+          examples: [['team-a']],
+        }),
+    ).default([]),
   }),
   columns: { user: 'user_pk' },
   unique: ['identifier', 'managed'],

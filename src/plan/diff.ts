@@ -62,11 +62,13 @@ export async function diff(
   }
   if (state === 'created') return { ...noChange, before: stored }
   const unseen = new Set(comparison === 'blind' ? unseenFields(step, sent) : [])
-  const values = { ...stored, ...Object.fromEntries(sent) }
   const changed = [...model.fields.values()].filter(
     (field) =>
       unseen.has(field.name) || (sent.has(field.name) && !isSame(field, stored[field.name], sent.get(field.name))),
   )
+  const isChanged = new Set(changed.map(({ name }) => name))
+  const written = [...sent].filter(([name]) => isChanged.has(name) || !model.fields.has(name))
+  const values = { ...stored, ...Object.fromEntries(written) }
   // A refusal would tell that a guess was wrong, and cost nothing: a right one is refused for the same rules.
   const guesses = comparison === 'hidden' && [...sent.keys()].some((name) => model.fields.get(name)?.secret)
   if (changed.length > 0 || guesses) checkRules(step, values, errors)

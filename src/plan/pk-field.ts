@@ -21,6 +21,7 @@ function keyField(schema: z.ZodType): Field {
     overlap: false,
     time: false,
     folded: false,
+    isSet: false,
     storage,
   }
 }

@@ -1,5 +1,8 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Change } from '../apply/changes.ts'
+import type { Field } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import { isSame } from '../plan/same-value.ts'
+import { markerText } from '../sides.ts'
 import type { HistoryEntry } from './history.ts'
 
 /** What is different between two states of an application and its providers, by the changes between them. */
@@ -15,7 +18,7 @@ type Fields = Change['fields']
 type Found = { -readonly [Name in keyof Change]: Change[Name] } & { wasCreated: boolean }
 
 /** @param entries all changes after the first state up to the second, the oldest first */
-export function differenceOf(entries: readonly HistoryEntry[]): Difference {
+export function differenceOf(entries: readonly HistoryEntry[], registry: Registry): Difference {
   const found = new Map<string, Found>()
   for (const { model, key, name, action, fields } of entries) {
     const id = JSON.stringify([model, key])
@@ -31,7 +34,10 @@ export function differenceOf(entries: readonly HistoryEntry[]): Difference {
   const changes = [...found.values()].flatMap(({ wasCreated, ...change }): Change[] => {
     // It was there in neither state.
     if (wasCreated && change.action === 'delete') return []
-    const fields = Object.fromEntries(Object.entries(change.fields).filter(([, each]) => isDifferent(each)))
+    const { fields: known } = registry.byName(change.model) ?? {}
+    const fields = Object.fromEntries(
+      Object.entries(change.fields).filter(([name, each]) => isDifferent(each, known?.get(name))),
+    )
     return change.action === 'update' && Object.keys(fields).length === 0 ? [] : [{ ...change, fields }]
   })
   return { changes, unknown: entries.filter(({ action, fields }) => fields === null && action !== 'delete').length }
@@ -63,8 +69,7 @@ function joined(before: Fields, after: Fields): Fields {
 }
 
 /** A value that is not known, such as one that the service set, may be another one each time. */
-const isDifferent = (each: Fields[string]): boolean =>
-  typeof each === 'string' ? each === 'changed' : !isDeepStrictEqual(each.from, each.to) || isMarker(each.from)
-
-const isMarker = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && ('not_shown' in value || 'set_by_server' in value)
+const isDifferent = (each: Fields[string], field: Field | undefined): boolean =>
+  typeof each === 'string'
+    ? each === 'changed'
+    : !isSame(field, each.from, each.to) || markerText(each.from) !== undefined

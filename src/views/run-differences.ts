@@ -4,8 +4,10 @@ import type { Db } from '../db/client.ts'
 import { type Blueprint, type Entry, Find, KeyOf } from '../document/document.ts'
 import { mask } from '../document/mask.ts'
 import { Problem } from '../errors.ts'
+import type { Model } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
+import { isSame } from '../plan/same-value.ts'
 import { documentOf, type FormerRun, readFormerRun } from '../runs/documents.ts'
 import { mayReadRun } from '../runs/options.ts'
 import type { Opening } from './one-run.ts'
@@ -59,7 +61,7 @@ function entriesOf(from: Blueprint, to: Blueprint, registry: Registry): Change[]
   )
   const others = [...after].flatMap(([id, entry]): Change[] => {
     const earlier = before.get(id)
-    const fields = fieldsBetween(earlier ?? nothing, entry)
+    const fields = fieldsBetween(earlier ?? nothing, entry, registry.byName(entry.model))
     if (earlier === undefined) return [changeOf(entry, 'create', fields)]
     return Object.keys(fields).length === 0 ? [] : [changeOf(entry, 'update', fields)]
   })
@@ -94,10 +96,10 @@ const saidBy = ({ attrs, state, was, owner, conditions }: Entry): Readonly<Recor
   ...(conditions !== undefined && { '(conditions)': conditions }),
 })
 
-function fieldsBetween(from: Both, to: Both): Change['fields'] {
+function fieldsBetween(from: Both, to: Both, model?: Model): Change['fields'] {
   const fields: Change['fields'] = {}
   for (const name of new Set([...Object.keys(from.raw), ...Object.keys(to.raw)])) {
-    if (isDeepStrictEqual(from.raw[name], to.raw[name])) continue
+    if (isSame(model?.fields.get(name), from.raw[name], to.raw[name])) continue
     fields[name] =
       isSecret(from, name) || isSecret(to, name) ? 'changed' : { from: sideOf(from, name), to: sideOf(to, name) }
   }

@@ -113,7 +113,7 @@ test('users, what belongs to them, and the members of groups stay as they are', 
   expect(answer).toMatchObject({
     json: {
       logs: [
-        `group "${name}" updated: attributes {"floor":3} -> {}`,
+        `group "${name}" updated: attributes.floor - 3`,
         `user "${username}" unchanged`,
         `token "${name}" unchanged`,
       ],

@@ -198,6 +198,29 @@ describe('plan and diff', () => {
     expect(output).not.toContain(secret)
   })
 
+  test('diff and the summary name what differs in lists and objects', async () => {
+    const summary = join(folder, 'items.md')
+    const uri = (path: string) => ({ matching_mode: 'strict', url: `https://cli-items.example.com/${path}` })
+    const of = async (uris: string[], floor: number) => {
+      const provider = await named('oauth2', 'cli-items', { provider: { redirect_uris: uris.map(uri) } })
+      const attributes = JSON.stringify({ name: 'x', floors: [{ id: floor }] })
+      return [
+        file('items.json', provider),
+        file('items.yaml', group('cli-items', `, attrs: { attributes: ${attributes} }`)),
+      ]
+    }
+    await gatewright(['apply', ...(await of(['a', 'b'], 1))])
+    const { output } = await gatewright(['diff', ...(await of(['a', 'c'], 2)), '--summary', summary])
+    for (const text of [output, readFileSync(summary, 'utf8')]) {
+      expect(text.split('\n').flatMap((line) => /^ *([-+] \w+[:.].*)$/.exec(line)?.[1] ?? [])).toEqual([
+        '- redirect_uris: {"matching_mode":"strict","url":"https://cli-items.example.com/b"}',
+        '+ redirect_uris: {"matching_mode":"strict","url":"https://cli-items.example.com/c"}',
+        '- attributes.floors.0.id: 1',
+        '+ attributes.floors.0.id: 2',
+      ])
+    }
+  })
+
   test('--json is one document, --summary is Markdown', async () => {
     const summary = join(folder, 'summary.md')
     const path = file('json.yaml', group('cli-json'))

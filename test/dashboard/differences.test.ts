@@ -74,7 +74,7 @@ describe('differences to the run before', () => {
     expect(body).toContain(`href="/admin/runs/${first}/"`)
     const text = textOf(body)
     expect(text).toMatch(/Entries: 1 added, 1 changed, 1 removed/)
-    expect(text).toMatch(new RegExp(`Removed .*${b} attributes .*Changed .*${a} attributes {"cost":1} {"cost":2}`))
+    expect(text).toMatch(new RegExp(`Removed .*${b} attributes .*Changed .*${a} attributes.cost 1 2`))
     expect(text).toMatch(new RegExp(`Added .*${c}`))
   })
 

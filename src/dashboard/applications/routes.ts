@@ -161,7 +161,7 @@ export function applicationPages(
       return { state, entry }
     }
     const ends = { from: stateOf(from), to: stateOf(to) }
-    const difference = differenceOf(entriesAfter(first, { entries, beside }))
+    const difference = differenceOf(entriesAfter(first, { entries, beside }), registry)
     return { is: 'compared', ...ends, difference: first === from ? difference : reversed(difference) }
   }
 

@@ -1,5 +1,6 @@
 import type { Change } from '../../apply/changes.ts'
 import { bytesOf, cutTo, type Html, html } from '../../http/html.ts'
+import { asText, type Difference, differences } from '../../sides.ts'
 import type { RunPart } from '../../views/run-parts.ts'
 import { countsText } from '../../views/run-summary.ts'
 import { count, nameText, number } from '../words.ts'
@@ -20,8 +21,6 @@ const mostBytes = 48_000
 /** Lines of a run's log, and fields of an entry. */
 export const mostLines = 40
 const mostFields = 30
-const mostText = 160
-const mostBytesOfText = 320
 
 type Names = (model: string) => string
 
@@ -70,14 +69,13 @@ const unchanged = (names: readonly Html[]): Html =>
   html`<details id="unchanged"><summary>Unchanged: ${count(names.length, 'object')} of this page</summary><ul class="names">${names}</ul></details>`
 
 function rowsOf(change: Change, nameOf: Names): Html {
-  const fields = Object.entries(change.fields)
   const isNew = change.action === 'create'
   const width = isNew ? 2 : 3
-  const some = fields.slice(0, mostFields)
-  const left = fields.length - some.length
+  const rows = fieldRows(change.fields)
+  const left = rows.length - mostFields
   const lines = [
-    ...some.map(([name, field]) => html`<td>${nameText(name)}</td>${fieldCells(field, isNew)}`),
-    ...(left > 0 ? [html`<td colspan="${width}">and ${count(left, 'field')} more, in the API</td>`] : []),
+    ...rows.slice(0, mostFields).map((row) => cellsOf(row, isNew)),
+    ...(left > 0 ? [html`<td colspan="${width}">and ${number(left)} more, in the API</td>`] : []),
   ]
   const [first = html`<td colspan="${width}"></td>`, ...others] = lines
   const height = Math.max(1, lines.length)
@@ -88,15 +86,25 @@ ${others.map(
 )}`
 }
 
+type FieldRow = Difference & { readonly note?: string }
+
+/** What differs in each field, a line for each place in it. */
+const fieldRows = (fields: Change['fields']): FieldRow[] =>
+  Object.entries(fields).flatMap(([path, field]): FieldRow[] => {
+    if (typeof field === 'string') return [{ path, note: `a secret: ${field}` }]
+    const { listed, more } = differences(path, field, { textOf })
+    return more > 0 ? [...listed, { path, note: `and ${number(more)} more, in the API` }] : [...listed]
+  })
+
 const objectName = ({ model, key }: Change, nameOf: Names): string => {
   const names = Object.values(key).map((value) => textOf(value))
-  return cut(`${nameOf(model)} ${names.join(', ')}`)
+  return nameText(`${nameOf(model)} ${names.join(', ')}`)
 }
 
-function fieldCells(field: Change['fields'][string], isNew: boolean): Html {
-  if (typeof field === 'string')
-    return html`<td${!isNew && html` colspan="2"`}>${field === 'changed' ? 'a secret: changed' : 'a secret: unchanged'}</td>`
-  return html`${!isNew && html`<td class="old text">${cut(textOf(field.from))}</td>`}<td class="text">${cut(textOf(field.to))}</td>`
+function cellsOf({ path, note, from = '', to = '' }: FieldRow, isNew: boolean): Html {
+  const name = html`<td>${nameText(path)}</td>`
+  if (note !== undefined) return html`${name}<td${!isNew && html` colspan="2"`}>${note}</td>`
+  return html`${name}${!isNew && html`<td class="old text">${from}</td>`}<td class="text">${to}</td>`
 }
 
 /**
@@ -107,31 +115,23 @@ function fieldCells(field: Change['fields'][string], isNew: boolean): Html {
 export function fieldList(fields: Change['fields'], isNew: boolean, most: number): Html {
   const lines: Html[] = []
   let bytes = 0
-  const all = Object.entries(fields)
-  for (const [name, field] of all) {
-    const line =
-      typeof field === 'string'
-        ? html`<li>${nameText(name)}: a secret, ${field}</li>`
-        : html`<li>${nameText(name)}: ${!isNew && html`<span class="quiet">${cut(textOf(field.from))}</span> -> `}${cut(textOf(field.to))}</li>`
+  const all = fieldRows(fields)
+  for (const { path, note, from, to } of all) {
+    const sides = isNew || from === undefined ? to : html`<span class="quiet">${from}</span> -> ${to ?? 'nothing'}`
+    const line = html`<li>${nameText(path)}: ${note ?? sides}</li>`
     bytes += bytesOf(line)
     if (lines.length > 0 && bytes > most) break
     lines.push(line)
   }
   const left = all.length - lines.length
-  return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${count(left, 'field')} more</li>`}</ul>`
+  return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${number(left)} more</li>`}</ul>`
 }
 
-/** Markers stand for values that are not in a run (src/apply/changes.ts). */
-export function textOf(value: unknown): string {
+/** Without the quotes of JSON. */
+function textOf(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'nothing'
-  if (typeof value === 'string') return value
-  if (typeof value === 'object' && 'set_by_server' in value) return 'set by the service'
-  if (typeof value === 'object' && 'not_shown' in value) return 'not shown'
-  return JSON.stringify(value)
+  return typeof value === 'string' ? value : asText(value)
 }
-
-const cut = (text: string): string =>
-  cutTo(mostBytesOfText, text.length <= mostText ? text : `${text.slice(0, mostText)}…`)
 
 const mostBytesOfLines = 16_000
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { randomText } from '../../ids.ts'
-import { filledLine, generated, secret, text } from '../fields.ts'
+import { filledLine, generated, secret, text, unordered } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { cidrList } from '../syntax.ts'
 
@@ -15,7 +15,7 @@ export default defineProvider({
   // It binds with a flow that authenticates, and in older files with one that authorizes.
   fits: { authorization_flow: ['authentication', 'authorization'] },
   settings: z.object({
-    client_networks: text(cidrList, 20_000).default(everywhere),
+    client_networks: unordered(text(cidrList, 20_000)).default(everywhere),
     shared_secret: secret(generated(filledLine(255), () => randomText(128))),
     mfa_support: z.boolean().default(true),
   }),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filledLine, oneOf, reference, references, secretObject, text } from '../fields.ts'
+import { filledLine, oneOf, reference, references, secretObject, text, unordered } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
 import { domain, email } from '../syntax.ts'
 
@@ -20,7 +20,7 @@ export default defineProvider({
     property_mappings_group: references('propertymapping').default([]),
     delegated_subject: text(email, 254),
     credentials: secretObject(),
-    scopes: filledLine().default(scopes.join(',')),
+    scopes: unordered(filledLine()).default(scopes.join(',')),
     exclude_users_service_account: z.boolean().default(false),
     filter_group: reference('group').nullable().default(null),
     user_delete_action: deleteAction(),

@@ -241,7 +241,7 @@ export default {
       tests: [differences],
     },
     {
-      from: '!isDeepStrictEqual(each.from, each.to)',
+      from: '!isSame(field, each.from, each.to)',
       to: 'true',
       why: 'what was changed and put back is shown as a difference',
       tests: [differences],
