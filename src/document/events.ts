@@ -7,8 +7,11 @@ import {
   type Event,
   getScalarValue,
   parseEvents,
+  SCALAR_STYLE_PLAIN,
   YAMLException,
 } from 'js-yaml'
+import type { FieldPath } from '../errors.ts'
+import { isKept, mayLoseDigits } from '../numbers.ts'
 import { documentLimits } from './document.ts'
 import { type ShortLine, scan } from './scan.ts'
 
@@ -110,9 +113,13 @@ function moveBack(event: Event, offsetOf: (offset: number) => number): void {
   }
 }
 
-/** Each event, with whether it is a key, and the keys of its mapping before it. */
-function* withKeys(events: readonly Event[]): Generator<{ event: Event; isKey: boolean; keys: Map<string, number> }> {
-  const open: { readonly isMapping: boolean; readonly keys: Map<string, number>; isKey: boolean }[] = []
+type Found = { event: Event; isKey: boolean; keys: Map<string, number>; path: () => FieldPath }
+
+/** Each event, with whether it is a key, the keys of its mapping before it, and where it stands. */
+function* withKeys(text: string, events: readonly Event[]): Generator<Found> {
+  const open: { isMapping: boolean; keys: Map<string, number>; isKey: boolean; part: string | number }[] = []
+  // The first is the document.
+  const path = () => open.slice(1).map(({ part }) => part)
   for (const event of events) {
     if (event.type === EVENT_POP) {
       open.pop()
@@ -120,16 +127,22 @@ function* withKeys(events: readonly Event[]): Generator<{ event: Event; isKey: b
     }
     const node = open.at(-1)
     const isKey = node?.isMapping === true && node.isKey
-    if (node !== undefined) node.isKey = !node.isKey
-    yield { event, isKey, keys: node?.keys ?? new Map() }
-    if (event.type === EVENT_MAPPING || event.type === EVENT_SEQUENCE || event.type === EVENT_DOCUMENT)
-      open.push({ isMapping: event.type === EVENT_MAPPING, keys: new Map(), isKey: true })
+    if (node !== undefined) {
+      node.isKey = !node.isKey
+      if (isKey) node.part = event.type === EVENT_SCALAR ? getScalarValue(text, event) : ''
+      else if (typeof node.part === 'number') node.part += 1
+    }
+    yield { event, isKey, keys: node?.keys ?? new Map(), path }
+    if (event.type === EVENT_MAPPING || event.type === EVENT_SEQUENCE || event.type === EVENT_DOCUMENT) {
+      const isMapping = event.type === EVENT_MAPPING
+      open.push({ isMapping, keys: new Map(), isKey: true, part: isMapping ? '' : -1 })
+    }
   }
 }
 
 /** @returns where the first key stands that is like the one at an offset, in its mapping */
 export function firstKeyLike(text: string, events: readonly Event[], offset: number): number | undefined {
-  for (const { event, isKey, keys } of withKeys(events)) {
+  for (const { event, isKey, keys } of withKeys(text, events)) {
     if (!isKey || event.type !== EVENT_SCALAR) continue
     const name = getScalarValue(text, event)
     if (event.valueStart === offset) return keys.get(name)
@@ -139,7 +152,24 @@ export function firstKeyLike(text: string, events: readonly Event[], offset: num
 }
 
 /** @returns where a mapping or list stands in the place of a key */
-export function firstNodeKey(events: readonly Event[]): number | undefined {
-  for (const { event, isKey } of withKeys(events)) if (isKey && 'start' in event) return event.start
+export function firstNodeKey(text: string, events: readonly Event[]): number | undefined {
+  for (const { event, isKey } of withKeys(text, events)) if (isKey && 'start' in event) return event.start
   return undefined
+}
+
+/** What YAML reads as a number where it stands without quotes. */
+const number = /^(?:0o[0-7]+|0x[\da-f]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\.inf|\.nan)$/i
+const numberTags = ['!!int', '!!float']
+
+/** @returns the numbers that would not be kept as they are written, and where they stand */
+export function unkeptNumbers(text: string, events: readonly Event[]): { path: FieldPath; offset: number }[] {
+  if (!mayLoseDigits(text)) return []
+  const unkept = withKeys(text, events).flatMap(({ event, path }) => {
+    if (event.type !== EVENT_SCALAR) return []
+    const { valueStart: offset, valueEnd, tagStart, tagEnd, style } = event
+    const isNumber = tagStart < 0 ? style === SCALAR_STYLE_PLAIN : numberTags.includes(text.slice(tagStart, tagEnd))
+    const written = text.slice(offset, valueEnd)
+    return isNumber && number.test(written) && !isKept(written) ? [{ path: path(), offset }] : []
+  })
+  return unkept.toArray()
 }

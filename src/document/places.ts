@@ -55,6 +55,8 @@ function pointerOf({ path, where }: FieldError, value: unknown): FieldPath {
   const entry = entryAt(path, value)
   if (entry === undefined || first === undefined || index === undefined || name === undefined || where === 'entry')
     return path
+  // Of the text of the body.
+  if (name === 'attrs' || name === 'identifiers') return path
   const isIn = (part: unknown) => isObject(part) && Object.hasOwn(part, name)
   const found = !isIn(entry.attrs) && isIn(entry.identifiers) ? 'identifiers' : 'attrs'
   return [first, index, where ?? found, name, ...rest]

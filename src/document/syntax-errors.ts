@@ -168,7 +168,7 @@ function ofColon({ text, offset }: Found): Explained | undefined {
 }
 
 function ofNodeKey(found: Found): Explained {
-  const offset = firstNodeKey(found.events) ?? found.offset
+  const offset = firstNodeKey(found.text, found.events) ?? found.offset
   return at({ ...found, offset }, 'has a mapping or list as a key: put text with braces or brackets in quotes')
 }
 

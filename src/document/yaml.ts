@@ -16,12 +16,13 @@ import { ErrorList, type FieldPath, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { addIssues, sentence } from '../messages.ts'
 import { filledLine } from '../models/fields.ts'
+import { notKept } from '../numbers.ts'
 import { turns } from '../turns.ts'
 import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from './document.ts'
-import { eventsOf, YamlError } from './events.ts'
+import { eventsOf, unkeptNumbers, YamlError } from './events.ts'
 import { blueprintForm } from './form.ts'
 import { forbiddenName } from './measure.ts'
-import { offsetOfKey } from './places.ts'
+import { offsetOfKey, placesAt } from './places.ts'
 import type { CallerSide } from './scope.ts'
 import { explain } from './syntax-errors.ts'
 import { Expression, ForbiddenName, type Place, parsedTags, printedTags, TagError } from './tags.ts'
@@ -231,7 +232,8 @@ function construct(text: string, maxDepth: () => number, { isSent }: { readonly 
   let events: Event[] = []
   try {
     events = eventsOf(text, maxDepth)
-    if (!isSent) refuseExpansion(events, text)
+    if (isSent) refuseNumbers(events, text)
+    else refuseExpansion(events, text)
     const tags = parsedTags(events, text)
     const base = isSent ? sentSchema : parseSchema
     const documents = constructFromEvents(events, {
@@ -264,6 +266,21 @@ function countingDepth(): number {
     },
   }
   return depth as unknown as number
+}
+
+/** All at once: they are known by their places alone. */
+function refuseNumbers(events: readonly Event[], text: string): void {
+  const unkept = unkeptNumbers(text, events)
+  if (unkept.length === 0) return
+  const errors = new ErrorList()
+  for (const { path } of unkept) errors.add(path, 'invalid_value', notKept)
+  const places = placesAt(
+    text,
+    unkept.map(({ offset }) => offset),
+  )
+  throw errors
+    .problem(unreadable)
+    .withErrors(errors.list.map((error, index) => ({ ...error, place: { pointer: error.path, ...places[index] } })))
 }
 
 function refuseExpansion(events: readonly Event[], text: string): void {

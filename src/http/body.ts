@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ErrorList, Problem } from '../errors.ts'
+import { notKept, parseJson as parse, Unkept } from '../numbers.ts'
 import { type Actor, mayWriteAnything } from '../permissions.ts'
 import { alone } from '../turns.ts'
 
@@ -120,7 +121,7 @@ export function parseJson(body: Buffer, limits = bodyLimits): ParsedBody {
   if (!isUtf8(body)) throw new Problem('invalid_json', 'The body is not UTF-8.')
   let value: unknown
   try {
-    value = JSON.parse(textOf(body))
+    value = parse(textOf(body))
   } catch (error) {
     throw new Problem('invalid_json', `The body is not JSON${placeOf(error)}.`)
   }
@@ -164,9 +165,9 @@ function sanitise(root: unknown, limits: BodyLimits): ParsedBody {
       return value
     }
     if (typeof value === 'string') return isStorable(value) ? value : value.replaceAll('\0', '').toWellFormed()
-    if (typeof value === 'number' && !Number.isFinite(value)) {
-      errors.add([...path], 'too_large', 'Is too large a number.')
-      return Math.sign(value) * Number.MAX_SAFE_INTEGER
+    if (value instanceof Unkept) {
+      errors.add([...path], 'invalid_value', notKept)
+      return value.value
     }
     if (typeof value !== 'object' || value === null) return value
     const names = Object.keys(value)

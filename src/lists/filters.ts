@@ -4,6 +4,7 @@ import { once, queryBoolean, queryTime } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
 import { follow } from '../models/fields.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
+import { parseJson } from '../numbers.ts'
 import { type Actor, allows } from '../permissions.ts'
 
 /** A query parameter of a list, and its SQL condition. */
@@ -260,7 +261,7 @@ function errorOf(entries: readonly [string, unknown][] | undefined): string | un
 /** @returns undefined when it is no object */
 function entriesOf(text: string): [string, unknown][] | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = parseJson(text)
     return isObject(value) ? Object.entries(value) : undefined
   } catch {
     // The caller reports it, in words.

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ErrorCode } from '../error-codes.ts'
 import { isObject } from '../json-object.ts'
 import '../messages.ts'
+import { parseJson } from '../numbers.ts'
 import { fieldMeta, type Only } from './define.ts'
 import { redirectPattern } from './patterns.ts'
 import {
@@ -171,7 +172,7 @@ const maxJsonText = 4 * textLimits.text
 function fromJson(sent: unknown, context: z.core.$RefinementCtx): unknown {
   if (typeof sent !== 'string' || sent.length > maxJsonText) return sent
   try {
-    const value: unknown = JSON.parse(sent)
+    const value = parseJson(sent)
     // A record ignores a field of this name. Other errors are those of the object.
     const error = isObject(value) && Object.hasOwn(value, '__proto__') ? fieldName('__proto__') : undefined
     if (error !== undefined) context.addIssue({ code: 'custom', message: error })

@@ -1,4 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net'
+import { notKept, Unkept } from '../numbers.ts'
 
 /** Checks the form of a text. A pure function. @returns a sentence about the error; undefined for a valid text */
 export type Syntax = (text: string) => string | undefined
@@ -141,6 +142,7 @@ const maxDepth = 32
 export function storableJson(value: unknown, depth = 1): string | undefined {
   if (typeof value === 'string') return storable(value)
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'Must hold finite numbers.'
+  if (value instanceof Unkept) return notKept
   if (value === null || typeof value === 'boolean') return undefined
   if (depth > maxDepth) return `Must nest at most ${maxDepth} levels deep.`
   if (Array.isArray(value)) return first(value, (item) => storableJson(item, depth + 1))

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import { notKept } from '../../src/numbers.ts'
 import { applyPath } from '../support/asker.ts'
 import { type Installation, named } from '../support/installation.ts'
 import {
@@ -24,7 +25,7 @@ beforeAll(async () => {
 
 const nul = 'May not hold the NUL character.'
 const halfPair = 'Is not well-formed Unicode: half of a surrogate pair is missing.'
-const tooLarge = 'Is too large a number.'
+const tooLarge = notKept
 const noProvider = expect.stringMatching(/^No provider is called "x"\. /)
 const noName = 'No field may have this name.'
 

@@ -38,6 +38,16 @@ async function nameFrom(
 
 const where = `${join(folder, 'value.yaml')}:2:9 `
 
+test('a number that would lose digits is refused at its line, in a file of JSON too', async () => {
+  const expected = [`${where}Is a number that is not kept digit for digit: send it as text, in quotes.`]
+  for (const text of ['1056712345678901234', '1e400', '.inf']) expect(await nameFrom(text)).toEqual(expected)
+  const { documents } = await readInputs([file('value.json', '{"app": {\n  "name": 1056712345678901234}}')], {
+    ...{ context: new Map(), filesFrom: null },
+  })
+  expect(documents).toMatchObject([{ errors: [expect.stringMatching(/value\.json:2:11 Is a number/)] }])
+  expect(await nameFrom('"1056712345678901234"')).toBe('1056712345678901234')
+})
+
 describe('a tag of the caller', () => {
   beforeAll(() => {
     file('secret.txt', 'from a file\r\n')
