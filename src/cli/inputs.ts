@@ -79,7 +79,7 @@ export async function readInputs(paths: readonly string[], given: GivenValues): 
   return { documents, secrets }
 }
 
-async function filesOf(path: string): Promise<string[]> {
+export async function filesOf(path: string): Promise<string[]> {
   const found = await stat(path).catch(() => undefined)
   if (found?.isDirectory() !== true) return [path]
   const files = await filesBelow(path, 0)

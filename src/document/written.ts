@@ -50,10 +50,11 @@ export function inOneList(sections: Readonly<Record<string, unknown>>): unknown 
 
 function normaliseEntry(entry: unknown): unknown {
   if (!isObject(entry) || isTag(entry)) return entry
-  const { attrs, conditions, ...rest } = entry
+  const { attrs, conditions, id, ...rest } = entry
   const kept = Array.isArray(conditions) ? conditionsOf(conditions) : conditions
   return {
     ...rest,
+    ...(id === null || id === undefined ? {} : { id }),
     ...(attrs === null || attrs === undefined ? {} : { attrs }),
     ...(kept === undefined || kept === null || (Array.isArray(kept) && kept.length === 0) ? {} : { conditions: kept }),
   }

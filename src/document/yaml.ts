@@ -112,7 +112,10 @@ export function readText(text: string, caller: CallerSide): unknown {
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export function readWritten(text: string): unknown {
+export const readWritten = (text: string): unknown => theOnly(readDocuments(text))
+
+/** The same of each document of a text. One of them may be empty. */
+export function readDocuments(text: string): unknown[] {
   if (Buffer.byteLength(text) > documentLimits.bytes)
     throw refused(`is longer than ${documentLimits.bytes} bytes`, 'too_long')
   const breaks = /[\r\n\\]/g
@@ -129,7 +132,7 @@ export function readWritten(text: string): unknown {
  * @throws {Problem} `invalid`, with line and column where there is one
  */
 export const parse = (text: string): Blueprint =>
-  readDocument(placed(text, () => evaluateStored(construct(text, storedDepth, { isSent: false }))))
+  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, storedDepth, { isSent: false })))))
 
 /** Where the entries of a document begin that `printOnLines` printed. In one that `dump` printed, they are indented. */
 const linesBegin = '\nentries:\n- {'
@@ -145,7 +148,7 @@ export async function parseInTurns(text: string): Promise<Blueprint> {
     .trimEnd()
     .split('\n')
   const takeTurns = turns()
-  const stored = (part: string) => construct(part, storedDepth, { isSent: false })
+  const stored = (part: string) => theOnly(construct(part, storedDepth, { isSent: false }))
   const written = { ...(stored(text.slice(0, end)) as object), entries: [] as unknown[] }
   for (let from = 0; from < lines.length; from += atATime) {
     await takeTurns()
@@ -226,9 +229,14 @@ export function placed<Result>(text: string, work: () => Result): Result {
 const refusedTag = (error: TagError) =>
   refused(error.message, error instanceof ForbiddenName ? 'unknown_field' : 'syntax', error.place)
 
+function theOnly(documents: readonly unknown[]): unknown {
+  if (documents.length === 1) return documents[0]
+  throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
+}
+
 const storedDepth = () => documentLimits.depth
 
-function construct(text: string, maxDepth: () => number, { isSent }: { readonly isSent: boolean }): unknown {
+function construct(text: string, maxDepth: () => number, { isSent }: { readonly isSent: boolean }): unknown[] {
   let events: Event[] = []
   try {
     events = eventsOf(text, maxDepth)
@@ -236,14 +244,12 @@ function construct(text: string, maxDepth: () => number, { isSent }: { readonly 
     else refuseExpansion(events, text)
     const tags = parsedTags(events, text)
     const base = isSent ? sentSchema : parseSchema
-    const documents = constructFromEvents(events, {
+    return constructFromEvents(events, {
       source: text,
       schema: tags.length === 1 ? base : base.withTags(...tags),
       maxAliases: isSent ? documentLimits.expanded : 0,
       maxTotalMergeKeys: isSent ? documentLimits.expanded : 0,
     })
-    if (documents.length !== 1) throw refused(`holds ${documents.length} documents: it takes one`, 'unsupported_yaml')
-    return documents[0]
   } catch (error) {
     const unreadable = error instanceof YAMLException ? new YamlError(error) : error
     if (!(unreadable instanceof YamlError)) throw error

@@ -210,7 +210,7 @@ const redirectUriEntry = z
   })
 
 /** Older clients send one text with one URI per line; each is strict. */
-const fromLines = (sent: unknown): unknown =>
+export const fromLines = (sent: unknown): unknown =>
   typeof sent !== 'string'
     ? sent
     : sent

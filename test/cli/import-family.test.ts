@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { byManaged, byTitle, ownFlow, shippedMappings } from '../../src/cli/import/names.ts'
-import { importText } from '../../src/cli/importing.ts'
+import { importFiles } from '../../src/cli/importing.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 import { type Installation, installation } from '../support/installation.ts'
 
 /** What a service of this API family is shipped with is what this one is shipped with. */
 
 const registry = await loadRegistry()
-const imported = (text: string) => importText(text, new Map(), registry)
+const imported = (text: string) => importFiles([{ name: 'theirs.yaml', text }], new Map(), registry)
 
 let on: Installation
 beforeAll(async () => {
@@ -52,7 +52,7 @@ entries:
 `
 
 test('the typical application applies whole, with what both are shipped with', async () => {
-  const { judgements, warnings, document } = imported(typical)
+  const { judgements, warnings, document } = await imported(typical)
   expect(judgements.map(({ outcome, leftOut, reasons }) => [outcome, leftOut, reasons])).toEqual(
     judgements.map(() => ['applies', [], []]),
   )
@@ -126,7 +126,7 @@ describe('property mappings', () => {
 
   test.each(kinds)('%s has the kind %s', async (model, kind) => {
     const name = `custom ${kind}`
-    const { judgements, document } = imported(
+    const { judgements, document } = await imported(
       `version: 1\nentries: [{ model: theirs_${model}, identifiers: { name: ${name} }, attrs: { expression: return 1 } }]`,
     )
     expect(judgements).toMatchObject([{ outcome: 'applies' }])
@@ -139,7 +139,7 @@ describe('property mappings', () => {
   test('one that is shipped here stays as it is', async () => {
     const where = { managed: 'gatewright/oauth2/scope-email' }
     const before = await on.db.propertyMapping.findUniqueOrThrow({ where })
-    const { judgements, document } = imported(`version: 1
+    const { judgements, document } = await imported(`version: 1
 entries:
   - model: theirs_providers_oauth2.scopemapping
     identifiers: { managed: theirs.example/providers/oauth2/scope-email }
@@ -158,7 +158,7 @@ entries:
   })
 
   test("the document's own are found by their scope, and by what manages them", async () => {
-    const { judgements, document } = imported(`version: 1
+    const { judgements, document } = await imported(`version: 1
 entries:
   - model: theirs_providers_oauth2.scopemapping
     identifiers: { scope_name: roles }
@@ -184,8 +184,8 @@ entries:
   })
 })
 
-test('a provider gets mappings of its own kind only', async () => {
-  const { judgements, document } = imported(`version: 1
+test('a provider gets mappings of the kinds that fit it only', async () => {
+  const { judgements, document } = await imported(`version: 1
 entries:
   - model: theirs_providers_proxy.proxyprovider
     identifiers: { name: fronted }
@@ -193,12 +193,17 @@ entries:
       authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
       external_host: https://fronted.example.com
       internal_host: http://127.0.0.1:8080
-      property_mappings: [!Find [theirs_providers_oauth2.scopemapping, [scope_name, openid]]]
+      property_mappings:
+        - !Find [theirs_core.propertymapping, [managed, theirs.example/providers/saml/email]]
+        - !Find [theirs_providers_oauth2.scopemapping, [scope_name, openid]]
 `)
   expect(judgements).toMatchObject([
-    { outcome: 'partly', leftOut: ['property_mappings.0: refers to a property mapping of the kind oauth2'] },
+    { outcome: 'partly', leftOut: ['property_mappings.0: refers to a property mapping of the kind saml'] },
   ])
   await apply(document)
+  const { settings } = await on.db.provider.findUniqueOrThrow({ where: { name: 'fronted' } })
+  const mappings = await on.db.propertyMapping.findMany({ where: { pk: { in: Object(settings).property_mappings } } })
+  expect(mappings.map(({ scopeName }) => scopeName)).toEqual(['openid'])
 })
 
 describe('references that are lost', () => {
@@ -217,8 +222,8 @@ entries:
     ['shipped there only', 'property_mappings: [!Find [theirs_core.propertymapping, [managed, a/providers/rac/x]]]'],
     ['of an unknown model', 'property_mappings: [!Find [theirs_brands.brand, [domain, x]]]'],
     ['to an entry that cannot be applied', 'property_mappings: [!KeyOf source]'],
-  ])('%s: the field is left out, and not emptied', (_, attrs) => {
-    const { judgements, document } = imported(provider(attrs))
+  ])('%s: the field is left out, and not emptied', async (_, attrs) => {
+    const { judgements, document } = await imported(provider(attrs))
     expect(judgements.at(-1)).toMatchObject({
       outcome: 'partly',
       leftOut: [expect.stringMatching(/^property_mappings/)],
@@ -226,11 +231,11 @@ entries:
     expect(document).not.toContain('property_mappings')
   })
 
-  test('the others of a list stay, and an empty list stays empty', () => {
+  test('the others of a list stay, and an empty list stays empty', async () => {
     const some = '[!KeyOf source, !Find [theirs_core.propertymapping, [managed, a/providers/oauth2/scope-email]]]'
-    const { document } = imported(provider(`property_mappings: ${some}`))
+    const { document } = await imported(provider(`property_mappings: ${some}`))
     expect(document).toMatch(/property_mappings:\n +- !Find\n +- service_mappings.propertymapping\n.*scope-email/)
-    expect(imported(provider('property_mappings: []')).document).toContain('property_mappings: []')
+    expect((await imported(provider('property_mappings: []'))).document).toContain('property_mappings: []')
   })
 })
 
@@ -242,8 +247,8 @@ entries:
   - { model: theirs_flows.flow, id: flow, identifiers: { slug: f }, attrs: { name: F, designation: recovery } }
 ${bindings.map((binding) => `  - { model: theirs_policies.policybinding, ${binding} }\n`).join('')}`
 
-  test('that was restricted is named, above the document too', () => {
-    const { warnings, document } = imported(
+  test('that was restricted is named, above the document too', async () => {
+    const { warnings, document } = await imported(
       bound(
         'identifiers: { target: !KeyOf app, group: !KeyOf g, order: 0 }',
         'identifiers: { target: !KeyOf app, order: 1 }, attrs: { user: !Find [theirs_core.user, [username, eve]], negate: true }',
@@ -264,17 +269,20 @@ ${bindings.map((binding) => `  - { model: theirs_policies.policybinding, ${bindi
     ],
     ['one that is deleted', 'state: absent, identifiers: { target: !KeyOf app, group: !KeyOf g }'],
     ['the binding of a flow', 'identifiers: { target: !KeyOf flow, group: !KeyOf g }'],
-  ])('%s is none', (_, binding) => {
-    expect(imported(bound(binding)).warnings).toEqual([])
+  ])('%s is none', async (_, binding) => {
+    expect((await imported(bound(binding))).warnings).toEqual([])
   })
 })
 
-test('what means something else here is not taken', () => {
-  const { judgements, document } = imported(`version: 1
+test('what means something else here is not taken', async () => {
+  const { judgements, document } = await imported(`version: 1
 entries:
   - model: theirs_providers_ldap.ldapprovider
     identifiers: { name: directory }
     attrs: { authorization_flow: !Find [theirs_flows.flow, [slug, default-authentication-flow]], base_dn: "dc=x" }
+  - model: theirs_providers_saml.samlprovider
+    identifiers: { name: login }
+    attrs: { authorization_flow: !Find [theirs_flows.flow, [slug, default-authentication-flow]], acs_url: "https://a.example/" }
   - model: theirs_core.application
     identifiers: { slug: hidden }
     attrs: { name: Hidden, meta_launch_url: "blank://blank", provider: !Find [theirs_core.provider, [name, directory]] }
@@ -306,8 +314,8 @@ entries:
   return apply(document)
 })
 
-test('the context that such a service adds has a value', () => {
-  const { judgements, document } = imported(`version: 1
+test('the context that such a service adds has a value', async () => {
+  const { judgements, document } = await imported(`version: 1
 entries:
   - model: theirs_providers_rac.racpropertymapping
     identifiers: { name: licensed }

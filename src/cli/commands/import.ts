@@ -1,23 +1,25 @@
 import { loadRegistry } from '../../models/registry.ts'
 import { readArguments, readContext } from '../arguments.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
-import { type Imported, importText, type Judgement } from '../importing.ts'
-import { readOne, standardInput } from '../inputs.ts'
+import type { Skipped } from '../import/sources.ts'
+import { type Given, type Imported, importFiles, type Judgement } from '../importing.ts'
+import { filesOf, readOne, standardInput } from '../inputs.ts'
 import { type Output, openOutput, shown, writeOut } from '../output.ts'
 
 /** `gatewright import`: a document of another service of this API family. */
 
-export const usage = `gatewright import FILE [OPTIONS]
+export const usage = `gatewright import PATH... [OPTIONS]
 
-Reports what of a blueprint of another service of this API family can be applied here: for each entry whether it applies,
+Reports what of blueprints of another service of this API family can be applied here: for each entry whether it applies,
 applies partly (without what is unknown here), or cannot be applied, and why. Flows, property mappings and the key pair that
 are shipped there are those that are shipped here. A WARNING names each application whose access is not restricted any more.
-Prints a blueprint of the entries that can
-be applied; the report stands above it, as comments. Models may have another prefix (theirs_flows.flow is
-service_flows.flow). What must exist in the database is checked by plan. !Env and !File stay as they are: apply resolves
-them. The exit code is 1 unless all entries apply as they are.
+Prints a blueprint of the entries that can be applied; the report stands above it, as comments. Models may have another
+prefix (theirs_flows.flow is service_flows.flow). Keys are labels of their document: an entry is printed by its name, and what
+refers to it by !KeyOf. What must exist in the database is checked by plan. !Env and !File stay as they are: apply resolves
+them. The exit code is 1 unless all entries apply as they are, and all files can be read.
 
-  FILE                 a file, or - for standard input
+  PATH                 a file of one document or several, also in the data of ConfigMap and Secret manifests; a folder; or -
+                       for standard input
   --out FILE           writes the blueprint to FILE
   --context KEY=VALUE  the value of !Context KEY; repeat it for more
   --json               one JSON document on standard output
@@ -31,28 +33,43 @@ const options = {
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
-  const [path, ...others] = positionals
-  if (path === undefined || others.length > 0) throw new UsageError('import takes one file, or - for standard input.')
+  if (positionals.length === 0) throw new UsageError('import takes files and folders, or - for standard input.')
   const context = readContext(values.context)
-  const imported = importText(await readOne(path), context, await loadRegistry())
+  const files = await Promise.all(positionals.map((path) => (path === '-' ? [path] : filesOf(path))))
+  const given = await Promise.all(files.flat().map((path, _, { length }) => read(path, length === 1)))
+  const imported = await importFiles(given, context, await loadRegistry())
   const { out } = values
   if (out !== undefined && imported.document !== null) writeOut(out, imported.document)
   const exit = codeOf(imported)
   const output = openOutput()
-  if (values.json === true) output.json(toJson(path === '-' ? standardInput : path, exit, imported))
+  if (values.json === true) output.json(toJson(positionals.map(nameOf).join(' '), exit, imported))
   else printReport(output, imported, out)
   return exit
 }
 
-const codeOf = ({ judgements }: Imported): ExitCode =>
-  judgements.every(({ outcome }) => outcome === 'applies') ? exitCodes.done : exitCodes.refused
+const nameOf = (path: string): string => (path === '-' ? standardInput : path)
 
-const toJson = (file: string, exit: ExitCode, { judgements, warnings, document }: Imported): string =>
+async function read(path: string, isOnly: boolean): Promise<Given | Skipped> {
+  try {
+    return { name: nameOf(path), text: await readOne(path) }
+  } catch (error) {
+    if (!(error instanceof UsageError) || isOnly) throw error
+    return { name: path, why: error.message, isWrong: true }
+  }
+}
+
+const codeOf = ({ judgements, skipped }: Imported): ExitCode =>
+  judgements.every(({ outcome }) => outcome === 'applies') && !skipped.some(({ isWrong }) => isWrong)
+    ? exitCodes.done
+    : exitCodes.refused
+
+const toJson = (file: string, exit: ExitCode, { judgements, skipped, warnings, document }: Imported): string =>
   JSON.stringify(
     {
       exit,
       file,
       entries: judgements.map(({ leftOut, ...judgement }) => ({ ...judgement, left_out: leftOut })),
+      skipped: skipped.map(({ name, why }) => ({ file: name, why })),
       warnings,
       document,
     },
@@ -62,14 +79,20 @@ const toJson = (file: string, exit: ExitCode, { judgements, warnings, document }
 
 const colours = { applies: 'green', partly: 'yellow', cannot: 'red' } as const
 
-function printReport(output: Output, { judgements, warnings, document }: Imported, out: string | undefined): void {
+function printReport(output: Output, imported: Imported, out: string | undefined): void {
+  const { judgements, skipped, warnings, document } = imported
   // Above the blueprint, the report is a comment.
   const mark = out === undefined ? '# ' : ''
   const tell = (text: string) => output.line(`${mark}${text}`)
-  for (const { entry, model, name, outcome, leftOut, reasons } of judgements) {
+  for (const { name, why } of skipped) tell(`skipped  ${oneLine(`${name}: ${why}`)}`)
+  let last = judgements.every(({ file }) => file === judgements[0]?.file) ? judgements[0]?.file : ''
+  for (const { file, entry, model, name, outcome, leftOut, ignored, reasons } of judgements) {
+    if (file !== last) tell(`${oneLine(file)}:`)
+    last = file
     const word = output.paint(colours[outcome], outcome.padEnd(8))
     tell(`${word} entry ${entry}: ${oneLine([model, name].filter(Boolean).join(' '))}`)
     for (const each of leftOut) tell(`         without ${oneLine(each)}`)
+    for (const each of ignored) tell(`         ignored ${oneLine(each)}`)
     for (const reason of reasons) tell(`         ${oneLine(reason)}`)
   }
   tell(summaryOf(judgements))

@@ -9,7 +9,11 @@ type Fields = Readonly<Record<string, unknown>>
 /** @returns a sentence for each application to which a binding of the document restricted the access */
 export function lostAccess(entries: readonly unknown[]): string[] {
   const all = entries.map(asEntry)
-  const byId = new Map(all.map((entry) => [entry.id, entry]))
+  // Bindings name users by numbers, and all others by UUIDs.
+  const keyOf = ({ model, fields: { pk } }: Entry) =>
+    typeof pk === 'string' || isCalled(model, 'core.user') ? (pk ?? null) : null
+  const named = all.flatMap((entry) => [[entry.id, entry] as const, [keyOf(entry), entry] as const])
+  const byId = new Map(named.filter(([id]) => (id ?? null) !== null))
   const lost = all.flatMap(({ model, state, fields }) => {
     if (!isCalled(model, 'policies.policybinding') || state === 'absent' || fields.enabled === false) return []
     const application = applicationOf(fields.target, byId)
@@ -37,10 +41,9 @@ type ById = ReadonlyMap<unknown, Entry>
 
 /** @returns undefined for what is no application: a flow, or the binding of a stage */
 function applicationOf(target: unknown, byId: ById): string | undefined {
-  if (target instanceof KeyOf) {
-    const entry = byId.get(target.id)
-    return isCalled(entry?.model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
-  }
+  const entry = byId.get(target instanceof KeyOf ? target.id : target)
+  if (entry !== undefined)
+    return isCalled(entry.model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
   if (target instanceof Find)
     return isCalled(target.model, 'core.application') ? `the application ${nameOf(target, byId)}` : undefined
   return 'an application or flow'
@@ -54,8 +57,10 @@ function whoOf(fields: Fields, byId: ById): string {
 
 /** By what the tag names, or what the entry behind it is called. */
 function nameOf(tag: unknown, byId: ById): string {
-  const fields = tag instanceof Find ? tag.identifiers : tag instanceof KeyOf ? (byId.get(tag.id)?.fields ?? {}) : {}
+  const fields = tag instanceof Find ? tag.identifiers : (byId.get(tag instanceof KeyOf ? tag.id : tag)?.fields ?? {})
   const { slug, name, username } = fields
   const called = [slug, name, username].find((each) => typeof each === 'string')
-  return JSON.stringify(called ?? (tag instanceof KeyOf ? tag.id : tag))
+  return called === undefined && !(tag instanceof KeyOf)
+    ? 'of another document'
+    : JSON.stringify(called ?? Object(tag).id)
 }

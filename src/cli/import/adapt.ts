@@ -2,9 +2,10 @@ import { Find } from '../../document/document.ts'
 import { isTag } from '../../document/tags.ts'
 import { isObject } from '../../json-object.ts'
 import type { Model } from '../../models/define.ts'
+import { fromLines } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
 import { byManaged, implicitConsent, isForLogin, mappingModel, type OwnModel, ownModel } from './names.ts'
-import { type Known, withOurNames } from './references.ts'
+import { type Known, labelOf, withOurNames } from './references.ts'
 
 /** An entry of another service of this API family, in the form that it has here. */
 
@@ -16,22 +17,24 @@ export type Adapted = {
   readonly leftOut: readonly string[]
 }
 
-/** What the document has itself, by what other entries look it up. */
-export function knownIn(entries: readonly unknown[], registry: Registry): Known {
+/** What the document has itself, by what other entries look it up. @param ids of the entries, in their order */
+export function knownIn(entries: readonly unknown[], ids: readonly string[], registry: Registry): Known {
+  const keys = new Map<string, string>()
   const flows = new Set<string>()
   const scopes = new Map<string, string>()
   const managedHere = new Set<string>()
-  for (const entry of entries) {
+  for (const [index, entry] of entries.entries()) {
     if (!isObject(entry) || typeof entry.model !== 'string') continue
     const { model, kind } = ownModel(entry.model, registry) ?? {}
-    const { slug, scope_name: scope, name, managed } = { ...fieldsOf(entry.attrs), ...fieldsOf(entry.identifiers) }
+    const { pk, slug, scope_name: scope, name, managed } = { ...fieldsOf(entry.attrs), ...fieldsOf(entry.identifiers) }
+    if (model !== undefined && pk !== undefined) keys.set(labelOf(model.table, pk), ids[index] ?? '')
     if (model?.target === 'flow' && typeof slug === 'string') flows.add(slug)
     if (kind === undefined || (typeof managed === 'string' && typeof byManaged(managed, registry) === 'string'))
       continue
     if (typeof managed === 'string') managedHere.add(managed)
     if (typeof scope === 'string' && typeof name === 'string') scopes.set(scope, name)
   }
-  return { registry, flows, scopes, managed: managedHere }
+  return { registry, flows, scopes, keys, managed: managedHere }
 }
 
 const fieldsOf = (value: unknown): Fields => (isObject(value) && !isTag(value) ? value : {})
@@ -59,14 +62,11 @@ export function adapted(value: Fields, own: OwnModel, known: Known): Adapted {
 
 /** The kind is a field here. What is shipped here too stays as it is: its expression is in another language there. */
 function asMapping(entry: Fields, kind: string | undefined, { registry }: Known, leftOut: string[]): Fields {
-  const { scope_name: scope, ...identifiers } = fieldsOf(entry.identifiers)
+  const identifiers = fieldsOf(entry.identifiers)
   const attrs: Fields = { ...fieldsOf(entry.attrs), ...(kind !== undefined && { kind }) }
   const { managed, name, expression } = { ...attrs, ...identifiers }
   const own = typeof managed === 'string' ? byManaged(managed, registry) : undefined
-  if (typeof own !== 'string') {
-    if (scope !== undefined) leftOut.push('scope_name: Unknown field.')
-    return { ...entry, identifiers, attrs }
-  }
+  if (typeof own !== 'string') return { ...entry, identifiers, attrs }
   leftOut.push(`its fields where it stands: it is shipped here as ${own}, and stays as it is`)
   return {
     ...entry,
@@ -76,12 +76,12 @@ function asMapping(entry: Fields, kind: string | undefined, { registry }: Known,
   }
 }
 
-/** Rows are found by other fields there: an application by its name, a token by its user as well. */
-function byOwnIdentifiers(model: Model, identifiers: Fields, attrs: Fields) {
+/** Rows are found by other fields there: by a key, an application by its name, a token by its user as well. */
+function byOwnIdentifiers(model: Model, { pk: _, ...identifiers }: Fields, attrs: Fields) {
   const all = { ...attrs, ...identifiers }
   const within = (fields: Fields) =>
     model.identifiers.find((set) => set.every((name) => (fields[name] ?? null) !== null))
-  const set = Object.hasOwn(identifiers, 'pk') ? undefined : (within(identifiers) ?? within(all))
+  const set = within(identifiers) ?? within(all)
   if (set === undefined) return { identifiers, attrs }
   const isOwn = (name: string) => set.includes(name) || !model.fields.has(name)
   const others = Object.entries(identifiers).filter(([name]) => !isOwn(name))
@@ -103,11 +103,18 @@ function ownValues(model: Model, attrs: Fields, leftOut: string[], known: Known)
     delete own.meta_launch_url
     leftOut.push('meta_launch_url: an application cannot be hidden by it here')
   }
-  if (Array.isArray(own.redirect_uris)) own.redirect_uris = withoutLogout(own.redirect_uris, leftOut)
+  const { redirect_uris: uris } = own
+  if (typeof uris === 'string' || Array.isArray(uris)) own.redirect_uris = [uris].flat().flatMap(fromLines)
   if (model.resource === 'role' && Array.isArray(own.permissions))
     own.permissions = ownPermissions(own.permissions, known, leftOut)
   const flow = own.authorization_flow
-  if (flow instanceof Find && isForLogin(String(flow.identifiers.slug)) && !known.flows.has('default-authentication')) {
+  const fits = model.fields.get('authorization_flow')?.reference?.only?.values.includes('authentication')
+  if (
+    !fits &&
+    flow instanceof Find &&
+    isForLogin(String(flow.identifiers.slug)) &&
+    !known.flows.has('default-authentication')
+  ) {
     own.authentication_flow ??= flow
     own.authorization_flow = new Find(flow.model, { slug: implicitConsent })
     leftOut.push(
@@ -118,15 +125,12 @@ function ownValues(model: Model, attrs: Fields, leftOut: string[], known: Known)
 }
 
 /** Where a logout returns to is not where a login may: as a redirect URI it would take codes. */
-function withoutLogout(uris: readonly unknown[], leftOut: string[]): unknown[] {
-  return uris.flatMap((uri, index) => {
-    if (!isObject(uri) || isTag(uri)) return [uri]
-    const { redirect_uri_type: type, ...own } = uri
-    if (type === undefined || type === 'authorization') return [own]
-    leftOut.push(`redirect_uris.${index}: it is for ${String(type)}, and not for logins`)
-    return []
-  })
+export function notForLogins(uri: unknown): string | undefined {
+  const { redirect_uri_type: type } = fieldsOf(uri)
+  return type === undefined || type === forLogins ? undefined : `it is for ${String(type)}, and not for logins`
 }
+
+export const forLogins = 'authorization'
 
 /** `theirs_core.view_application` */
 function ownPermissions(sent: readonly unknown[], { registry }: Known, leftOut: string[]): unknown[] {

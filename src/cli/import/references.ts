@@ -1,7 +1,8 @@
 import { Find, KeyOf } from '../../document/document.ts'
 import { Expression, isTag } from '../../document/tags.ts'
 import { isObject } from '../../json-object.ts'
-import type { Field } from '../../models/define.ts'
+import type { Field, KeyType } from '../../models/define.ts'
+import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
 import {
   byManaged,
@@ -27,13 +28,45 @@ export type Known = {
   readonly scopes: ReadonlyMap<string, string>
   /** `managed` of the document's own mappings that are not shipped here. */
   readonly managed: ReadonlySet<string>
+  /** The ids of entries by the table and key of their rows there: a key is a label of its document. */
+  readonly keys: ReadonlyMap<string, string>
 }
 
 /** In the place of the model. */
 const lost = 'shipped there'
+const unlabelled = 'no entry'
 
-/** Whether what is looked up is shipped there, and not here. */
-export const isShippedThere = ({ model }: Find): boolean => model === lost
+/** @returns why there is no such row here */
+export function whyLost({ model, identifiers }: Find): string | undefined {
+  if (model === unlabelled) return 'refers by a key to a row that no entry of this document is'
+  const [name] = Object.values(identifiers)
+  return model === lost ? `refers to ${JSON.stringify(name)}, which is shipped there and not here` : undefined
+}
+
+export const labelOf = (table: string, pk: unknown): string => `${table} ${String(pk).toLowerCase()}`
+
+const isKey = (value: unknown, key: KeyType): boolean =>
+  key === 'integer' ? /^\d+$/.test(String(value)) : isUuid(value)
+
+export const isUuid = (value: unknown): boolean => uuid().safeParse(value).success
+
+const rowOf = (table: string, pk: unknown, { keys }: Known): KeyOf | Find => {
+  const id = keys.get(labelOf(table, pk))
+  return id === undefined ? new Find(unlabelled, {}) : new KeyOf(id)
+}
+
+/** What a field refers to, with `!KeyOf` in the place of keys. */
+export function withoutKeys(value: unknown, field: Field | undefined, known: Known): unknown {
+  const target = known.registry.targets.get(field?.reference?.target ?? '')
+  if (target === undefined) return value
+  const each = (inner: unknown): unknown => {
+    if (Array.isArray(inner)) return inner.map(each)
+    if (inner instanceof Expression)
+      return typeof inner.content === 'string' ? inner : inner.with(inner.content.map(each))
+    return isKey(inner, target.key) ? rowOf(target.table, inner, known) : inner
+  }
+  return each(value)
+}
 
 /** The value with our names, wherever `!Find` has theirs. */
 export function withOurNames(value: unknown, known: Known): unknown {
@@ -46,18 +79,25 @@ export function withOurNames(value: unknown, known: Known): unknown {
   return isObject(value) ? fieldsOf(value, each) : value
 }
 
-const fieldsOf = (all: object, each: (inner: unknown) => unknown): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(all).map(([name, inner]) => [name, each(inner)]))
+const fieldsOf = (all: object, each: (inner: unknown, name: string) => unknown): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(all).map(([name, inner]) => [name, each(inner, name)]))
 
 /** A provider of any kind is named by its name alone, as a reference may be. */
 function foundHere({ model: theirs, identifiers }: Find, known: Known): unknown {
-  const { name } = identifiers
-  if (isAnyProvider(theirs) && typeof name === 'string') return name
+  const { name, pk } = identifiers
+  const isProvider = isAnyProvider(theirs)
   const own = ownModel(theirs, known.registry)
+  const table = isProvider ? known.registry.targets.get('provider')?.table : own?.model.table
+  if (table !== undefined && pk !== undefined) return rowOf(table, pk, known)
+  if (isProvider && typeof name === 'string') return name
   if (own === undefined) return new Find(theirs, identifiers)
   const { model, kind } = own
   if (model.name === mappingModel) return mappingHere(identifiers, kind, known)
-  const found = (fields: Readonly<Record<string, unknown>>) => new Find(model.name, fields)
+  const found = (fields: Readonly<Record<string, unknown>>) =>
+    new Find(
+      model.name,
+      fieldsOf(fields, (each, field) => withoutKeys(each, model.fields.get(field), known)),
+    )
   if (model.target === 'flow' && typeof identifiers.slug === 'string' && !known.flows.has(identifiers.slug))
     return found({ ...identifiers, slug: ownFlow(identifiers.slug) ?? identifiers.slug })
   if (model.target === 'certificatekeypair' && typeof name === 'string' && isSelfSigned(name))
@@ -83,12 +123,12 @@ function mappingHere(identifiers: Readonly<Record<string, unknown>>, kind: strin
   if (own === null) return new Find(lost, identifiers)
   if (own !== undefined) return new Find(mappingModel, { managed: own })
   const called = typeof scope === 'string' ? (name ?? known.scopes.get(scope)) : name
-  if (called === undefined) return new Find(mappingModel, identifiers)
+  const by = called !== undefined ? { name: called } : scope !== undefined ? { scope_name: scope } : {}
   return new Find(mappingModel, {
     ...others,
     ...(managed !== undefined && { managed }),
-    name: called,
-    ...(kind !== undefined && { kind }),
+    ...by,
+    ...(kind !== undefined && Object.keys(by).length > 0 && { kind }),
   })
 }
 
