@@ -36,8 +36,8 @@ export function runApplyRoutes(app: Api, submitter: Submitter): void {
       },
     },
     async (request, reply) => {
-      const { body, headers, params, query } = request
-      return answerApply(reply, await submitFormer(submitter, request, reply, { id: params.id, query, headers, body }))
+      const { headers, params, query } = request
+      return answerApply(reply, await submitFormer(submitter, request, reply, { id: params.id, query, headers }))
     },
   )
 }

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { inTime } from '../db/in-time.ts'
-import { ErrorList } from '../errors.ts'
 import type { Api } from '../http/api.ts'
 import { cancelForUser, noSuchRun } from '../runs/cancel.ts'
 import type { Submitter } from '../runs/submit.ts'
@@ -31,10 +30,7 @@ export function runCancelRoutes(app: Api, submitter: Submitter): void {
         response: { 200: run },
       },
     },
-    async ({ params: { id }, actor, body, id: requestId }) => {
-      const errors = new ErrorList()
-      if (body !== undefined && body !== null) errors.add([], 'unknown_field', 'The path says all of it: send no body.')
-      errors.throwIfAny()
+    async ({ params: { id }, actor, id: requestId }) => {
       await cancelForUser(submitter, id, actor, requestId)
       const cancelled = await inTime(readRun(db, engine, { id, withBlueprint: false }, actor, async () => null))
       if (cancelled === null) throw noSuchRun()

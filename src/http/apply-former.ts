@@ -25,8 +25,6 @@ type Asked = {
   readonly id: string
   readonly query: z.infer<typeof applyQuery>
   readonly headers: Headers
-  /** Of the request: it takes none. */
-  readonly body?: unknown
 }
 
 /**
@@ -51,7 +49,7 @@ export async function submitFormer(
   submitter: Submitter,
   request: Parameters<typeof submitSent>[1],
   reply: FastifyReply,
-  { id, query, headers, body }: Asked,
+  { id, query, headers }: Asked,
 ): Promise<Submitted> {
   const { registry, keyring } = submitter.engine
   const former = await formerRunFor(submitter, id, request.actor)
@@ -61,8 +59,6 @@ export async function submitFormer(
   if (actor === null) throw new Problem('conflict', withoutAuthor)
   const read = () => {
     const errors = new ErrorList()
-    if (body !== undefined && body !== null)
-      errors.add([], 'unknown_field', 'The document is that of the run: send no body.')
     const asked = { ...blueprint, ...conditionsIn(query), formerOwner: stored.conditions.owner }
     const { expectedKeys } = stored.conditions
     const conditions = {

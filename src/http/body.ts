@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ErrorList, Problem } from '../errors.ts'
+import { isObject } from '../json-object.ts'
 import { notKept, parseJson as parse, Unkept } from '../numbers.ts'
+import { versionPath } from '../paths.ts'
 import { type Actor, mayWriteAnything } from '../permissions.ts'
 import { alone } from '../turns.ts'
 
@@ -56,6 +58,12 @@ export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.decorateRequest('textErrors')
   takeJson(app, bodyLimits)
+  app.addHook('onRequest', async (request) => {
+    const { headers } = request
+    const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+    // Many clients send a media type with every request.
+    if (isEmpty && takesNoBody(request)) delete headers['content-type']
+  })
   app.addHook('preParsing', async (request) => refuseLong(request, Number(request.headers['content-length'] ?? 0)))
   app.addHook('preValidation', async ({ routeOptions, textErrors }) => {
     if (routeOptions.config.reportsTextErrors !== true) textErrors?.throwIfAny()
@@ -69,14 +77,20 @@ function takeJson(app: FastifyInstance, limits: BodyLimits): void {
     async (request: FastifyRequest, body: Buffer) => {
       refuseLong(request, body.length)
       refuseEncoded(request)
-      // Many clients send the media type with every request.
-      if (request.method === 'DELETE' && body.length === 0) return undefined
+      const isWithout = takesNoBody(request)
+      if (isWithout && body.length === 0) return undefined
       const { value, errors } = await readLong(request, body.length, () => parseJson(body, limits))
+      if (isWithout && value !== null && !(isObject(value) && Object.keys(value).length === 0))
+        errors.add([], 'unknown_field', 'This request takes no body: leave it out.')
       request.textErrors = errors
       return value
     },
   )
 }
+
+/** Of the API: it needs no body, `{}` and null being none, and takes no other. */
+const takesNoBody = ({ routeOptions: { schema, url } }: FastifyRequest): boolean =>
+  schema?.body === undefined && url?.startsWith(versionPath) === true
 
 /** Accepts YAML too, as text, on the routes of this plugin (RFC 9512), and JSON with other limits. */
 export function acceptDocuments(app: FastifyInstance, limits: BodyLimits): void {

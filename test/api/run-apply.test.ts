@@ -284,7 +284,7 @@ describe('is refused', () => {
     })
     expect(answer).toMatchObject({
       status: 400,
-      json: { non_field_errors: ['The document is that of the run: send no body.'] },
+      json: { non_field_errors: ['This request takes no body: leave it out.'] },
     })
   })
 })

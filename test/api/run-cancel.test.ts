@@ -169,11 +169,33 @@ describe('refused', () => {
     expect(await there.admin.get(pathOf(id))).toMatchObject({ json: { cancelled_by: null } })
   })
 
-  test('with a body', async () => {
-    const json = { 'content-type': 'application/json' }
-    expect(await cancel(randomUUID(), undefined, json, '{"why": "a mistake"}')).toMatchObject({
-      status: 400,
-      json: { non_field_errors: ['The path says all of it: send no body.'] },
-    })
+  test.each([
+    ['nothing', 'application/json', undefined],
+    ['an empty text', 'application/json', ''],
+    ['an empty form', 'application/x-www-form-urlencoded', ''],
+    ['an empty object', 'application/json', ' {} '],
+    ['null', 'application/json', 'null'],
+  ])('%s behind %s is no body, here and where a former run is applied again', async (_, type, payload) => {
+    const url = `/api/v3/blueprints/runs/${randomUUID()}`
+    for (const act of ['cancel', 'apply'])
+      expect(
+        await there.admin.send({
+          method: 'POST',
+          url: `${url}/${act}/`,
+          headers: { 'content-type': type },
+          ...(payload !== undefined && { payload }),
+        }),
+      ).toMatchObject({ status: 404, json: { detail: 'There is no such run.' } })
   })
+
+  test.each(['{"why": "a mistake"}', '[]', '0', '"text"'])(
+    'with the body %s, also where a token is deleted',
+    async (payload) => {
+      const headers = { 'content-type': 'application/json' }
+      const json = { non_field_errors: ['This request takes no body: leave it out.'] }
+      const url = '/api/v3/core/tokens/no-such-token/'
+      expect(await there.admin.send({ method: 'DELETE', url, headers, payload })).toMatchObject({ status: 400, json })
+      expect(await cancel(randomUUID(), undefined, headers, payload)).toMatchObject({ status: 400, json })
+    },
+  )
 })
