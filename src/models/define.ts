@@ -10,8 +10,8 @@ import { expiresOf, previousOf } from './overlap.ts'
  * refer to. The engine works from it alone.
  */
 
-/** Restricts a reference to the rows whose `column` holds one of `values`. */
-export type Only = { readonly column: string; readonly values: readonly string[] }
+/** Restricts a reference to the rows whose `column` holds one of `values`. `atFirst`: when the row that refers is made, and no longer. */
+export type Only = { readonly column: string; readonly values: readonly string[]; readonly atFirst?: true }
 
 /** What a schema does not express about a field. Attach it with `reference`, `secret` and `generated` of `fields.ts`. */
 export type FieldMeta = {

@@ -110,9 +110,9 @@ export function reference(target: string, only?: Only) {
 }
 
 /** The integer key of an existing row. */
-export function integerReference(target: string) {
+export function integerReference(target: string, only?: Only) {
   const schema = int32(1)
-  fieldMeta.add(schema, { reference: target })
+  fieldMeta.add(schema, { reference: target, ...(only !== undefined && { only }) })
   return schema
 }
 

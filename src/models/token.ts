@@ -65,7 +65,8 @@ export default defineModel({
       .regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.')
       .meta({ examples: ['ada-pipeline'] }),
     intent: oneOf(tokenIntents).default('api'),
-    user: integerReference('user'),
+    // Tokens of users who are deactivated later stay: they do not authenticate.
+    user: integerReference('user', { column: 'is_active', values: ['true'], atFirst: true }),
     description: line()
       .meta({ examples: ['Deploys from the pipeline'] })
       .default(''),

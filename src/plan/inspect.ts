@@ -172,6 +172,7 @@ function checkReferences(
       seen.unfit[referenceName(reference)]?.map(({ key, found }) => [key, found]),
     )
     const only = onlyOf(registry, reference)
+    const isLate = only?.atFirst === true && seen.rows.length > 0
     const { table = '' } = registry.targets.get(reference.target) ?? {}
     const report = (what: string, found: string | null, at: FieldPath) =>
       errors.add(
@@ -186,10 +187,11 @@ function checkReferences(
       const tag: unknown = Array.isArray(tags) ? tags[index] : tags
       const entry = tag instanceof KeyOf ? resolver.keys.get(tag.id) : resolver.written(table, key)
       const what = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : String(key)
-      const found = only && entry?.columnValue(only.column)
+      const found = String((only && entry?.columnValue(only.column)) ?? '')
       if (entry?.isGone) report(what, null, at)
-      else if (typeof found === 'string' && only?.values.includes(found) === false) report(what, found, at)
-      else if (entry === undefined && unfit.has(key)) report(String(key), unfit.get(key) ?? null, at)
+      else if (found !== '' && only?.values.includes(found) === false && !isLate) report(what, found, at)
+      else if (entry === undefined && unfit.has(key) && !(isLate && unfit.get(key) !== null))
+        report(String(key), unfit.get(key) ?? null, at)
     }
   }
 }

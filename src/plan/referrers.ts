@@ -48,7 +48,7 @@ function restrictedReferrers(registry: Registry): ReadonlyMap<string, readonly R
     for (const field of model.fields.values()) {
       const { reference } = field
       const only = reference && onlyOf(registry, reference)
-      if (reference === undefined || only === undefined) continue
+      if (reference === undefined || only === undefined || only.atFirst) continue
       const place = placeOf(reference.target, only.column)
       referrers.getOrInsertComputed(place, () => []).push({ model, field, takes: only.values })
     }

@@ -163,7 +163,8 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
       exclusiveLinks(model).some(([field]) => field.name === name)
     if (reference === undefined && !isExclusive) continue
     const keys = keysOf(value)
-    const unknown = keys.filter((key) => !known.has(key))
+    // A look-up does not say whether the row fits now.
+    const unknown = reference?.only?.atFirst ? keys : keys.filter((key) => !known.has(key))
     if (reference !== undefined && unknown.length > 0)
       referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...unknown)
     if (keys.length === 0) continue

@@ -43,6 +43,57 @@ test('a token is created for the caller and shown without its secret', async () 
   expect(text).not.toContain('gw_')
 })
 
+describe('a token for a user who is not active', () => {
+  const entries = (username: string, isActive: boolean) => ({
+    version: 1,
+    metadata: { name: identifier },
+    entries: [
+      { model: 'service_core.user', identifiers: { username }, attrs: { is_active: isActive } },
+      { model: 'service_core.token', identifiers: { identifier }, attrs: { user: username } },
+    ],
+  })
+  const apply = (document: object) => there.admin.put('/api/v3/blueprints/?dry_run=true', document)
+
+  test('is refused on that field, by key, name and entry; an active one is taken', async () => {
+    const { pk, username } = await make.user()
+    await there.db.user.update({ where: { pk }, data: { isActive: false } })
+    const said = [expect.stringMatching(/^The user .* has the is_active false: this field takes true\.$/)]
+    for (const user of [pk, username])
+      expect(await post(there.admin, path, { identifier, user })).toMatchObject({ status: 400, json: { user: said } })
+    const { username: active } = await make.user()
+    const inDocument = { status: 400, json: { entries: { 1: { user: said } } } }
+    expect(
+      await apply({ ...entries(username, true), entries: entries(username, true).entries.slice(1) }),
+    ).toMatchObject({
+      status: 400,
+      json: { entries: { 0: { user: said } } },
+    })
+    expect(await apply(entries(active, false))).toMatchObject(inDocument)
+  })
+
+  test('stays, and may be changed, when the user is deactivated later', async () => {
+    const ada = await make.user()
+    await post(there.admin, path, { identifier, user: ada.pk })
+    await there.db.user.update({ where: { pk: ada.pk }, data: { isActive: false } })
+    const fields = { user: ada.pk, description: 'kept' }
+    expect(await patch(there.admin, `${path}${identifier}/`, fields)).toMatchObject({ status: 200, json: fields })
+  })
+
+  test('does not keep the user from being deactivated', async () => {
+    const { pk, username } = await make.user()
+    await post(there.admin, path, { identifier, user: pk })
+    const {
+      entries: [user],
+    } = entries(username, false)
+    const answer = await there.admin.put('/api/v3/blueprints/?dry_run=true', {
+      version: 1,
+      metadata: { name: 'x' },
+      entries: [user],
+    })
+    expect(answer.status).not.toBe(400)
+  })
+})
+
 describe('its key', () => {
   test('is viewed once, by its owner, and works; then it is gone', async () => {
     const ada = await make.user()
