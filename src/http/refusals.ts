@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { storable } from '../models/syntax.ts'
-import { refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
+import { refusalRings, refusalsKept, refusalsOfSecond } from '../views/refusal.ts'
 
 /**
  * Keeps the last submissions that were refused before they were recorded as runs: without a body, and written once a second,
@@ -22,8 +22,11 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
     waiting = []
     if (data.length === 0) return
     await db.refusal.createMany({ data })
-    const { _max: newest } = await db.refusal.aggregate({ _max: { pk: true } })
-    if (newest.pk !== null) await db.refusal.deleteMany({ where: { pk: { lte: newest.pk - BigInt(refusalsKept) } } })
+    for (const ring of refusalRings) {
+      const order = { orderBy: { pk: 'desc' }, skip: refusalsKept, take: 1, select: { pk: true } } as const
+      const [oldest] = await db.refusal.findMany({ where: ring, ...order })
+      if (oldest !== undefined) await db.refusal.deleteMany({ where: { ...ring, pk: { lte: oldest.pk } } })
+    }
   }
   const round = () => {
     writing ??= inTime(write())
@@ -39,8 +42,10 @@ export function keepRefusals(app: FastifyInstance, db: Db): void {
     const { routeOptions, failure, submission } = request
     const isRefused =
       routeOptions.config.takes === 'run' && reply.statusCode >= 400 && (submission?.run ?? null) === null
-    if (isRefused && failure !== null && waiting.length < refusalsOfSecond)
-      waiting.push(rowOf(request, reply.statusCode))
+    if (!isRefused || failure === null) return
+    const row = rowOf(request, reply.statusCode)
+    const others = waiting.filter(({ userPk }) => (userPk === null) === (row.userPk === null))
+    if (others.length < refusalsOfSecond) waiting.push(row)
   })
   app.addHook('onClose', async () => {
     clearInterval(timer)

@@ -187,8 +187,12 @@ export type ModelDeclaration = {
   setByServer?: (row: NewRow) => Readonly<Record<string, unknown>>
   /** The field with the user who owns the row: owners need no permission for their own rows. */
   owner?: string
-  /** How many rows may refer to the same row by this field. The database has the same limit, for simultaneous writes. */
-  limit?: { per: string; rows: number }
+  /**
+   * How many rows may refer to the same row by this field. The database has the same limit, for simultaneous writes.
+   *
+   * @property until the time after which a row does not count
+   */
+  limit?: { per: string; rows: number; until: string }
   /** Fields whose rows become part of this one: to name one that is there needs the permission to change it. */
   claims?: readonly string[]
   /** The table keeps who made a row, in `created_by`, and the label under which it is managed, in `owner`. */
@@ -237,7 +241,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
     ...declaration.identifiers.flat(),
     ...(declaration.unique ?? []),
     ...(declaration.names ?? []),
-    ...[declaration.owner ?? [], declaration.limit?.per ?? []].flat(),
+    ...[declaration.owner ?? [], declaration.limit?.per ?? [], declaration.limit?.until ?? []].flat(),
   ]
   const unknown = named.filter((name) => name !== 'pk' && !fields.has(name))
   if (unknown.length > 0)

@@ -91,7 +91,7 @@ export default defineModel({
   unique: ['identifier', 'managed'],
   readOnly: ['pk', 'user_obj'],
   owner: 'user',
-  limit: { per: 'user', rows: 100 },
+  limit: { per: 'user', rows: 100, until: 'expires' },
   compute,
   setByServer({ values, creator, keys, seal }) {
     const intent = tokenIntents.find((each) => each === values.intent) ?? 'api'

@@ -239,7 +239,7 @@ export const takenApart = ({ displayName }: Model, name: string, written: string
 
 function checkLimit({ model: { limit, fields, displayName }, path, state }: Step, seen: Seen, errors: ErrorList): void {
   if (limit === undefined || state === 'absent' || seen.rows.length > 0 || seen.count < limit.rows) return
-  const what = `This ${fields.get(limit.per)?.reference?.target} has ${limit.rows} ${displayName}s`
+  const what = `This ${fields.get(limit.per)?.reference?.target} has ${limit.rows} ${displayName}s that have not expired`
   errors.add([...path, limit.per], 'limit_reached', `${what}, the most that one may have: delete one first.`)
 }
 

@@ -219,9 +219,11 @@ function claimedPart(model: Model, registry: Registry, name: string, next: Next)
 
 /** By an index on the field. */
 function countPart(model: Model, registry: Registry, next: Next): string {
-  const per = model.limit?.per ?? 'pk'
-  const same = `t.${quoted(columnOf(model, per))} = ${next(typeOf(model, registry, per))}`
-  return `(SELECT count(*) FROM ${quoted(model.table)} t WHERE ${same})`
+  if (model.limit === undefined) return '0'
+  const { per, until } = model.limit
+  const [column, end] = [`t.${quoted(columnOf(model, per))}`, `t.${quoted(columnOf(model, until))}`]
+  return `(SELECT count(*) FROM ${quoted(model.table)} t
+    WHERE ${column} = ${next(typeOf(model, registry, per))} AND (${end} IS NULL OR ${end} > now()))`
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {

@@ -4,10 +4,13 @@ import { type Actor, allows, ownersOfRuns } from '../permissions.ts'
 
 /** Submissions that were refused before they were recorded as runs, as operators see them. */
 
-/** The newest that are kept. */
+/** Those of users, and those of callers without a valid token: neither pushes the other out. */
+export const refusalRings = [{ userPk: { not: null } }, { userPk: null }] satisfies Prisma.RefusalWhereInput[]
+
+/** The newest of each ring that are kept. */
 export const refusalsKept = 1_000
 
-/** Of one process and one second, no more are kept: a flood is a sample. */
+/** Of each ring, one process and one second, no more are kept: a flood is a sample. */
 export const refusalsOfSecond = 100
 
 const select = {
@@ -39,22 +42,29 @@ type Asked = { readonly since?: Date; readonly before?: bigint | null }
 
 /** Those that the caller sees: all, or its own. @param before only those with a smaller key */
 export async function readRefusals(db: Db, actor: Actor, { since, before = null }: Asked = {}): Promise<Refusals> {
-  const [rows, { _max: newest, _min: oldest }] = await Promise.all([
+  const seesAll = seesAllRefusals(actor)
+  const [rows, ...oldest] = await Promise.all([
     db.refusal.findMany({
       where: {
-        ...(!seesAllRefusals(actor) && { userPk: actor.pk ?? 0 }),
+        ...(!seesAll && { userPk: actor.pk ?? 0 }),
         ...(before !== null && { pk: { lt: before } }),
         ...(since !== undefined && { at: { gt: since } }),
       },
       orderBy: { pk: 'desc' },
-      take: refusalsKept,
+      take: refusalsKept * refusalRings.length,
       select,
     }),
-    db.refusal.aggregate({ _max: { pk: true }, _min: { at: true } }),
+    ...refusalRings.slice(0, seesAll ? 2 : 1).map((ring) => oldestOfFull(db, ring)),
   ])
-  const wasFull = (newest.pk ?? 0n) > BigInt(refusalsKept)
-  const isAsked = oldest.at !== null && (since === undefined || oldest.at > since)
-  return { rows, keptFrom: wasFull && isAsked ? oldest.at : null, isFlood: rows.some(isPartOfFlood) }
+  const from = Math.max(...oldest.map((at) => at?.getTime() ?? 0))
+  const keptFrom = from > (since?.getTime() ?? 0) ? new Date(from) : null
+  return { rows, keptFrom, isFlood: rows.some(isPartOfFlood) }
+}
+
+/** Of a ring that has forgotten some, perhaps; else null. */
+async function oldestOfFull(db: Db, ring: Prisma.RefusalWhereInput): Promise<Date | null> {
+  const { _count: count, _min: oldest } = await db.refusal.aggregate({ where: ring, _count: true, _min: { at: true } })
+  return count < refusalsKept ? null : oldest.at
 }
 
 /** Rows of a process are written once a second, those of its last second together. */

@@ -46,8 +46,8 @@ export default {
       tests: ['test/api/token-ceiling.test.ts'],
     },
     {
-      from: "limit: { per: 'user', rows: 100 },",
-      to: "limit: { per: 'user', rows: 101 },",
+      from: "limit: { per: 'user', rows: 100, until: 'expires' },",
+      to: "limit: { per: 'user', rows: 101, until: 'expires' },",
       why: 'a user may have more tokens than the database allows',
       tests: ['test/rights/escalation-tokens.test.ts'],
     },

@@ -25,8 +25,8 @@ export default {
   ],
   'src/views/refusal.ts': [
     {
-      from: 'keptFrom: wasFull && isAsked ? oldest.at : null',
-      to: 'keptFrom: null',
+      from: 'return count < refusalsKept ? null : oldest.at',
+      to: 'return count < 0 ? oldest.at : null',
       why: 'refusals are counted as if those that are no longer kept had not been',
       tests: [records],
     },
