@@ -121,6 +121,8 @@ const settings = z.object({
   rateLimitLongAnswers: integer(1, 1_000).default(2),
   rateLimitWaitingRuns: integer(1, 100_000).default(64),
   applyWaitMs: integer(100, 120_000).default(10_000),
+  /** Of submissions that are not waited for: what one user may have waiting. */
+  queuedEntries: integer(10_000, 100_000_000).default(100_000),
   /** How long an API that stops goes on serving while its readiness is 503. */
   drainMs: integer(0, 600_000).default(0),
   /** null: a worker serves no metrics of its own. */

@@ -90,6 +90,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
       log,
       tally: openTally(sums, engine.registry),
       applyWaitMs: config.applyWaitMs,
+      queuedEntries: config.queuedEntries,
       enqueue: runQueue(queue).enqueue,
       whyPaused: () => whyPaused(queue, db),
     },

@@ -25,6 +25,7 @@ function appThatWaits(applyWaitMs: string) {
     rateStore: null,
     submitter: {
       ...{ db, engine, runs, enqueue, log: worker.log, applyWaitMs: config.applyWaitMs, whyPaused: async () => null },
+      queuedEntries: config.queuedEntries,
       tally: uncounted,
       backlog: openBacklog(db, { needsWorkers: false, whyPaused: async () => null }),
     },

@@ -76,6 +76,8 @@ export function isConnectionLost(error: unknown): boolean {
   return lostTexts.some((text) => error.message.includes(text)) || isConnectionLost(error.cause)
 }
 
+export const isLockTimeout = (error: unknown): boolean => failureCode(error) === '55P03'
+
 /** 55P03: a lock timed out. 57014: a statement timed out. */
 const isBusy = (error: unknown): boolean => ['55P03', '57014'].includes(failureCode(error) ?? '')
 

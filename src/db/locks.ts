@@ -15,6 +15,16 @@ export const locks = {
   queue: 7_201_455_305,
 } as const
 
+/** Of pairs: the second number is a submitter, or one of the slots. */
+export const pairLocks = {
+  /** One set of a submitter is at work at a time. */
+  sets: 72_014_551,
+  /** Sets have half of the workers' slots. */
+  slotsOfSets: 72_014_552,
+  /** One run of a submitter may wait for locks. */
+  waits: 72_014_553,
+} as const
+
 /** Serialises changes of the group tree and of rights. A trigger of the first migration takes it too. */
 export const rightsLock = `'"groups"'::regclass::oid::bigint`
 

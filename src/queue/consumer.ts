@@ -2,7 +2,7 @@ import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { runPath } from '../paths.ts'
-import { comesBackAfterMs } from '../runs/life.ts'
+import { comesBackAfterMs, NotYet } from '../runs/life.ts'
 import { inSpan, type NewSpan, type TraceHeaders } from '../tracing.ts'
 import { type Backend, closeInTime, closeWithinMs } from './backend.ts'
 import { type ApplyJob, applyQueue, type JobResult, type Progress, probeName, runJob } from './define.ts'
@@ -107,10 +107,10 @@ async function workOn(
       if (state === 'failed') span?.fail(reason ?? state)
       return end
     },
-  ).catch(async () => {
+  ).catch(async (error: unknown) => {
     // Why is in the log of the worker. It is not shown: it is not the outcome.
     await job.log(`this attempt failed, and the run is still queued: see ${runPath(run)}`)
-    await job.moveToDelayed(Date.now() + comesBackAfterMs, token)
+    await job.moveToDelayed(Date.now() + (error instanceof NotYet ? error.afterMs : comesBackAfterMs), token)
     throw new DelayedError()
   })
   return report(job, run, ended)

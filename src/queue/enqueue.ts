@@ -67,6 +67,12 @@ export async function isQueued(queue: ApplyQueue, run: { readonly id: string }, 
   return untaken.has(await answered(queue.getJobState(jobId(run.id, attempt))))
 }
 
+/** Lets a delayed job be taken at once. One that is gone, or is not delayed, is left to the reconciler. */
+async function wake(queue: ApplyQueue, run: { readonly id: string }, attempt: number): Promise<void> {
+  const job = await answered(queue.getJob(jobId(run.id, attempt)))
+  await job?.promote().catch(() => {})
+}
+
 /**
  * How far the run of this attempt is, as its job shows it.
  *
@@ -85,6 +91,7 @@ export async function progressOf(
 export const runQueue = (queue: ApplyQueue) => ({
   enqueue: (run: QueuedRun, attempt: number) => enqueue(queue, run, attempt),
   isQueued: (run: { readonly id: string }, attempt: number) => isQueued(queue, run, attempt),
+  wake: (run: { readonly id: string }, attempt: number) => wake(queue, run, attempt),
 })
 
 /** Limits the time of a call to the queue. @throws {Problem} `unavailable` for every failure */

@@ -8,7 +8,8 @@ import { runFormat } from './format.ts'
 
 /** The number of runs that wait for a worker, and the admission of further submissions. */
 
-const backlogRow = z.object({ waiting: z.int(), oldestS: z.number().nullable() })
+/** @property postponed runs that come back later */
+const backlogRow = z.object({ waiting: z.int(), postponed: z.int(), oldestS: z.number().nullable() })
 
 /**
  * The number of queued runs, and the age of the oldest in seconds. Raw SQL: the state must stand in the text, or PostgreSQL
@@ -16,11 +17,21 @@ const backlogRow = z.object({ waiting: z.int(), oldestS: z.number().nullable() }
  */
 export async function readBacklog(db: Db): Promise<z.output<typeof backlogRow>> {
   const [row] = await query(db, backlogRow, {
-    text: `SELECT count(*)::integer AS waiting, extract(epoch FROM now() - min(created_at))::float8 AS "oldestS"
+    text: `SELECT count(*)::integer AS waiting, count(*) FILTER (WHERE enqueued_at > now())::integer AS postponed, extract(epoch FROM now() - min(created_at))::float8 AS "oldestS"
       FROM runs WHERE state = 'queued'`,
     values: [],
   })
-  return row ?? { waiting: 0, oldestS: null }
+  return row ?? { waiting: 0, postponed: 0, oldestS: null }
+}
+
+/** The entries of a submitter's queued runs. @param least each counts as so many at least */
+export async function queuedEntriesOf(db: Db, submitter: number, least: number): Promise<number> {
+  const [row] = await query(db, z.object({ entries: z.int() }), {
+    text: `SELECT coalesce(sum(coalesce((options->>'entries')::integer, $2::integer)), 0)::integer AS entries
+      FROM runs WHERE state = 'queued' AND submitter_pk = $1::integer`,
+    values: [submitter, least],
+  })
+  return row?.entries ?? 0
 }
 
 export type Backlog = {

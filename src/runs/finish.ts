@@ -4,7 +4,7 @@ import type { Db } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
 import { execute } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
-import { sealedColumn, type WorkerRun } from './ledger.ts'
+import { postponement, sealedColumn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
 import type { Notes } from './notes.ts'
 import { type StandsSince, submitterOf } from './options.ts'
@@ -117,4 +117,9 @@ export async function recordAttempt(db: Db, id: string, cause: string): Promise<
       WHERE id = $1::uuid AND state = 'queued' ON CONFLICT DO NOTHING`,
     values: [id, cause],
   })
+}
+
+/** Leaves a run in the queue that was not given a lock. */
+export async function postponeRun(db: Db, id: string, afterMs: number): Promise<void> {
+  await execute(db, postponement(id, afterMs))
 }

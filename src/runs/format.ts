@@ -1,3 +1,5 @@
+import { NotYet } from './life.ts'
+
 /**
  * What a worker must know to execute a run rightly. A new field of a run that an older worker would ignore, or a text that
  * it cannot read, takes the next number here. Each run has the format of the API that recorded it.
@@ -16,7 +18,7 @@ export const runFormat = 6
 export const firstCheckedFormat = 2
 
 /** A newer version recorded the run: it stays queued for a worker of that version. */
-export class NewerRun extends Error {
+export class NewerRun extends NotYet {
   override readonly name = 'NewerRun'
   constructor(format: number) {
     super(

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { Db, Tx } from '../db/client.ts'
 import type { EngineTx } from '../db/engine-tx.ts'
+import { pairLocks } from '../db/locks.ts'
+import { silentAfterS } from '../db/presence.ts'
 import { query, type Statement } from '../db/raw.ts'
 import type { Keyring, SealedPlace } from '../db/seal.ts'
 import type { Actor } from '../permissions.ts'
@@ -8,7 +10,7 @@ import type { Conditions } from '../plan/engine.ts'
 import type { TraceHeaders } from '../tracing.ts'
 import { runFormat } from './format.ts'
 import type { RetryKey } from './idempotency.ts'
-import { comesBackAfterMs, isFinished, live, type RunState, staleAfterS } from './life.ts'
+import { isFinished, live, type RunState, staleAfterS } from './life.ts'
 import { storedAuthors, storedOptions } from './options.ts'
 import { logsSql } from './results.ts'
 
@@ -41,8 +43,8 @@ export type NewRun = {
   readonly former?: string | undefined
   /** What its jobs continue, where the API is traced. */
   readonly trace?: TraceHeaders | undefined
-  /** It has so many entries that runs of few go before it. */
-  readonly isLarge?: boolean
+  /** How many entries it has, when they are more than `fewEntries`: runs of few go before it. */
+  readonly entries?: number | undefined
   /** `Idempotency-Key`. */
   readonly retryKey?: RetryKey | undefined
 }
@@ -102,13 +104,13 @@ export async function recordRun(
   run: NewRun,
   { notAfterMs, isFlushed }: Recording,
 ): Promise<number | null> {
-  const { retryKey, isLarge = false } = run
-  const values = [...valuesOf(keyring, run), notAfterMs, isFlushed, isLarge]
+  const { retryKey, entries = null } = run
+  const values = [...valuesOf(keyring, run), notAfterMs, isFlushed, entries]
   const keyed = `, keyed AS (INSERT INTO idempotency_keys (submitter_pk, key, request, run_id)
     SELECT $5::integer, $13::text, $14::bytea, id FROM recorded)`
   const [row] = await query(db, laneRow, {
     text: `WITH committing AS (SELECT set_config('synchronous_commit', 'off', true) WHERE NOT $11::boolean),
-      ${own}, recorded AS (INSERT INTO runs (${columns}) SELECT ${placeholders("$9::jsonb || jsonb_build_object('lane', own.lane)")}
+      ${own}, recorded AS (INSERT INTO runs (${columns}) SELECT ${placeholders("$9::jsonb || jsonb_strip_nulls(jsonb_build_object('lane', own.lane, 'entries', $12::integer))")}
         FROM own LEFT JOIN committing ON true WHERE clock_timestamp() < to_timestamp($10::float8 / 1000)
         RETURNING id, (options->>'lane')::integer AS lane)${retryKey === undefined ? '' : keyed}
       SELECT lane FROM recorded`,
@@ -119,13 +121,16 @@ export async function recordRun(
 
 const laneRow = z.object({ lane: z.int() })
 
+/** A set has this lane or a higher one, and so have the runs that its submitter sends while it waits. */
+const laneOfSets = 4
+
 /**
  * Jobs wait in lanes, and those of a lower one go first: the first run of a submitter waits for no other's backlog, and a run
  * of few entries not for large ones. A submitter's runs keep their order: no run has a lower lane than the submitter's own
  * that wait.
  */
 const own = `own AS (SELECT greatest(max((options->>'lane')::integer), CASE WHEN count(*) = 0 THEN 0 WHEN count(*) < 10 THEN 1
-    WHEN count(*) < 100 THEN 2 ELSE 3 END + CASE WHEN $12::boolean THEN 4 ELSE 0 END) AS lane
+    WHEN count(*) < 100 THEN 2 ELSE 3 END + CASE WHEN $12::integer IS NULL THEN 0 ELSE ${laneOfSets} END) AS lane
   FROM runs WHERE state = 'queued' AND submitter_pk = $5::integer)`
 
 /** The columns for a worker. */
@@ -148,10 +153,15 @@ const workerRow = z.object({
   reason: z.string().nullable(),
   /** Milliseconds since it was recorded. */
   queueMs: z.number(),
+  /** Of the transaction from now on. */
+  lockTimeout: z.string(),
 })
 
 /** @property logs none while it is queued */
 export type WorkerRun = z.output<typeof workerRow> & { readonly logs: string[] }
+
+/** How long a run waits for locks while another one of its submitter may wait longer: waiting holds a slot. */
+const shortWait = '300ms'
 
 /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
@@ -159,9 +169,11 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
     text: `SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
       blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
-      reason, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs"
-      FROM runs WHERE id = $1::uuid FOR UPDATE`,
-    values: [id, staleAfterS],
+      reason, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs", set_config('lock_timeout',
+        CASE WHEN pg_try_advisory_xact_lock($3::integer, coalesce(submitter_pk, 0)) THEN current_setting('lock_timeout')
+          ELSE $4 END, true) AS "lockTimeout"
+      FROM (SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE) runs`,
+    values: [id, staleAfterS, pairLocks.waits, shortWait],
   })
   if (run === undefined) return undefined
   if (!isFinished(run.state)) return { ...run, logs: [] }
@@ -220,14 +232,41 @@ export async function cancelRunBy(tx: Tx, id: string, username: string): Promise
 export const cancelLocked = (tx: EngineTx, id: string, why: string): void => tx.send(cancellation(id, why))
 
 /**
- * Leaves a locked run to another worker. The reconciler does not ask about it before its job has come back, so that no
- * attempt is counted.
+ * Leaves a run in the queue. The reconciler does not ask about it before its job has come back, so that no attempt is
+ * counted. One that another worker has locked stays as it is.
  */
-export function leaveQueued(tx: EngineTx, id: string): void {
-  tx.send({
-    text: 'UPDATE runs SET enqueued_at = now() + make_interval(secs => $2::float8 / 1000) WHERE id = $1::uuid',
-    values: [id, comesBackAfterMs],
+export const postponement = (id: string, afterMs: number): Statement => ({
+  text: `UPDATE runs SET enqueued_at = now() + make_interval(secs => $2::float8 / 1000)
+    WHERE id = (SELECT id FROM runs WHERE id = $1::uuid AND state = 'queued' FOR UPDATE SKIP LOCKED)`,
+  values: [id, afterMs],
+})
+
+/** Older sets of the same submitter that wait or are at work. */
+const olderSets = `SELECT count(*) FROM runs o WHERE o.state = 'queued' AND o.options->'entries' IS NOT NULL
+  AND o.submitter_pk IS NOT DISTINCT FROM r.submitter_pk AND (o.created_at, o.id) < (r.created_at, r.id)`
+
+/** Whether a set of the submitter `r` is at work, in SQL. */
+export const isAtSet = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND l.classid = ${pairLocks.sets} AND l.objid::bigint = coalesce(r.submitter_pk, 0))`
+
+/**
+ * Whether the turn of a locked run has come (docs/adr/0111-a-set-waits-for-its-turn.md). A submitter's sets are worked on in
+ * their order, one at a time, and all sets have half of the slots. The other runs of the submitter keep behind sets that
+ * have not begun. The locks end with the transaction, so those of a worker that died, too.
+ */
+export async function takeTurn(tx: EngineTx, { id, options }: WorkerRun): Promise<boolean> {
+  if (Number(options.lane ?? 0) < laneOfSets) return true
+  const [row] = await tx.query(z.object({ isTurn: z.boolean() }), {
+    text: `SELECT CASE WHEN r.options->'entries' IS NULL THEN older.sets = 0 OR (older.sets = 1 AND ${isAtSet})
+        ELSE older.sets = 0 AND pg_try_advisory_xact_lock(${pairLocks.sets}, coalesce(r.submitter_pk, 0)) AND EXISTS (
+          SELECT FROM generate_series(1, greatest(1, (
+            SELECT sum(slots) FROM workers WHERE seen_at > now() - make_interval(secs => $2)) / 2)::integer) slot
+          WHERE pg_try_advisory_xact_lock(${pairLocks.slotsOfSets}, slot)) END AS "isTurn"
+      FROM runs r, LATERAL (${olderSets}) older(sets) WHERE r.id = $1::uuid`,
+    values: [id, silentAfterS],
   })
+  return row?.isTurn !== false
 }
 
 /**

@@ -38,6 +38,21 @@ export const staleAfterS = 3_600
 /** A job whose attempt failed comes back after this time, to report what became of its run. */
 export const comesBackAfterMs = 5_000
 
+/** A run that was left in the queue: its job comes back, and no attempt is counted. */
+export class NotYet extends Error {
+  readonly afterMs: number
+  constructor(message: string, afterMs = comesBackAfterMs, options?: ErrorOptions) {
+    super(message, options)
+    this.afterMs = afterMs
+  }
+}
+
+/** A run whose turn has not come comes back after this time by itself, if the reconciler does not wake it before. */
+export const notItsTurnMs = 10_000
+
+/** A run that was not given a lock comes back sooner while it is young. */
+export const afterLockMs = (ageMs: number): number => Math.min(comesBackAfterMs, Math.max(500, ageMs / 2))
+
 export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
 
 /** @returns the life after the event; the same object when the event changes nothing */

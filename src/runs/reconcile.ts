@@ -31,6 +31,8 @@ export type RunQueue = {
   readonly enqueue: Enqueue
   /** Whether the job of this attempt still waits for a worker. */
   readonly isQueued: (run: { readonly id: string }, attempt: number) => Promise<boolean>
+  /** Lets the job of this attempt be taken at once, if it was to come back later. */
+  readonly wake: (run: { readonly id: string }, attempt: number) => Promise<void>
 }
 
 /** Between two rounds: while runs are queued, and while none is. */
@@ -117,7 +119,8 @@ export function startReconciler(db: Db, queue: RunQueue, worker: Reporting): { s
 
   /** @returns milliseconds until the next round */
   async function round(): Promise<number> {
-    const { waiting } = await readBacklog(db)
+    const { waiting, postponed } = await readBacklog(db)
+    if (postponed > 0) for (const run of await ledger.due()) await queue.wake(run, run.attempts)
     if (waiting > 0) {
       await cancelStale(db, worker)
       await reconcile(ledger, queue, worker)

@@ -4,7 +4,8 @@ import { locks } from '../db/locks.ts'
 import { query } from '../db/raw.ts'
 import { traceHeaders } from '../tracing.ts'
 import { notifyEnded } from './ended.ts'
-import { type Life, maxAttempts, patienceS } from './life.ts'
+import { isAtSet } from './ledger.ts'
+import { type Life, maxAttempts, notItsTurnMs, patienceS } from './life.ts'
 
 /** The ledger as the reconciler uses it. The simulation of runs has a second one, in memory (test/simulation/). */
 export type ReconcilerLedger = {
@@ -20,6 +21,8 @@ export type ReconcilerLedger = {
    * @returns the ids of the runs that were written
    */
   save(runs: readonly Decided[]): Promise<ReadonlySet<string>>
+  /** Runs that waited for their turn, and have it now: their jobs are to be taken again. */
+  due(): Promise<Pick<Overdue, 'id' | 'attempts'>[]>
   /** Notifies the subscribers of a run, in the background. */
   notifyEnded(id: string): void
 }
@@ -63,8 +66,25 @@ export const reconcilerLedger = (db: Db): ReconcilerLedger => ({
       )
       return new Set([...counted, ...failed].map(({ id }) => id))
     }),
+  due: () => query(db, dueRow, { text: dueText, values: [batch, `${notItsTurnMs - leftForMs} milliseconds`] }),
   notifyEnded: (id) => notifyEnded(db, id),
 })
+
+/** A run that was left has to be left by its job, too, before that can be woken. */
+const leftForMs = 500
+
+const dueRow = overdueRow.pick({ id: true, attempts: true })
+
+/** As `takeTurn` decides. Only a worker knows whether a slot is free, so the first set of each submitter is due. */
+const dueText = `WITH waiting AS MATERIALIZED (
+    SELECT id, submitter_pk, enqueued_at, options->'entries' IS NOT NULL AS is_set,
+      count(*) FILTER (WHERE options->'entries' IS NOT NULL) OVER (PARTITION BY submitter_pk ORDER BY created_at, id
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS sets FROM runs WHERE state = 'queued'
+  ), due AS (
+    SELECT runs.id FROM runs JOIN waiting r USING (id) WHERE r.enqueued_at BETWEEN now() AND now() + $2::interval AND runs.state = 'queued'
+      AND runs.options->>'lane' >= '4' AND (r.sets = 0 OR (NOT r.is_set AND r.sets = 1 AND ${isAtSet}))
+    ORDER BY runs.created_at LIMIT $1 FOR UPDATE OF runs SKIP LOCKED
+  ) UPDATE runs SET enqueued_at = now() FROM due WHERE runs.id = due.id RETURNING runs.id, runs.attempts`
 
 async function overdue(tx: Tx): Promise<Overdue[]> {
   if (!(await isElected(tx))) return []

@@ -10,7 +10,7 @@ import type { Actor } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { tracing } from '../tracing.ts'
 import { alone } from '../turns.ts'
-import type { Admission, Backlog } from './backlog.ts'
+import { type Admission, type Backlog, queuedEntriesOf } from './backlog.ts'
 import type { Run } from './ended.ts'
 import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempotency.ts'
 import { cancelRun, type NewRun, recordCancelled, recordRun } from './ledger.ts'
@@ -28,6 +28,8 @@ export type Submitter = {
   readonly log: Logger
   readonly tally: Tally
   readonly applyWaitMs: number
+  /** What one user may have waiting of submissions that are not waited for. */
+  readonly queuedEntries: number
   /** Why no worker takes anything, when the queue is paused; null when it is not, and when that is not known. */
   readonly whyPaused: () => Promise<string | null>
 }
@@ -134,15 +136,16 @@ export async function submitOnce(
   turn: Turn,
   { delivery, check }: { readonly delivery: Delivery; readonly check: () => Promise<unknown> },
 ): Promise<Submitted> {
-  const { db, engine, applyWaitMs } = submitter
+  const { engine, applyWaitMs } = submitter
   const { pk } = actor
   const { blueprint, ...rest } = submission
   const { key, isAsync, message } = delivery
   await check()
-  if (isAsync && pk !== null) await refuseTooMany(db, pk)
-  const isLarge = blueprint.entries.length > fewEntries
+  const count = blueprint.entries.length
+  const isLarge = count > fewEntries
+  if (isAsync && pk !== null) await refuseTooMany(submitter, pk, Math.max(count, fewEntries))
   const text = isLarge ? await alone(pk, () => print(blueprint)) : print(blueprint)
-  const run = { ...rest, blueprint: text, owners: ownersIn(blueprint), isLarge, message }
+  const run = { ...rest, blueprint: text, owners: ownersIn(blueprint), entries: isLarge ? count : undefined, message }
   if (key === null || pk === null) return submit(submitter, run, actor, requestId, turn, isAsync)
   const retryKey = retryKeyOf(engine, submission, text, { key, message })
   for (let tries = 1; ; tries += 1) {
@@ -161,13 +164,15 @@ const fewEntries = 100
 
 const maxKeyTries = 3
 
-/** Of one submitter: nothing else limits submissions that are not waited for. */
-const maxQueued = 1_000
-
-async function refuseTooMany(db: Db, submitter: number): Promise<void> {
-  const queued = await inTime(db.run.count({ where: { state: 'queued', submitterPk: submitter } }))
-  if (queued < maxQueued) return
-  const detail = `${queued} of your runs are waiting already. Try again when some have ended.`
+/** @throws {Problem} `too_many_requests`: nothing else limits submissions that are not waited for */
+async function refuseTooMany(
+  { db, queuedEntries: most }: Submitter,
+  submitter: number,
+  entries: number,
+): Promise<void> {
+  const waiting = await inTime(queuedEntriesOf(db, submitter, fewEntries))
+  if (waiting === 0 || waiting + entries <= most) return
+  const detail = `Your runs that wait have ${waiting} entries already, where each counts as ${fewEntries} at least, and with these ${entries} there would be more than the ${most} of QUEUED_ENTRIES. Nothing was changed: try again when some have ended.`
   throw new Problem('too_many_requests', detail, { retryAfterS: 5 })
 }
 
@@ -187,7 +192,7 @@ async function submit(
     | 'blueprint'
     | 'owners'
     | 'conditions'
-    | 'isLarge'
+    | 'entries'
     | 'message'
     | 'retryKey'
   >,

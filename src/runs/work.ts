@@ -2,7 +2,7 @@ import type { OnProgress } from '../apply/apply.ts'
 import { Refusal } from '../apply/refusal.ts'
 import { type Pause, retrying } from '../db/backoff.ts'
 import { CommitUnknown } from '../db/client.ts'
-import { isTransient } from '../db/errors.ts'
+import { isLockTimeout, isTransient } from '../db/errors.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger, type SubmissionFields } from '../log.ts'
 import { causeClass, causeText } from './cause.ts'
@@ -10,7 +10,7 @@ import type { Run } from './ended.ts'
 import type { RunResult } from './finish.ts'
 import { NewerRun, runFormat } from './format.ts'
 import type { WorkerRun } from './ledger.ts'
-import { isFinished, live, type RunState } from './life.ts'
+import { afterLockMs, isFinished, live, NotYet, notItsTurnMs, type RunState } from './life.ts'
 import { submitterOf } from './options.ts'
 import { staleLog } from './retention.ts'
 import { outcomeOf, type Tally } from './tally.ts'
@@ -39,6 +39,8 @@ type Task = {
   readonly id: string
   readonly since: number
   readonly onProgress: OnProgress | undefined
+  /** Milliseconds since it was recorded, when it was read last. */
+  ageMs: number
   /** Complete when the run was read. */
   fields: SubmissionFields
   /** For the line about the end: of the run as this job has locked it. */
@@ -58,23 +60,35 @@ const tries = { max: 4, stepMs: 20 }
  */
 export async function work(worker: Worker, id: string, onProgress?: OnProgress): Promise<Ended | undefined> {
   const fields = { request: null, run: id, title: null, user: null, real_user: null, code: null }
-  const task: Task = { id, since: performance.now(), onProgress, fields, locked: undefined, isUnchanged: false }
+  const task: Task = {
+    id,
+    since: performance.now(),
+    onProgress,
+    ageMs: 0,
+    fields,
+    locked: undefined,
+    isUnchanged: false,
+  }
   const { log, pause } = worker
-  const canRetry = (error: unknown) => error instanceof CommitUnknown || isTransient(error)
+  // A lock that was not given in time is waited for without a slot.
+  const canRetry = (error: unknown) => error instanceof CommitUnknown || (isTransient(error) && !isLockTimeout(error))
   const onRetry = (error: unknown, count: number) =>
     log.warn({ ...task.fields, code: 'unavailable', try: count, cause: causeOf(error) }, 'trying the run again')
   try {
     return await retrying(() => attemptOnce(worker, task), { ...tries, canRetry, onRetry, pause })
   } catch (error) {
-    if (error instanceof NewerRun) {
-      log.warn({ ...task.fields, code: 'unavailable' }, error.message)
+    if (error instanceof NotYet) {
+      log[error instanceof NewerRun ? 'warn' : 'debug']({ ...task.fields, code: 'unavailable' }, error.message)
       throw error
     }
-    if (canRetry(error)) {
+    if (canRetry(error) || isLockTimeout(error)) {
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
       worker.tally.attemptFailed(causeClass(error))
       await worker.ledger.attemptFailed(id, causeText(error))
-      throw error
+      if (!isLockTimeout(error)) throw error
+      const afterMs = afterLockMs(task.ageMs)
+      await worker.ledger.postpone(id, afterMs)
+      throw new NotYet(causeText(error), afterMs, { cause: error })
     }
     return await recordFailure(worker, task, error)
   }
@@ -104,6 +118,8 @@ async function applyOrRefuse(worker: Worker, task: Task): Promise<Ended | undefi
   }
 }
 
+const notItsTurn = 'it waits for sets of its submitter, or for one of the slots that sets may have'
+
 const nothingApplied = {
   ...{ applied: false, changes: [], digests: [], audited: [], generated: {}, actorName: '' },
 } as const
@@ -120,20 +136,27 @@ async function lockAndFinish(
   bug?: unknown,
 ): Promise<Ended | undefined> {
   const { ledger } = worker
-  const ended = await ledger.transaction(task.id, async (tx): Promise<Ended | NewerRun | undefined> => {
+  const ended = await ledger.transaction(task.id, async (tx): Promise<Ended | NotYet | undefined> => {
     task.locked = undefined
     const run = await tx.lock()
     if (run === undefined) return undefined
     task.fields = fieldsOf(run)
+    task.ageMs = run.queueMs
     if (isFinished(run.state)) return endOf(run)
     if (run.isStale) {
       task.locked = run
       tx.cancel(run, staleLog)
       return { state: live(run, 'cancel').state, applied: false, reason: 'cancelled', logs: [staleLog] }
     }
-    if (run.format > runFormat) {
-      tx.leaveQueued(run)
-      return new NewerRun(run.format)
+    const why =
+      run.format > runFormat
+        ? new NewerRun(run.format)
+        : (await tx.takeTurn(run))
+          ? null
+          : new NotYet(notItsTurn, notItsTurnMs)
+    if (why !== null) {
+      tx.leaveQueued(run, why.afterMs)
+      return why
     }
     const result = await decide(tx, run)
     const { state } = live(live(run, 'lock'), result.event)
@@ -144,7 +167,7 @@ async function lockAndFinish(
     return { state, applied, reason, logs }
   })
   if (ended === undefined) return undefined
-  if (ended instanceof NewerRun) throw ended
+  if (ended instanceof NotYet) throw ended
   reportEnd(worker, task, ended, bug)
   return ended
 }

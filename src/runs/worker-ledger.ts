@@ -8,8 +8,8 @@ import { parseInTurns } from '../document/yaml.ts'
 import { compileInTurns, type Plan } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
-import { finishRun, type RunResult, recordAttempt } from './finish.ts'
-import { cancelLocked, leaveQueued, lockRun, sealedColumn, type WorkerRun } from './ledger.ts'
+import { finishRun, postponeRun, type RunResult, recordAttempt } from './finish.ts'
+import { cancelLocked, lockRun, postponement, sealedColumn, takeTurn, type WorkerRun } from './ledger.ts'
 import type { RunState } from './life.ts'
 import { noLongerManaged, pathOf } from './no-longer-managed.ts'
 import { conditionsOf, submitterOf } from './options.ts'
@@ -25,8 +25,10 @@ export type RunTx = {
   /** Writes the result of a locked run, and the audit row when it was applied. */
   finish(run: WorkerRun, state: RunState, result: RunResult): void
   cancel(run: WorkerRun, why: string): void
-  /** Leaves the run to another worker, and gives that one time. */
-  leaveQueued(run: WorkerRun): void
+  /** Whether the run may go on now: a set waits for others of its submitter, and for a slot. */
+  takeTurn(run: WorkerRun): Promise<boolean>
+  /** Leaves the run in the queue, for this time. */
+  leaveQueued(run: WorkerRun, afterMs: number): void
 }
 
 /** The ledger as a worker uses it. The simulation of runs has a second one, in memory (test/simulation/). */
@@ -42,6 +44,8 @@ export type WorkerLedger = {
   read(id: string): Promise<Run | null>
   /** Records that an attempt of a queued run failed, if the database takes it. Never fails. */
   attemptFailed(id: string, cause: string): Promise<void>
+  /** Leaves a run in the queue that was not given a lock, if the database takes it. Never fails. */
+  postpone(id: string, afterMs: number): Promise<void>
   /** Notifies the subscribers of a run, in the background. */
   notifyEnded(id: string): void
 }
@@ -63,11 +67,13 @@ export const workerLedger = ({ db, transaction, engine, runSecretsHours }: Worke
           finish: (run, state, result) =>
             finishRun(tx, { keyring: engine.keyring, runSecretsHours }, run, state, withDocument(engine, run, result)),
           cancel: (run, why) => cancelLocked(tx, run.id, why),
-          leaveQueued: (run) => leaveQueued(tx, run.id),
+          takeTurn: (run) => takeTurn(tx, run),
+          leaveQueued: (run, afterMs) => tx.send(postponement(run.id, afterMs)),
         }),
       notification(id),
     ),
   attemptFailed: (id, cause) => recordAttempt(db, id, cause).catch(() => {}),
+  postpone: (id, afterMs) => postponeRun(db, id, afterMs).catch(() => {}),
   read: async (id) => (await readRuns(db, [id]))[0] ?? null,
   notifyEnded: (id) => notifyEnded(db, id),
 })

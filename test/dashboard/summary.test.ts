@@ -16,7 +16,7 @@ const checks = { database: healthy, migrations: healthy, queue: healthy, worker:
 const nothing: Now = {
   ...{ at, checks, pause: 'none', failedJobs: 0, workers: [], servers: [], atWork: [], period: 'hour' },
   ...{
-    backlog: { waiting: 0, oldestS: null },
+    backlog: { waiting: 0, postponed: 0, oldestS: null },
     figures: {} as Now['figures'],
     newest: [],
     refused: { rows: [], keptFrom: null, isFlood: false },

@@ -162,7 +162,7 @@ test("a worker's reconciler adds them up", async () => {
   const { db } = await freshDatabase()
   const kept = () => rows(db, sql`SELECT pk FROM row_counts WHERE table_name = 'groups'`)
   for (let count = 0; count <= 200; count += 1) await changes.groups?.(db, 1)
-  const queue = { enqueue: async () => {}, isQueued: async () => true }
+  const queue = { wake: async () => {}, enqueue: async () => {}, isQueued: async () => true }
   const reconciler = startReconciler(db, queue, { log: pino({ level: 'silent' }), tally: uncounted })
   await until(async () => (await kept()).length === 1, { what: 'the rows to be added up' })
   await reconciler.stop()

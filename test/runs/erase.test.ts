@@ -81,7 +81,7 @@ describe('expired secrets are erased', () => {
       generatedUntil: past,
     } as const
     await there.db.run.update({ where: { id }, data: done })
-    const queue = { enqueue: async () => {}, isQueued: async () => true }
+    const queue = { wake: async () => {}, enqueue: async () => {}, isQueued: async () => true }
     const reconciler = startReconciler(there.db, queue, there.worker)
     const erased = await until(async () => (await there.run(id)).generated === null, { what: 'them to be erased' })
     await reconciler.stop()

@@ -80,8 +80,8 @@ test('a record that arrives after its time writes nothing', async () => {
 describe('the lane of a run', () => {
   const made: string[] = []
   /** @returns its lane */
-  const record = async (submitterPk: number, isLarge = false) => {
-    const run = { ...newRun(), submitterPk, isLarge }
+  const record = async (submitterPk: number, isSet = false) => {
+    const run = { ...newRun(), submitterPk, entries: isSet ? 101 : undefined }
     made.push(run.id)
     return recordRun(on.db, on.engine.keyring, run, inTime())
   }

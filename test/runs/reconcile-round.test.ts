@@ -25,7 +25,11 @@ const round = (queue: Parameters<typeof reconcile>[1]) => reconcile(reconcilerLe
 
 test('does nothing while another worker reconciles', async () => {
   const jobs: string[] = []
-  const queue = { enqueue: async (job: { id: string }) => void jobs.push(job.id), isQueued: async () => false }
+  const queue = {
+    wake: async () => {},
+    enqueue: async (job: { id: string }) => void jobs.push(job.id),
+    isQueued: async () => false,
+  }
   const lock = sql`SELECT pg_advisory_xact_lock(${locks.reconciler}::bigint)::text`
   const release = await held(there, (tx) => rows(tx, lock))
   await round(queue)
@@ -40,8 +44,8 @@ const away = async (): Promise<never> => {
 }
 
 test.each([
-  ['asked', { enqueue: async () => {}, isQueued: away }],
-  ['given a job', { enqueue: away, isQueued: async () => false }],
+  ['asked', { enqueue: async () => {}, isQueued: away, wake: async () => {} }],
+  ['given a job', { enqueue: away, isQueued: async () => false, wake: async () => {} }],
 ])('fails when the queue cannot be %s, so that the outage is logged', async (_, queue) => {
   await expect(round(queue)).rejects.toThrow('the queue is away')
 })

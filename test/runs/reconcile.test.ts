@@ -52,6 +52,7 @@ async function round(
 ): Promise<Record<'asked' | 'added', string[]>> {
   const heard = { asked: [] as string[], added: [] as string[] }
   const queue: RunQueue = {
+    wake: async () => {},
     enqueue: async ({ id }, attempt) => {
       heard.added.push(`${id}/${attempt}`)
       if (refuses(id)) throw new Error('the queue is away')
@@ -279,7 +280,11 @@ describe('the reconciler of a worker', () => {
       if (failures <= 2) throw new Error('the queue is away')
       if ((await there.work(id))?.applied === true) applied.push(id)
     }
-    const reconciler = startReconciler(there.db, { enqueue, isQueued: async () => false }, there.worker)
+    const reconciler = startReconciler(
+      there.db,
+      { enqueue, isQueued: async () => false, wake: async () => {} },
+      there.worker,
+    )
     await until(() => applied.length === 2, { what: 'both runs to be applied', withinMs: 8_000 })
     await reconciler.stop()
     expect(applied.sort()).toEqual([first, second].sort())
@@ -295,7 +300,7 @@ describe('the reconciler of a worker', () => {
       return answer.promise
     }
     const id = await queued(1, 60)
-    const reconciler = startReconciler(there.db, { enqueue, isQueued }, there.worker)
+    const reconciler = startReconciler(there.db, { enqueue, isQueued, wake: async () => {} }, there.worker)
     await begun.promise
     let isStopped = false
     const stopped = reconciler.stop().then(() => {

@@ -210,6 +210,7 @@ describe('a run that was queued for more than an hour is cancelled', () => {
     const queue = {
       enqueue: async ({ id: run }: { id: string }) => void enqueued.push(run),
       isQueued: async () => false,
+      wake: async () => {},
     }
     const reconciler = startReconciler(there.db, queue, there.worker)
     await until(async () => (await there.run(id)).state !== 'queued', { what: 'the run to be cancelled' })

@@ -78,7 +78,7 @@ test('the reconciler counts the attempts that nobody explained, and the run that
   await queued(1)
   await there.worker.ledger.attemptFailed(await queued(2), 'a lock that was not given')
   await queued(maxAttempts)
-  const queue = { enqueue: async () => {}, isQueued: async () => false }
+  const queue = { wake: async () => {}, enqueue: async () => {}, isQueued: async () => false }
   await reconcile(reconcilerLedger(there.db), queue, worker())
   // That of the run that it gives up, too.
   expect(attempts).toEqual(['lost', 'lost'])

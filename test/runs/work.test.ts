@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { CommitUnknown } from '../../src/db/client.ts'
-import { nameLock } from '../../src/db/locks.ts'
+import { nameLock, pairLocks } from '../../src/db/locks.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { notifiedRun, readRuns, runChannel } from '../../src/runs/ended.ts'
+import { NotYet } from '../../src/runs/life.ts'
 import { work } from '../../src/runs/work.ts'
 import type { WorkerLedger } from '../../src/runs/worker-ledger.ts'
 import { objects } from '../support/contents.ts'
@@ -258,4 +259,54 @@ test('generated values are sealed with the run, for as long as they may be read'
   )
   expect(Object.keys(opened.provider)).toEqual(['client_id', 'client_secret'])
   expect(((run.generatedUntil?.getTime() ?? 0) - Date.now()) / 3_600_000).toBeCloseTo(24, 1)
+})
+
+describe('a run that gives its slot back', () => {
+  const isLeft = async (id: string) => {
+    await expect(there.work(id)).rejects.toThrow(NotYet)
+    const { state, attempts, enqueuedAt } = await there.run(id)
+    expect({ state, attempts, isLater: +enqueuedAt > Date.now() }).toEqual({
+      state: 'queued',
+      attempts: 1,
+      isLater: true,
+    })
+  }
+  const pair = (kind: keyof typeof pairLocks, of: number) =>
+    held(there, (tx) => run(tx, sql`SELECT pg_advisory_xact_lock(${pairLocks[kind]}::integer, ${of}::integer)::text`))
+  const recordedSet = async () => {
+    const { id } = await there.recorded()
+    await run(there.db, sql`UPDATE runs SET options = options || '{"lane": 4, "entries": 101}' WHERE id = ${id}::uuid`)
+    return id
+  }
+
+  test('is a set while an older one of its submitter waits or is at work, and what was sent behind it', async () => {
+    const [first, second] = [await recordedSet(), await recordedSet()]
+    const { id: later } = await there.recorded()
+    await run(there.db, sql`UPDATE runs SET options = options || '{"lane": 4}' WHERE id = ${later}::uuid`)
+    for (const id of [second, later]) await isLeft(id)
+    const end = await pair('sets', there.adminPk)
+    await isLeft(first)
+    await end()
+    for (const id of [first, second, later]) expect(await there.work(id)).toEqual(applied)
+  })
+
+  test('is a set while sets have all the slots that they may have', async () => {
+    const { id: small } = await there.recorded()
+    const id = await recordedSet()
+    const end = await pair('slotsOfSets', 1)
+    await isLeft(id)
+    expect(await there.work(small)).toEqual(applied)
+    await end()
+    expect(await there.work(id)).toEqual(applied)
+  })
+
+  test('is one that was not given a lock', async () => {
+    const { id, name } = await there.recorded()
+    const lock = nameLock('providers', [name])
+    const end = await held(there, (tx) => run(tx, sql`SELECT pg_advisory_xact_lock(${lock}::bigint)::text`))
+    const waits = await pair('waits', there.adminPk)
+    await isLeft(id)
+    await Promise.all([end(), waits()])
+    expect(await there.work(id)).toEqual(applied)
+  })
 })

@@ -65,6 +65,10 @@ export function workerLedger(stage: Stage, process: Process): WorkerLedger {
       }
     },
     attemptFailed: async () => {},
+    postpone: async (id, afterMs) => {
+      const isFree = database.rows.get(id)?.state === 'queued' && !database.isLocked(id)
+      if (process.isAlive && isFree) database.write(id, { enqueuedAt: stage.world.now() + afterMs })
+    },
     read: (id) =>
       database.ask(process, 'read the end', (reply) => {
         const row = database.rows.get(id)
@@ -156,8 +160,9 @@ function inTx(stage: Stage, tx: Open, id: string): RunTx {
     cancel: ({ id }, why) => {
       tx.writes.push(() => database.write(id, cancelled(why)))
     },
+    takeTurn: async () => true,
     leaveQueued: () => {
-      throw new Error('all runs are of the format that the worker knows')
+      throw new Error('all runs are of the format that the worker knows, and have their turn')
     },
   }
 }
@@ -174,7 +179,7 @@ function asWorkerRun({ flaw, world }: Stage, row: Row): WorkerRun {
   return {
     ...{ id: row.id, title: row.id, attempts: row.attempts, applied: row.applied, reason: row.reason, queueMs, state },
     ...{ logs: [...row.logs], submitterPk: null, submitterName: null, requestId: row.id, blueprint: null, options: {} },
-    ...{ ...ofKind, format: runFormat },
+    ...{ ...ofKind, format: runFormat, lockTimeout: '3s' },
     isStale: flaw !== 'no age check' && queueMs > staleAfterS * 1_000,
   }
 }
@@ -251,6 +256,7 @@ export function reconcilerLedger(stage: Stage, process: Process): RoundLedger {
           for (const { id } of runs) watch.excused(id)
           throw error
         }),
+    due: async () => [],
     notifyEnded: notify,
   }
 }

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { comesBackAfterMs } from '../../src/runs/life.ts'
+import { comesBackAfterMs, NotYet } from '../../src/runs/life.ts'
 import { reconcile } from '../../src/runs/reconcile.ts'
 import { work } from '../../src/runs/work.ts'
 import { uncounted } from '../support/uncounted.ts'
@@ -27,12 +27,15 @@ export function startWorker(stage: Stage, name: string, concurrency: number): vo
     pause: (leastMs: number) => world.sleep(process, leastMs * world.random.between(1, 2)),
   }
   async function take(job: Job): Promise<void> {
-    const ended = await work(worker, job.run).catch(() => 'nothing' as const)
-    if (ended === 'nothing') await queue.comeBack(process, job, comesBackAfterMs)
+    const ended = await work(worker, job.run).catch((error: unknown) =>
+      error instanceof NotYet ? error.afterMs : comesBackAfterMs,
+    )
+    if (typeof ended === 'number') await queue.comeBack(process, job, ended)
     else await queue.end(process, job, ended)
   }
 
   const runQueue = {
+    wake: async () => {},
     enqueue: ({ id }: { id: string }, attempt: number) => queue.enqueue(process, id, attempt),
     isQueued: async ({ id }: { id: string }, attempt: number) => {
       if (flaw === 'every job is taken for queued') return true

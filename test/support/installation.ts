@@ -62,6 +62,7 @@ type Options = {
   /** `none`: no worker takes jobs. */
   workers?: 'one' | 'none'
   applyWaitMs?: number
+  queuedEntries?: number
   runSecretsHours?: number
   limits?: Partial<RateLimits>
   /** Rates are counted in this Redis, else in this process. */
@@ -76,6 +77,7 @@ export async function installation({
   redisUrl: ownRedisUrl,
   workers = 'one',
   applyWaitMs = 10_000,
+  queuedEntries = 100_000,
   runSecretsHours = 24,
   limits = {},
   rateStore = null,
@@ -104,6 +106,7 @@ export async function installation({
     log: logger,
     tally,
     applyWaitMs,
+    queuedEntries,
     enqueue,
     whyPaused: () => whyPaused(queue, db),
   }

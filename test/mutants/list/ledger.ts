@@ -84,8 +84,20 @@ export default {
       tests: ['test/rights/rights-taken-meanwhile.test.ts', 'test/api/logs.test.ts', ceiling],
     },
     {
-      from: 'FROM runs WHERE id = $1::uuid FOR UPDATE`',
-      to: 'FROM runs WHERE id = $1::uuid`',
+      from: 'ELSE older.sets = 0 AND pg_try_advisory_xact_lock(',
+      to: 'ELSE older.sets >= 0 AND pg_try_advisory_xact_lock(0 * older.sets::integer + ',
+      why: 'sets of a submitter are not worked on in their order',
+      tests: ['test/runs/work.test.ts'],
+    },
+    {
+      from: 'options.lane ?? 0) < laneOfSets) return true',
+      to: 'options.lane ?? 0) < 100) return true',
+      why: 'the sets of one user take all slots',
+      tests: ['test/runs/work.test.ts', 'test/queue/turns-of-sets.test.ts'],
+    },
+    {
+      from: '(SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE) runs',
+      to: '(SELECT * FROM runs WHERE id = $1::uuid) runs',
       why: 'two workers work on one run',
       tests: [work],
     },
@@ -114,8 +126,8 @@ export default {
       tests: [ledgerTest],
     },
     {
-      from: '$2::float8 / 1000) WHERE id = $1::uuid',
-      to: '$2::float8 * 0) WHERE id = $1::uuid',
+      from: 'UPDATE runs SET enqueued_at = now() + make_interval(secs => $2::float8 / 1000)',
+      to: 'UPDATE runs SET enqueued_at = now() + make_interval(secs => $2::float8 * 0)',
       why: 'a run that is left to a newer worker is counted as an attempt at once',
       tests: [twins, 'test/upgrade/mixed-versions.test.ts'],
     },

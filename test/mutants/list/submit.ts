@@ -39,21 +39,21 @@ export default {
       survives: 'only a crash shows it: npm run faults',
     },
     {
-      from: 'blueprint.entries.length > fewEntries',
-      to: 'blueprint.entries.length < 0',
+      from: 'const isLarge = count > fewEntries',
+      to: 'const isLarge = count < 0',
       why: 'small runs wait behind large ones',
       tests: ['test/queue/lanes.test.ts'],
     },
     {
-      from: 'if (isAsync && pk !== null) await refuseTooMany(db, pk)',
-      to: '',
+      from: 'if (isAsync && pk !== null) await refuseTooMany(submitter, pk,',
+      to: 'if (isAsync && pk === -1) await refuseTooMany(submitter, pk,',
       why: 'submissions that are not waited for are not limited',
       tests: [deliveries],
     },
     {
-      from: "count({ where: { state: 'queued', submitterPk: submitter } })",
-      to: "count({ where: { state: 'queued', submitterPk: { not: submitter } } })",
-      why: 'the waiting runs of others count',
+      from: 'if (waiting === 0 || waiting + entries <= most) return',
+      to: 'if (waiting + entries >= 0) return',
+      why: 'what one user has waiting is not limited',
       tests: [deliveries],
     },
     {

@@ -13,20 +13,20 @@ const plans = 'test/api/plans.test.ts'
 export default {
   'src/runs/work.ts': [
     {
-      from: 'error instanceof CommitUnknown || isTransient(error)',
-      to: 'isTransient(error)',
+      from: 'error instanceof CommitUnknown || (isTransient(error)',
+      to: '(isTransient(error)',
       why: 'a commit of unknown outcome fails the run',
       tests: ['test/runs/work.test.ts'],
     },
     {
-      from: 'error instanceof CommitUnknown || isTransient(error)',
-      to: 'error instanceof CommitUnknown',
+      from: 'error instanceof CommitUnknown || (isTransient(error)',
+      to: 'error instanceof CommitUnknown || (error === undefined',
       why: 'a lost connection fails the run',
       tests: [work],
     },
     {
-      from: '    if (canRetry(error)) {',
-      to: '    if (canRetry(error) && !canRetry(error)) {',
+      from: '    if (canRetry(error) || isLockTimeout(error)) {',
+      to: '    if (error === undefined) {',
       why: 'a run whose tries were all lost fails, instead of waiting for the reconciler',
       tests: [simulation, twins],
     },
@@ -55,8 +55,8 @@ export default {
       tests: [retention],
     },
     {
-      from: 'if (run.format > runFormat) {',
-      to: 'if (run.format > runFormat + 1) {',
+      from: 'run.format > runFormat',
+      to: 'run.format > runFormat + 1',
       why: 'a worker applies a run of a newer version',
       tests: ['test/upgrade/mixed-versions.test.ts', twins],
     },
