@@ -5,6 +5,7 @@ import { own } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import { expiresOf } from '../models/overlap.ts'
 import type { Effect } from '../plan/effect.ts'
+import { itemsOf, type ListEdit } from '../plan/list-edit.ts'
 import { Named } from '../plan/named.ts'
 import { endOfOverlap, keysOf } from '../plan/storage.ts'
 
@@ -88,9 +89,17 @@ function changeOfField(field: Field, effect: Effect, { tags, given = {} }: Earli
   if (!isChanged) return undefined
   const isDefault = action === 'create' && isDeepStrictEqual(values[name], field.initial ?? null)
   const isGenerated = effect.generated[name] !== undefined
-  const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, values[name], tags) : setByServer
+  const edit = before === undefined ? undefined : effect.step.edits?.get(name)
+  const shown = (value: unknown) => (edit === undefined ? value : itemsNamed(value, edit))
+  const to = (sent.has(name) && !isGenerated) || isDefault ? inDocument(field, shown(values[name]), tags) : setByServer
   if (isHidden && before !== undefined) return { from: notShown, to }
-  return { from: own(given, name) ?? asStored(field, before?.[name] ?? null, tags), to }
+  return { from: own(given, name) ?? asStored(field, shown(before?.[name] ?? null), tags), to }
+}
+
+/** Of a list that is edited, what the document names: the row may have very many other items, or the caller may not view them. */
+function itemsNamed(list: unknown, edit: ListEdit): unknown {
+  const named = new Set(itemsOf(edit))
+  return itemsOf(list).filter((item) => named.has(item))
 }
 
 /** What a row has. Links are a set: rows that the document creates stand last, because their keys are not known in a plan. */
@@ -116,10 +125,12 @@ function inDocument({ reference }: Field, value: unknown, tags: Earlier['tags'])
   return Array.isArray(value) ? shown : (shown[0] ?? null)
 }
 
-/** The values that a change gives to a row, as it shows them. */
-export const givenBy = ({ fields }: Change): Readonly<Record<string, unknown>> =>
+/** The values that a change gives to a row, as it shows them: lists that are edited are read again. */
+export const givenBy = ({ fields }: Change, { edits }: Effect['step']): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
-    Object.entries(fields).flatMap(([name, change]) => (typeof change === 'string' ? [] : [[name, change.to]])),
+    Object.entries(fields).flatMap(([name, change]) =>
+      typeof change === 'string' ? [] : [[name, edits?.has(name) ? undefined : change.to]],
+    ),
   )
 
 /**

@@ -95,7 +95,8 @@ export function execute(writes: Writes, { keyring }: Engine, finding: Finding, o
       )
       const { columns, links } = toChangedRow(model, row, changed, values, keyring)
       const references = referenceRowsOf(model, values, referring)
-      const update = { pk: row.pk, row: { columns: new Map([...columns, ...owner]), links }, referring, references }
+      const stored = { columns: new Map([...columns, ...owner]), links }
+      const update = { pk: row.pk, row: stored, referring, references, edits: step.edits }
       writes.update(model, update, changed.some(isNaming(model)), explain)
       return
     }

@@ -110,7 +110,7 @@ export async function* judge(
     if (!isForeign) judged.add(step.model, row?.pk ?? identity?.pk)
     yield finding
     if (change.action === 'create' || change.action === 'update')
-      given.set(at, { ...earlier.given, ...givenBy(change) })
+      given.set(at, { ...earlier.given, ...givenBy(change, step) })
     // A check takes no keys: it knows those that the document chooses.
     const chosen = action === 'create' ? effect.pk : undefined
     const key = (isForeign ? undefined : row?.pk) ?? identity?.pk ?? chosen ?? pending

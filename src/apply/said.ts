@@ -1,10 +1,13 @@
+import type { Field } from '../models/define.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
 import type { Conditions } from '../plan/engine.ts'
 import type { KnownRow } from '../plan/known-rows.ts'
+import { itemsOf, type ListEdit } from '../plan/list-edit.ts'
 import { ownerFor } from '../plan/owners.ts'
 import { alsoPresent, entryName, otherValue } from '../plan/rows-named.ts'
 import { isSame } from '../plan/same-value.ts'
+import { keysOf } from '../plan/storage.ts'
 
 /** What the entries of a document say of one row: its owner, and the values of its fields, each with the entry that has it. */
 type Row = {
@@ -13,6 +16,8 @@ type Row = {
   /** Under which label that entry manages the row. */
   owner?: string | null
   readonly values: Map<string, { readonly value: unknown; readonly entry: string }>
+  /** Of the lists that they edit: whether an item is to be there. */
+  readonly items: Map<string, Map<unknown, { readonly isThere: boolean; readonly entry: string }>>
   /** All fields that they name, those with conditions too. */
   readonly named: Set<string>
 }
@@ -46,10 +51,10 @@ export class Said {
     else
       for (const [name, value] of sent) {
         const field = model.fields.get(name)
-        const before = earlier.values.get(name)
-        if (field === undefined || before === undefined || step.reset?.has(name) || !isKnown(value)) continue
-        if (!isSame(field, before.value, value))
-          errors.add([...path, name], 'invalid_combination', otherValue(before.entry))
+        if (field === undefined || step.reset?.has(name)) continue
+        const edit = step.edits?.get(name)
+        const other = edit === undefined ? otherEntry(earlier, field, value) : otherEditor(earlier, name, edit)
+        if (other !== undefined) errors.add([...path, name], 'invalid_combination', otherValue(other))
       }
   }
 
@@ -57,7 +62,7 @@ export class Said {
   keep({ step, row: before, sent, changed, isForeign }: Effect, key: KnownRow['key'], index: number): void {
     if (isForeign || step.state === 'absent') return
     const entry = entryName(step, index)
-    const row: Row = this.#earlier(step, key) ?? { values: new Map(), named: new Set() }
+    const row: Row = this.#earlier(step, key) ?? { values: new Map(), items: new Map(), named: new Set() }
     for (const place of placesOf(step, key)) this.#rows.set(place, row)
     // A check still finds it by the name before, which may be that of a new row.
     const isRenamed =
@@ -68,7 +73,9 @@ export class Said {
     for (const [name, value] of sent) {
       if (step.reset?.has(name)) continue
       row.named.add(name)
-      if (isSaid && !row.values.has(name) && isKnown(value)) row.values.set(name, { value, entry })
+      const edit = step.edits?.get(name)
+      if (isSaid && edit !== undefined) keepItems(row, name, edit, entry)
+      else if (isSaid && !row.values.has(name) && isKnown(value)) row.values.set(name, { value, entry })
     }
   }
 
@@ -88,6 +95,37 @@ export class Said {
     return placesOf(step, key).flatMap((place) => this.#rows.get(place) ?? [])[0]
   }
 }
+
+/** The entry that says something else of a field. */
+function otherEntry({ values, items }: Row, field: Field, value: unknown): string | undefined {
+  if (!isKnown(value)) return undefined
+  const before = values.get(field.name)
+  if (before !== undefined && !isSame(field, before.value, value)) return before.entry
+  const has = new Set(itemsOf(value))
+  return [...(items.get(field.name) ?? [])].find(([item, { isThere }]) => has.has(item) !== isThere)?.[1].entry
+}
+
+/** The entry that says of one of the items that it is not to be there, or that it is. */
+function otherEditor({ values, items }: Row, name: string, edit: ListEdit): string | undefined {
+  const list = values.get(name)
+  const has = new Set(itemsOf(list?.value))
+  const others = saidOf(edit).map(([item, isThere]) => {
+    const earlier = items.get(name)?.get(item)
+    if (list !== undefined && has.has(item) !== isThere) return list.entry
+    return earlier !== undefined && earlier.isThere !== isThere ? earlier.entry : undefined
+  })
+  return others.find((entry) => entry !== undefined)
+}
+
+function keepItems({ items }: Row, name: string, edit: ListEdit, entry: string): void {
+  const said = items.getOrInsertComputed(name, () => new Map())
+  for (const [item, isThere] of saidOf(edit)) if (!said.has(item)) said.set(item, { isThere, entry })
+}
+
+const saidOf = ({ add, remove }: ListEdit): [item: unknown, isThere: boolean][] => [
+  ...keysOf(add).map((item): [unknown, boolean] => [item, true]),
+  ...keysOf(remove).map((item): [unknown, boolean] => [item, false]),
+]
 
 /** By its key, and by the first entry that names it: in a check, a new row has no key. */
 const placesOf = (step: Step, key: KnownRow['key'] | undefined): string[] => [

@@ -72,8 +72,8 @@ export class Writes {
 
   /** @param isNaming it changes a name, or what one row may have only: such writes keep their order */
   update(model: Model, change: Updated, isNaming: boolean, explain: Explain): void {
-    const { row, referring, references } = change
-    const written = [...row.columns.keys(), '', ...row.links.keys(), '', ...referring].join()
+    const { row, referring, references, edits = new Map() } = change
+    const written = [...row.columns.keys(), '', ...row.links.keys(), '', ...referring, '', ...edits.keys()].join()
     const shape = `update ${model.name} ${written}`
     const named = [...valuesIn(row), ...references.flatMap(Object.values)]
     this.#add(

@@ -5,8 +5,8 @@ import type { Field, ReferenceTarget } from '../models/define.ts'
 import { textLimits } from '../models/fields.ts'
 
 /**
- * The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value, a
- * secret for a new row only.
+ * The forms that the engine takes beside the stored one: names of rows, items to add to a list and to remove, null for a
+ * default, a request for a new value, a secret for a new row only.
  */
 
 /** @param target what the field refers to */
@@ -19,6 +19,7 @@ export function sentForms(
   const overlapped = overlap ? { overlap: overlapTime.optional() } : {}
   const others = [
     ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate), ...overlapped })]),
+    ...(reference?.many ? [z.strictObject({ add: stored, remove: stored }).partial()] : []),
     ...(overlap ? [z.strictObject({ value: schema, overlap: overlapTime })] : []),
     // An object of any members takes this form as it is: generators make no type of a union of both.
     ...(secret && !schema.safeParse({ create: {} }).success ? [z.strictObject({ create: schema })] : []),
@@ -51,5 +52,7 @@ export function noteOf({ reference }: Field, target: ReferenceTarget | undefined
   const noun = others.length === 0 ? model.displayName : reference.target
   const ways = ['key', ...model.names]
   const by = ways.length === 1 ? 'key' : `${ways.slice(0, -1).join(', ')} or ${ways.at(-1)}`
-  return reference.many ? `The ${noun}s, each by ${by}.` : `The ${noun}, by ${by}.`
+  return reference.many
+    ? `The ${noun}s, each by ${by}: all of them, or those to add and to remove.`
+    : `The ${noun}, by ${by}.`
 }

@@ -11,6 +11,7 @@ import type { Registry } from '../models/registry.ts'
 import { atOnce, inTurns } from '../turns.ts'
 import { Deferred, isDeferred, withKeys } from './deferred.ts'
 import type { Conditions } from './engine.ts'
+import { editOf, isEdit, itemsOf } from './list-edit.ts'
 import { checkLookup, checkLookups, findsIn, maxFinds, skippedEntry, type Targets } from './lookups.ts'
 import { listError, Named, nameError, withNames } from './named.ts'
 import { pkField } from './pk-field.ts'
@@ -162,7 +163,7 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
     const field = name === 'pk' ? key : model.fields.get(name)
     if (field !== undefined) {
       const check = key === undefined ? checkAttribute : checkValue
-      checked.set(name, isDeferred(value) ? defer(value, field, check, context) : check(value, field, context))
+      checked.set(name, checkTagged(value, field, check, context))
     } else if (model.alwaysNull?.includes(name)) {
       if (value !== null) errors.add([...path, name], 'not_stored', 'This is not stored: leave it out, or send null.')
     } else if (!model.readOnly.includes(name)) {
@@ -170,6 +171,11 @@ function checkFields(sent: Readonly<Record<string, unknown>>, context: Context, 
     }
   }
   return checked
+}
+
+function checkTagged(value: unknown, field: Field, check: typeof checkValue, context: Context): unknown {
+  const isLater = isDeferred(value) && !isEdit(field, value)
+  return isLater ? defer(value, field, check, context) : check(value, field, context)
 }
 
 /** The value of a field that only the database can tell: it is checked once it is known. */
@@ -183,7 +189,7 @@ function defer(value: unknown, field: Field, check: typeof checkValue, context: 
   return new Deferred(value, (found, at, errors) => {
     const sent = withKeys(found, field, registry, targetOf)
     const checked = check(sent, field, { ...context, path: at.slice(0, -1), errors })
-    if (![checked].flat().some((each) => each instanceof Named)) return checked
+    if (!itemsOf(checked).some((each) => each instanceof Named)) return checked
     errors.add(at, 'wrong_reference', 'A name cannot come out of tags that depend on the database: write !Find there.')
     return undefined
   })
@@ -199,6 +205,12 @@ function checkAttribute(sent: unknown, field: Field, context: Context): unknown 
       context.errors.add([...context.path, field.name], 'wrong_type', message)
       return undefined
     }
+  }
+  if (isEdit(field, sent)) {
+    const at = [...context.path, field.name]
+    return editOf(sent, at, context.errors, (list, word) =>
+      checkTagged(list, { ...field, name: word }, checkValue, { ...context, path: at }),
+    )
   }
   if (field.secret && isForNew(sent)) return new ForNew(checkSent(sent.create, field, context))
   if (field.overlap && isWithOverlap(sent)) return checkOverlap(sent, field, context)

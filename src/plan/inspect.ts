@@ -7,12 +7,13 @@ import { writtenApart } from '../names.ts'
 import type { Step } from './compile.ts'
 import { compute } from './compute.ts'
 import { diff, noChange } from './diff.ts'
+import { withResults } from './edited-lists.ts'
 import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
+import { placesOf } from './list-edit.ts'
 import { modelOf } from './model-of.ts'
 import { misfitting } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
-import { sentFor } from './secret-forms.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
 import { labelColumn, type Row } from './statements.ts'
@@ -28,25 +29,25 @@ export async function inspect(
   reader: EngineReader,
   engine: Engine,
   snapshot: Snapshot,
-  step: Step,
+  asked: Step,
   resolver: Resolver,
   isReviewed: boolean,
 ): Promise<Effect> {
   const errors = new ErrorList()
-  const { model, path } = step
-  const resolved = await resolver.entry(step)
+  const { model, path } = asked
+  const resolved = await resolver.entry(asked)
   const { identifiers } = resolved
-  const seen = await snapshot.entry(step, resolved)
+  const seen = await snapshot.entry(asked, resolved)
   const [row] = seen.rows
   const isAmbiguous = seen.rows.length > 1
   const hidesNames = await resolver.hidesNames(model)
   if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, hidesNames ? [] : seen.rows))
-  const isForeign = row !== undefined && refuseForeign(engine.registry, step, identifiers, row, errors)
-  addErrors(step, row, resolved, errors)
+  const isForeign = row !== undefined && refuseForeign(engine.registry, asked, identifiers, row, errors)
+  addErrors(asked, row, resolved, errors)
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
-  const sent = sentFor(own, resolved.values)
-  checkReferences(engine.registry, step, seen, sent, resolver, errors)
+  const { step, sent } = withResults(engine.registry, asked, own, resolved.values, errors)
+  checkReferences(engine.registry, asked, seen, resolved.values, resolver, errors)
   if (!isAmbiguous) checkUnique(step, seen, row, sent, { hidesNames, errors })
   checkLimit(step, seen, errors)
   const label = labelOf(model, own, sent, identifiers)
@@ -180,11 +181,7 @@ function checkReferences(
         found === null ? 'no_such_row' : 'wrong_reference',
         misfit(reference, only, what, found),
       )
-    const tags = attrs.get(name) ?? identifiers.get(name)
-    const items: unknown[] = Array.isArray(value) ? value : [value]
-    for (const [index, key] of items.entries()) {
-      const at = Array.isArray(value) ? [index] : []
-      const tag: unknown = Array.isArray(tags) ? tags[index] : tags
+    for (const { key, tag, at } of placesOf(value, attrs.get(name) ?? identifiers.get(name))) {
       const entry = tag instanceof KeyOf ? resolver.keys.get(tag.id) : resolver.written(table, key)
       const what = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : String(key)
       const found = String((only && entry?.columnValue(only.column)) ?? '')

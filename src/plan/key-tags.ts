@@ -1,15 +1,13 @@
 import { Find, KeyOf } from '../document/document.ts'
 import { Deferred } from './deferred.ts'
+import { itemsOf } from './list-edit.ts'
 import { Named } from './named.ts'
 
 /** What stands for a key in the fields of an entry. */
-
-export const isNamed = (value: unknown): boolean =>
-  value instanceof Named || (Array.isArray(value) && value.some((item) => item instanceof Named))
 
 export const isTag = (value: unknown): value is KeyOf | Find | Named =>
   value instanceof KeyOf || value instanceof Find || value instanceof Named
 
 /** Whether a value is, or holds, what stands for a key. */
 export const hasTag = (value: unknown): boolean =>
-  isTag(value) || value instanceof Deferred || (Array.isArray(value) && value.some(isTag))
+  itemsOf(value).some((item) => isTag(item) || item instanceof Deferred)

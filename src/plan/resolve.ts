@@ -13,8 +13,9 @@ import { type Actor, isBound } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import { Deferred, isOpen } from './deferred.ts'
 import type { Effect } from './effect.ts'
-import { isNamed, isTag } from './key-tags.ts'
+import { isTag } from './key-tags.ts'
 import { type KnownRow, KnownRows, namesOf, pending } from './known-rows.ts'
+import { itemsOf, ListEdit, refuseBoth } from './list-edit.ts'
 import { type By, readRows } from './lookup-sql.ts'
 import { Misses } from './misses.ts'
 import { Named } from './named.ts'
@@ -110,7 +111,9 @@ export class Resolver {
         return typeof only?.key === 'symbol' ? undefined : only?.key
       }
       if (value instanceof Deferred) continue
-      const plain = Array.isArray(value) ? value.map(one).filter((item) => item !== undefined) : one(value)
+      const list = (items: unknown) =>
+        Array.isArray(items) ? items.map(one).filter((item) => item !== undefined) : one(items)
+      const plain = value instanceof ListEdit ? new ListEdit(list(value.add), list(value.remove)) : list(value)
       if (plain !== undefined) known.set(name, plain)
     }
     return known
@@ -135,29 +138,40 @@ export class Resolver {
     for (const [name, value] of sent) {
       const at = { ...context, path: [...step.path, name] }
       const reference = step.model.fields.get(name)?.reference
-      if (value instanceof Deferred) values.set(name, await this.#evaluated(value, at))
-      else if (Array.isArray(value) && value.some(isTag)) {
-        const keys: unknown[] = []
-        for (const [index, item] of value.entries())
-          keys.push(
-            isTag(item)
-              ? await this.#keyOf(item, reference, { ...at, path: [...at.path, ...placeOf(item, index)] })
-              : item,
-          )
-        if (value.some(isNamed) && hasTwice(keys)) at.errors.add(at.path, 'duplicate', 'Must not hold a key twice.')
-        values.set(name, keys)
-      } else if (isTag(value)) {
-        const key = await this.#keyOf(value, reference, at)
-        // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
-        values.set(name, key ?? (isNamed(value) && name === step.model.owner ? pending : undefined))
-      } else values.set(name, value)
+      const key = await this.#value(value, reference, at)
+      // A caller who may not write for others gets the same denial for a user who exists and for one who does not.
+      const isOwner = value instanceof Named && name === step.model.owner
+      values.set(name, isOwner ? (key ?? pending) : key)
       const { table = '' } = this.#registry.targets.get(reference?.target ?? '') ?? {}
-      for (const key of reference === undefined ? [] : [values.get(name)].flat()) {
-        const row = this.written(table, key)
+      for (const each of reference === undefined ? [] : itemsOf(key)) {
+        const row = this.written(table, each)
         if (row !== undefined && !row.isGone) noteKnown(row, context)
       }
     }
     return values
+  }
+
+  async #value(value: unknown, reference: Reference | undefined, at: Context): Promise<unknown> {
+    if (value instanceof Deferred) {
+      const known = await this.#evaluated(value, at)
+      return known instanceof ListEdit ? this.#value(known, reference, at) : known
+    }
+    if (value instanceof ListEdit) {
+      const of = (word: 'add' | 'remove') => this.#value(value[word], reference, { ...at, path: [...at.path, word] })
+      const edit = new ListEdit(await of('add'), await of('remove'))
+      refuseBoth(edit, value, at.path, at.errors)
+      return edit
+    }
+    if (isTag(value)) return this.#keyOf(value, reference, at)
+    if (!Array.isArray(value) || !value.some(isTag)) return value
+    const keys: unknown[] = []
+    for (const [index, item] of value.entries())
+      keys.push(
+        isTag(item) ? await this.#keyOf(item, reference, { ...at, path: [...at.path, ...placeOf(item, index)] }) : item,
+      )
+    if (value.some((item) => item instanceof Named) && hasTwice(keys))
+      at.errors.add(at.path, 'duplicate', 'Must not hold a key twice.')
+    return keys
   }
 
   /**

@@ -5,6 +5,7 @@ import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { ByNames } from './by-names.ts'
 import { Deferred } from './deferred.ts'
+import { ListEdit } from './list-edit.ts'
 import { Named } from './named.ts'
 import { isSame } from './same-value.ts'
 import { ForNew } from './secret-forms.ts'
@@ -87,7 +88,7 @@ export class RowsNamed {
   /** @returns undefined for what only the database can compare, and for a value with errors */
   #comparable({ reference }: Field, sent: unknown): Comparable | undefined {
     const value = sent instanceof ForNew ? sent.value : sent
-    if (value === undefined || value instanceof Deferred) return undefined
+    if (value === undefined || value instanceof Deferred || value instanceof ListEdit) return undefined
     const items: readonly unknown[] = Array.isArray(value) ? value : [value]
     if (items.some((item) => item instanceof KeyOf || item instanceof Find || item === undefined)) return undefined
     const names = items.flatMap((item) => (item instanceof Named ? comparedName(item.name) : []))

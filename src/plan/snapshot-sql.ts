@@ -46,6 +46,8 @@ export type Question = {
   readonly by: ReadonlyMap<string, unknown>
   /** Fields in join tables whose keys are read with the row. */
   readonly links: readonly string[]
+  /** Of these, the fields of which only some keys are read: a row may have very many. */
+  readonly within: ReadonlyMap<string, readonly (string | number)[]>
   /** Keys that the entry refers to, by `referenceName`; none without a key. */
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
   /** By field: the value that must be unique, or the keys of an exclusive link. */
@@ -118,16 +120,17 @@ export function snapshotOfMany(registry: Registry, asked: readonly EntryQuestion
 /** Entries of one shape ask by the same text. */
 export const shapeOf = ({
   model,
-  question: { takesKey, by, links, referred, exclusive, claims, counted },
+  question: { takesKey, by, links, within, referred, exclusive, claims, counted },
 }: EntryQuestion): string =>
-  `${model.name} ${takesKey} ${counted !== undefined} ${links.join()} ${[by, referred, exclusive, claims].map((each) => [...each.keys()].join()).join(' ')}`
+  `${model.name} ${takesKey} ${counted !== undefined} ${links.join()} ${[by, within, referred, exclusive, claims].map((each) => [...each.keys()].join()).join(' ')}`
 
 /** Statements by the shape of their questions: documents have few shapes. */
 const texts = new Map<string, string>()
 
 /** In the order in which `answerPart` names them. */
-const valuesOf = ({ by, referred, exclusive, claims, counted }: Question): unknown[] => [
+const valuesOf = ({ by, within, referred, exclusive, claims, counted }: Question): unknown[] => [
   ...by.values(),
+  ...(by.size === 0 ? [] : within.values()),
   ...[...referred.values()].map(({ keys }) => keys),
   ...exclusive.values(),
   ...claims.values(),
@@ -138,8 +141,8 @@ const valuesOf = ({ by, referred, exclusive, claims, counted }: Question): unkno
 type Next = (type: string) => string
 
 function answerPart(registry: Registry, { model, question }: EntryQuestion, next: Next): string {
-  const { takesKey, by, links, referred, exclusive, claims, counted } = question
-  const rows = rowsPart(model, registry, { by: [...by.keys()], links }, next)
+  const { takesKey, by, links, within, referred, exclusive, claims, counted } = question
+  const rows = rowsPart(model, registry, { by: [...by.keys()], links, within: [...within.keys()] }, next)
   const unfit = [...referred.values()].map(({ reference }) => unfitPart(registry, reference, next))
   const taken = [...exclusive.keys()].map((name) => takenPart(model, registry, name, next))
   const claimed = [...claims.keys()].map((name) => claimedPart(model, registry, name, next))
@@ -159,19 +162,27 @@ function answerPart(registry: Registry, { model, question }: EntryQuestion, next
 function rowsPart(
   model: Model,
   registry: Registry,
-  { by, links: read }: { readonly by: readonly string[]; readonly links: readonly string[] },
+  { by, links: read, within }: Readonly<Record<'by' | 'links' | 'within', readonly string[]>>,
   next: Next,
 ): string {
   if (by.length === 0) return `'{}'::jsonb[]`
   const same = new Map(
     by.map((name) => [name, `t.${quoted(columnOf(model, name))} = ${next(typeOf(model, registry, name))}`]),
   )
+  const named = new Map(
+    within.map((name) => {
+      const type = `${typeOf(model, registry, name)}[]`
+      return [name, `${next(type)}::${type}`]
+    }),
+  )
   const where = waysToFind(model, by).map((way) => way.map((name) => same.get(name)).join(' AND '))
   const isRead = ([{ name }]: readonly [Field, Link]) => read.includes(name)
   const links = linksOf(model)
     .filter(isRead)
     .map(([{ name }, { table, own, other }]) => {
-      const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk ORDER BY 1`
+      const some = named.get(name)
+      const isNamed = some === undefined ? '' : ` AND l.${quoted(other)} = ANY(${some})`
+      const keys = `SELECT l.${quoted(other)} FROM ${quoted(table)} l WHERE l.${quoted(own)} = t.pk${isNamed} ORDER BY 1`
       return `'${name}', ARRAY(${keys})`
     })
   const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)

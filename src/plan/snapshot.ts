@@ -3,9 +3,11 @@ import type { EngineReader } from '../db/engine-tx.ts'
 import type { Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Step } from './compile.ts'
+import { keysNamed } from './edited-lists.ts'
 import type { Effect } from './effect.ts'
 import { hasTag } from './key-tags.ts'
 import { pending } from './known-rows.ts'
+import { ListEdit } from './list-edit.ts'
 import { Places } from './places.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import {
@@ -134,7 +136,7 @@ function plainQuestions(
     const attrs = resolver.knownFields(step, step.attrs)
     const fields = new Map([...identifiers, ...attrs].filter(([name]) => name !== 'pk'))
     const looked = [...step.attrs].filter(([name, value]) => attrs.has(name) && hasTag(value))
-    const known = new Set(looked.flatMap(([name]) => keysOf(attrs.get(name))))
+    const known = new Set(looked.flatMap(([name]) => allKeys(attrs.get(name))))
     const sent = { identifiers, values: fields, errors: [], known, created: new Set() }
     questions.set(step, { model, question: { ...use(step), ...questionOf(model, sent) } })
   }
@@ -154,17 +156,21 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
   const referred: Map<string, { reference: Reference; keys: (string | number)[] }> = new Map()
   const exclusive = new Map<string, (string | number)[]>()
   const claims = new Map<string, (string | number)[]>()
+  const within = new Map<string, readonly (string | number)[]>()
   for (const [name, value] of values) {
     const field = model.fields.get(name)
+    const named = keysNamed(value)
+    if (named !== undefined && field?.storage.in === 'link' && field.storage.many) within.set(name, named)
     const reference = field?.reference
     const isExclusive =
       field?.folded === true ||
       model.unique.includes(name) ||
       exclusiveLinks(model).some(([field]) => field.name === name)
     if (reference === undefined && !isExclusive) continue
-    const keys = keysOf(value)
+    const keys = keysOf(value instanceof ListEdit ? value.add : value)
+    const all = allKeys(value)
     // A look-up does not say whether the row fits now.
-    const unknown = reference?.only?.atFirst ? keys : keys.filter((key) => !known.has(key))
+    const unknown = reference?.only?.atFirst ? all : all.filter((key) => !known.has(key))
     if (reference !== undefined && unknown.length > 0)
       referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...unknown)
     if (keys.length === 0) continue
@@ -172,8 +178,10 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
     if (model.claims?.includes(name)) claims.set(name, keys)
   }
   const [counted] = model.limit === undefined ? [] : keysOf(values.get(model.limit.per))
-  return { by, referred, exclusive, claims, counted }
+  return { by, within, referred, exclusive, claims, counted }
 }
+
+const allKeys = (value: unknown) => keysNamed(value) ?? keysOf(value)
 
 /**
  * Whether the answer that was read ahead covers what the entry asks now. Keys behind tags may not have been known: that
@@ -191,6 +199,7 @@ function covers({ model, question, seen }: Ahead, asked: Asked, { created }: Res
   }
   const { counted } = asked
   return (
+    [...asked.within].every(([name, keys]) => isCovered(name, keys, question.within.get(name))) &&
     [...asked.exclusive].every(([name, keys]) => isCovered(name, keys, question.exclusive.get(name))) &&
     [...asked.claims].every(([name, keys]) => isCovered(name, keys, question.claims.get(name))) &&
     [...asked.referred].every(([name, { keys }]) =>

@@ -2,6 +2,7 @@ import { type Statement, unprepared } from '../db/raw.ts'
 import type { Field, Link, Model, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Key } from './row-set.ts'
+import type { Step } from './step.ts'
 
 /**
  * The SQL of a model, built from its declaration. Identifiers come from model files; values are always parameters. One
@@ -73,8 +74,16 @@ export type StoredRow = {
 /** A row to insert, with its reference rows by column. Its columns name the key. */
 export type Inserted = { readonly row: StoredRow; readonly references: readonly Values[] }
 
-/** A row to change: its columns and links, and the fields whose reference rows are replaced. */
-export type Updated = Inserted & { readonly pk: Key; readonly referring: readonly string[] }
+/**
+ * A row to change: its columns and links, and the fields whose reference rows are replaced.
+ *
+ * @property edits the links of which only some keys are added and removed: all others stay as they are
+ */
+export type Updated = Inserted & {
+  readonly pk: Key
+  readonly referring: readonly string[]
+  readonly edits?: Step['edits'] | undefined
+}
 
 /**
  * Inserts rows with their links and reference rows, by one statement:
@@ -121,14 +130,22 @@ export function update(model: Model, registry: Registry, rows: readonly Updated[
   if (columns.length > 0) statements.push(unprepared({ text, values: [list] }))
   for (const [field, link] of linksOf(model)) {
     if (rows.every(({ row }) => row.links.get(field.name) === undefined)) continue
-    const source = `jsonb_to_recordset($1::jsonb) AS v(own ${model.key}, others ${keyType(registry, field)}[])`
-    const values = [JSON.stringify(rows.map(({ pk, row }) => ({ own: pk, others: row.links.get(field.name) ?? [] })))]
+    const type = keyType(registry, field)
+    const source = `jsonb_to_recordset($1::jsonb) AS v(own ${model.key}, others ${type}[], removed ${type}[])`
+    const linked = rows.map(({ pk, row, edits }) => {
+      const edit = edits?.get(field.name)
+      const others = edit === undefined ? (row.links.get(field.name) ?? []) : edit.add
+      return { own: pk, others, removed: edit?.remove }
+    })
+    const values = [JSON.stringify(linked)]
     const [table, own, other] = [link.table, link.own, link.other].map(quoted)
+    // A list of all pairs, which PostgreSQL hashes: it compares each member of an array in turn.
+    const isGone = linked.some(({ removed }) => removed !== undefined)
+      ? `IN (SELECT v.own, k FROM ${source}, unnest(v.removed) k)`
+      : `NOT IN (SELECT v.own, k FROM ${source}, unnest(v.others) k)`
     statements.push(
       {
-        // A list of all pairs, which PostgreSQL hashes: it compares each member of an array in turn.
-        text: `DELETE FROM ${table} l USING ${source} WHERE l.${own} = v.own
-          AND (l.${own}, l.${other}) NOT IN (SELECT v.own, k FROM ${source}, unnest(v.others) k)`,
+        text: `DELETE FROM ${table} l USING ${source} WHERE l.${own} = v.own AND (l.${own}, l.${other}) ${isGone}`,
         values,
       },
       {

@@ -4,6 +4,7 @@ import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
 import type { Step } from './compile.ts'
 import { namesOf } from './known-rows.ts'
+import { itemsOf } from './list-edit.ts'
 import type { By } from './lookup-sql.ts'
 import { lookupsIn } from './lookups.ts'
 import { Named } from './named.ts'
@@ -28,7 +29,7 @@ export function lookupsOf(registry: Registry, step: Step): StepLookup[] {
     const reference = name === undefined ? undefined : step.model.fields.get(name)?.reference
     const target = registry.targets.get(reference?.target ?? '')
     const [model] = target?.models ?? []
-    const named = [value].flat().filter((item) => item instanceof Named)
+    const named = itemsOf(value).filter((item) => item instanceof Named)
     const names =
       target === undefined || model === undefined || reference === undefined
         ? []

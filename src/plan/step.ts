@@ -1,6 +1,7 @@
 import type { EntryState } from '../document/document.ts'
 import type { FieldError, FieldPath } from '../errors.ts'
 import type { Model } from '../models/define.ts'
+import type { ListEdit } from './list-edit.ts'
 
 /** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
 export type Step = {
@@ -31,6 +32,8 @@ export type Step = {
   readonly rename?: 'old' | 'both'
   /** The index of the first entry that names the same row, as far as that is known without the database. */
   readonly row?: number
+  /** Lists of references that it adds to and removes from, with keys. `attrs` have the lists that result. */
+  readonly edits?: ReadonlyMap<string, ListEdit>
   /** Fields that it sends only because no entry names them: `reset`. */
   readonly reset?: ReadonlySet<string>
 }

@@ -7,6 +7,7 @@ import { comparedName } from '../names.ts'
 import { covers, rightsOf } from '../permissions.ts'
 import type { Step } from '../plan/compile.ts'
 import type { Effect } from '../plan/effect.ts'
+import { itemsOf } from '../plan/list-edit.ts'
 import { Named } from '../plan/named.ts'
 import type { Identity } from '../plan/storage.ts'
 import {
@@ -128,18 +129,24 @@ function deltaOf(effects: readonly Judged[]): RightsDelta | null {
     const pk = keys.of(effect)
     const earlier = after.get(pk)
     const isFirst = earlier === undefined && !before.has(pk)
+    const { edits } = effect.step
+    const was = row === undefined ? {} : stateOf(effect, pk, { ...row, ...row.links }, keysIn)
     if (row !== undefined) {
-      const was = stateOf(effect, pk, { ...row, ...row.links }, keysIn)
       const first = isFirst ? was : before.get(pk)
-      // An earlier entry, which did not read the members, left them as they were.
-      if (first !== undefined) before.set(pk, { ...first, users: first.users ?? was.users })
+      // An earlier entry, which did not read the members, left them as they were. One that edits them has read some.
+      const others = edits?.has('users') ? without(was.users, [...(first?.users ?? []), ...(earlier?.users ?? [])]) : []
+      const users = first?.users ?? was.users
+      if (first !== undefined) before.set(pk, { ...first, users: users && [...users, ...others] })
     }
     if (action === 'delete') {
       after.delete(pk)
       continue
     }
     const state = stateOf(effect, pk, values, (value, name) => keys.sent(effect, name, value))
-    after.set(pk, earlier === undefined ? state : joinedStates(earlier, state, effect.step.attrs))
+    after.set(
+      pk,
+      earlier === undefined ? state : joinedStates(earlier, edited(earlier, was, state, edits), effect.step.attrs),
+    )
   }
   return {
     before: statesOf(before),
@@ -161,6 +168,24 @@ function stateOf(
   const group = { pk, parent, superuser: values.is_superuser === true, roles: keys(values.roles, 'roles') }
   const { users } = values
   return { group, users: users === undefined ? undefined : numbersIn(users) }
+}
+
+/** An entry that edits a list: what it does to the row that it has seen, it does to the row as an earlier entry left it. */
+function edited(earlier: State, was: State, later: State, edits: Step['edits']): State {
+  const { group, users = [] } = later
+  const [worn, seen] = [was.group?.roles ?? [], group?.roles ?? []]
+  const roles = [...without(earlier.group?.roles, without(worn, seen)), ...without(seen, worn)]
+  return {
+    ...later,
+    // Of the members, only those that the entry names were read.
+    ...(edits?.has('users') && { users: [...without(earlier.users, [...(was.users ?? []), ...users]), ...users] }),
+    ...(group !== undefined && edits?.has('roles') && { group: { ...group, roles } }),
+  }
+}
+
+function without<Key>(keys: readonly Key[] = [], others: readonly Key[] = []): Key[] {
+  const left = new Set(others)
+  return keys.filter((key) => !left.has(key))
 }
 
 /** In a check, an entry does not see what an earlier one does to its row: what it does not name stays as that left it. */
@@ -268,7 +293,7 @@ function namedUsers(effects: readonly Judged[], steps: readonly Step[]): NamedUs
     if (step.model.name === userModel) add(row?.pk ?? identity?.pk, undefined)
   for (const { model, attrs } of steps) {
     if (model.name !== groupModel) continue
-    for (const user of listOf(attrs.get('users')))
+    for (const user of itemsOf(attrs.get('users')))
       if (user instanceof Find) add(user.identifiers.pk, user.identifiers.username)
       else if (user instanceof Named) add(undefined, user.name)
       else add(user, undefined)

@@ -179,7 +179,13 @@ test('describes the bodies that the engine validates', async () => {
         description: 'Of a new one: `"hashed_user_id"`.',
       },
       authorization_flow: { type: 'string', maxLength: 255 },
-      property_mappings: { type: ['array', 'null'], maxItems: 500, items: { type: 'string', maxLength: 255 } },
+      property_mappings: {
+        anyOf: [
+          { type: 'array', maxItems: 500, items: { type: 'string', maxLength: 255 } },
+          { properties: { add: { type: 'array', maxItems: 500 }, remove: { type: 'array', maxItems: 500 } } },
+          { type: 'null' },
+        ],
+      },
       authentication_flow: { type: ['string', 'null'], maxLength: 255 },
     },
   })

@@ -54,6 +54,15 @@ test('members are not read for a change that does not send them', async () => {
   expect(await readFor(groupEntry(group, { users: [] }))).toBeGreaterThanOrEqual(many)
 })
 
+test('of a list that is edited, the members that it names are read', async () => {
+  const group = await largeGroup()
+  const [{ user_pk: member = 0 } = {}] = await rows<{ user_pk: number }>(
+    there.db,
+    sql`SELECT user_pk FROM memberships WHERE group_pk = ${group}::uuid LIMIT 1`,
+  )
+  expect(await readFor(groupEntry(group, { users: { remove: [member] } }))).toBeLessThan(many / 2)
+})
+
 test('members are read for a deletion', async () => {
   expect(await readFor(absent(groupEntry(await largeGroup())))).toBeGreaterThanOrEqual(many)
 })

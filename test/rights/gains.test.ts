@@ -310,7 +310,9 @@ test('random documents: what is refused is exactly what users gain who are not n
         const named = new Set(
           entries.flatMap(({ model, identifiers, attrs }) => [
             ...(model === 'service_core.user' ? [identifiers?.pk] : []),
-            ...(Array.isArray(attrs?.users) ? attrs.users : []),
+            ...[attrs?.users ?? []]
+              .flat()
+              .flatMap((each) => (typeof each === 'number' ? each : Object.values(each).flat())),
           ]),
         )
         const [[thrown = 0] = []] = throws
@@ -362,9 +364,9 @@ function entryOf(thrown: readonly number[], { keys, roles, groups }: Small): Par
   if (kind === 'absent') return absent(groupEntry(pick(groups)))
   return groupEntry(pick(groups), {
     ...pick([{}, {}, { parent: null }, { parent: pick(groups) }]),
-    ...pick([{}, { roles: [] }, { roles: [pick(roles)] }, { roles: [pick(roles)] }]),
+    ...pick([{}, { roles: [] }, { roles: pick([[pick(roles)], { add: [pick(roles)] }, { remove: [pick(roles)] }]) }]),
     ...pick([{}, {}, {}, { is_superuser: pick([true, false]) }]),
-    ...pick([{}, {}, { users: [pick(keys)] }]),
+    ...pick([{}, {}, { users: pick([[pick(keys)], { add: [pick(keys)] }, { remove: [pick(keys)] }]) }]),
   })
 }
 

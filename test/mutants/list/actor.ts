@@ -191,8 +191,8 @@ export default {
       tests: [gains],
     },
     {
-      from: 'first.users ?? was.users',
-      to: 'first.users',
+      from: 'first?.users ?? was.users',
+      to: 'first?.users',
       why: 'members who stay count as users who join, when an earlier entry does not name them',
       tests: [gains],
     },

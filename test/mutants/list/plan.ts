@@ -53,13 +53,13 @@ export default {
       tests: [states],
     },
     {
-      from: '  addErrors(step, row, resolved, errors)',
+      from: '  addErrors(asked, row, resolved, errors)',
       to: 'void addErrors',
       why: 'a name that stands for no row is left out',
       tests: ['test/plan/names.test.ts'],
     },
     {
-      from: '  checkReferences(engine.registry, step, seen, sent, resolver, errors)',
+      from: '  checkReferences(engine.registry, asked, seen, resolved.values, resolver, errors)',
       to: '',
       why: 'references to rows that do not fit are written',
       tests: [references],

@@ -159,8 +159,8 @@ export default {
       tests: [references, tags, 'test/apply/check.test.ts'],
     },
     {
-      from: 'if (value.some(isNamed) && hasTwice(keys)) at.errors',
-      to: 'if (value.some(isNamed) && hasTwice([])) at.errors',
+      from: 'item instanceof Named) && hasTwice(keys))',
+      to: 'item instanceof Named) && hasTwice([]))',
       why: 'one row is named twice in a list',
       tests: [names, 'test/apply/many-errors.test.ts'],
     },

@@ -41,10 +41,16 @@ export default {
   ],
   'src/plan/statements.ts': [
     {
-      from: '(l.${own}, l.${other}) NOT IN (SELECT',
-      to: '(l.${own}, l.${other}) IN (SELECT',
+      from: ': `NOT IN (SELECT',
+      to: ': `IN (SELECT',
       why: 'removed links stay',
       tests: [storage],
+    },
+    {
+      from: '? `IN (SELECT',
+      to: '? `NOT IN (SELECT',
+      why: 'a list that is edited loses the items that are not named',
+      tests: ['test/api/list-edits.test.ts'],
     },
     {
       from: 'WHERE NOT EXISTS (SELECT FROM ${table} l WHERE l.${own} = v.own AND l.${other} = k)`',

@@ -1,0 +1,72 @@
+import type { ErrorSink, FieldPath } from '../errors.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
+import { unknownName } from '../messages.ts'
+import type { Field } from '../models/define.ts'
+
+/**
+ * `{"add": [...], "remove": [...]}` in place of a list of references: what the list gets and loses. Its other items stay, and
+ * are not named by the document.
+ */
+export class ListEdit {
+  /** A list, as that of a field: of references first, then of keys. Undefined when it has errors. */
+  readonly add: unknown
+  readonly remove: unknown
+  constructor(add: unknown, remove: unknown) {
+    this.add = add
+    this.remove = remove
+  }
+}
+
+const words = ['add', 'remove'] as const
+
+/** What a document says of a field, item by item: of an edit, what it adds and then what it removes. */
+export const itemsOf = (value: unknown): unknown[] => {
+  const items: readonly unknown[] = value instanceof ListEdit ? words.map((word) => value[word]) : [value]
+  return items.flat()
+}
+
+/** A plain object, and no tag, where a list of references is taken. */
+export const isEdit = ({ reference }: Field, sent: unknown): sent is JsonObject =>
+  reference?.many === true && isObject(sent) && Object.getPrototypeOf(sent) === Object.prototype
+
+/** @param check one of the lists, at its place */
+export function editOf(
+  sent: JsonObject,
+  at: FieldPath,
+  errors: ErrorSink,
+  check: (list: unknown, word: string) => unknown,
+): ListEdit | undefined {
+  const names = Object.keys(sent)
+  if (names.length === 0) errors.add(at, 'required', 'Takes a list, or an object with add, remove or both.')
+  for (const name of names)
+    if (!words.some((word) => word === name))
+      errors.add([...at, name], 'unknown_field', () => unknownName('field', name, words))
+  if (names.length === 0) return undefined
+  const [add, remove] = words.map((word) => (Object.hasOwn(sent, word) ? check(sent[word], word) : []))
+  return new ListEdit(add, remove)
+}
+
+/** Keys that stand in both lists. @param written what stood for each key: a row that is not written yet has none */
+export function refuseBoth(edit: ListEdit, written: ListEdit, at: FieldPath, errors: ErrorSink): void {
+  const known = ({ key, tag }: Item) => (typeof key === 'symbol' ? JSON.stringify(tag) : key)
+  const removed = new Set(placesOf(edit.remove, written.remove).map(known))
+  for (const item of placesOf(edit.add, written.add))
+    if (item.key !== undefined && removed.has(known(item)))
+      errors.add([...at, 'add', ...item.at], 'invalid_combination', 'Stands in remove, too: leave one of the two out.')
+}
+
+type Item = { readonly key: unknown; readonly tag: unknown; readonly at: FieldPath }
+
+/** The keys in a field, each with what was written for it and its place in the field. */
+export function placesOf(value: unknown, written: unknown): Item[] {
+  if (value instanceof ListEdit)
+    return words.flatMap((word) =>
+      placesOf(value[word], written instanceof ListEdit ? written[word] : []).map((item) => ({
+        ...item,
+        at: [word, ...item.at],
+      })),
+    )
+  if (!Array.isArray(value)) return [{ key: value, tag: written, at: [] }]
+  const tags: readonly unknown[] = Array.isArray(written) ? written : []
+  return value.map((key, index) => ({ key, tag: tags[index], at: [index] }))
+}
