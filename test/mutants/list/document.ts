@@ -74,10 +74,18 @@ export default {
   ],
   'src/cli/import/adapt.ts': [
     {
-      from: "if (type === undefined || type === 'authorization') return [own]",
-      to: 'if (uri !== undefined) return [own]',
+      from: 'return type === undefined || type === forLogins ? undefined',
+      to: 'return uri !== undefined ? undefined',
       why: 'an address for logouts takes logins',
       tests: ['test/cli/import-family.test.ts'],
+    },
+  ],
+  'src/cli/import/references.ts': [
+    {
+      from: 'return isKey(inner, target.key) ? rowOf(target.table, inner, known) : inner',
+      to: 'return inner',
+      why: 'a key of another installation is taken for one of this one',
+      tests: ['test/cli/import-keys.test.ts'],
     },
   ],
   'src/plan/submission.ts': [
