@@ -12,6 +12,7 @@ import { type ErrorDetail, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { reasonOf } from '../start-error.ts'
 import type { GivenValues } from './arguments.ts'
+import { mayHoldForms, withTags } from './caller-forms.ts'
 import { UsageError } from './exit.ts'
 import { readUpTo } from './read-up-to.ts'
 import { errorsBesideTags } from './tag-errors.ts'
@@ -148,7 +149,8 @@ async function toDocument(
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   const { caller, isUsed } = callerSide(scope)
   const errors = new TagErrors()
-  const value = readText(text, { ...caller, errors })
+  const prepare = mayHoldForms(text) ? await formsOf(text) : undefined
+  const value = readText(text, { ...caller, errors }, prepare)
   if (errors.count > 0) return { file, ...(await errorsBesideTags({ file, text, value }, errors.list)) }
   const form = formOf(value)
   if (form === null || !isObject(value))
@@ -156,6 +158,13 @@ async function toDocument(
   if (form === 'blueprint') return { file, form, value, text, body: isUsed() ? printValue(value) : text }
   if (holdsTag(value)) return { file, errors: ['A submission takes no !KeyOf or !Find: write a blueprint.'] }
   return { file, form, value, text, body: JSON.stringify(value) }
+}
+
+/** Loaded for files that may need it. */
+async function formsOf(text: string): Promise<(written: unknown) => unknown> {
+  const { loadRegistry } = await import('../models/registry.ts')
+  const registry = await loadRegistry()
+  return (written) => withTags(written, text, registry)
 }
 
 function formOf(value: unknown): Document['form'] | null {

@@ -100,11 +100,16 @@ export const parseSent = (text: string): Blueprint => readDocument(readSentText(
 /**
  * Parses YAML text of any form, with the limits of a blueprint, and evaluates its tags.
  *
+ * @param prepare changes what was written, before its tags are evaluated
  * @throws {Problem} `invalid`, with line and column where there is one
  * @throws {TagError} with its place where it has one
  */
-export function readText(text: string, caller: CallerSide): unknown {
-  return placed(text, () => evaluateDocument(readWritten(text), caller))
+export function readText(
+  text: string,
+  caller: CallerSide,
+  prepare: (written: unknown) => unknown = (written) => written,
+): unknown {
+  return placed(text, () => evaluateDocument(prepare(readWritten(text)), caller))
 }
 
 /**
