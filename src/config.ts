@@ -43,6 +43,26 @@ const integer = (min: number, max: number) =>
     })
     .transform(Number)
 
+/** Words with commas between them. */
+const listOf = (form: RegExp, such: string) =>
+  z
+    .string()
+    .transform((text) =>
+      text
+        .toLowerCase()
+        .split(/[\s,]+/)
+        .filter((each) => each !== ''),
+    )
+    .refine((list) => list.every((each) => form.test(each)), {
+      error: ({ input }) => `is ${JSON.stringify(`${input}`)}: it takes ${such}, with commas between them.`,
+    })
+
+/** Schemes of apps that people start from a list of applications. */
+export const usualLaunchSchemes: readonly string[] = [
+  ...['http', 'https', 'ftp', 'sftp', 'ssh', 'rdp', 'vnc', 'mailto', 'tel', 'sip', 'xmpp', 'irc', 'ircs', 'steam'],
+  ...['slack', 'msteams', 'zoommtg', 'vscode', 'obsidian', 'notion', 'spotify', 'ms-word', 'ms-excel', 'ms-powerpoint'],
+]
+
 /** Characters of the secrets, whether they are set or generated. */
 export const minLengths = { secretKey: 32, bootstrapToken: 20 }
 
@@ -112,6 +132,11 @@ const settings = z.object({
   bootstrapToken: secret(minLengths.bootstrapToken).nullable().default(null),
   workerConcurrency: integer(1, 64).default(() => Math.min(16, 8 * availableParallelism())),
   tokenMaxDays: integer(1, 36_500).default(365),
+  launchSchemes: listOf(
+    /^(?!(?:javascript|data|vbscript|file)$)[a-z][a-z\d+.-]*$/,
+    'schemes such as https, slack',
+  ).default([...usualLaunchSchemes]),
+  redirectParentDomains: listOf(/^[a-z\d-]+(\.[a-z\d-]+)*$/, 'domains such as corp.internal').default([]),
   runSecretsHours: integer(1, 8_760).default(24),
   /** How long finished runs and audit rows are kept. `delete_old_audit_rows` in PostgreSQL has the same minimum. */
   runDays: integer(1, 36_500).default(90),

@@ -9,14 +9,14 @@ import { migrate } from './db/migrate.ts'
 import { findPooler, type Pooler, sessionUrl } from './db/pooler.ts'
 import { announce } from './db/presence.ts'
 import { openReplica } from './db/replica.ts'
-import { type Keyring, keyring } from './db/seal.ts'
+import type { Keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
 import { checkPort } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
 import { type Logger, logger } from './log.ts'
-import { loadRegistry } from './models/registry.ts'
+import { openEngine } from './plan/open-engine.ts'
 import { untilStopped } from './process.ts'
 import { closeInTime, closeWithinMs, openBackend } from './queue/backend.ts'
 import { applyQueue } from './queue/define.ts'
@@ -51,7 +51,7 @@ const apiLockMs = 500
  * @throws {MigrationError} for a database of a newer version; {Problem} when the queue cannot be used
  */
 export async function startServer(config: ServiceConfig, write?: (line: string) => void): Promise<Server> {
-  const { databaseUrl, redisUrl, secretKey } = config
+  const { databaseUrl, redisUrl } = config
   const log = logger('api', config.logLevel, write)
   const direct = sessionUrl(config)
   await migrate(direct)
@@ -61,11 +61,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const connections = { applicationName: 'gatewright-api', max: poolSizes.api, lockMs: apiLockMs, pooler }
   const { db } = connect(databaseUrl, connections)
   const replica = openReplicaOf(db, config, pooler, log)
-  const engine = {
-    registry: await loadRegistry(),
-    keyring: keyring(secretKey, config.secretKeyPrevious),
-    tokenMaxDays: config.tokenMaxDays,
-  }
+  const engine = await openEngine(config)
   await requireSecretKey(db, engine.keyring)
   const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, { concurrency: null }) : null
   if (tooFew !== null) log.warn(tooFew)

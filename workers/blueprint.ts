@@ -4,11 +4,10 @@ import { poolSizes, tooFewConnections } from '../src/db/connections.ts'
 import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { findPooler, sessionUrl } from '../src/db/pooler.ts'
-import { keyring } from '../src/db/seal.ts'
 import { requireSecretKey } from '../src/db/sealed-check.ts'
 import { openSums } from '../src/db/sums.ts'
 import { logger } from '../src/log.ts'
-import { loadRegistry } from '../src/models/registry.ts'
+import { openEngine } from '../src/plan/open-engine.ts'
 import { end, untilStopped } from '../src/process.ts'
 import { closeInTime, closeWithinMs, openBackend } from '../src/queue/backend.ts'
 import { startConsumer } from '../src/queue/consumer.ts'
@@ -34,7 +33,7 @@ if (import.meta.main) await runProgram(() => runWorker(({ pool }) => pipelinedTr
 /** @param transactionsOf one of the two implementations of the engine's transactions (src/db/engine-tx.ts) */
 export async function runWorker(transactionsOf: (connected: Connected) => EngineTransaction): Promise<void> {
   const config = readServiceConfig()
-  const { databaseUrl, secretKey } = config
+  const { databaseUrl } = config
   const traces = await openTracing('worker', config)
   const log = logger('worker', config.logLevel)
   const pooler = await findPooler(config, log)
@@ -47,11 +46,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const backend = await openBackend({ redisUrl: config.redisUrl, databaseUrl: sessionUrl(config) })
   for (const warning of await backend.check()) log.warn(warning)
   await untilMigrated(db, log)
-  const engine = {
-    registry: await loadRegistry(),
-    keyring: keyring(secretKey, config.secretKeyPrevious),
-    tokenMaxDays: config.tokenMaxDays,
-  }
+  const engine = await openEngine(config)
   await requireSecretKey(db, engine.keyring)
   const own = { concurrency: config.workerConcurrency }
   const tooFew = pooler === null ? await tooFewConnections(db, backend.kind, own) : null

@@ -14,7 +14,7 @@ import {
   username as usernameSyntax,
   visibleLabel,
 } from './syntax.ts'
-import { redirectUri } from './urls.ts'
+import { strictRedirectUri } from './urls.ts'
 
 /** Building blocks of model schemas. Messages are sentences for the author of the value. */
 
@@ -205,7 +205,7 @@ export const oneOf = <const Choices extends readonly [string, ...string[]]>(choi
 const redirectUriEntry = z
   .strictObject({ matching_mode: z.enum(['strict', 'regex']), url: filledLine() })
   .superRefine(({ matching_mode, url }, context) => {
-    const error = matching_mode === 'regex' ? redirectPattern(url) : redirectUri(url)
+    const error = matching_mode === 'regex' ? redirectPattern(url) : strictRedirectUri(url)
     if (error !== undefined) context.addIssue({ code: 'custom', path: ['url'], message: error })
   })
 

@@ -1,3 +1,4 @@
+import { operatorRules } from './operator-rules.ts'
 import type { Syntax } from './syntax.ts'
 
 /** With these schemes, a browser would run code or read data that the URL's author chose. */
@@ -39,6 +40,15 @@ export const anyUrl: Syntax = (text) => {
 export const redirectUri: Syntax = (text) =>
   anyUrl(text) ?? (text.includes('#') ? 'May not hold a fragment (#).' : undefined)
 
+/** A redirect URI that is compared as it is: patterns of other servers have a `*`. */
+export const strictRedirectUri: Syntax = (text) => {
+  if (!/^[a-z][a-z\d+.-]*:.*\*/i.test(text)) return redirectUri(text)
+  const [, start = '', path = ''] = /^([^/]*\/\/[^/?#]*)(.*)$/.exec(text) ?? ['', '', text]
+  const escaped = (part: string) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&')
+  const host = escaped(start).replace(/:\*$/, ':[0-9]+').replaceAll('*', '[A-Za-z0-9-]+')
+  return `Is compared as it is, so that its * matches nothing else: send it with "matching_mode": "regex", as ${host}${escaped(path).replaceAll(/(?:\\\.)?\*+/g, '.*')}`
+}
+
 /** The fields of the caller's own user that a launch URL may hold, as `%(username)s`. */
 export const launchUrlFields: readonly string[] = ['pk', 'username', 'name', 'email', 'uid', 'uuid', 'path', 'type']
 
@@ -57,15 +67,11 @@ export const launchUrl: Syntax = (text) => {
   return anyUrl(filled) ?? launchScheme(filled)
 }
 
-/** Schemes of apps that people start from a list of applications. */
-export const launchSchemes: readonly string[] = [
-  ...['http', 'https', 'ftp', 'sftp', 'ssh', 'rdp', 'vnc', 'mailto', 'tel', 'sip', 'xmpp', 'irc', 'ircs', 'steam'],
-  ...['slack', 'msteams', 'zoommtg', 'vscode', 'obsidian', 'notion', 'spotify', 'ms-word', 'ms-excel', 'ms-powerpoint'],
-]
-
 function launchScheme(url: string): string | undefined {
   const { protocol, username, password } = new URL(url)
-  if (!launchSchemes.includes(protocol.slice(0, -1))) return `Must start with one of: ${launchSchemes.join(', ')}.`
+  const { launchSchemes } = operatorRules() ?? {}
+  if (launchSchemes !== undefined && !launchSchemes.includes(protocol.slice(0, -1)))
+    return `Must start with one of: ${launchSchemes.join(', ')}. The operator adds others to LAUNCH_SCHEMES.`
   return username === '' && password === '' ? undefined : 'May not hold a user name or password.'
 }
 

@@ -178,7 +178,7 @@ const members: Record<string, Case> = {
         { matching_mode: 'regex', url: '(' },
       ],
     },
-    { redirect_uris: { 1: { url: ['Must be a regular expression: Unterminated group.'] } } },
+    { redirect_uris: { 1: { url: ['Must be a regular expression of RE2: missing closing ).'] } } },
   ),
   NUL: app(
     { name: 'a\0b', group: '\0' },

@@ -108,7 +108,7 @@ describe('rules that span fields are reported with every other error', () => {
       says: {
         provider: {
           client_secret: ['May not be empty when client_type is confidential.'],
-          redirect_uris: { 0: { url: ['Must be a regular expression: Unterminated group.'] } },
+          redirect_uris: { 0: { url: ['Must be a regular expression of RE2: missing closing ).'] } },
           access_code_validity: ['Must be a duration such as hours=1;minutes=30.'],
         },
       },

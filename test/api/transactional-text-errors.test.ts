@@ -149,7 +149,7 @@ describe('texts and numbers that cannot be stored hide no other error', () => {
         provider: {
           redirect_uris: {
             0: { ['__proto__']: [noName], matching_mode: required, url: required },
-            1: { url: [nul, 'Must be a regular expression: Unterminated group.'] },
+            1: { url: [nul, 'Must be a regular expression of RE2: missing closing ).'] },
             2: { matching_mode: [oneOf], url: [halfPair] },
           },
           sub_mode: [oneOf],

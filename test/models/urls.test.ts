@@ -1,6 +1,10 @@
-import { expect, test } from 'vitest'
-import { anyUrl, httpUrl, launchUrl, originOf, redirectUri } from '../../src/models/urls.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { anyUrl, httpUrl, launchUrl, originOf, redirectUri, strictRedirectUri } from '../../src/models/urls.ts'
+import { loadEngine } from '../support/engine.ts'
 import { testSyntaxes } from './check.ts'
+
+// With the rules of an operator.
+beforeAll(loadEngine)
 
 testSyntaxes({
   httpUrl: {
@@ -73,6 +77,23 @@ testSyntaxes({
       ['https://app.example.com/#callback', 'May not hold a fragment (#).'],
       ['javascript:alert(1)', 'May not be a javascript: URL.'],
       ['.*', 'Must be an absolute URL'],
+    ],
+  },
+  strictRedirectUri: {
+    check: strictRedirectUri,
+    good: ['https://app.example.com/callback?x=y', 'http://127.0.0.1:8080/', 'myapp://cb'],
+    bad: [
+      ['https://app.example.com/*', String.raw`as https://app\.example\.com/.*`],
+      ['https://app.example.com/.*', String.raw`as https://app\.example\.com/.*`],
+      ['https://*.example.com/cb', String.raw`as https://[A-Za-z0-9-]+\.example\.com/cb`],
+      [
+        'https://pr-*.preview.example.com/a*/cb?x=1',
+        String.raw`as https://pr-[A-Za-z0-9-]+\.preview\.example\.com/a.*/cb\?x=1`,
+      ],
+      ['http://localhost:*/cb', 'as http://localhost:[0-9]+/cb'],
+      ['com.example.app:/*', String.raw`as com\.example\.app:/.*`],
+      ['*', 'Must be an absolute URL'],
+      ['https://app.example.com/#*', 'Is compared as it is'],
     ],
   },
   launchUrl: {

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { line, oneOf, reference, text, uuids } from '../fields.ts'
+import { regularExpressionLines } from '../patterns.ts'
 import { defineProvider } from '../provider.ts'
-import { blankOr, domain, duration, regularExpressionLines } from '../syntax.ts'
+import { blankOr, cookieDomain, duration } from '../syntax.ts'
 import { httpUrl } from '../urls.ts'
 
 const validity = (initial: string) => text(duration, 255).default(initial)
@@ -27,7 +28,7 @@ export default defineProvider({
     basic_auth_user_attribute: line(255).default(''),
     mode: oneOf(['proxy', 'forward_single', 'forward_domain']).meta({ title: 'ProxyMode' }).default('proxy'),
     intercept_header_auth: z.boolean().default(true),
-    cookie_domain: text(blankOr(domain), 255).default(''),
+    cookie_domain: text(blankOr(cookieDomain), 255).default(''),
     access_token_validity: validity('hours=1'),
     refresh_token_validity: validity('days=30'),
     jwks_sources: uuids().default([]),

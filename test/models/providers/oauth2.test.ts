@@ -56,7 +56,7 @@ const redirectUris: Row = [
     [[strict('https://a.example/cb'), strict('javascript:alert(1)')], '1.url: May not be a javascript: URL.'],
     [[strict('https://a.example/#x')], '0.url: May not hold a fragment (#).'],
     [[strict('https://[')], '0.url: Must be a URL'],
-    [[regex('https://(')], '0.url: Must be a regular expression: Unterminated group.'],
+    [[regex('https://(')], '0.url: Must be a regular expression of RE2: missing closing ).'],
     [[strict('')], '0.url: May not be empty.'],
     [[strict(7)], '0.url: Must be text.'],
     [[strict('x'.repeat(2_001))], '0.url: Must be at most 2000 characters.'],

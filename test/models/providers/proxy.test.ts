@@ -49,7 +49,7 @@ testFields(proxy, [
     'skip_path_regex',
     ['', '^/healthy$', '^/a$\n^/b$'],
     [
-      ['^/a$\n(', 'Line 2: Must be a regular expression: Unterminated group.'],
+      ['^/a$\n(', 'Line 2: Must be a regular expression of RE2: missing closing ).'],
       ['a'.repeat(10_001), 'Must be at most 10000 characters.'],
       [null, 'Must be text.'],
     ],
@@ -61,9 +61,9 @@ testFields(proxy, [
   booleanRow('intercept_header_auth'),
   [
     'cookie_domain',
-    ['', 'example.com'],
+    ['', 'example.com', '.example.com', 'localhost'],
     [
-      ['.example.com', 'Must be a domain name such as example.com'],
+      ['..example.com', 'Must be a domain name such as example.com'],
       ['https://example.com', 'Must be a domain name'],
     ],
   ],
