@@ -20,7 +20,7 @@ const providers = {
 const filters = {
   pk: filter.isOneOfKeys('pk', 'integer'),
   name: filter.equals('name'),
-  owner: filter.equals('owner', 'Managed under this label.'),
+  owner: filter.hasOwner,
   created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
 } as const
 

@@ -5,6 +5,7 @@ import { readProcesses } from '../db/presence.ts'
 import { denied } from '../http/access.ts'
 import type { Api } from '../http/api.ts'
 import { periods } from '../lists/run-figures.ts'
+import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
 import { allows } from '../permissions.ts'
 import { answered } from '../queue/enqueue.ts'
@@ -71,5 +72,5 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
 /** It stands in sentences of one line. */
 function whyNoReason(reason: string): string | null {
   if (reason.length > longestReason) return `Say it in at most ${longestReason} characters.`
-  return storable(reason) !== undefined || /\p{Cc}/u.test(reason) ? 'It has a character that cannot be shown.' : null
+  return (storable(reason) ?? shownOnly(reason)) === undefined ? null : 'It has a character that cannot be shown.'
 }

@@ -15,7 +15,7 @@ import type { ErrorCode } from '../error-codes.ts'
 import { ErrorList, type FieldPath, Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { addIssues, sentence } from '../messages.ts'
-import { filledLine } from '../models/fields.ts'
+import { filledLine, shownOnly } from '../models/fields.ts'
 import { notKept } from '../numbers.ts'
 import { turns } from '../turns.ts'
 import { type Blueprint, documentLimits, type Entry, Find, KeyOf } from './document.ts'
@@ -172,13 +172,21 @@ export async function parseInTurns(text: string): Promise<Blueprint> {
  */
 export function readDocument(value: unknown): Blueprint {
   const errors = new ErrorList()
-  const blueprint = readForm(value, errors)
+  const blueprint = readStored(value, errors)
   if (blueprint === undefined) throw errors.problem(unreadable)
   return blueprint
 }
 
-/** The same. @param errors what is wrong is added. @returns undefined then */
+/** The same of one that was sent now. @param errors what is wrong is added. @returns undefined without the form */
 export function readForm(value: unknown, errors: ErrorList): Blueprint | undefined {
+  const blueprint = readStored(value, errors)
+  const hidden = blueprint && shownOnly(blueprint.metadata.name)
+  if (hidden !== undefined) errors.of('entry').add(['metadata', 'name'], 'wrong_format', hidden)
+  return blueprint
+}
+
+/** Titles of earlier versions are read as they are. */
+function readStored(value: unknown, errors: ErrorList): Blueprint | undefined {
   const normal = normalise(value)
   const parsed = documentSchema.safeParse(normal)
   if (parsed.success) return named(parsed.data)

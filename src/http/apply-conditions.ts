@@ -3,6 +3,7 @@ import { prunes } from '../document/document.ts'
 import type { ErrorList, ErrorSink } from '../errors.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
+import { comparedName } from '../names.ts'
 import { type Acknowledgements, acknowledgements, nothingAllowed, type RequestConditions } from '../plan/engine.ts'
 import { deliveryHeaders } from './apply-delivery.ts'
 import { type Headers, headerText } from './headers.ts'
@@ -77,7 +78,7 @@ export function readConditions(
 ): RequestConditions {
   const ofHeaders = errors.of('header')
   const { owner: sentOwner, allow } = readOwnership(headers, errors, ofApplies)
-  const owner = sentOwner ?? documentOwner ?? formerOwner
+  const owner = sentOwner ?? documentOwner ?? (formerOwner && comparedName(formerOwner))
   if (sentOwner !== null && documentOwner !== undefined && sentOwner !== documentOwner)
     ofHeaders.add(
       ['Gatewright-Owner'],

@@ -30,7 +30,7 @@ export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): L
     slug: filter.equals('slug'),
     group: filter.equals('group', 'In this group of applications exactly.'),
     provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
-    owner: filter.equals('owner', 'Managed under this label.'),
+    owner: filter.hasOwner,
     created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
     changed_outside: changedOutside(engine),
   },

@@ -4,6 +4,7 @@ import { once, queryBoolean, queryTime } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
 import { follow } from '../models/fields.ts'
 import { storable, storableJson, username } from '../models/syntax.ts'
+import { comparedName } from '../names.ts'
 import { parseJson } from '../numbers.ts'
 import { type Actor, allows } from '../permissions.ts'
 
@@ -94,6 +95,11 @@ const wordsOf = (field: string) => field.replace(/[A-Z]/g, (letter) => ` ${lette
 /** Each filter takes the description of its parameter, as a sentence. */
 export const equals = <Field extends string>(field: Field, description = `With this ${wordsOf(field)} exactly.`) =>
   is(field, 'text', queryText().meta({ description }))
+export const hasOwner = is(
+  'owner',
+  'text',
+  queryText().overwrite(comparedName).meta({ description: 'Managed under this label.' }),
+)
 export const hasUuid = <Field extends string>(field: Field, description: string) =>
   is(field, 'uuid', queryUuid.meta({ description }))
 export const hasKey = <Field extends string>(field: Field, description: string) =>

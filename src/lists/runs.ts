@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { type Db, transaction } from '../db/client.ts'
 import { query, type Statement, unprepared } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
+import { comparedName } from '../names.ts'
 import type { Actor } from '../permissions.ts'
 import { runView } from '../views/run.ts'
 import { changedObject } from './changed-object.ts'
@@ -58,7 +59,7 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
     owner: filter.narrows(
       'options',
       filter.queryText().meta({ description: 'Submitted under this owner, or with entries under it.' }),
-      (options, owner, bind) => hasOwner(options, bind(owner)),
+      (options, owner, bind) => hasOwner(options, bind(comparedName(owner))),
     ),
     submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
     request_id: filter.equals('requestId', 'Submitted by the request with this `X-Request-Id`.'),

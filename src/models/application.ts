@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { integerReference, integerReferences, line, name, oneOf, slug, text } from './fields.ts'
+import { integerReference, integerReferences, line, name, oneOf, shownLine, slug, text } from './fields.ts'
 import { blankOr } from './syntax.ts'
 import { launchUrl } from './urls.ts'
 
@@ -21,9 +21,9 @@ export default defineModel({
     open_in_new_tab: z.boolean().default(false),
     meta_launch_url: text(blankOr(launchUrl)).default(''),
     meta_description: line(10_000).default(''),
-    meta_publisher: line().default(''),
+    meta_publisher: shownLine().default(''),
     policy_engine_mode: oneOf(policyEngineModes).default('any'),
-    group: line(255).default(''),
+    group: shownLine(255).default(''),
   }),
   columns: { provider: 'provider_pk', group: 'group_name' },
   links: {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ErrorCode } from '../error-codes.ts'
 import { isObject } from '../json-object.ts'
 import '../messages.ts'
+import { comparedName } from '../names.ts'
 import { parseJson } from '../numbers.ts'
 import { fieldMeta, type Only } from './define.ts'
 import { redirectPattern } from './patterns.ts'
@@ -47,8 +48,23 @@ export function follow(syntax: Syntax, schema: z.ZodString, code: ErrorCode = 'w
   })
 }
 
-/** The label under which objects are managed: `team-a`. */
-export const ownerLabel = () => text(visibleLabel, 100).min(1, { error: 'Must have 1 to 100 characters.', abort: true })
+/** The label under which objects are managed: `team-a`. Stored as names compare, so that `Team-A` is no other owner. */
+export const ownerLabel = () =>
+  follow(visibleLabel, text(visibleLabel, 100).min(1, { error: mostOfLabel, abort: true }).overwrite(comparedName)).max(
+    100,
+    mostOfLabel,
+  )
+
+const mostOfLabel = 'Must have 1 to 100 characters.'
+
+/** A line that people read on pages and in logs. */
+export const shownLine = (max: number = textLimits.line) => follow(shown, line(max))
+
+/** The same, not blank. */
+export const filledShownLine = (max: number = textLimits.line) => follow(shown, filledLine(max))
+
+/** What is not storable has an error of its own. */
+const shown: Syntax = (text) => (storable(text) === undefined ? shownOnly(text) : undefined)
 
 /**
  * A human-readable name, without white space around it: composed
@@ -68,7 +84,7 @@ const shortened = (max: number) =>
       .max(max, { error: `Must be at most ${max} characters.`, abort: true }),
   )
 
-const shownOnly: Syntax = (text) =>
+export const shownOnly: Syntax = (text) =>
   /[\p{Cc}\p{Cf}]/u.test(text) ? 'May not hold control or format characters.' : undefined
 
 export const slug = () =>

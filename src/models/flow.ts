@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { line, name, oneOf, slug } from './fields.ts'
+import { name, oneOf, shownLine, slug } from './fields.ts'
 
 export const designations = [
   'authentication',
@@ -23,7 +23,7 @@ export default defineModel({
   attrs: z.object({
     name: name(),
     slug: slug(),
-    title: line().default(''),
+    title: shownLine().default(''),
     designation: oneOf(designations).meta({ title: 'FlowDesignation' }),
   }),
   readOnly: ['pk'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { filledLine, line, name, text, textLimits } from './fields.ts'
+import { filledLine, filledShownLine, line, name, text, textLimits } from './fields.ts'
 import { blankOr, scope } from './syntax.ts'
 
 /** @param scoped the provider kinds whose mappings have a scope */
@@ -20,7 +20,7 @@ export const definePropertyMapping = (scoped: readonly string[]) =>
       kind: filledLine(50).regex(/^[a-z][a-z0-9_]*$/, 'Must be a provider kind such as oauth2.'),
       // Stored, never run.
       expression: line(textLimits.text).default(''),
-      managed: filledLine(255).nullable().default(null),
+      managed: filledShownLine(255).nullable().default(null),
       scope_name: text(blankOr(scope), 255)
         .meta({ description: 'The scope by which clients ask for it.', examples: ['email'] })
         .default(''),

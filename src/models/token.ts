@@ -4,7 +4,16 @@ import { sha256 } from '../ids.ts'
 import { meet, rightsOf } from '../permissions.ts'
 import { newSecret, tokenIntents } from '../token-secret.ts'
 import { defineModel, type Moment, type Report, type Values } from './define.ts'
-import { dateTime, filledLine, integerReference, line, oneOf, ownerLabel, unordered } from './fields.ts'
+import {
+  dateTime,
+  filledLine,
+  filledShownLine,
+  integerReference,
+  oneOf,
+  ownerLabel,
+  shownLine,
+  unordered,
+} from './fields.ts'
 
 /** The token keeps each of its rights for each of them. */
 const maxOwners = 20
@@ -67,7 +76,7 @@ export default defineModel({
     intent: oneOf(tokenIntents).default('api'),
     // Tokens of users who are deactivated later stay: they do not authenticate.
     user: integerReference('user', { column: 'is_active', values: ['true'], atFirst: true }),
-    description: line()
+    description: shownLine()
       .meta({ examples: ['Deploys from the pipeline'] })
       .default(''),
     expires: dateTime()
@@ -75,7 +84,7 @@ export default defineModel({
       .meta({ examples: ['2026-12-21T09:30:00.000Z'] })
       .default(null),
     expiring: z.boolean().default(true),
-    managed: filledLine(255).nullable().default(null),
+    managed: filledShownLine(255).nullable().default(null),
     owners: unordered(
       z
         .array(ownerLabel())

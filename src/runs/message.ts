@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { shownOnly } from '../models/fields.ts'
 import { storable } from '../models/syntax.ts'
 
 /** Why a run was submitted, as its submitter says it: one line, which is kept with the options of the run. */
@@ -15,7 +16,7 @@ export function messageOf(sent: string): string | null {
 /** @returns what is wrong with a message; null when nothing is */
 export function whyNoMessage(message: string): string | null {
   if (message.length > longestMessage) return `Must be at most ${longestMessage} characters.`
-  return storable(message) !== undefined || /\p{Cc}/u.test(message) ? 'Has a character that cannot be shown.' : null
+  return (storable(message) ?? shownOnly(message)) === undefined ? null : 'Has a character that cannot be shown.'
 }
 
 const stored = z.object({ message: z.string().nullable().default(null) })

@@ -44,9 +44,9 @@ const options = {
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)
   if (positionals.length > 0) throw new UsageError('export takes no names: --only and --owner choose what is exported.')
-  const { owner, out, directory, application: applications } = values
+  const { out, directory, application: applications } = values
   if (directory !== undefined && out !== undefined) throw new UsageError('Use either --directory or --out.')
-  checkOwner(owner)
+  const owner = readOwner(values.owner)
   const registry = await loadRegistry()
   const models = readModels(registry, values.only)
   const timeoutMs = readTimeoutMs(values.timeout)
@@ -98,9 +98,11 @@ function report(output: Output, folder: string, { chosen, written, others }: Fol
   return exitCodes.done
 }
 
-function checkOwner(owner: string | undefined): void {
-  const error = owner === undefined ? undefined : ownerLabel().safeParse(owner).error
+/** As the service has it. */
+function readOwner(sent: string | undefined): string | undefined {
+  const { data: owner, error } = ownerLabel().optional().safeParse(sent)
   if (error !== undefined) throw new UsageError(`--owner: ${error.issues[0]?.message}`)
+  return owner
 }
 
 const exported = (registry: Registry): readonly Model[] =>

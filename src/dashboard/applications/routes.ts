@@ -10,6 +10,7 @@ import { readApplications } from '../../lists/applications.ts'
 import { earlierRun } from '../../lists/earlier-run.ts'
 import { queryInteger, queryText } from '../../lists/filters.ts'
 import type { ListSpec } from '../../lists/list.ts'
+import { comparedName } from '../../names.ts'
 import type { Actor } from '../../permissions.ts'
 import type { Engine } from '../../plan/engine.ts'
 import { type HistoryEntry, readHistory } from '../../views/history.ts'
@@ -83,7 +84,9 @@ export function applicationPages(
       const changes = await inTime(readLastChanges(db, registry, actor, pks)).catch(nullWhenLate)
       const isWhole = asked.outside && asked.text === '' && asked.page === 1
       const deleted = isWhole
-        ? await inTime(readDeletedOutside(db, registry, actor, asked.owner || null)).catch(nullWhenLate)
+        ? await inTime(readDeletedOutside(db, registry, actor, asked.owner ? comparedName(asked.owner) : null)).catch(
+            nullWhenLate,
+          )
         : undefined
       const shown = { found: found && { ...found, changes }, deleted, nameOf }
       return reply.type(html).send(applicationsPage(asked, shown, actor))

@@ -2,6 +2,7 @@ import type { ListSpec } from '../../lists/list.ts'
 import { pageParameters } from '../../lists/page.ts'
 import { type Place, placeOf, type RunQuestion, type Span, spans } from '../../lists/run-search.ts'
 import { storable } from '../../models/syntax.ts'
+import { comparedName } from '../../names.ts'
 import { type Outcome, outcomes } from '../../runs/outcome.ts'
 import { runsPath } from '../addresses.ts'
 
@@ -64,7 +65,7 @@ export function readQuestion(spec: ListSpec<'Run'>, query: Readonly<Record<strin
       span: of('period', Object.keys(spans) as Span[], 'hour'),
       outcome: outcome === 'any' ? null : (outcome as Outcome | 'planned'),
       who: sent.who ?? null,
-      owner: sent.owner ?? null,
+      owner: sent.owner === undefined ? null : comparedName(sent.owner),
       filters,
       terms: terms.success ? terms.data : [],
     },

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { migrationNames, migrationScript } from '../../src/db/migrations.ts'
+import { applyPath } from '../support/asker.ts'
+import { type Installation, installation, named } from '../support/installation.ts'
+
+/** Owners compare as names do, and texts that pages and logs show have no characters that are not shown. */
+
+let there: Installation
+beforeAll(async () => {
+  there = await installation()
+})
+const fresh = () => `o-${randomUUID().slice(0, 8)}`
+const header = (owner: string) => ({ headers: { 'gatewright-owner': Buffer.from(owner).toString('latin1') } })
+
+describe('an owner', () => {
+  test('in other letters, width or blanks is the same one', async () => {
+    const name = fresh()
+    const body = await named('scim', name)
+    const ours = `Équipe ${name}`
+    const same = [ours.toUpperCase(), ours.replace(' ', '   '), ours.replace('o', 'ｏ')]
+    for (const owner of [ours, ...same])
+      expect(await there.admin.put(applyPath, body, header(owner))).toMatchObject({ status: 200 })
+    expect(await there.admin.put(applyPath, body, header(`${ours}x`))).toMatchObject({ status: 409 })
+    for (const owner of [ours, ...same])
+      for (const list of ['core/applications', 'providers/all', 'blueprints/runs']) {
+        const { json } = await there.admin.get(`/api/v3/${list}/?owner=${encodeURIComponent(owner)}`)
+        expect([list, json]).toEqual([
+          list,
+          expect.objectContaining({ results: expect.arrayContaining([expect.anything()]) }),
+        ])
+      }
+  })
+
+  test('of a role, a document, an entry and prune is compared so, too', async () => {
+    const name = fresh()
+    const put = (body: object, headers = {}) =>
+      there.admin.put('/api/v3/blueprints/', { version: 1, ...body }, { headers })
+    const role = (owners: string[]) => ({
+      entries: [
+        { model: 'service_rbac.role', identifiers: { name }, attrs: { permissions: ['view_application'], owners } },
+      ],
+    })
+    expect(await put(role([`Team-${name}`]))).toMatchObject({ status: 200 })
+    expect(await put(role([`tEAM-${name}`]))).toMatchObject({
+      status: 200,
+      json: { logs: [`role "${name}" unchanged`] },
+    })
+    expect(await put(role([`Team-${name}`, `team-${name}`]))).toMatchObject({ status: 400 })
+    const entry = (owner: string) => ({
+      ...{ model: 'service_core.application', identifiers: { slug: name }, attrs: { name }, owner },
+    })
+    expect(await put({ entries: [entry(`A-${name}`)] })).toMatchObject({ status: 200 })
+    const again = await put(
+      { owner: `a-${name.toUpperCase()}`, entries: [entry(`a-${name}`)] },
+      header(`A-${name}`).headers,
+    )
+    expect(again, again.text).toMatchObject({ status: 200, json: { logs: [`application "${name}" unchanged`] } })
+    const pruned = { owner: `A-${name}`, prune: [`A-${name.toUpperCase()}`], entries: [] }
+    expect(await put(pruned, { 'gatewright-allow': 'deletes=1' })).toMatchObject({ status: 200 })
+    expect(await there.db.application.count({ where: { slug: name } })).toBe(0)
+  })
+
+  test('that an earlier version stored is folded by a migration, with the rights of roles and tokens', async () => {
+    const name = fresh()
+    const role = await there.make.role(['view_application'], [`Team ${name}`, 'plain'])
+    const { pk } = await there.make.user({})
+    await there.make.token(pk, { identifier: name, ceiling: [`view_application@Team ${name}`, 'view_user'] })
+    await there.db.token.update({ where: { identifier: name }, data: { owners: [`Team ${name}`] } })
+    const names = (await migrationNames()).filter((each) => /_owners_.*compare/.test(each))
+    expect(names).toHaveLength(3)
+    for (const each of names) {
+      const script = await migrationScript(each)
+      const statements = script.includes('DO $$') ? [script] : script.split(/;\n/).filter((part) => part.trim() !== '')
+      for (const statement of statements) await there.db.$executeRawUnsafe(statement)
+    }
+    const found = await there.db.role.findUniqueOrThrow({ where: { pk: role.pk } })
+    expect(found.owners.toSorted()).toEqual(['plain', `team ${name}`])
+    expect(found.rights).toContain(`view_application@team ${name}`)
+    const token = await there.db.token.findUniqueOrThrow({ where: { identifier: name } })
+    expect([token.owners, token.ceiling]).toEqual([[`team ${name}`], [`view_application@team ${name}`, 'view_user']])
+  })
+
+  test.each(['a\u202eb', 'a，b', 'a\u0007b', ''])('%j is refused', async (owner) => {
+    const entries = [{ model: 'service_core.group', identifiers: { name: fresh() } }]
+    expect(await there.admin.put('/api/v3/blueprints/', { version: 1, owner, entries })).toMatchObject({ status: 400 })
+  })
+})
+
+describe('a text that is shown has no control or format characters', () => {
+  const reversed = 'a\u202egpj.exe'
+  test.each([
+    ['the title of a run', { metadata: { name: reversed } }],
+    ['the group of an application', {}, { attrs: { name: 'x', group: reversed } }],
+  ])('%s', async (_, head: object, entry: object = {}) => {
+    const body = {
+      version: 1,
+      ...head,
+      entries: [{ model: 'service_core.application', identifiers: { slug: fresh() }, attrs: { name: 'x' }, ...entry }],
+    }
+    const answer = await there.admin.put('/api/v3/blueprints/', body)
+    expect([answer.status, answer.text]).toEqual([
+      400,
+      expect.stringContaining('May not hold control or format characters.'),
+    ])
+  })
+
+  test('the message of a run', async () => {
+    const body = { version: 1, entries: [{ model: 'service_core.group', identifiers: { name: fresh() } }] }
+    const message = (text: string) => ({ headers: { 'gatewright-message': Buffer.from(text).toString('latin1') } })
+    expect(await there.admin.put('/api/v3/blueprints/', body, message(reversed))).toMatchObject({ status: 400 })
+    expect(await there.admin.put('/api/v3/blueprints/', body, message('wörter 👍 عربي'))).toMatchObject({ status: 200 })
+  })
+})
