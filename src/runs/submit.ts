@@ -6,7 +6,7 @@ import { type Blueprint, ownersIn } from '../document/document.ts'
 import { print } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger } from '../log.ts'
-import type { Actor } from '../permissions.ts'
+import { type Actor, mayWriteAnything } from '../permissions.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { tracing } from '../tracing.ts'
 import { alone } from '../turns.ts'
@@ -14,6 +14,7 @@ import { type Admission, type Backlog, queuedEntriesOf } from './backlog.ts'
 import type { Run } from './ended.ts'
 import { isKeyTaken, type RetryKey, requestDigest, runUnderKey } from './idempotency.ts'
 import { cancelRun, type NewRun, recordCancelled, recordRun } from './ledger.ts'
+import { refuseReader } from './readers.ts'
 import type { Enqueue } from './reconcile.ts'
 import { awaitEnd, awaitOther, cancelOrRead, longestCancelMs, type Runs, type WaitResult } from './subscribe.ts'
 import type { Tally } from './tally.ts'
@@ -144,6 +145,7 @@ export async function submitOnce(
   const count = blueprint.entries.length
   const isLarge = count > fewEntries
   if (isAsync && pk !== null) await refuseTooMany(submitter, pk, Math.max(count, fewEntries))
+  if (pk !== null && !mayWriteAnything(actor)) await refuseReader(submitter.db, pk)
   const text = isLarge ? await alone(pk, () => print(blueprint)) : print(blueprint)
   const run = { ...rest, blueprint: text, owners: ownersIn(blueprint), entries: isLarge ? count : undefined, message }
   if (key === null || pk === null) return submit(submitter, run, actor, requestId, turn, isAsync)

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { check } from '../../src/apply/check.ts'
 import { type EngineReader, reader } from '../../src/db/engine-tx.ts'
+import { uuid7 } from '../../src/ids.ts'
 import { system } from '../../src/permissions.ts'
 import { compile } from '../../src/plan/compile.ts'
 import { unconditional } from '../../src/plan/engine.ts'
@@ -171,4 +172,19 @@ test('a large document is answered as soon as it is recorded, and checked by the
   const path = denied.headers.location ?? ''
   await until(async () => ['done', 'failed'].includes((await runOf(path)).state), { what: 'its end' })
   expect(await runOf(path)).toMatchObject({ applied: false, logs: [expect.stringContaining('add_group')] })
+})
+
+test('a user who may write nothing has a number of runs a day, by all tokens; others are not counted', async () => {
+  const [reader, writer] = [await on.make.user(), await on.make.user({ permissions: ['add_group'] })]
+  const skipped = JSON.stringify(documentOf([{ ...group(), conditions: [false] }]))
+  expect((await putYaml(reader, skipped)).status).toBe(200)
+  for (const { pk } of [reader, writer])
+    await on.db.run.createMany({
+      data: Array.from({ length: 200 }, () => ({
+        ...{ id: uuid7(), title: 'x', requestId: 'x', submitterPk: pk, state: 'cancelled' as const },
+        finishedAt: new Date(),
+      })),
+    })
+  expect(await putYaml(on.as(await on.make.token(reader.pk)), skipped)).toMatchObject({ status: 429 })
+  expect((await putYaml(writer, skipped)).status).toBe(200)
 })
