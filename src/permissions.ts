@@ -139,18 +139,16 @@ export const ownersFor = (actor: Actor, permission: Permission): string[] =>
     .flatMap((right) => ownerOf(right) ?? [])
     .sort()
 
-/** The owners to which any right of the actor is bound. */
-export const boundOwners = (actor: Actor): string[] => [
-  ...new Set([...actor.permissions].flatMap((right) => ownerOf(right) ?? [])),
-]
-
 /** Whether any right of the actor is bound to an owner. */
 export const isBound = (actor: Actor): boolean =>
   !actor.isSuperuser && [...actor.permissions].some((right) => ownerOf(right) !== null)
 
-/** The owners of whose runs the actor may know; null: of all. Not every run has an owner. */
-export const ownersOfRuns = (actor: Actor): string[] | null =>
-  allows(actor, 'view_application') || !isBound(actor) ? null : boundOwners(actor)
+/**
+ * The owners of whose objects the actor may know, where it reads something else that shows them; null: of all. Of an actor whose
+ * rights are bound, only this permission counts. Not every object has an owner.
+ */
+export const ownersShown = (actor: Actor, permission: Permission = 'view_application'): string[] | null =>
+  allows(actor, permission) || !isBound(actor) ? null : ownersFor(actor, permission)
 
 /** Whether one user may impersonate another. Only a superuser may impersonate a superuser. */
 export const mayActAs = (real: Actor, effective: Actor): boolean =>

@@ -8,7 +8,7 @@ import type { Need } from '../http/documented.ts'
 import type { Headers } from '../http/headers.ts'
 import { queryBoolean } from '../http/query.ts'
 import { checkExamples } from '../models/declared.ts'
-import { type Access, type Actor, allows, boundOwners, isBound, ownersFor, type Permission } from '../permissions.ts'
+import { type Access, type Actor, allows, ownersFor, ownersShown, type Permission } from '../permissions.ts'
 import { StartError } from '../start-error.ts'
 import { readUidOf } from '../views/uid.ts'
 import { type FieldOf, isStreamed, type Key, type Reading, readBatch, type View } from '../views/view.ts'
@@ -208,7 +208,7 @@ const boundOf = ({ permissions }: Visible, actor: Actor): string[] =>
   )
 
 const ownersOf = ({ unless }: Owned, actor: Actor): readonly string[] | undefined =>
-  allows(actor, unless) || !isBound(actor) ? undefined : boundOwners(actor)
+  ownersShown(actor, unless) ?? undefined
 
 function valuesOf({ permissions, others }: Visible, actor: Actor): readonly string[] | undefined {
   const all = Object.entries(permissions)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Actor, allows, covers, ownersOfRuns, type Right } from '../permissions.ts'
+import { type Actor, allows, covers, ownersShown, type Right } from '../permissions.ts'
 import { acknowledgements, type Conditions, nothingAllowed } from '../plan/engine.ts'
 
 /** The options of a run: its conditions, and with which rights it was submitted. */
@@ -71,7 +71,7 @@ export function mayReadRun(
 ): boolean {
   const isOwn = run.submitterPk === actor.pk
   if (!isOwn && !allows(actor, 'view_run')) return false
-  const owners = ownersOfRuns(actor)
+  const owners = ownersShown(actor)
   if (owners === null) return true
   const found = ownersSchema.safeParse(run.options).data
   // Nothing says whose it is.

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Change, notShown } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
-import { type Actor, ownersOfRuns } from '../permissions.ts'
+import { type Actor, ownersShown } from '../permissions.ts'
 
 /** What an object was while another owner managed it, for callers whose rights are bound to owners. */
 
@@ -20,7 +20,7 @@ export const withoutFrom = (fields: Fields): Fields =>
 
 /** The changes of a run without what the caller may not know. */
 export function changesShown(changes: readonly Change[], actor: Actor): Change[] {
-  const owners = ownersOfRuns(actor)
+  const owners = ownersShown(actor)
   return changes.map((each) =>
     owners !== null && wasAnothers(each.fields, owners) ? { ...each, fields: withoutFrom(each.fields) } : each,
   )
@@ -38,7 +38,7 @@ export async function runsWithHiddenLogs(
   ids: readonly string[],
   actor: Actor,
 ): Promise<ReadonlySet<string>> {
-  const owners = ownersOfRuns(actor)
+  const owners = ownersShown(actor)
   if (owners === null || ids.length === 0) return new Set()
   const found = await query(db, z.object({ id: z.guid() }), { text: hiddenText, values: [ids, owners, actor.pk] })
   return new Set(found.map(({ id }) => id))

@@ -4,7 +4,7 @@ import type { Prisma } from '../db/generated/client.ts'
 import { isObject } from '../json-object.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
-import { type Actor, allows, boundOwners, isBound } from '../permissions.ts'
+import { type Actor, ownersShown } from '../permissions.ts'
 import { discriminatorOf, schemaName } from './schema-names.ts'
 import {
   type Columns,
@@ -64,8 +64,10 @@ export type ProviderRow = Prisma.ProviderGetPayload<{ select: typeof providerSel
  * Whether a caller whose rights are bound to owners sees a row that another object shows. All others see it with that
  * object.
  */
-export const showsEmbedded = (actor: Actor, { owner }: { readonly owner: string | null }): boolean =>
-  allows(actor, 'view_application') || !isBound(actor) || (owner !== null && boundOwners(actor).includes(owner))
+export function showsEmbedded(actor: Actor, { owner }: { readonly owner: string | null }): boolean {
+  const owners = ownersShown(actor)
+  return owners === null || (owner !== null && owners.includes(owner))
+}
 
 /** @param actor the caller */
 export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds'], actor: Actor): ProviderSummary {

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
-import { type Actor, allows, ownersOfRuns } from '../permissions.ts'
+import { type Actor, allows, ownersShown } from '../permissions.ts'
 
 /** Submissions that were refused before they were recorded as runs, as operators see them. */
 
@@ -24,7 +24,7 @@ export type Refused = Prisma.RefusalGetPayload<{ select: typeof select }>
  * Whether the caller sees the refusals of all users: with `view_run`, unless its rights are bound to owners. A refusal does
  * not say to which owner it belongs.
  */
-export const seesAllRefusals = (actor: Actor): boolean => allows(actor, 'view_run') && ownersOfRuns(actor) === null
+export const seesAllRefusals = (actor: Actor): boolean => allows(actor, 'view_run') && ownersShown(actor) === null
 
 export type Refusals = {
   /** The newest first. */

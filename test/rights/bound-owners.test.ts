@@ -202,6 +202,19 @@ describe('lists and single reads', () => {
     }
   })
 
+  test('show nothing to a bound caller who may not view applications of the owner', async () => {
+    const shown = async (permissions: string[]) => {
+      const by = await there.make.user({ permissions, owners: ['team-one'] })
+      const other = await there.make.role(['view_application'], ['team-two'])
+      await there.db.groupRole.create({ data: { groupPk: by.group, rolePk: other.pk } })
+      const list = await by.get(`/api/v3/core/applications/?slug=${name}`)
+      const row = await by.get(`/api/v3/core/applications/${name}/`)
+      return [list.status, Object(list.json).pagination?.count, row.status]
+    }
+    expect(await shown(['change_application', 'view_oauth2provider'])).toEqual([200, 0, 404])
+    expect(await shown(['view_application'])).toEqual([200, 1, 200])
+  })
+
   test('hide what a row of its owner has of another', async () => {
     await there.db.provider.update({ where: { name }, data: { owner: 'team-two' } })
     const app = await one.get(`/api/v3/core/applications/${name}/`)
