@@ -69,7 +69,7 @@ export const errorCodes = {
     'This user has 20 totp devices, the most that one may have: delete one first.',
   ],
   in_use: [
-    'Something else refers to the row, and would not fit any more.',
+    'Something else refers to the row: it would not fit any more, or the row may not be deleted.',
     'provider oauth2 "grafana" refers to it in authorization_flow, which takes authorization.',
   ],
   fixed: ['The field cannot be changed once the row is there.', 'A token stays with its user: leave this field out.'],

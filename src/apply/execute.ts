@@ -144,6 +144,6 @@ export function changeOf({
 function asRefusal(error: unknown, effect: Finding, count: number): unknown {
   const rule = brokenConstraint(error)
   if (rule === undefined) return error
-  const objections = [{ is: 'broken', effect, count, rule }] as const
+  const objections = [{ is: 'broken', effect, count, rule: rule.kind }] as const
   return effect.action === 'delete' ? new Refusal(objections, error) : new Overtaken(objections, error)
 }

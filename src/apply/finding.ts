@@ -96,7 +96,7 @@ export type Objection =
   | { readonly is: 'broken'; readonly effect: Effect; readonly count: number; readonly rule: BrokenRule }
   | { readonly is: 'stated'; readonly reason: Reason; readonly text: string; readonly hint?: string }
 
-export type BrokenRule = { readonly kind: 'unique' | 'reference' | 'check'; readonly constraint?: string | undefined }
+export type BrokenRule = 'unique' | 'reference' | 'check'
 
 export function reasonOf(objection: Objection): Reason {
   switch (objection.is) {

@@ -9,7 +9,7 @@ import { skippedLine } from '../plan/skipped.ts'
 import type { Gains, NewSuperusers } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
 import { type Difference, differences, type Sides } from '../sides.ts'
-import type { BrokenRule, Finding, Given, Objection, Skipped } from './finding.ts'
+import type { Finding, Given, Objection, Skipped } from './finding.ts'
 
 /** The sentences about findings and objections, for logs and answers. They are made here and nowhere else. */
 
@@ -187,19 +187,16 @@ function prunes({ rows, acknowledged, actor }: Extract<Objection, { is: 'prunes'
 const broken = (effect: Effect, count: number): string =>
   count === 1 ? rowName(effect) : `one of ${count} ${effect.step.model.displayName}s`
 
-function why({ effect, rule: { kind, constraint } }: { effect: Effect; rule: BrokenRule }): string {
-  const name = constraint === undefined ? '' : ` (${constraint})`
-  switch (kind) {
+function why({ effect, rule }: Extract<Objection, { is: 'broken' }>): string {
+  switch (rule) {
     case 'unique':
-      return `a value that must be unique is taken${name}`
+      return 'a value that must be unique is taken'
     case 'reference':
-      return effect.action === 'delete'
-        ? `something still refers to it${name}`
-        : `a row that it refers to is gone${name}`
+      return effect.action === 'delete' ? 'something still refers to it' : 'a row that it refers to is gone'
     case 'check':
-      return `a rule of the database does not hold${name}`
+      return 'a rule of the database does not hold'
     default:
-      return kind satisfies never
+      return rule satisfies never
   }
 }
 

@@ -13,12 +13,24 @@ import { expiresOf, previousOf } from './overlap.ts'
 /** Restricts a reference to the rows whose `column` holds one of `values`. `atFirst`: when the row that refers is made, and no longer. */
 export type Only = { readonly column: string; readonly values: readonly string[]; readonly atFirst?: true }
 
+/** What a reference needs of its row besides, read from these fields of the row. */
+export type Needs = {
+  readonly fields: readonly string[]
+  /** Fields of the referring row that count, too. */
+  readonly beside: readonly string[]
+  /** @returns why a row does not fit, behind its name; undefined when it does. A secret field may be masked. */
+  readonly misfit: (row: Values, referring: Values) => string | undefined
+}
+
 /** What a schema does not express about a field. Attach it with `reference`, `secret` and `generated` of `fields.ts`. */
 export type FieldMeta = {
   /** The reference target whose key this field holds, such as `flow` or `provider`. */
   reference?: string
   /** Which rows of the target fit; absent when all do. */
   only?: Only
+  needs?: Needs
+  /** The database deletes no row to which this column refers. What is stored in JSON refers so, too. */
+  holds?: true
   /** Sealed at rest, masked in every log, plan, run, job and dashboard. */
   secret?: true
   /** Generates the value of a new row that is sent without one. The answer shows it once, as `generated`. */
@@ -78,7 +90,13 @@ export type Field = {
 }
 
 /** What a field refers to: one row or several of a target, all of them or those of `only`. */
-export type Reference = { readonly target: string; readonly many: boolean; readonly only?: Only }
+export type Reference = {
+  readonly target: string
+  readonly many: boolean
+  readonly only?: Only
+  readonly needs?: Needs
+  readonly holds?: true
+}
 
 /** All fields of one row, by wire name. */
 export type Values = Readonly<Record<string, unknown>>
@@ -266,9 +284,9 @@ export function defineModel(declaration: ModelDeclaration): Model {
   }
 }
 
-function referenceOf({ reference, only }: FieldMeta, many: boolean): Reference | undefined {
+function referenceOf({ reference, only, needs, holds }: FieldMeta, many: boolean): Reference | undefined {
   if (reference === undefined) return undefined
-  return { target: reference, many, ...(only !== undefined && { only }) }
+  return { target: reference, many, ...(only && { only }), ...(needs && { needs }), ...(holds && { holds }) }
 }
 
 const isUnique = ({ unique = [], identifiers }: ModelDeclaration, name: string): boolean =>

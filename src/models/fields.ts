@@ -4,7 +4,7 @@ import { isObject } from '../json-object.ts'
 import '../messages.ts'
 import { comparedName } from '../names.ts'
 import { parseJson } from '../numbers.ts'
-import { fieldMeta, type Only } from './define.ts'
+import { type FieldMeta, fieldMeta } from './define.ts'
 import { redirectPattern } from './patterns.ts'
 import {
   fieldName,
@@ -118,17 +118,19 @@ export const uuid = () => z.guid('Must be a UUID.').toLowerCase()
 /** UUIDs of rows that have no model yet. */
 export const uuids = () => withoutTwice(z.array(uuid()).max(listLimits.keys))
 
-/** The UUID key of an existing row. @param target the reference target, checked at start; @param only which rows fit */
-export function reference(target: string, only?: Only) {
+type Which = Pick<FieldMeta, 'only' | 'needs' | 'holds'>
+
+/** The UUID key of an existing row. @param target the reference target, checked at start; @param which which rows fit */
+export function reference(target: string, which: Which = {}) {
   const schema = uuid()
-  fieldMeta.add(schema, { reference: target, ...(only !== undefined && { only }) })
+  fieldMeta.add(schema, { reference: target, ...which })
   return schema
 }
 
 /** The integer key of an existing row. */
-export function integerReference(target: string, only?: Only) {
+export function integerReference(target: string, which: Which = {}) {
   const schema = int32(1)
-  fieldMeta.add(schema, { reference: target, ...(only !== undefined && { only }) })
+  fieldMeta.add(schema, { reference: target, ...which })
   return schema
 }
 

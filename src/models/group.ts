@@ -12,7 +12,7 @@ export default defineModel({
   attrs: z.object({
     name: name().meta({ examples: ['platform'] }),
     is_superuser: z.boolean().default(false),
-    parent: reference('group')
+    parent: reference('group', { holds: true })
       .nullable()
       .meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9a00'] })
       .default(null),

@@ -40,6 +40,9 @@ export function isSelfSigned(pem: string): boolean {
   return isNamed && /^40[\dA-F]{30}$/i.test(serialNumber) && end.getTime() === Date.parse(certificate.validTo)
 }
 
+/** The type of the certificate's key, or of the first one of a chain: `rsa`, `ec`, `ed25519`. */
+export const keyTypeOf = (pem: string): string | undefined => readCertificate(pem)?.publicKey.asymmetricKeyType
+
 /** When the certificate expires, or the first one of a chain; undefined for what is no certificate. */
 export function endOfCertificate(pem: string): Date | undefined {
   const certificate = readCertificate(pem)

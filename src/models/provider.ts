@@ -52,7 +52,8 @@ export type ProviderModel = Model & {
   }
 }
 
-const flow = (designation: string) => reference('flow', { column: 'designation', values: [designation] })
+const flow = (designation: string) =>
+  reference('flow', { only: { column: 'designation', values: [designation] }, holds: true })
 
 const flowFields = {
   authentication_flow: flow('authentication').nullable().default(null),

@@ -75,7 +75,7 @@ export default defineModel({
       .meta({ examples: ['ada-pipeline'] }),
     intent: oneOf(tokenIntents).default('api'),
     // Tokens of users who are deactivated later stay: they do not authenticate.
-    user: integerReference('user', { column: 'is_active', values: ['true'], atFirst: true }),
+    user: integerReference('user', { only: { column: 'is_active', values: ['true'], atFirst: true } }),
     description: shownLine()
       .meta({ examples: ['Deploys from the pipeline'] })
       .default(''),

@@ -12,7 +12,7 @@ import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
 import { placesOf } from './list-edit.ts'
 import { modelOf } from './model-of.ts'
-import { misfitting } from './referrers.ts'
+import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
 import { onlyOf, referenceName, type Seen } from './snapshot-sql.ts'
@@ -58,17 +58,9 @@ export async function inspect(
   if (isAmbiguous) return { ...base, ...noChange }
   const comparison = !isHidden ? 'open' : isReviewed ? 'blind' : 'hidden'
   const rowDiff = await diff(step, own, sent, engine.keyring, errors, comparison)
-  for (const name of rowDiff.action === 'update' && own !== undefined ? rowDiff.changed : []) {
-    const misfit = await misfitting(
-      reader,
-      engine.registry,
-      { model, pk: own?.pk ?? '' },
-      name,
-      rowDiff.values[name],
-      (other) => resolver.hidesNames(other),
-    )
-    if (misfit !== null) errors.add([...path, name], 'in_use', misfit)
-  }
+  const context = { reader, registry: engine.registry, resolver }
+  if (own !== undefined) await checkReferrers(context, step, own, rowDiff, errors)
+  await checkNeeds(context, step, seen, rowDiff, errors)
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
 }
 
@@ -174,7 +166,6 @@ function checkReferences(
     )
     const only = onlyOf(registry, reference)
     const isLate = only?.atFirst === true && seen.rows.length > 0
-    const { table = '' } = registry.targets.get(reference.target) ?? {}
     const report = (what: string, found: string | null, at: FieldPath) =>
       errors.add(
         [...path, name, ...at],
@@ -182,9 +173,9 @@ function checkReferences(
         misfit(reference, only, what, found),
       )
     for (const { key, tag, at } of placesOf(value, attrs.get(name) ?? identifiers.get(name))) {
-      const entry = tag instanceof KeyOf ? resolver.keys.get(tag.id) : resolver.written(table, key)
+      const entry = resolver.entryOf(tag, key, reference)
       const what = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : String(key)
-      const found = String((only && entry?.columnValue(only.column)) ?? '')
+      const found = String((only && entry?.value(only.column)) ?? '')
       if (entry?.isGone) report(what, null, at)
       else if (found !== '' && only?.values.includes(found) === false && !isLate) report(what, found, at)
       else if (entry === undefined && unfit.has(key) && !(isLate && unfit.get(key) !== null))

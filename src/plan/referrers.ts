@@ -1,68 +1,186 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { unprepared } from '../db/raw.ts'
-import type { Field, Model } from '../models/define.ts'
+import { KeyOf } from '../document/document.ts'
+import type { ErrorList } from '../errors.ts'
+import type { Field, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { onlyOf } from './snapshot-sql.ts'
-import { columnOf, labelColumn, quoted } from './statements.ts'
-
-/** A row may not change so that references to it stop making sense: a flow in use keeps its designation. */
-
-type Referrer = { readonly model: Model; readonly field: Field; readonly takes: readonly string[] }
-
-const found = z.object({ index: z.int(), label: z.string() })
+import type { Diff } from './diff.ts'
+import { readRows } from './lookup-sql.ts'
+import { Named } from './named.ts'
+import type { Resolver } from './resolve.ts'
+import { onlyOf, type Seen } from './snapshot-sql.ts'
+import { columnOf, labelColumn, quoted, type Row } from './statements.ts'
+import type { Step } from './step.ts'
+import { keysOf, toMaskedValues } from './storage.ts'
 
 /**
- * @param name the field of the row that changes, to `value`
- * @param hidesNames whether the caller may not learn names of rows of a model
- * @returns why it may not; null when no row refers to it in a field that takes other values only
+ * Rows that refer to a row. It may not change so that these references stop making sense: a flow in use keeps its
+ * designation, and a pair that signs its private key. Nor may it be deleted while a reference holds it.
  */
-export async function misfitting(
-  reader: EngineReader,
-  registry: Registry,
+
+type Context = { readonly reader: EngineReader; readonly registry: Registry; readonly resolver: Resolver }
+type Referring = { readonly model: Model; readonly field: Field & { readonly reference: Reference } }
+type Referrer = Referring & { readonly name: string | null; readonly values: Values }
+
+/** Of one field, up to this number of rows is read. */
+const mostRead = 1_000
+/** Of one field, up to this number of rows is named. */
+const mostNamed = 20
+
+const found = z.object({ index: z.int(), row: z.looseObject({ pk: z.union([z.string(), z.int()]) }) })
+
+/** The rows that refer to this one after the entries so far, by these fields. `name` is null for a row that the caller may not view. */
+async function referrersOf(
+  { reader, registry, resolver }: Context,
   { model, pk }: { readonly model: Model; readonly pk: string | number },
-  name: string,
-  value: unknown,
-  hidesNames: (model: Model) => Promise<boolean>,
-): Promise<string | null> {
-  const restricted = known.getOrInsertComputed(registry, restrictedReferrers).get(placeOf(model.target, name)) ?? []
-  const referrers = restricted.filter(({ takes }) => !takes.some((each) => each === value))
-  if (referrers.length === 0) return null
-  const text = referrers.map((referrer, index) => `(${referrerText(referrer, index, model)})`).join(' UNION ALL ')
-  const [first] = await reader.query(found, unprepared({ text: `${text} LIMIT 1`, values: [pk] }))
-  const referrer = referrers[first?.index ?? -1]
-  if (first === undefined || referrer === undefined) return null
-  const { model: other, field, takes } = referrer
-  const referring = (await hidesNames(other))
-    ? `a ${other.displayName}`
-    : `${other.displayName} ${JSON.stringify(first.label)}`
-  return `${referring} refers to it in ${field.name}, which takes ${takes.join(', ')}.`
-}
-
-const placeOf = (target: string, column: string) => `${target}.${column}`
-
-/** The restricted references to a field, such as `flow.designation`. Most fields have none. */
-function restrictedReferrers(registry: Registry): ReadonlyMap<string, readonly Referrer[]> {
-  const referrers = new Map<string, Referrer[]>()
-  for (const model of registry.models)
-    for (const field of model.fields.values()) {
-      const { reference } = field
-      const only = reference && onlyOf(registry, reference)
-      if (reference === undefined || only === undefined || only.atFirst) continue
-      const place = placeOf(reference.target, only.column)
-      referrers.getOrInsertComputed(place, () => []).push({ model, field, takes: only.values })
-    }
+  concerns: (reference: Reference, field: Field) => boolean,
+): Promise<Referrer[]> {
+  const all = known.getOrInsertComputed(registry, referringFields).get(model.table) ?? []
+  const referring = all.filter(({ field }) => concerns(field.reference, field))
+  if (referring.length === 0) return []
+  const text = referring.map((each, index) => `(${referrerText(each, index, model)})`).join(' UNION ALL ')
+  const rows = await reader.query(found, unprepared({ text, values: [pk] }))
+  const referrers: Referrer[] = []
+  for (const { index, row } of rows) {
+    const by = referring[index]
+    // A check reads what earlier entries have changed.
+    const written = by && resolver.written(by.model.table, row.pk)
+    const now = by && written?.value(by.field.name)
+    if (by === undefined || written?.isGone || (now !== undefined && !keysOf(now).includes(pk))) continue
+    const stored = toMaskedValues(by.model, row)
+    const changed = [...by.model.fields.keys()].flatMap((name) => {
+      const value = written?.value(name)
+      return value === undefined ? [] : [[name, value]]
+    })
+    const label = `${by.model.displayName} ${JSON.stringify(row[labelColumn(by.model)])}`
+    const name = (await resolver.views(by.model, row)) ? label : null
+    referrers.push({ ...by, name, values: { ...stored, ...Object.fromEntries(changed) } })
+  }
   return referrers
 }
 
-const known = new WeakMap<Registry, ReadonlyMap<string, readonly Referrer[]>>()
+/** Adds an error where a row does not fit any more, once it is changed or deleted. @param row as it is */
+export async function checkReferrers(
+  context: Context,
+  { model, path }: Step,
+  row: Row,
+  { action, changed, values, before }: Diff,
+  errors: ErrorList,
+): Promise<void> {
+  const { registry } = context
+  const { pk } = row
+  if (action === 'delete') {
+    const holding = await referrersOf(context, { model, pk }, (reference, { storage }) => {
+      return reference.holds === true || storage.in === 'settings'
+    })
+    const name = `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}`
+    let left = mostNamed
+    for (const [field, by] of Map.groupBy(holding, (each) => each.field.name)) {
+      const is = by.some((each) => each.field.reference.many) ? 'is one of the' : 'is the'
+      const named = by.flatMap((each) => each.name ?? []).slice(0, left)
+      left -= named.length
+      errors.add(path, 'in_use', `${name} ${is} ${field} of ${listOf(named, by)}: change or delete that first.`)
+    }
+  }
+  if (action !== 'update') return
+  for (const name of changed) {
+    const isUnfit = (reference: Reference) => {
+      const only = onlyOf(registry, reference)
+      return only?.column === name && !only.atFirst && !only.values.some((each) => each === values[name])
+    }
+    const [first] = await referrersOf(context, { model, pk }, isUnfit)
+    if (first === undefined) continue
+    const takes = onlyOf(registry, first.field.reference)?.values.join(', ')
+    errors.add([...path, name], 'in_use', `${referringText(first)}, which takes ${takes}.`)
+  }
+  const needed = await referrersOf(
+    context,
+    { model, pk },
+    ({ needs }) => needs?.fields.some((name) => changed.includes(name)) === true,
+  )
+  for (const referrer of needed) {
+    const { needs } = referrer.field.reference
+    const why = needs?.misfit(values, referrer.values)
+    // One that did not fit before is not made worse.
+    if (why === undefined || (before && needs?.misfit(before, referrer.values) !== undefined)) continue
+    const at = changed.find((name) => needs?.fields.includes(name)) ?? ''
+    errors.add([...path, at], 'in_use', `${referringText(referrer)}. So changed, it ${why}`)
+    return
+  }
+}
 
-/** A row that refers to the key `$1` in this field. */
-function referrerText({ model, field }: Referrer, index: number, { key, target }: Model): string {
+const referringText = ({ name, model, field }: Referrer) =>
+  `${name ?? `a ${model.displayName}`} refers to it in ${field.name}`
+
+function listOf(named: readonly string[], by: readonly Referrer[]): string {
+  const hidden = by.filter(({ name }) => name === null).length
+  const more = by.length - hidden - named.length
+  const others = [
+    ...(more > 0 ? [`${by.length > mostRead ? 'many' : more} more`] : []),
+    ...(hidden > 0 ? [`${hidden} that you may not view`] : []),
+  ]
+  return [named.join(', '), ...others].filter((each) => each !== '').join(' and ')
+}
+
+/** Adds an error for each row that does not have what a reference of the entry needs of it. */
+export async function checkNeeds(
+  { reader, registry, resolver }: Context,
+  { model, path, attrs }: Step,
+  { claimed }: Seen,
+  { action, changed, values }: Diff,
+  errors: ErrorList,
+): Promise<void> {
+  if (action !== 'create' && action !== 'update') return
+  for (const { name, reference } of model.fields.values()) {
+    const { needs } = reference ?? {}
+    const key = values[name]
+    const [target] = registry.targets.get(reference?.target ?? '')?.models ?? []
+    if (reference === undefined || needs === undefined || target === undefined) continue
+    const concerned = [name, ...needs.beside]
+    if (key === null || concerned.some((each) => values[each] === undefined)) continue
+    if (!concerned.some((each) => changed.includes(each))) continue
+    const tag = attrs.get(name)
+    const entry = resolver.entryOf(tag, key, reference)
+    const seen = claimed[name]?.find(({ pk }) => pk === key)
+    const row = entry === undefined ? (seen ?? (await readOne(reader, target, key, needs.fields))) : undefined
+    const stored = row === undefined ? {} : toMaskedValues(target, row)
+    const fields = needs.fields.map((field) => [field, entry === undefined ? stored[field] : entry.value(field)])
+    const why = needs.misfit(Object.fromEntries(fields), values)
+    const what =
+      tag instanceof KeyOf ? `!KeyOf ${tag.id}` : tag instanceof Named ? JSON.stringify(tag.name) : String(key)
+    if (why !== undefined)
+      errors.add([...path, name], 'invalid_combination', `The ${target.displayName} ${what} ${why}`)
+  }
+}
+
+/** What the snapshot did not read: the entry does not name it. */
+async function readOne(reader: EngineReader, model: Model, key: unknown, fields: readonly string[]) {
+  if (typeof key === 'symbol') return undefined
+  const columns = ['pk', ...fields.map((field) => columnOf(model, field))]
+  const by = [{ columns: ['pk'], values: [String(key)] }]
+  return (await readRows(reader, [{ table: model.table, model, columns, by }])).get(model.table)?.[0]
+}
+
+/** The references to the rows of each table. */
+function referringFields({ models, targets }: Registry): ReadonlyMap<string, readonly Referring[]> {
+  const referring = models.flatMap((model) =>
+    [...model.fields.values()].flatMap((field) => {
+      const { reference } = field
+      return reference === undefined ? [] : [{ model, field: { ...field, reference } }]
+    }),
+  )
+  return Map.groupBy(referring, ({ field }) => targets.get(field.reference.target)?.table ?? '')
+}
+
+const known = new WeakMap<Registry, ReadonlyMap<string, readonly Referring[]>>()
+
+/** Rows that refer to the key `$1` in this field. */
+function referrerText({ model, field }: Referring, index: number, { key, target }: Model): string {
   const { name, storage } = field
   const own = Object.entries(model.discriminator).map(([column, value]) => ` AND t.${quoted(column)} = '${value}'`)
-  const select = `SELECT ${index} AS index, t.${quoted(labelColumn(model))}::text AS label FROM ${quoted(model.table)} t`
-  const is = `= $1::${key}${own.join('')} LIMIT 1`
+  const select = `SELECT ${index} AS index, to_jsonb(t) - 'secrets' AS row FROM ${quoted(model.table)} t`
+  const is = `= $1::${key}${own.join('')} ORDER BY t.pk LIMIT ${mostRead + 1}`
   if (storage.in === 'link')
     return `${select} JOIN ${quoted(storage.table)} l ON l.${quoted(storage.own)} = t.pk WHERE l.${quoted(storage.other)} ${is}`
   if (storage.in === 'column') return `${select} WHERE t.${quoted(columnOf(model, name))} ${is}`

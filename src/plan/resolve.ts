@@ -23,6 +23,7 @@ import { Sight, type Unseen } from './sight.ts'
 import { onlyOf } from './snapshot-sql.ts'
 import type { Row } from './statements.ts'
 import { byOf, lookupsOf, type StepLookup, storedIn } from './step-lookups.ts'
+import { toMaskedValues } from './storage.ts'
 
 /** What `!KeyOf` of an entry refers to, by the entry's id. */
 export type Keys = Map<string, EntryKey>
@@ -33,8 +34,8 @@ export type EntryKey = {
   readonly isNew: boolean
   /** The document deletes it. */
   readonly isGone?: boolean
-  /** The row's value of a column, as it will be. */
-  readonly columnValue: (column: string) => unknown
+  /** The row's value of a field, as it will be; undefined where it is not known. A secret one may be masked. */
+  readonly value: (field: string) => unknown
 }
 
 /** The fields of an entry with keys instead of references. What cannot be replaced is an error, and undefined. */
@@ -66,6 +67,7 @@ export class Resolver {
   readonly #registry: Registry
   /** Rows that entries wrote, by table and key: a document may refer to them by keys, too, as to a new row of which it chooses the key. */
   readonly #written = new Map<string, EntryKey>()
+  readonly #entries = new Map<number | undefined, EntryKey>()
   /** By table: those in which the document looks something up. */
   readonly #tables = new Map<string, KnownRows>()
   /** What each entry looks up. */
@@ -203,9 +205,19 @@ export class Resolver {
   /** The row that an entry wrote, by its key. */
   written = (table: string, key: unknown): EntryKey | undefined => this.#written.get(`${table} ${String(key)}`)
 
+  /** The row that an entry wrote, as a field refers to it. @param tag what was sent @param key what that stands for */
+  entryOf(tag: unknown, key: unknown, reference: Reference): EntryKey | undefined {
+    if (tag instanceof KeyOf) return this.keys.get(tag.id)
+    const { table = '' } = this.#registry.targets.get(reference.target) ?? {}
+    if (typeof key !== 'symbol') return this.written(table, key)
+    const found = tag instanceof Named ? this.#namedRow(tag, reference) : undefined
+    const row = found?.is === 'row' ? found.row : tag instanceof Find ? this.#foundRows(tag)[0] : undefined
+    return this.#entries.get(row?.entry)
+  }
+
   /** In a check, an entry whose conditions are false: the apply may find what an earlier one writes, so that they are true there. */
   skipped({ id, model: { table }, identifiers }: Step): void {
-    const open = { key: pending, isNew: true, columnValue: () => undefined } as const
+    const open = { key: pending, isNew: true, value: () => undefined } as const
     const pk = identifiers.get('pk')
     if (id !== undefined) this.keys.set(id, open)
     if (typeof pk === 'string') this.#written.set(`${table} ${pk}`, { ...open, key: pk })
@@ -216,12 +228,14 @@ export class Resolver {
     const { step, row, isForeign, action, values } = effect
     const { id, model } = step
     const { table } = model
+    const stored = () => (isForeign || row === undefined ? {} : toMaskedValues(model, row))
     const entryKey: EntryKey = {
       key,
       isNew: isForeign || row === undefined,
       isGone: action === 'delete',
-      columnValue: (column) => model.discriminator[column] ?? values[column] ?? (isForeign ? undefined : row?.[column]),
+      value: (name) => model.discriminator[name] ?? (Object.hasOwn(values, name) ? values : stored())[name],
     }
+    this.#entries.set(entry, entryKey)
     if (id !== undefined) this.keys.set(id, entryKey)
     if (typeof key !== 'symbol' && !isForeign) this.#written.set(`${table} ${key}`, entryKey)
     this.#sight.wrote(effect)

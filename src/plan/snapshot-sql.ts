@@ -30,7 +30,7 @@ export const seen = z.object({
       }),
     ),
   ),
-  /** Rows that the entry's row claims, by field: what tells their model, name and owner. */
+  /** Rows that the entry's row claims, by field: what tells their model, name and owner; and those of which a reference needs more. */
   claimed: z.record(z.string(), z.array(storedRow)),
   /** How many rows refer to the same row by the field that is limited; 0 for a model without a limit. */
   count: z.int(),
@@ -52,7 +52,7 @@ export type Question = {
   readonly referred: ReadonlyMap<string, { readonly reference: Reference; readonly keys: readonly (string | number)[] }>
   /** By field: the value that must be unique, or the keys of an exclusive link. */
   readonly exclusive: ReadonlyMap<string, readonly (string | number)[]>
-  /** By field of `model.claims`: the keys of the rows. */
+  /** By field of `model.claims`, and by field that needs something of its row: the keys of the rows. */
   readonly claims: ReadonlyMap<string, readonly (string | number)[]>
   /** The key in the field that is limited. */
   readonly counted: string | number | undefined
@@ -216,13 +216,12 @@ function unfitPart(registry: Registry, reference: Reference, next: Next): string
 }
 
 function claimedPart(model: Model, registry: Registry, name: string, next: Next): string {
-  const {
-    table,
-    key,
-    models: [first] = [],
-  } = registry.targets.get(model.fields.get(name)?.reference?.target ?? '') ?? {}
+  const { reference } = model.fields.get(name) ?? {}
+  const { table, key, models: [first] = [] } = registry.targets.get(reference?.target ?? '') ?? {}
   if (table === undefined || first === undefined) throw new Error(`${model.name}: ${name} is claimed, but no reference`)
-  const columns = ['pk', labelColumn(first), ...Object.keys(first.discriminator)].map((column) => `t.${quoted(column)}`)
+  const needed = (reference?.needs?.fields ?? []).map((field) => columnOf(first, field))
+  const named = ['pk', labelColumn(first), ...Object.keys(first.discriminator), ...needed]
+  const columns = named.map((column) => `t.${quoted(column)}`)
   const origin = first.isLabelled ? [originColumns] : []
   const row = `SELECT ${[...columns, ...origin].join(', ')} FROM ${quoted(table)} t WHERE t.pk = k LIMIT 1`
   return `'${name}', ARRAY(SELECT to_jsonb(r) FROM unnest(${next(`${key}[]`)}::${key}[]) k, LATERAL (${row}) r)`

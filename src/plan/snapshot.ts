@@ -175,7 +175,7 @@ function questionOf(model: Step['model'], { identifiers, values, known }: Resolv
       referred.getOrInsertComputed(referenceName(reference), () => ({ reference, keys: [] })).keys.push(...unknown)
     if (keys.length === 0) continue
     if (isExclusive) exclusive.set(name, keys)
-    if (model.claims?.includes(name)) claims.set(name, keys)
+    if (model.claims?.includes(name) || reference?.needs !== undefined) claims.set(name, keys)
   }
   const [counted] = model.limit === undefined ? [] : keysOf(values.get(model.limit.per))
   return { by, within, referred, exclusive, claims, counted }

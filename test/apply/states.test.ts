@@ -179,8 +179,10 @@ describe('state absent', () => {
     await there.apply([{ ...flow(name), id: 'flow' }, oauth2(name, { authorization_flow: new KeyOf('flow') })])
     const refusal = await there.refusal([absent(flow(name))])
     expect(refusal).toMatchObject({
-      reason: 'conflict',
-      logs: [expect.stringContaining(`flow "${name}" could not be written: something still refers to it`)],
+      reason: 'invalid',
+      logs: [
+        `rolled back: entries.0: flow "${name}" is the authorization_flow of provider oauth2 "${name}": change or delete that first.`,
+      ],
     })
     expect(await stored(name)).not.toBeNull()
   })
@@ -188,7 +190,7 @@ describe('state absent', () => {
   test('is refused while a setting refers to the row', async () => {
     const group: Partial<Entry> = { model: 'service_core.group', identifiers: { name }, id: 'group' }
     await there.apply([group, scim(name, { filter_group: new KeyOf('group') })])
-    expect(await there.refusal([absent(group)])).toMatchObject({ reason: 'conflict' })
+    expect(await there.refusal([absent(group)])).toMatchObject({ reason: 'invalid' })
     await there.apply([scim(name, { filter_group: null }), absent(group)])
     expect(await there.db.group.count({ where: { name } })).toBe(0)
   })

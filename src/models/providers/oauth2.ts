@@ -14,11 +14,11 @@ import {
   uuids,
 } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
+import { signing } from '../signing.ts'
 import { duration } from '../syntax.ts'
 import { originOf } from '../urls.ts'
 
 const validity = (initial: string) => text(duration, 255).default(initial)
-const key = () => reference('certificatekeypair').nullable().default(null)
 
 const subModes = ['hashed_user_id', 'user_id', 'user_uuid', 'user_username', 'user_email', 'user_upn'] as const
 
@@ -61,8 +61,10 @@ export default defineProvider({
     access_token_validity: validity('hours=1'),
     refresh_token_validity: validity('days=30'),
     include_claims_in_id_token: z.boolean().default(true),
-    signing_key: key(),
-    encryption_key: key(),
+    signing_key: reference('certificatekeypair', { needs: signing(() => ['rsa', 'ec', 'ed25519']) })
+      .nullable()
+      .default(null),
+    encryption_key: reference('certificatekeypair').nullable().default(null),
     redirect_uris: redirectUris().default([]),
     sub_mode: oneOf(subModes).default('hashed_user_id'),
     issuer_mode: oneOf(['global', 'per_provider']).default('per_provider'),

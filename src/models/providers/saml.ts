@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import type { Values } from '../define.ts'
 import { filledLine, line, oneOf, reference, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
+import { signing } from '../signing.ts'
 import { duration } from '../syntax.ts'
 import { httpUrl } from '../urls.ts'
 
@@ -23,6 +25,15 @@ const signatures = [
   `${xmldsig}dsa-sha1`,
 ] as const
 
+/** `rsa` of `...#rsa-sha256`. */
+const signsWith = (algorithm: string): string => /#(ec|rsa|dsa)/.exec(algorithm)?.[1] ?? ''
+const keysFor = ({ signature_algorithm }: Values) => [signsWith(String(signature_algorithm))]
+
+function algorithmsFor(type: string): string {
+  const fitting = signatures.filter((each) => signsWith(each) === type)
+  return fitting.length === 0 ? '' : ` with this signature_algorithm; this key goes with ${fitting.join(', ')}`
+}
+
 const validity = (initial: string) => text(duration, 255).default(initial)
 const key = () => reference('certificatekeypair').nullable().default(null)
 
@@ -43,7 +54,9 @@ export default defineProvider({
     name_id_mapping: reference('propertymapping').nullable().default(null),
     digest_algorithm: oneOf(digests).default(`${xmlenc}sha256`),
     signature_algorithm: oneOf(signatures).default(`${xmldsigMore}rsa-sha256`),
-    signing_kp: key(),
+    signing_kp: reference('certificatekeypair', { needs: signing(keysFor, ['signature_algorithm'], algorithmsFor) })
+      .nullable()
+      .default(null),
     verification_kp: key(),
     encryption_kp: key(),
     sign_assertion: z.boolean().default(true),

@@ -89,12 +89,6 @@ export default {
       tests: [check, states, 'test/api/transactional.test.ts'],
     },
     {
-      from: "if (misfit !== null) errors.add([...path, name], 'in_use', misfit)",
-      to: '',
-      why: 'a flow that is in use gets another designation',
-      tests: [references],
-    },
-    {
       from: 'had.has(claimed.pk) || !sentKeys.has(claimed.pk)) return []',
       to: '!sentKeys.has(claimed.pk)) return []',
       why: 'an application that keeps its provider needs the permission to change it',
@@ -241,6 +235,26 @@ export default {
       to: '',
       why: 'a rename to a name that is taken is tried',
       tests: [renames],
+    },
+  ],
+  'src/plan/referrers.ts': [
+    {
+      from: 'only?.column === name && !only.atFirst && !only.values.some((each) => each === values[name])',
+      to: 'false',
+      why: 'a flow that is in use gets another designation',
+      tests: [references],
+    },
+    {
+      from: "return reference.holds === true || storage.in === 'settings'",
+      to: 'return false',
+      why: 'what others refer to is deleted until the database refuses it',
+      tests: ['test/api/in-use.test.ts'],
+    },
+    {
+      from: 'const name = (await resolver.views(by.model, row)) ? label : null',
+      to: 'const name = label',
+      why: 'a refusal names rows that the caller may not view',
+      tests: ['test/api/in-use.test.ts'],
     },
   ],
 } satisfies MutantsOf
