@@ -75,7 +75,7 @@ function rowsOf(change: Change, nameOf: Names): Html {
   const left = rows.length - mostFields
   const lines = [
     ...rows.slice(0, mostFields).map((row) => cellsOf(row, isNew)),
-    ...(left > 0 ? [html`<td colspan="${width}">and ${number(left)} more, in the API</td>`] : []),
+    ...(left > 0 ? [html`<td colspan="${width}">and ${count(left, 'field')} more, in the API</td>`] : []),
   ]
   const [first = html`<td colspan="${width}"></td>`, ...others] = lines
   const height = Math.max(1, lines.length)
@@ -124,7 +124,7 @@ export function fieldList(fields: Change['fields'], isNew: boolean, most: number
     lines.push(line)
   }
   const left = all.length - lines.length
-  return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${number(left)} more</li>`}</ul>`
+  return html`<ul class="lines">${lines}${left > 0 && html`<li class="quiet">and ${count(left, 'field')} more</li>`}</ul>`
 }
 
 /** Without the quotes of JSON. */
