@@ -37,6 +37,15 @@ export default defineModel({
   unique: ['provider'],
   claims: ['provider', 'backchannel_providers'],
   isLabelled: true,
+  rules({ provider, backchannel_providers }, report) {
+    const behind: readonly unknown[] = Array.isArray(backchannel_providers) ? backchannel_providers : []
+    if (typeof provider === 'number' && behind.includes(provider))
+      report(
+        ['backchannel_providers'],
+        'invalid_combination',
+        'Holds the provider of the application, too: leave it out of one of the two fields.',
+      )
+  },
   readOnly: ['pk', 'provider_obj', 'backchannel_providers_obj', 'launch_url'],
   alwaysNull: ['meta_icon'],
 })
