@@ -146,13 +146,13 @@ const headers = {
     description:
       'What is left of a rate: the policy, requests (`r`), and seconds until there are more (`t`). Left out where the request was not counted.',
     required: false,
-    schema: { type: 'string', examples: ['"token";r=1999;t=1'] },
+    schema: { type: 'string', examples: ['"user";r=1999;t=1'] },
   },
   'RateLimit-Policy': {
     description:
       'The rate: the name of the policy, requests (`q`) in seconds (`w`). Left out where the request was not counted.',
     required: false,
-    schema: { type: 'string', examples: ['"token";q=2000;w=1'] },
+    schema: { type: 'string', examples: ['"user";q=2000;w=1'] },
   },
   'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer' } },
   Vary: { description: 'Another caller may get another answer.', schema: { type: 'string' } },

@@ -12,7 +12,7 @@ const most = 50
 
 const atWorkRow = z.object({
   id: z.guid(),
-  workS: z.number(),
+  workS: z.number().nullable(),
   blockerPid: z.int().nullable(),
   blockerRun: z.guid().nullable(),
   blockerProgram: z.string().nullable(),
@@ -35,11 +35,17 @@ export type Blocker = {
   readonly statement: string | null
 }
 
-/** @property workS seconds @property blocker who has the lock that it waits for; null when it waits for none */
-export type AtWork = { readonly id: string; readonly workS: number; readonly blocker: Blocker | null }
+/**
+ * @property workS seconds; null between two attempts, when the last one was not given its locks
+ * @property blocker who has the lock that it waits for; null when it waits for none
+ */
+export type AtWork = { readonly id: string; readonly workS: number | null; readonly blocker: Blocker | null }
+
+/** What holds it up is known, or that its locks were not given. */
+export const isBlocked = ({ workS, blocker }: AtWork): boolean => workS === null || blocker !== null
 
 /**
- * Which runs are at work for a second or longer, the longest first. The lock of a run's row names the transaction of its
+ * Which runs are at work for a second or longer, the longest first, and all that were not given their locks before. The lock of a run's row names the transaction of its
  * worker (docs/adr/0002-running-is-a-lock.md), and PostgreSQL knows what that waits for. Of sessions of other logins, a login
  * without `pg_read_all_stats` learns no more than that they are there.
  */
@@ -49,7 +55,9 @@ export async function readAtWork(db: Db): Promise<AtWork[]> {
         SELECT pid, backend_xid AS xid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS work_s
         FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL
       ), at_work AS MATERIALIZED (
-        SELECT runs.id, busy.pid, busy.xid, busy.work_s FROM runs JOIN busy ON busy.xid = runs.xmax WHERE runs.state = 'queued'
+        SELECT runs.id, busy.pid, busy.work_s, a.run_id IS NOT NULL AS was_blocked FROM runs LEFT JOIN busy ON busy.xid = runs.xmax
+          LEFT JOIN run_attempts a ON a.run_id = runs.id AND a.attempt = runs.attempts AND a.cause LIKE '%(SQLSTATE 55P03)'
+        WHERE runs.state = 'queued' AND (busy.pid IS NOT NULL OR a.run_id IS NOT NULL)
       )
       SELECT w.id, w.work_s AS "workS", b.pid AS "blockerPid", other.id AS "blockerRun", b.application_name AS "blockerProgram",
         b.state AS "blockerState", extract(epoch FROM clock_timestamp() - b.xact_start)::float8 AS "blockerS",
@@ -59,7 +67,7 @@ export async function readAtWork(db: Db): Promise<AtWork[]> {
           ORDER BY a.xact_start LIMIT 1
         ) b ON true
         LEFT JOIN at_work other ON other.pid = b.pid
-      WHERE w.work_s >= $1::float8 ORDER BY w.work_s DESC LIMIT ${most}`,
+      WHERE w.was_blocked OR w.work_s >= $1::float8 ORDER BY w.work_s DESC NULLS LAST LIMIT ${most}`,
     values: [atWorkFromS],
   })
   return rows.map(({ id, workS, ...found }) => ({ id, workS, blocker: blockerOf(found) }))

@@ -50,8 +50,8 @@ export class NotYet extends Error {
 /** A run whose turn has not come comes back after this time by itself, if the reconciler does not wake it before. */
 export const notItsTurnMs = 10_000
 
-/** A run that was not given a lock comes back sooner while it is young. */
-export const afterLockMs = (ageMs: number): number => Math.min(comesBackAfterMs, Math.max(500, ageMs / 2))
+/** A run that was not given a lock comes back sooner while it is young. Whole: the queue stores no parts of milliseconds. */
+export const afterLockMs = (ageMs: number): number => Math.min(comesBackAfterMs, Math.max(500, Math.ceil(ageMs / 2)))
 
 export const isFinished = (state: RunState): boolean => state === 'done' || state === 'failed' || state === 'cancelled'
 

@@ -84,10 +84,11 @@ export async function work(worker: Worker, id: string, onProgress?: OnProgress):
     if (canRetry(error) || isLockTimeout(error)) {
       log.warn({ ...task.fields, code: 'unavailable', cause: causeOf(error) }, 'this attempt failed')
       worker.tally.attemptFailed(causeClass(error))
+      const afterMs = afterLockMs(task.ageMs)
+      // First of all: until then, the reconciler may take the run for lost.
+      if (isLockTimeout(error)) await worker.ledger.postpone(id, afterMs)
       await worker.ledger.attemptFailed(id, causeText(error))
       if (!isLockTimeout(error)) throw error
-      const afterMs = afterLockMs(task.ageMs)
-      await worker.ledger.postpone(id, afterMs)
       throw new NotYet(causeText(error), afterMs, { cause: error })
     }
     return await recordFailure(worker, task, error)

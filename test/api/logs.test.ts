@@ -92,7 +92,7 @@ test('a refusal in the API: one line with its code and title, and no run', async
 })
 
 test('an attempt that comes to nothing: every line has the fields, and no stack', async () => {
-  const letIn = await lockedOut(there.db)
+  const letIn = await lockedOut(there.db, '57014')
   const sending = submit(there, await named('radius', 'later'))
   await until(() => there.log.some((line) => line.includes('enqueueing a run again')), { what: 'another attempt' })
   await letIn()
@@ -113,7 +113,7 @@ test('an attempt that comes to nothing: every line has the fields, and no stack'
   expect(messages.filter((msg) => msg === 'run ended')).toHaveLength(1)
   expect(lines.find(({ msg }) => msg === 'trying the run again')).toMatchObject({
     code: 'unavailable',
-    cause: 'a lock was not given in time',
+    cause: 'a statement took too long',
   })
 })
 

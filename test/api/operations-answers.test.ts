@@ -174,7 +174,7 @@ describe("The dashboard's failed list is not empty", () => {
 
   shows(
     [
-      'delayed | an attempt failed, because of a lock or a lost connection. It is taken again every 5 s until its run has ended',
+      'delayed | an attempt failed, because of a lock or a lost connection, or the turn of its set has not come. It is taken again after 0.5 to 10 s, until its run has ended',
       'A run with several attempts has several jobs, and all of them show the same outcome.',
     ],
     async () => {
@@ -184,6 +184,8 @@ describe("The dashboard's failed list is not empty", () => {
       const { id } = await runOf(there, 'locked-out')
       const delayed = async () => (await there.queue.getJobState(jobId(id, 1))) === 'delayed'
       await until(delayed, { what: 'the job to be delayed' })
+      const { delay = 0 } = (await there.queue.getJob(jobId(id, 1))) ?? {}
+      expect([delay >= 500, delay <= 10_000]).toEqual([true, true])
       await until(async () => (await runOf(there, 'locked-out')).state === 'cancelled', {
         what: 'the run to be cancelled',
       })

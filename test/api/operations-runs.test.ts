@@ -170,12 +170,21 @@ describe('A run failed: whose was it?', () => {
 
   shows(
     [
-      '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt failed, or the queue lost the job',
+      '`attempts` | how often it was enqueued. More than 1: a worker died, an attempt failed, or the queue lost the job. One that was not given a lock gives its slot back, and is not counted',
       '`cause`, `failed_attempts` | why it failed, with the SQLSTATE of PostgreSQL, and each attempt that failed, the last of a failed run too; for `view_run`',
       '`repaired`, `repaired_by` | whether a later run applied the same document or application: the failure is over then; and the next such run, if the caller sees it',
     ],
     async () => {
-      const letIn = await lockedOut(there.db)
+      const unlock = await lockedOut(there.db)
+      const waiting = put(there, 'not-counted')
+      const attempted = async () => (await listed('not-counted'))?.id as string
+      await until(async () => (await there.db.runAttempt.count({ where: { runId: await attempted() } })) > 0, {
+        what: 'an attempt without its lock',
+      })
+      await unlock()
+      expect(await waiting).toMatchObject({ status: 200 })
+      expect(await listed('not-counted')).toMatchObject({ state: 'done', attempts: 1 })
+      const letIn = await lockedOut(there.db, '57014')
       const sending = put(there, 'enqueued-again')
       await until(async () => (await there.db.run.count({ where: { slug: 'enqueued-again', attempts: 2 } })) > 0, {
         what: 'a second attempt',

@@ -321,8 +321,9 @@ describe('the page of a run', () => {
 test('what holds a run up is named: another session, or another run', async () => {
   await service.admin.put(applyPath, await named('radius', 'held'))
   const admin = await service.make.user({ superuser: true })
-  const change = async (name: string) =>
-    service.admin.put(applyPath, await named('radius', 'held', { app: { name } })).catch(() => null)
+  const other = service.as(admin.token)
+  const change = async (name: string, as = service.admin) =>
+    as.put(applyPath, await named('radius', 'held', { app: { name } })).catch(() => null)
   const release = Promise.withResolvers<void>()
   const locking = service.db.$transaction(
     async (tx) => {
@@ -334,7 +335,7 @@ test('what holds a run up is named: another session, or another run', async () =
   )
   const sent = [change('one')]
   await service.queued(1)
-  sent.push(change('two'))
+  sent.push(change('two'), change('three', other))
   try {
     const now = async () => (await get(admin, '/admin/')).body
     const row = (body: string, what: RegExp) => what.test(body)
@@ -344,8 +345,15 @@ test('what holds a run up is named: another session, or another run', async () =
     })
     await until(async () => row(await now(), /blocked<\/span> by another run: <a href="\/admin\/runs\//), {
       what: 'the other run to be shown with the run that blocks it',
-      withinMs: 40_000,
+      withinMs: 20_000,
     })
+    await until(
+      async () => row(await now(), /blocked<\/span> and tried again soon: its locks were not given in time/),
+      {
+        what: 'a run to be shown as blocked between its attempts',
+        withinMs: 10_000,
+      },
+    )
     // Those who do not see the run see no line of it.
     expect((await get(viewer, '/admin/')).body).not.toContain('apply radius held')
   } finally {

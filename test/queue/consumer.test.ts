@@ -126,7 +126,7 @@ function claims(queue: QueueKind): void {
   test('of attempts that failed: the outcome that their runs have later, applied or cancelled', async () => {
     const stateOf = async (id: string) => (await there.queue.getJob(jobId(id, 1)))?.getState()
     const failedJobs = async () => (await there.queue.getJobs('failed')).map(({ data }) => data.run)
-    const letIn = await lockedOut(there.db)
+    const letIn = await lockedOut(there.db, '57014')
     const failOnce = async (slug: string) => {
       const sending = there.admin.put(applyPath, await named('radius', slug))
       const { id } = await until(() => there.db.run.findFirst({ where: { slug } }), { what: 'the run' })

@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isFinished, live, maxAttempts, patienceS, type RunEvent, type RunState } from '../../src/runs/life.ts'
+import {
+  afterLockMs,
+  isFinished,
+  live,
+  maxAttempts,
+  patienceS,
+  type RunEvent,
+  type RunState,
+} from '../../src/runs/life.ts'
 
 const events = [
   'wait',
@@ -84,4 +92,8 @@ test('after any events, a finished run stays as it is and no run has more than f
 test('patience grows, and a run fails after half a minute', () => {
   const waits = [1, 2, 3, 4, 5].map(patienceS)
   expect(waits).toEqual([1, 1, 1, 10, 20])
+})
+
+test('a run that was not given a lock comes back after whole milliseconds, the later the older it is', () => {
+  expect([0, 1_001, 60_000].map(afterLockMs)).toEqual([500, 501, 5_000])
 })

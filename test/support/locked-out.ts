@@ -1,11 +1,17 @@
 import type { Db } from '../../src/db/client.ts'
 import { execute } from '../../src/db/raw.ts'
 
-/** Every new application fails as for a lock that is not given in time, until the returned function is called. */
-export async function lockedOut(db: Db): Promise<() => Promise<unknown>> {
+const texts = { '55P03': 'a lock was not given in time', '57014': 'a statement took too long' } as const
+
+/**
+ * Every new application fails as for a lock that is not given in time, until the returned function is called.
+ *
+ * @param code 57014: as for a statement that takes too long, which is tried again at once, and then by another attempt
+ */
+export async function lockedOut(db: Db, code: keyof typeof texts = '55P03'): Promise<() => Promise<unknown>> {
   await execute(db, {
     text: `CREATE FUNCTION locked_out() RETURNS trigger LANGUAGE plpgsql
-      AS $$ BEGIN RAISE EXCEPTION 'a lock was not given in time' USING ERRCODE = '55P03'; END $$`,
+      AS $$ BEGIN RAISE EXCEPTION '${texts[code]}' USING ERRCODE = '${code}'; END $$`,
     values: [],
   })
   await execute(db, {

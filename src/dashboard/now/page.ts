@@ -1,7 +1,7 @@
 import { type Html, html } from '../../http/html.ts'
 import application from '../../models/application.ts'
 import { type Actor, allows } from '../../permissions.ts'
-import type { Blocker } from '../../runs/at-work.ts'
+import { atWorkFromS, type Blocker } from '../../runs/at-work.ts'
 import { type Expiring, expiresWithinDays } from '../../views/expiries.ts'
 import { isCounted } from '../../views/refusal.ts'
 import {
@@ -60,7 +60,7 @@ function queue({ backlog, atWork }: Now): Html {
   return html`<dl class="tiles">
 <div><dt>Waiting or running</dt><dd>${backlog === null ? 'not known' : number(backlog.waiting)}</dd></div>
 <div><dt>The oldest waits for</dt><dd>${backlog === null ? 'not known' : oldest === null ? 'none waits' : duration(oldest * 1_000)}</dd></div>
-<div><dt>At work for 1 s or longer</dt><dd>${atWork === null ? 'not known' : number(atWork.length)}</dd></div>
+<div><dt>At work for 1 s or longer</dt><dd>${atWork === null ? 'not known' : number(atWork.filter(({ workS }) => (workS ?? 0) >= atWorkFromS).length)}</dd></div>
 </dl>
 ${atWork === null ? notKnown() : atWork.length > 0 && running(atWork)}`
 }
@@ -70,7 +70,12 @@ function running(atWork: NonNullable<Now['atWork']>): Html {
     mostOf.running,
     atWork.map(({ run, workS, blocker }) => ({
       id: `work-${run.id}`,
-      cells: [runLink(run), duration(workS * 1_000), person(run), blocker === null ? 'no lock' : blockerText(blocker)],
+      cells: [
+        runLink(run),
+        workS === null ? 'gave its slot back' : duration(workS * 1_000),
+        person(run),
+        blocker !== null ? blockerText(blocker) : workS === null ? betweenAttempts : 'no lock',
+      ],
     })),
   )
   return html`${table(
@@ -84,6 +89,8 @@ function running(atWork: NonNullable<Now['atWork']>): Html {
     rows,
   )}${andMore(atWork.length - rows.length)}`
 }
+
+const betweenAttempts = html`${mark('warn', 'blocked')} and tried again soon: its locks were not given in time`
 
 function blockerText({ pid, run, program, state, openS, statement }: Blocker): Html {
   const who = html`process ${String(pid)}${program !== '' && ` (${nameText(program)})`}`

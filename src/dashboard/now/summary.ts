@@ -1,6 +1,7 @@
 import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import { type Actor, allows } from '../../permissions.ts'
+import { isBlocked } from '../../runs/at-work.ts'
 import type { Expiring } from '../../views/expiries.ts'
 import { count, type Look, mark, number } from '../words.ts'
 import type { Now } from './read.ts'
@@ -30,7 +31,7 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
     ...some(broken, 'part', 'not healthy'),
     ...some(silentOf(now.workers), 'worker', 'silent'),
     ...some(silentOf(now.servers), 'server', 'silent'),
-    ...some((atWork ?? []).filter(({ blocker }) => blocker !== null).length, 'run', 'blocked'),
+    ...some((atWork ?? []).filter(isBlocked).length, 'run', 'blocked'),
     ...failedRuns(failures),
     ...expiries(now.tokens, 'token', at),
     ...expiries(now.certificates ?? null, 'certificate', at),
