@@ -45,7 +45,7 @@ const dump = document(
     jwks_sources: [key.gone],
   }),
   row('core.application', key.app, { name: 'Theirs', slug: 'theirs', provider: 1, backchannel_providers: [] }),
-  row('core.token', key.gone, { identifier: 'theirs-token', intent: 'api', user: 5, expiring: false }),
+  row('core.token', key.gone, { identifier: 'theirs-token', intent: 'api', user: 6, expiring: false }),
   row('flows.flow', key.flow, { name: 'Ask', slug: 'theirs-ask', title: 'Ask', designation: 'authorization' }),
   row('flows.flow', key.log, { name: 'Out', slug: 'theirs-out', title: 'Out', designation: 'invalidation' }),
   row('providers_oauth2.scopemapping', key.scope, { name: 'Theirs', scope_name: 'theirs', expression: 'return {}' }),
@@ -145,7 +145,7 @@ describe('an export of another installation', () => {
       where: { identifier: 'theirs-token' },
       include: { user: true },
     })
-    expect(token.user.username).toBe('theirs-five')
+    expect(token.user.username).toBe('theirs-six')
     const again = await apply((await imported(dump)).document)
     expect((again.json as { logs: string[] }).logs.filter((line) => !line.endsWith(' unchanged'))).toEqual([])
   })

@@ -226,7 +226,7 @@ describe('every valid value converges', () => {
         é: 'e\u0301',
         '😀': '\u{10ffff}',
         date: '2020-01-01',
-        tag: '!KeyOf x',
+        tag: 'of !KeyOf x',
         '<<': '<<',
       },
     ],
