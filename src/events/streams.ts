@@ -51,7 +51,7 @@ export type Streams = {
 /** How many there may be, and how often something is done. Tests have others. */
 export const streamLimits = {
   /** Of one user, and of all in a process. The operators' pages have places of their own. */
-  ...{ user: 4, process: 256, pagesOfUser: 16, pagesOfProcess: 64 },
+  ...{ user: 32, process: 256, pagesOfUser: 16, pagesOfProcess: 64 },
   ...{ commentMs: 15_000, checkMs: 30_000, checkAgainMs: 5_000 },
 }
 export type StreamLimits = typeof streamLimits

@@ -60,6 +60,8 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
     if (real === null) {
       guard.countFailedLogin(request)
       judgeRate?.(reply)
+      // Every 401 is alike, whether its token was looked up or not.
+      reply.removeHeader('RateLimit-Policy').removeHeader('RateLimit')
       throw await notAuthenticated(db, judgeRate === undefined ? null : secret)
     }
     // First the real user, so that the log names the user of a request that is refused.

@@ -22,7 +22,7 @@ async function endedFor(there: Installation, why: string): Promise<void> {
 
 describe('how many streams', () => {
   test('four of a user, by any token: the fifth is refused, and there is room again when one is closed', async () => {
-    const { there, follow } = await listening()
+    const { there, follow } = await listening({ streams: { user: 4 } })
     const { pk, token } = await there.make.user()
     const another = await there.make.token(pk)
     const open = [await follow(token), await follow(token), await follow(another), await follow(another)]

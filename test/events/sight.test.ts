@@ -110,7 +110,6 @@ describe('one run', () => {
       }
       const ids = await listed(adminToken, '')
       expect(ids.length).toBeGreaterThan(6)
-      // Of the four streams that a token may have, two may have just ended.
       for (let at = 0; at < ids.length; at += 2) await Promise.all(ids.slice(at, at + 2).map(compare))
     },
   )
