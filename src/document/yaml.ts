@@ -180,7 +180,8 @@ export function readDocument(value: unknown): Blueprint {
 /** The same of one that was sent now. @param errors what is wrong is added. @returns undefined without the form */
 export function readForm(value: unknown, errors: ErrorList): Blueprint | undefined {
   const blueprint = readStored(value, errors)
-  const hidden = blueprint && shownOnly(blueprint.metadata.name)
+  // White space is shown as one blank.
+  const hidden = blueprint && shownOnly(blueprint.metadata.name.replaceAll(/\s+/g, ' '))
   if (hidden !== undefined) errors.of('entry').add(['metadata', 'name'], 'wrong_format', hidden)
   return blueprint
 }

@@ -103,7 +103,7 @@ test('users, what belongs to them, and the members of groups stay as they are', 
   const user = { model: 'service_core.user', identifiers: { username } }
   const token = { model: 'service_core.token', identifiers: { identifier: name }, attrs: { user: username } }
   const group = { model: 'service_core.group', identifiers: { name } }
-  const { attributes, ...others } = { attributes: { floor: 3 }, is_active: false, email: 'a@example.com' }
+  const { attributes, ...others } = { attributes: { floor: 3 }, path: 'people', email: 'a@example.com' }
   await send([
     { ...group, attrs: { attributes } },
     { ...user, attrs: { ...others, groups: [name] } },
