@@ -166,13 +166,14 @@ const shortWait = '300ms'
 /** Locks the row for the rest of the transaction, so that only one worker works on the run. */
 export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | undefined> {
   const [run] = await tx.query(workerRow, {
-    text: `SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
+    text: `WITH runs AS (SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE)
+      SELECT id, title, kind, mode::text AS mode, state::text AS state, attempts, submitter_pk AS "submitterPk",
       (SELECT username FROM users WHERE pk = submitter_pk) AS "submitterName", request_id AS "requestId",
       blueprint, created_at < now() - make_interval(secs => $2) AS "isStale", format, options, applied,
       reason, round(extract(epoch FROM now() - created_at) * 1000)::float8 AS "queueMs", set_config('lock_timeout',
         CASE WHEN pg_try_advisory_xact_lock($3::integer, coalesce(submitter_pk, 0)) THEN current_setting('lock_timeout')
           ELSE $4 END, true) AS "lockTimeout"
-      FROM (SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE) runs`,
+      FROM runs`,
     values: [id, staleAfterS, pairLocks.waits, shortWait],
   })
   if (run === undefined) return undefined

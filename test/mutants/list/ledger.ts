@@ -96,8 +96,8 @@ export default {
       tests: ['test/runs/work.test.ts', 'test/queue/turns-of-sets.test.ts'],
     },
     {
-      from: '(SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE) runs',
-      to: '(SELECT * FROM runs WHERE id = $1::uuid) runs',
+      from: 'WITH runs AS (SELECT * FROM runs WHERE id = $1::uuid FOR UPDATE)',
+      to: 'WITH runs AS (SELECT * FROM runs WHERE id = $1::uuid)',
       why: 'two workers work on one run',
       tests: [work],
     },
