@@ -95,7 +95,7 @@ test('one file for each application with its provider, by owner, and one for eac
     '2-providers/team-b/sync-b.yaml',
     `3-applications/no-owner/${safe(longest)}.yaml`,
     '3-applications/team-a/wiki.yaml',
-    `3-applications/${safe('Team B')}/${safe('Big')}.yaml`,
+    `3-applications/${safe('team b')}/${safe('Big')}.yaml`,
     '3-applications/team-b/sync.yaml',
   ])
   const wiki = readFileSync(join(path, '3-applications/team-a/wiki.yaml'), 'utf8')
@@ -186,7 +186,7 @@ test('a provider stands by itself when it has another owner than its application
   const { path, output } = await exportTo(there, 'two-owners', '--application', 'Big')
   expect(filesBelow(path).filter((file) => !file.startsWith('1-'))).toEqual([
     '2-providers/team-b/sync-b.yaml',
-    `3-applications/${safe('Team B')}/${safe('Big')}.yaml`,
+    `3-applications/${safe('team b')}/${safe('Big')}.yaml`,
   ])
   expect(output).toContain('Has another owner than its application:\n  provider scim "sync-b"\n')
   expect(await there.gatewright(['plan', path], variablesOf(path))).toMatchObject({ code: 0 })
