@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { hasPlaceholder, isPlaceholder } from '../../../src/models/placeholder.ts'
 import { storable, storableJson } from '../../../src/models/syntax.ts'
 import { pairs } from './certificates.ts'
 
@@ -46,7 +47,10 @@ const lines = [
 const isStorable = (text: string) => storable(text) === undefined
 const random = fc.string({ unit: 'grapheme', maxLength: 60 }).filter(isStorable)
 
-const text = fc.oneof(fc.constantFrom('', ...traps, ...lines), random)
+const text = fc
+  .oneof(fc.constantFrom('', ...traps, ...lines), random)
+  .filter((each) => !isPlaceholder(each) && !hasPlaceholder(each))
+const shown = text.filter((each) => !/[\p{Cc}\p{Cf}]/u.test(each) && each.length <= 255)
 /** Not the mask, which is no value of a secret. */
 const filled = text.filter((each) => each.trim() !== '' && each !== '********' && each.length <= 255)
 
@@ -83,8 +87,8 @@ const redirectUri = fc.oneof(
 
 export const values: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   name,
-  ...{ title: text, meta_description: text, meta_publisher: text, audience: text, default_relay_state: text },
-  ...{ expression: text, group: lineOf(255), tls_server_name: lineOf(255), issuer: filled, scopes: filled },
+  ...{ title: shown, meta_description: text, meta_publisher: shown, audience: text, default_relay_state: text },
+  ...{ expression: text, group: shown, tls_server_name: lineOf(255), issuer: filled, scopes: filled },
   ...{ basic_auth_password_attribute: filled, basic_auth_user_attribute: filled, tenant_id: filled },
   ...{ client_secret: filled, shared_secret: filled, token: filled, client_id: filled },
   meta_launch_url: fc.constantFrom('', 'https://a.example.com/%(username)s'),
