@@ -171,13 +171,13 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
       const draft = left[Number(index)]
       if (draft === undefined) throw new Error(`An error is about no entry: ${path.join('.')}: ${message}`)
       const list = attrsOf(draft)[name]
-      const told = (parts: typeof path) => [...(parts.length > 0 ? [parts.join('.')] : []), message].join(': ')
+      const sentence = (parts: typeof path) => [...(parts.length > 0 ? [parts.join('.')] : []), message].join(': ')
       if (Array.isArray(list) && typeof item === 'number' && item < list.length)
         items
           .getOrInsertComputed(draft, () => new Map())
           .getOrInsertComputed(String(name), () => new Map())
-          .getOrInsert(item, told(inside))
-      else draft.reasons.push(told(path.slice(2)))
+          .getOrInsert(item, sentence(inside))
+      else draft.reasons.push(sentence(path.slice(2)))
     }
     for (const [draft, fields] of items)
       for (const [name, whys] of fields)

@@ -80,7 +80,7 @@ const firstWithEntries = 6
 const changesOf = z.array(z.object({ action: z.string(), entry: z.int().nullish() })).nullable()
 
 /**
- * The entries that a run skipped, or left as they were: what they would do was not judged then, and nobody read it in the
+ * The entries that a run skipped, or left as they were: what they would do was not judged then, and was not read in the
  * plan of that run. Of a run that does not say what it did, those with conditions.
  */
 function notExecuted({ entries }: Blueprint, { format, applied, planTag, changes, options }: FormerRun): number[] {
