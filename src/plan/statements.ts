@@ -139,13 +139,13 @@ export function update(model: Model, registry: Registry, rows: readonly Updated[
     })
     const values = [JSON.stringify(linked)]
     const [table, own, other] = [link.table, link.own, link.other].map(quoted)
-    // A list of all pairs, which PostgreSQL hashes: it compares each member of an array in turn.
-    const isGone = linked.some(({ removed }) => removed !== undefined)
-      ? `IN (SELECT v.own, k FROM ${source}, unnest(v.removed) k)`
-      : `NOT IN (SELECT v.own, k FROM ${source}, unnest(v.others) k)`
+    // A whole list excludes pairs, which PostgreSQL hashes: it compares each member of an array in turn.
+    const gone = linked.some(({ removed }) => removed !== undefined)
+      ? `${source}, unnest(v.removed) k WHERE l.${own} = v.own AND l.${other} = k`
+      : `${source} WHERE l.${own} = v.own AND (l.${own}, l.${other}) NOT IN (SELECT v.own, k FROM ${source}, unnest(v.others) k)`
     statements.push(
       {
-        text: `DELETE FROM ${table} l USING ${source} WHERE l.${own} = v.own AND (l.${own}, l.${other}) ${isGone}`,
+        text: `DELETE FROM ${table} l USING ${gone}`,
         values,
       },
       {
