@@ -43,6 +43,8 @@ export type FieldMeta = {
   time?: true
   /** A list, or a text with commas, whose order says nothing, as that of references never does. */
   set?: true
+  /** A text that may hold what looks like a placeholder. */
+  free?: true
 }
 
 export const fieldMeta = z.registry<FieldMeta>()
@@ -86,6 +88,8 @@ export type Field = {
   readonly folded: boolean
   /** Another order of its items is no change. */
   readonly isSet: boolean
+  /** It may hold what looks like a placeholder: a name of this row or of another, a text for people, an expression. */
+  readonly isFree: boolean
   readonly storage: FieldStorage
 }
 
@@ -252,6 +256,7 @@ export function defineModel(declaration: ModelDeclaration): Model {
       time: meta.time === true,
       folded: meta.name === true && isUnique(declaration, name),
       isSet: meta.set === true || (meta.reference !== undefined && isArray(schema)),
+      isFree: meta.free === true || meta.reference !== undefined,
       storage: storageOf(name, { columns, links, storedInJson, secret: meta.secret === true, json: isJson(schema) }),
     })
   }

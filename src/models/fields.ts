@@ -58,10 +58,10 @@ export const ownerLabel = () =>
 const mostOfLabel = 'Must have 1 to 100 characters.'
 
 /** A line that people read on pages and in logs. */
-export const shownLine = (max: number = textLimits.line) => follow(shown, line(max))
+export const shownLine = (max: number = textLimits.line) => free(follow(shown, line(max)))
 
 /** The same, not blank. */
-export const filledShownLine = (max: number = textLimits.line) => follow(shown, filledLine(max))
+export const filledShownLine = (max: number = textLimits.line) => free(follow(shown, filledLine(max)))
 
 /** What is not storable has an error of its own. */
 const shown: Syntax = (text) => (storable(text) === undefined ? shownOnly(text) : undefined)
@@ -73,7 +73,7 @@ const shown: Syntax = (text) => (storable(text) === undefined ? shownOnly(text) 
 export const name = (max: number = textLimits.name) => asName(follow(shownOnly, shortened(max)).min(1, { abort: true }))
 
 /** A name that may be empty. */
-export const optionalName = (max: number = textLimits.name) => follow(shownOnly, shortened(max))
+export const optionalName = (max: number = textLimits.name) => free(follow(shownOnly, shortened(max)))
 
 const shortened = (max: number) =>
   follow(
@@ -95,16 +95,18 @@ export const slug = () =>
 /** A user name: composed letters, as `name` has them. */
 export const username = (max: number) => asName(follow(usernameSyntax, shortened(max)))
 
-function asName<Schema extends z.ZodType>(schema: Schema): Schema {
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), name: true })
+function marked<Schema extends z.ZodType>(schema: Schema, meta: FieldMeta): Schema {
+  fieldMeta.add(schema, { ...fieldMeta.get(schema), ...meta })
   return schema
 }
 
+const asName = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { name: true, free: true })
+
+/** Marks a text that may hold what looks like a placeholder: for people, or in another language. */
+export const free = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { free: true })
+
 /** Marks a list, or a text with commas, whose order says nothing. */
-export function unordered<Schema extends z.ZodType>(schema: Schema): Schema {
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), set: true })
-  return schema
-}
+export const unordered = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { set: true })
 
 /** The column's range: PostgreSQL's `integer`. */
 export const int32 = (min = -2_147_483_648) =>
@@ -121,18 +123,10 @@ export const uuids = () => withoutTwice(z.array(uuid()).max(listLimits.keys))
 type Which = Pick<FieldMeta, 'only' | 'needs' | 'holds'>
 
 /** The UUID key of an existing row. @param target the reference target, checked at start; @param which which rows fit */
-export function reference(target: string, which: Which = {}) {
-  const schema = uuid()
-  fieldMeta.add(schema, { reference: target, ...which })
-  return schema
-}
+export const reference = (target: string, which: Which = {}) => marked(uuid(), { reference: target, ...which })
 
 /** The integer key of an existing row. */
-export function integerReference(target: string, which: Which = {}) {
-  const schema = int32(1)
-  fieldMeta.add(schema, { reference: target, ...which })
-  return schema
-}
+export const integerReference = (target: string, which: Which = {}) => marked(int32(1), { reference: target, ...which })
 
 /** Keys of existing rows, each at most once. */
 export const references = (target: string, max: number = listLimits.keys) =>
@@ -157,22 +151,14 @@ function withoutTwice<Item extends z.ZodType>(list: z.ZodArray<Item>): z.ZodArra
 }
 
 /** Marks a field as a secret: sealed at rest, masked everywhere else. */
-export function secret<Schema extends z.ZodType>(schema: Schema): Schema {
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), secret: true })
-  return schema
-}
+export const secret = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { secret: true })
 
 /** Marks a field that the service generates for a new row when none is sent. */
-export function generated<Schema extends z.ZodType>(schema: Schema, generate: () => string): Schema {
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), generate })
-  return schema
-}
+export const generated = <Schema extends z.ZodType>(schema: Schema, generate: () => string): Schema =>
+  marked(schema, { generate })
 
 /** Marks a secret whose value before may stay valid for a time: `{"generate": true, "overlap": "hours=24"}`. */
-export function overlapping<Schema extends z.ZodType>(schema: Schema): Schema {
-  fieldMeta.add(schema, { ...fieldMeta.get(schema), overlap: true })
-  return schema
-}
+export const overlapping = <Schema extends z.ZodType>(schema: Schema): Schema => marked(schema, { overlap: true })
 
 /** A free-form JSON object. */
 export const jsonObject = (max: number = textLimits.text) =>
@@ -204,14 +190,14 @@ function fromJson(sent: unknown, context: z.core.$RefinementCtx): unknown {
 export const secretObject = () => secret(z.preprocess(fromJson, jsonObject()))
 
 /** A date and time, as ISO 8601 with an offset, stored to the millisecond. */
-export function dateTime() {
-  const schema = z.iso
-    .datetime({ offset: true, error: 'Must be a date and time such as 2027-01-31T12:00:00Z.', abort: true })
-    .refine((sent) => isInRange(new Date(sent)), 'Must be between the years 1900 and 9999.')
-    .overwrite((sent) => (isInRange(new Date(sent)) ? new Date(sent).toISOString() : sent))
-  fieldMeta.add(schema, { time: true })
-  return schema
-}
+export const dateTime = () =>
+  marked(
+    z.iso
+      .datetime({ offset: true, error: 'Must be a date and time such as 2027-01-31T12:00:00Z.', abort: true })
+      .refine((sent) => isInRange(new Date(sent)), 'Must be between the years 1900 and 9999.')
+      .overwrite((sent) => (isInRange(new Date(sent)) ? new Date(sent).toISOString() : sent)),
+    { time: true },
+  )
 
 /** In UTC, because an offset can move the last hours of 9999 to a year of five digits. */
 const isInRange = (at: Date) => at.getUTCFullYear() >= 1900 && at.getUTCFullYear() <= 9999

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { filledLine, filledShownLine, line, name, text, textLimits } from './fields.ts'
+import { filledLine, filledShownLine, free, line, name, text, textLimits } from './fields.ts'
 import { blankOr, scope } from './syntax.ts'
 
 /** @param scoped the provider kinds whose mappings have a scope */
@@ -19,7 +19,7 @@ export const definePropertyMapping = (scoped: readonly string[]) =>
       // Not a closed list: a new provider kind must not need a change here.
       kind: filledLine(50).regex(/^[a-z][a-z0-9_]*$/, 'Must be a provider kind such as oauth2.'),
       // Stored, never run.
-      expression: line(textLimits.text).default(''),
+      expression: free(line(textLimits.text)).default(''),
       managed: filledShownLine(255).nullable().default(null),
       scope_name: text(blankOr(scope), 255)
         .meta({ description: 'The scope by which clients ask for it.', examples: ['email'] })

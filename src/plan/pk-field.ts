@@ -22,6 +22,7 @@ function keyField(schema: z.ZodType): Field {
     time: false,
     folded: false,
     isSet: false,
+    isFree: false,
     storage,
   }
 }

@@ -5,7 +5,7 @@ import { isObject } from '../json-object.ts'
 import type { Field } from '../models/define.ts'
 import { hasPlaceholder, isPlaceholder } from '../models/placeholder.ts'
 
-/** What was to be replaced before the document was sent: no value, and no secret. Objects of free form may hold it. */
+/** What was to be replaced before the document was sent: no value, and no secret. Objects of free form, names and expressions may hold it. */
 
 const readBy =
   'gatewright apply reads it from !Env NAME, without quotes in YAML, or from {"env": "NAME"} in JSON; !File and "file" name a file.'
@@ -25,7 +25,7 @@ export function refusePlaceholders(sent: unknown, field: Field, at: FieldPath, e
   }
   const visit = (value: unknown, path: FieldPath): void => {
     if (typeof value === 'string') {
-      if (field.secret ? isPlaceholder(value) : hasPlaceholder(value))
+      if (field.secret ? isPlaceholder(value) : !field.isFree && hasPlaceholder(value))
         refuse(path, field.secret ? messages.secret : messages.text)
     } else if (Array.isArray(value)) {
       for (const [index, item] of value.entries()) visit(item, [...path, index])

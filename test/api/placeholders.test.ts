@@ -122,6 +122,52 @@ describe('another text', () => {
   })
 })
 
+test('a name, an expression and a reference by name may hold any; a secret and a host beside them may not', async () => {
+  const names = ['!Env PH_GROUP', 'ph-$' + '{TEAM}', '{{ ph }}']
+  const expression = 'return {"home": "$' + '{HOME}"}'
+  const flow = { name: '$' + '{FLOW}', title: '{{title}}', designation: 'authorization' }
+  const mapping = { model: 'service_mappings.propertymapping', identifiers: { name: '!File ph', kind: 'oauth2' } }
+  const entries = [
+    ...names.map((name) => ({ model: 'service_core.group', identifiers: { name }, attrs: { attributes: { name } } })),
+    { model: 'service_core.group', identifiers: { name: 'ph-below' }, attrs: { parent: names[0] } },
+    { model: 'service_core.user', identifiers: { username: 'ph-user' }, attrs: { name: names[1], groups: names } },
+    { model: 'service_flows.flow', identifiers: { slug: 'ph-flow' }, attrs: flow },
+    { ...mapping, attrs: { expression } },
+  ]
+  const send = (all: readonly object[]) =>
+    on.admin.put(blueprints, { version: 1, metadata: { name: 'ph' }, entries: all })
+  const answer = await send(entries)
+  expect(answer, answer.text).toMatchObject({ status: 200 })
+  expect(await on.db.group.count({ where: { name: { in: names } } })).toBe(3)
+  expect(await on.db.group.findFirst({ where: { name: 'ph-below' }, select: { parent: true } })).toMatchObject({
+    parent: { name: names[0] },
+  })
+  const provider = {
+    name: '$' + '{PROVIDER}',
+    authorization_flow: 'ph-flow',
+    property_mappings: [mapping.identifiers.name],
+    redirect_uris: [{ matching_mode: 'strict', url: 'https://ph.example.com/cb' }],
+  }
+  const changes = { app: { name: '{{ app }}', group: '{{group}}' }, provider: { ...provider } }
+  expect(await on.admin.put(applyPath, await named('oauth2', 'ph-named', changes))).toMatchObject({ status: 200 })
+  const wrong = { ...provider, client_secret: '!Env X', redirect_uris: [{ matching_mode: 'strict', url: zone }] }
+  const refusedAnswer = await on.admin.put(
+    applyPath,
+    await named('oauth2', 'ph-named', { ...changes, provider: wrong }),
+  )
+  expect(refusedAnswer.status).toBe(400)
+  expect(refusedAnswer.errors.map(({ pointer }) => pointer).sort()).toEqual([
+    '/provider/client_secret',
+    '/provider/redirect_uris/0/url',
+  ])
+})
+
+test('a reference by a name that no row has is told of the name, not of a placeholder', async () => {
+  expect(await refusal('oauth2', { authorization_flow: '!Env FLOW' }, 'authorization_flow')).toEqual(
+    refused(/^No flow is called "!Env FLOW"\./),
+  )
+})
+
 test.each<[Kind, object, string]>([
   ['radius', { shared_secret: { env: 'NAME' } }, 'shared_secret'],
   ['radius', { shared_secret: { create: { file: 'x.txt' } } }, 'shared_secret'],

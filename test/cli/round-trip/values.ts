@@ -61,7 +61,6 @@ export const name = fc
     (each) =>
       each === each.normalize('NFC').trim() && each !== '' && !/[\p{Cc}\p{Cf}]/u.test(each) && each !== '********',
   )
-  .filter((each) => !hasPlaceholder(each))
 export const slug = fc.oneof(
   fc.stringMatching(/^[-a-zA-Z0-9_]{1,50}$/),
   fc.uuid(),
