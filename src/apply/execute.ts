@@ -62,9 +62,10 @@ async function refuseTooMany(tx: EngineTx, count: number): Promise<void> {
   throw new Refusal([{ is: 'stated', reason: 'invalid', text, hint }])
 }
 
-/** The locks of each way to find the row, and of each name that is unique in all cases: no index of the database guards that. */
+/** The locks of each way to find the row, and of each name that no other row may have: no index of the database guards that. */
 function locksOf({ model, identifiers, attrs, was }: Step): string[] {
-  const names = [...identifiers, ...attrs].filter(([name]) => model.fields.get(name)?.folded === true)
+  const isGuarded = (name: string) => model.names.length > 1 && model.names.includes(name)
+  const names = [...identifiers, ...attrs].filter(([name]) => model.fields.get(name)?.folded || isGuarded(name))
   const before = was === undefined ? [] : [[was]]
   const ways = waysToFind(model, [...identifiers.keys()]).map((way) => way.map((each) => identifiers.get(each)))
   return [...ways, ...before, ...names.map(([, value]) => [value])].map((each) => nameLock(model.table, each))

@@ -12,6 +12,7 @@ import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
 import { placesOf } from './list-edit.ts'
 import { modelOf } from './model-of.ts'
+import { checkNamesakes } from './namesakes.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -61,6 +62,7 @@ export async function inspect(
   const context = { reader, registry: engine.registry, resolver }
   if (own !== undefined) await checkReferrers(context, step, own, rowDiff, errors)
   await checkNeeds(context, step, seen, rowDiff, errors)
+  await checkNamesakes(context, step, own, rowDiff, errors)
   return { ...base, ...(await compute(reader, step, own, rowDiff, engine, errors)) }
 }
 

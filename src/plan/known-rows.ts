@@ -72,8 +72,8 @@ export class KnownRows {
   }
 
   /**
-   * The row that a name stands for. A row with the name in its exact form goes first. A name that one row has in one field
-   * and another in another is ambiguous: who makes the second row does not choose what the documents of others mean.
+   * The row that a name stands for: the exact name goes first, in the first of the fields that name rows. Who makes a row does
+   * not choose what the documents of others mean: `namesakes.ts` refuses one that shares a name.
    *
    * @param shows whether the submitter may know of a row
    */
@@ -85,7 +85,7 @@ export class KnownRows {
   ): Match {
     let unfit: string | undefined
     const [folded, exact] = partition(namesOf(name, target), (by) => by.folded === true)
-    for (const ways of [exact, folded]) {
+    for (const ways of [...exact.map((by) => [by]), folded]) {
       const rows = [...new Set(ways.flatMap((by) => this.find(by)))].filter(shows)
       const fitting = rows.filter(({ values }) => fits(values, only))
       const [row, another] = fitting
@@ -173,7 +173,7 @@ export function namesOf(name: string, target: ReferenceTarget): By[] {
 const placeOf = (column: string, value: unknown): string => `${column} ${comparedName(String(value))}`
 
 /** A value that the document leaves to an existing row is not known: `inspect` checks it. */
-function fits(values: ReadonlyMap<string, unknown>, only: Only | undefined): boolean {
+export function fits(values: ReadonlyMap<string, unknown>, only: Only | undefined): boolean {
   const value = only === undefined ? undefined : values.get(only.column)
   return typeof value !== 'string' || only?.values.includes(value) === true
 }

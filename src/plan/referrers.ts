@@ -53,8 +53,7 @@ async function referrersOf(
       const value = written?.value(name)
       return value === undefined ? [] : [[name, value]]
     })
-    const label = `${by.model.displayName} ${JSON.stringify(row[labelColumn(by.model)])}`
-    const name = (await resolver.views(by.model, row)) ? label : null
+    const name = await resolver.nameOf(by.model, row)
     referrers.push({ ...by, name, values: { ...stored, ...Object.fromEntries(changed) } })
   }
   return referrers

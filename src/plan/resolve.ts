@@ -21,7 +21,7 @@ import { Misses } from './misses.ts'
 import { Named } from './named.ts'
 import { Sight, type Unseen } from './sight.ts'
 import { onlyOf } from './snapshot-sql.ts'
-import type { Row } from './statements.ts'
+import { labelColumn, type Row } from './statements.ts'
 import { byOf, lookupsOf, type StepLookup, storedIn } from './step-lookups.ts'
 import { toMaskedValues } from './storage.ts'
 
@@ -201,6 +201,20 @@ export class Resolver {
 
   /** Whether the caller may view a row: by permission, or as its owner. */
   views = (model: Model, row: Row): Promise<boolean> => this.#sight.row(model, row)
+
+  /** A row in messages; null for one that the caller may not view. */
+  nameOf = async (model: Model, row: Row): Promise<string | null> =>
+    (await this.views(model, row)) ? `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}` : null
+
+  /** The rows that have a name in one of the fields that name rows of this model. */
+  async called(name: string, { target: of, table }: Model): Promise<KnownRow[]> {
+    const target = this.#registry.targets.get(of)
+    const [model] = target?.models ?? []
+    if (target === undefined || model === undefined) return []
+    const by = namesOf(name, target)
+    await this.#read([{ model, by }])
+    return [...new Set(by.flatMap((each) => this.#tables.get(table)?.find(each) ?? []))]
+  }
 
   /** The row that an entry wrote, by its key. */
   written = (table: string, key: unknown): EntryKey | undefined => this.#written.get(`${table} ${String(key)}`)

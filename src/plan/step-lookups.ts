@@ -23,7 +23,7 @@ export type StepLookup = {
   readonly isFree: boolean
 }
 
-/** What an entry looks up: by names, and by `!Find`. */
+/** What an entry looks up: by names, and by `!Find`; the rows that have a name of its own, in a model with several. */
 export function lookupsOf(registry: Registry, step: Step): StepLookup[] {
   return valuesOf(step).flatMap(([name, value]) => {
     const reference = name === undefined ? undefined : step.model.fields.get(name)?.reference
@@ -48,7 +48,13 @@ export function lookupsOf(registry: Registry, step: Step): StepLookup[] {
       const isFree = isFreeFind(model, tag.identifiers)
       return [{ model, columns, by: by === undefined ? [] : [by], models: [model], isFree }]
     })
-    return [...names, ...finds]
+    const own = registry.targets.get(step.model.target)
+    const isName = typeof value === 'string' && step.model.names.some((each) => each === name)
+    const called =
+      own === undefined || step.model.names.length < 2
+        ? []
+        : [{ model: step.model, by: isName ? namesOf(value, own) : [], columns: [], models: own.models, isFree: true }]
+    return [...names, ...finds, ...called]
   })
 }
 

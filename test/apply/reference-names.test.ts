@@ -78,18 +78,13 @@ test('rows that the document creates, renames or deletes', async () => {
 })
 
 test('two rows of one name have their keys behind it', async () => {
-  const key = (pk: string) => ({
-    model: 'service_mappings.propertymapping',
-    identifiers: { pk },
-    attrs: { name, kind: 'oauth2' },
-  })
-  const managed = { ...key(randomUUID()), attrs: { name: `${name} two`, kind: 'oauth2', managed: name } }
-  const plain = key(randomUUID())
-  await there.apply([plain, managed, oauth2(name, { property_mappings: [plain.identifiers.pk] })])
-  const { changes } = await there.apply([oauth2(name, { property_mappings: [managed.identifiers.pk] })])
+  const [plain, managed] = [null, name].map((managed) => ({ ...{ pk: randomUUID(), kind: 'oauth2', name }, managed }))
+  await there.db.propertyMapping.createMany({ data: [plain, managed].flatMap((each) => each ?? []) })
+  await there.apply([oauth2(name, { property_mappings: [plain?.pk] })])
+  const { changes } = await there.apply([oauth2(name, { property_mappings: [managed?.pk] })])
   expect(changes[0]?.fields.property_mappings).toEqual({
-    from: [`${name} (${plain.identifiers.pk})`],
-    to: [`${name} (${managed.identifiers.pk})`],
+    from: [`${name} (${plain?.pk})`],
+    to: [`${name} (${managed?.pk})`],
   })
 })
 

@@ -111,14 +111,13 @@ describe('state present', () => {
   })
 
   test('identifiers that match more than one row are an error', async () => {
-    const mapping = { model: 'service_mappings.propertymapping', attrs: { kind: 'oauth2' } }
     const twins = ['a', 'b'].map((managed) => ({
-      ...mapping,
-      identifiers: { managed: `${name}-${managed}` },
-      attrs: { ...mapping.attrs, name },
+      ...{ pk: randomUUID(), name, kind: 'oauth2' },
+      managed: name + managed,
     }))
-    await there.apply(twins)
-    expect(await there.refusal([{ ...mapping, identifiers: { name, kind: 'oauth2' } }])).toMatchObject({
+    await there.db.propertyMapping.createMany({ data: twins })
+    const mapping = { model: 'service_mappings.propertymapping', identifiers: { name, kind: 'oauth2' } }
+    expect(await there.refusal([mapping])).toMatchObject({
       reason: 'invalid',
       logs: [expect.stringMatching(/^rolled back: entries\.0: The identifiers match more than one property mapping: /)],
     })

@@ -199,36 +199,108 @@ describe('property mappings with one name', () => {
     expect(rows.map(({ settings }) => settings)).toMatchObject(mappings.map(({ pk }) => ({ property_mappings: [pk] })))
   })
 
-  test('two of one kind are told apart by managed, which goes first', async () => {
-    await there.apply(['a', 'b'].map((end) => mapping(`${name}/${end}`, { name, kind: 'oauth2' })))
-    expect(await refused([oauth2(name, { property_mappings: [name] })], 'property_mappings.0')).toMatch(
-      new RegExp(
-        `^More than one property mapping is called "${name}": managed "${name}/a", .*; .* \\(pk .*\\)\\. Send the key of one, or !Find \\[service_mappings\\.propertymapping, \\{managed: \\.\\.\\.\\}\\]\\.$`,
-      ),
+  const stored = (of: string, managed: string | null = null, kind = 'oauth2') =>
+    there.db.propertyMapping.create({ data: { pk: randomUUID(), name: of, kind, managed } })
+
+  test('two of one kind that are there stay, and are told apart by managed', async () => {
+    const rows = [await stored(name, `${name}/a`), await stored(name, `${name}/b`)]
+    const [, { pk } = { pk: '' }] = rows
+    const answer = await refused([oauth2(name, { property_mappings: [name] })], 'property_mappings.0')
+    expect(answer).toMatch(
+      new RegExp(`^More than one property mapping is called "${name}": managed "${name}/a", .*; .*`),
     )
-    await there.apply([mapping(null, { name: `${name}/a`, kind: 'oauth2' })])
-    await there.apply([oauth2(name, { property_mappings: [`${name}/b`] })])
-    const { pk } = await there.db.propertyMapping.findUniqueOrThrow({ where: { managed: `${name}/b` } })
+    expect(answer).toContain('Send the key of one, or !Find [service_mappings.propertymapping, {managed: ...}].')
+    await there.apply([
+      mapping(`${name}/a`, { name, kind: 'oauth2', expression: 'return 1' }),
+      oauth2(name, { property_mappings: [`${name}/b`] }),
+    ])
     expect((await there.apply([oauth2(name, { property_mappings: [pk] })])).logs[0]).toContain('unchanged')
   })
 
-  test('and one that a row has as managed and another as its name is no name of either', async () => {
-    const managed = `${name} email`
-    await there.apply([mapping(null, { name: managed, kind: 'oauth2' })])
+  test('managed goes before the name of another row', async () => {
+    const managed = `${name}/managed`
+    const { pk } = await stored(name, managed)
+    const other = await stored(managed)
     const entry = oauth2(name, { property_mappings: [managed] })
-    await there.apply([entry])
-    const evil = mapping(null, { name: `${name} evil`, kind: 'oauth2', managed })
-    await there.apply([evil])
-    const rows = await there.db.propertyMapping.findMany({ where: { name: { startsWith: name } } })
-    const answer = await refused([entry], 'property_mappings.0')
-    for (const { pk } of rows) expect(answer).toContain(`(pk ${pk})`)
-    expect(await refused([evil, entry], 'property_mappings.0')).toBe(answer)
-    // By its own managed and its own name, it is one row.
-    const both = `${name} both`
-    await there.apply([mapping(both, { name: both, kind: 'oauth2' }), oauth2(name, { property_mappings: [both] })])
-    const find = (by: object) => [new Find('service_mappings.propertymapping', { ...by })]
-    await there.apply([oauth2(name, { property_mappings: find({ managed }) })])
-    await there.apply([oauth2(name, { property_mappings: find({ name: managed, kind: 'oauth2' }) })])
+    await same([entry], [oauth2(name, { property_mappings: [pk] })])
+    await there.apply([oauth2(name, { property_mappings: [other.pk] })])
+    const find = new Find('service_mappings.propertymapping', { name: managed, kind: 'oauth2' })
+    expect((await there.apply([oauth2(name, { property_mappings: [find] })])).logs[0]).toContain('unchanged')
+    // One that the field does not take is not meant.
+    await stored(`${name} saml`, `${name} own`, 'saml')
+    const { pk: own } = await stored(`${name} own`)
+    await same([oauth2(name, { property_mappings: [`${name} own`] })], [oauth2(name, { property_mappings: [own] })])
+  })
+
+  describe('a new one that another row has is refused to its maker', () => {
+    const taken = (of: string, holder = `property mapping "${name}"`) => `${JSON.stringify(of)} is taken by ${holder}.`
+    let managed: string
+    beforeEach(async () => {
+      managed = `${name}/managed`
+      await stored(name, managed)
+      await stored(`${name} plain`)
+    })
+
+    test('as its name or managed, by whatever identifiers', async () => {
+      const byKey = (attrs: object) => ({
+        ...mapping(null, {}),
+        identifiers: { pk: randomUUID() },
+        attrs: { ...attrs },
+      })
+      const second = (of: string) => mapping(`${name}/second`, { name: of, kind: 'oauth2' })
+      expect(await refused([mapping(null, { name: managed, kind: 'oauth2' })], 'name')).toBe(taken(managed))
+      expect(await refused([second(managed)], 'name')).toBe(taken(managed))
+      expect(await refused([second(name)], 'name')).toBe(taken(name))
+      expect(await refused([byKey({ name, kind: 'oauth2' })], 'name')).toBe(taken(name))
+      const plain = `${name} plain`
+      const holder = `property mapping "${plain}"`
+      expect(await refused([mapping(plain, { name: `${name} c`, kind: 'oauth2' })], 'managed')).toBe(
+        taken(plain, holder),
+      )
+      expect(await refused([byKey({ name: plain, kind: 'oauth2', managed: null })], 'name')).toBe(taken(plain, holder))
+      // A proxy takes both kinds.
+      expect(await refused([mapping(null, { name: managed, kind: 'proxy' })], 'name')).toBe(taken(managed))
+      await there.apply([mapping(null, { name: managed, kind: 'saml' }), mapping(managed, { name: managed })])
+      expect(await refused([second(managed), { ...mapping(managed, { name }) }].reverse(), 'name')).toBe(taken(managed))
+    })
+
+    test('by a rename, and by another kind', async () => {
+      const plain = { name: `${name} plain`, kind: 'oauth2' }
+      for (const of of [name, managed])
+        expect(await refused([{ ...mapping(null, plain), attrs: { name: of } }], 'name')).toBe(taken(of))
+      await there.apply([mapping(null, { name: managed, kind: 'saml' })])
+      const { pk } = await there.db.propertyMapping.findFirstOrThrow({ where: { name: managed } })
+      const moved = (kind: string) => ({ ...mapping(null, {}), identifiers: { pk }, attrs: { kind } })
+      expect(await refused([moved('oauth2')], 'kind')).toBe(taken(managed))
+      expect(await refused([moved('proxy')], 'kind')).toBe(taken(managed))
+      await there.apply([moved('scim')])
+      await there.apply([{ ...mapping(null, plain), attrs: { name: `${name} other` } }])
+    })
+
+    test('by what earlier entries do', async () => {
+      const fresh = mapping(null, { name: `${name} fresh`, kind: 'oauth2' })
+      const like = mapping(`${name} fresh`, { name: `${name} like`, kind: 'oauth2' })
+      expect(await refused([fresh, like], 'managed')).toBe(taken(`${name} fresh`, `property mapping "${name} fresh"`))
+      expect(await refused([like, fresh], 'name')).toBe(taken(`${name} fresh`, `property mapping "${name} like"`))
+      // The same row, named twice; a name that its row has left.
+      await there.apply([fresh, { ...fresh, attrs: { expression: 'return 1' } }])
+      const leaves = mapping(managed, { managed: `${managed} left` })
+      const entries = [leaves, mapping(null, { name: managed, kind: 'oauth2' })]
+      await there.check(entries)
+      await there.apply(entries)
+    })
+
+    test('and names no row that the maker may not view', async () => {
+      const may = (...permissions: string[]): Actor => ({
+        ...{ pk: null, username: 'caller', isSuperuser: false },
+        permissions: new Set(permissions),
+      })
+      const entries = [mapping(null, { name: managed, kind: 'oauth2' })]
+      expect(await refused(entries, 'name', may('add_propertymapping'))).toBe(
+        taken(managed, 'another property mapping'),
+      )
+      expect(await refused(entries, 'name', may('add_propertymapping', 'view_propertymapping'))).toBe(taken(managed))
+    })
   })
 })
 

@@ -158,7 +158,8 @@ describe('kinds that take more than the usual', () => {
     expect(await refused(proxy(attribute), 'property_mappings.0')).toBe(
       `The propertymapping ${attribute} has the kind saml: this field takes oauth2, proxy.`,
     )
-    await there.apply([claims('oauth2')])
+    expect(await refused([claims('oauth2')], 'name')).toBe(`"${called}" is taken by property mapping "${called}".`)
+    await there.db.propertyMapping.create({ data: { pk: randomUUID(), name: called, kind: 'oauth2' } })
     const ambiguous = await refused(proxy(called), 'property_mappings.0')
     expect(ambiguous).toContain(`More than one property mapping is called "${called}": `)
     for (const kind of ['oauth2', 'proxy']) expect(ambiguous).toContain(`name "${called}", kind ${kind} (pk `)

@@ -131,6 +131,15 @@ test('only superusers set the name by which a property mapping is managed', asyn
   await crowd.allowed(root, named('mine', { managed: 'theirs' }))
   for (const managed of [null, 'mine']) await crowd.invalid(ada, named('mine', { managed }), 'managed', why)
   await crowd.allowed(ada, named('mine', { managed: 'theirs', expression: 'return 1' }))
+  // Nor does who may add one make the name of another ambiguous, by its name or by a kind that is taken with its own.
+  const shipped = 'gatewright/oauth2/scope-email'
+  for (const kind of ['oauth2', 'proxy'])
+    await crowd.invalid(
+      ada,
+      { model, identifiers: { name: shipped, kind }, attrs: {} },
+      'name',
+      `"${shipped}" is taken by another property mapping.`,
+    )
   await crowd.allowed(ada, absent(named('mine')))
 })
 

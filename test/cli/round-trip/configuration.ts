@@ -96,9 +96,9 @@ class Configuration {
 
   #addMapping(kind: string): void {
     const managed = this.#draw(fc.option(name.map((each) => ` ${each}`)))
-    // Mappings of several kinds may have one name, and those that have `managed` any.
-    const own =
-      managed === null ? this.#unique(`mappings ${kind}`, name) : `${this.#draw(fc.constantFrom('a', 'b'))} ${kind}`
+    // Mappings of several kinds may have one name, where no provider takes both.
+    const called = managed === null ? name : fc.constantFrom('a', 'b').map((text) => `${text} ${kind}`)
+    const own = this.#unique(`mappings ${kind === 'proxy' ? 'oauth2' : kind}`, called)
     const scope = { scope_name: kind === 'oauth2' ? this.#draw(fc.constantFrom('', 'roles', 'a:b')) : '' }
     if (managed === null)
       this.#add('service_mappings.propertymapping', ['name', 'kind'], { name: own, kind, managed, ...scope })

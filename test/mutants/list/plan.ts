@@ -250,11 +250,5 @@ export default {
       why: 'what others refer to is deleted until the database refuses it',
       tests: ['test/api/in-use.test.ts'],
     },
-    {
-      from: 'const name = (await resolver.views(by.model, row)) ? label : null',
-      to: 'const name = label',
-      why: 'a refusal names rows that the caller may not view',
-      tests: ['test/api/in-use.test.ts'],
-    },
   ],
 } satisfies MutantsOf

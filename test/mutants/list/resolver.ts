@@ -115,7 +115,27 @@ export default {
       tests: [again],
     },
   ],
+  'src/plan/namesakes.ts': [
+    {
+      from: 'if (isReported || isOwn(step, row, other) || !onlys.some(meets(other))) continue',
+      to: 'if (isReported || isOwn(step, row, other) || onlys.length > 0) continue',
+      why: 'who adds a property mapping makes the name of another one ambiguous',
+      tests: [names],
+    },
+    {
+      from: 'const isNew = row?.[columnOf(model, field)] !== name',
+      to: 'const isNew = row?.[columnOf(model, field)] !== undefined',
+      why: 'only the name of a row that is there may be refused',
+      tests: [names],
+    },
+  ],
   'src/plan/resolve.ts': [
+    {
+      from: '(await this.views(model, row)) ? `',
+      to: '(await this.views(model, row)) || true ? `',
+      why: 'a refusal names rows that the caller may not view',
+      tests: ['test/api/in-use.test.ts', names],
+    },
     {
       from: 'if (id !== undefined) this.keys.set(id, entryKey)',
       to: 'if (id !== undefined) this.keys.set(`${id}.`, entryKey)',

@@ -41,14 +41,14 @@ export default {
   ],
   'src/plan/statements.ts': [
     {
-      from: ': `NOT IN (SELECT',
-      to: ': `IN (SELECT',
+      from: 'AND (l.${own}, l.${other}) NOT IN (SELECT',
+      to: 'AND (l.${own}, l.${other}) IN (SELECT',
       why: 'removed links stay',
       tests: [storage],
     },
     {
-      from: '? `IN (SELECT',
-      to: '? `NOT IN (SELECT',
+      from: 'unnest(v.removed) k WHERE l.${own} = v.own AND l.${other} = k`',
+      to: 'unnest(v.removed) k WHERE l.${own} = v.own AND l.${other} <> k`',
       why: 'a list that is edited loses the items that are not named',
       tests: ['test/api/list-edits.test.ts'],
     },

@@ -1,0 +1,61 @@
+import type { ErrorList } from '../errors.ts'
+import type { Only } from '../models/define.ts'
+import type { Registry } from '../models/registry.ts'
+import type { Diff } from './diff.ts'
+import { fits, type KnownRow } from './known-rows.ts'
+import type { Resolver } from './resolve.ts'
+import { onlyOf } from './snapshot-sql.ts'
+import { columnOf, type Row } from './statements.ts'
+import type { Step } from './step.ts'
+import { waysToFind } from './ways-to-find.ts'
+
+type Context = { readonly registry: Registry; readonly resolver: Resolver }
+
+/**
+ * Rows of a model with several names share none of them where a reference could mean both, or one kind: who makes the second
+ * would choose what documents of others mean. No index keeps them apart. Adds an error for each name that is new among its
+ * kind and that another row has; rows that share one already stay.
+ */
+export async function checkNamesakes(
+  { registry, resolver }: Context,
+  step: Step,
+  row: Row | undefined,
+  { action, changed, values }: Diff,
+  errors: ErrorList,
+): Promise<void> {
+  const { model, path } = step
+  if (model.names.length < 2 || (action !== 'create' && action !== 'update')) return
+  const onlys = registry.models.flatMap(({ fields }) =>
+    [...fields.values()].flatMap(({ reference }) =>
+      reference?.target === model.target ? (onlyOf(registry, reference) ?? []) : [],
+    ),
+  )
+  const own = new Map(Object.entries(values))
+  const meets =
+    ({ values: theirs }: KnownRow) =>
+    (only: Only) =>
+      own.get(only.column) === theirs.get(only.column) ||
+      (only.values.some((each) => each === own.get(only.column)) && fits(theirs, only))
+  for (const field of model.names) {
+    const name = values[field]
+    const isNew = row?.[columnOf(model, field)] !== name
+    const at = isNew ? field : changed.find((each) => onlys.some(({ column }) => column === each))
+    if (typeof name !== 'string' || at === undefined) continue
+    for (const other of await resolver.called(name, model)) {
+      // What is unique by itself is reported for that.
+      const isReported = model.unique.includes(field) && other.values.get(columnOf(model, field)) === name
+      if (isReported || isOwn(step, row, other) || !onlys.some(meets(other))) continue
+      const holder =
+        (await resolver.nameOf(model, { pk: '', ...Object.fromEntries(other.values) })) ??
+        `another ${model.displayName}`
+      errors.add([...path, at], 'taken', `${JSON.stringify(name)} is taken by ${holder}.`)
+    }
+  }
+}
+
+/** In a check, a row that an earlier entry makes by the same identifiers has no key yet. */
+function isOwn({ model, identifiers }: Step, row: Row | undefined, { key, isNew, values }: KnownRow): boolean {
+  if (row !== undefined) return key === row.pk
+  const ways = waysToFind(model, [...identifiers.keys()])
+  return isNew && ways.some((way) => way.every((name) => values.get(columnOf(model, name)) === identifiers.get(name)))
+}
