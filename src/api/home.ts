@@ -46,7 +46,7 @@ function homePage(scheme: 'http' | 'https', host = ''): string {
     heading: 'Gatewright',
     subtitle: 'Identity management for people who deploy',
     content: html`<p>A pipeline sends an application and its provider in one call. They are applied in one transaction, or not at all.</p>
-<dl class="links">
+<dl>
 <dt><a href="${docsPath}">Documentation</a></dt><dd>every operation, to read and to try</dd>
 <dt><a href="${schemaPath}">OpenAPI</a></dt><dd>the same for programs, to generate clients from</dd>
 <dt><a href="${dashboardPath}">Dashboard</a></dt><dd>what runs, what failed and why, behind a login</dd>

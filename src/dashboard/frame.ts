@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifySchema } from 'fastify'
 import { policy, self } from '../http/headers.ts'
 import { type Html, html } from '../http/html.ts'
 import { drawnIcon } from '../http/page.ts'
@@ -37,6 +38,15 @@ export const pagePolicy = (...styles: string[]) =>
     'base-uri': self,
     'form-action': self,
   })
+
+/** The options of a route of pages. helmet writes into `config`: each has its own. */
+export const pageRoute = <Schema extends FastifySchema>(schema: Schema) => ({
+  config: { permission: 'anyone' } as const,
+  helmet: pagePolicy(),
+  schema,
+})
+
+export const sendPage = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
 
 type Page = {
   readonly title: string

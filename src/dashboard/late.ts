@@ -1,7 +1,9 @@
+import { inTime } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 
-/** For what is read in time or left out. What else goes wrong is no matter of time. */
-export function nullWhenLate(error: unknown): null {
-  if (error instanceof Problem && error.code === 'unavailable') return null
-  throw error
-}
+/** What is read in time, or else null. What else goes wrong is no matter of time. */
+export const ifInTime = <Found>(asked: Promise<Found>, withinMs?: number): Promise<Found | null> =>
+  inTime(asked, withinMs).catch((error: unknown) => {
+    if (error instanceof Problem && error.code === 'unavailable') return null
+    throw error
+  })

@@ -1,5 +1,5 @@
 import formbody from '@fastify/formbody'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { reader } from '../db/engine-tx.ts'
@@ -9,7 +9,7 @@ import type { Door } from '../http/plausible.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { actorOfSession } from '../rights/actor.ts'
 import { loginPath, logoutPath, nextOf } from './addresses.ts'
-import { pagePolicy } from './frame.ts'
+import { pageRoute, sendPage } from './frame.ts'
 import { loginPage, logoutPage } from './login-pages.ts'
 import { closeSession, openSession, tokenOfSession } from './session.ts'
 
@@ -25,24 +25,19 @@ export async function operator(
 
 const credentials = z.object({ access_token: z.string().trim().min(1).max(maxTokenLength) })
 
-/** The session is what these routes make, so none of them asks for one. helmet writes into `config`. */
-const open = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
-
 /** Any text, even a list of them: what leads nowhere leads to the first page. */
 const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
-
-const show = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page)
 
 export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogin }: Door): Promise<void> {
   await app.register(formbody, { bodyLimit: 4_096 })
 
-  app.get(loginPath, { ...open(), schema }, async (request, reply) => {
+  app.get(loginPath, pageRoute(schema), async (request, reply) => {
     const { next } = request.query
     if ((await operator(db, request)) !== null) return reply.redirect(next, 303)
-    return show(reply, loginPage(null, next))
+    return sendPage(reply, loginPage(null, next))
   })
 
-  app.post(loginPath, { ...open(), schema }, async (request, reply) => {
+  app.post(loginPath, pageRoute(schema), async (request, reply) => {
     const { next } = request.query
     const sent = credentials.safeParse(request.body)
     const secret = sent.data?.access_token ?? ''
@@ -50,25 +45,25 @@ export async function loginRoutes(app: Api, db: Db, { plausible, countFailedLogi
     if (session === null) {
       countFailedLogin(request)
       reply.code(401).header('WWW-Authenticate', 'Bearer')
-      return show(reply, loginPage('This access token is not valid.', next))
+      return sendPage(reply, loginPage('This access token is not valid.', next))
     }
     const { actor, tokenPk } = session
     request.actor = actor
     if (!allows(actor, 'view_queue'))
-      return show(reply.code(403), loginPage('The user of this access token may not view the queue.', next))
+      return sendPage(reply.code(403), loginPage('The user of this access token may not view the queue.', next))
     // The browser reports in Origin how it reached this host; a proxy may have ended TLS.
     const secure = request.headers.origin?.startsWith('https:') === true
     await openSession(db, reply, tokenPk, secure)
     return reply.redirect(next, 303)
   })
 
-  app.get(logoutPath, open(), async (request, reply) => {
+  app.get(logoutPath, pageRoute({}), async (request, reply) => {
     const actor = await operator(db, request)
     if (actor === null) return reply.redirect(loginPath, 303)
-    return show(reply, logoutPage(actor))
+    return sendPage(reply, logoutPage(actor))
   })
 
-  app.post(logoutPath, open(), async (request, reply) => {
+  app.post(logoutPath, pageRoute({}), async (request, reply) => {
     const actor = await operator(db, request)
     if (actor !== null) request.actor = actor
     await closeSession(db, request, reply)

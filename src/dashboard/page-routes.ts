@@ -14,17 +14,12 @@ import { readWorkers } from '../queue/workers.ts'
 import { actPage } from './act-pages.ts'
 import { type Act, acts, longestReason } from './acts.ts'
 import { actPath, nowPath, workersPath } from './addresses.ts'
-import { pagePolicy } from './frame.ts'
+import { pageRoute, sendPage } from './frame.ts'
 import { nowPage } from './now/page.ts'
 import { openNow, type Sources } from './now/read.ts'
 import { workersPage } from './workers.ts'
 
 /** The operators' own pages. The hook of the scope asks for the session, and for `manage_queue` before an act. */
-
-const html = 'text/html; charset=utf-8'
-
-/** helmet writes into `config`. */
-const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
 
 const period = z.enum(Object.keys(periods) as [keyof typeof periods])
 
@@ -38,12 +33,12 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
   const readNow = openNow(sources)
   app.get(
     nowPath,
-    { ...options(), schema: { querystring: z.strictObject({ period: period.default('hour') }) } },
-    async ({ actor, query }, reply) => reply.type(html).send(nowPage(await readNow(actor, query.period), actor)),
+    pageRoute({ querystring: z.strictObject({ period: period.default('hour') }) }),
+    async ({ actor, query }, reply) => sendPage(reply, nowPage(await readNow(actor, query.period), actor)),
   )
 
-  app.get(workersPath, options(), async ({ actor }, reply) =>
-    reply.type(html).send(workersPage(await inTime(processes()), actor)),
+  app.get(workersPath, pageRoute({}), async ({ actor }, reply) =>
+    sendPage(reply, workersPage(await inTime(processes()), actor)),
   )
 
   const stateOf = async () => {
@@ -51,18 +46,14 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
     return { pause, failed }
   }
   for (const name of Object.keys(acts) as Act[]) {
-    app.get(actPath(name), options(), async ({ actor }, reply) => {
+    app.get(actPath(name), pageRoute({}), async ({ actor }, reply) => {
       if (!allows(actor, 'manage_queue')) throw denied(['manage_queue'])
-      return reply.type(html).send(actPage(name, await stateOf(), actor))
+      return sendPage(reply, actPage(name, await stateOf(), actor))
     })
-    app.post(actPath(name), options(), async ({ actor, id: requestId, body }, reply) => {
+    app.post(actPath(name), pageRoute({}), async ({ actor, id: requestId, body }, reply) => {
       const reason = sentReason.safeParse(body ?? {}).data?.reason ?? ''
       const wrong = whyNoReason(reason)
-      if (wrong !== null)
-        return reply
-          .code(400)
-          .type(html)
-          .send(actPage(name, await stateOf(), actor, wrong))
+      if (wrong !== null) return sendPage(reply.code(400), actPage(name, await stateOf(), actor, wrong))
       await acts[name](db, queue, { actor, requestId, reason: reason === '' ? null : reason })
       return reply.redirect(nowPath, 303)
     })

@@ -16,7 +16,7 @@ import { assetsPath, boardPath, iconPath, loginPath, logoutPath, nowPath, runPag
 import { applicationPages } from './applications/routes.ts'
 import { assets, iconFile } from './assets.ts'
 import { boardRoutes } from './board/routes.ts'
-import { messagePage, pagePolicy } from './frame.ts'
+import { messagePage, pagePolicy, sendPage } from './frame.ts'
 import { liveEvents } from './live-events.ts'
 import { loginRoutes } from './login.ts'
 import { isReading, isSameOrigin } from './origin.ts'
@@ -86,7 +86,7 @@ function answerProblem(problem: Problem, request: FastifyRequest, reply: Fastify
   if (prefersHtml(request) && !request.url.startsWith(`${boardPath}/api/`)) {
     reply.helmet(pagePolicy())
     const text = status === 400 ? 'Nothing can be shown for this address: a part of it is not known here.' : message
-    return reply.type('text/html; charset=utf-8').send(messagePage(titleOf(status), text, request.actor ?? null))
+    return sendPage(reply, messagePage(titleOf(status), text, request.actor ?? null))
   }
   // The board shows `error`; the rest is what every other path answers.
   return reply.type('application/json; charset=utf-8').send({ error: message, detail: message, code })

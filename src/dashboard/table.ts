@@ -1,7 +1,7 @@
 import { bytesOf, type Html, type HtmlValue, html } from '../http/html.ts'
 
-/** @property of `number`: aligned to the right, digits of one width */
-type Column = { readonly head: string; readonly of?: 'number' | 'text' | 'name' }
+/** What stands in each column, by its head. `number`: aligned to the right, digits of one width. */
+type Columns = Readonly<Record<string, 'number' | 'text' | 'name' | 'plain'>>
 
 export type Row = {
   /** Stays the same from one answer to the next: the script keeps what a person does in it. */
@@ -12,17 +12,17 @@ export type Row = {
 }
 
 /** A table that scrolls sideways in itself, where a page is narrow. */
-export function table(caption: string, columns: readonly Column[], rows: readonly Row[]): Html {
-  const kind = (index: number) => columns[index]?.of
+export function table(caption: string, columns: Columns, rows: readonly Row[]): Html {
+  const classes = Object.values(columns).map((kind) => kind !== 'plain' && html` class="${kind}"`)
   return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
-<thead><tr>${columns.map(({ head, of }) => html`<th scope="col"${of && html` class="${of}"`}>${head}</th>`)}</tr></thead>
+<thead><tr>${Object.keys(columns).map((head, index) => html`<th scope="col"${classes[index]}>${head}</th>`)}</tr></thead>
 <tbody>
 ${rows.map(
   ({
     id,
     look,
     cells: [first, ...others],
-  }) => html`<tr${id && html` id="${id}"`}${look && html` class="${look}"`}><th scope="row"${kind(0) && html` class="${kind(0)}"`}>${first}</th>${others.map((cell, index) => html`<td${kind(index + 1) && html` class="${kind(index + 1)}"`}>${cell}</td>`)}</tr>
+  }) => html`<tr${id && html` id="${id}"`}${look && html` class="${look}"`}><th scope="row"${classes[0]}>${first}</th>${others.map((cell, index) => html`<td${classes[index + 1]}>${cell}</td>`)}</tr>
 `,
 )}</tbody></table></div>`
 }

@@ -6,7 +6,7 @@ import { html } from '../http/html.ts'
 import type { Actor } from '../permissions.ts'
 import { cookiePath, nextOf, nowPath, timesPath } from './addresses.ts'
 import { choiceField } from './filter-fields.ts'
-import { page, pagePolicy, timesLink } from './frame.ts'
+import { page, pageRoute, sendPage, timesLink } from './frame.ts'
 import { shortTime, time } from './words.ts'
 import { utc, zoneOf, zones } from './zone.ts'
 
@@ -56,27 +56,23 @@ ${choiceField(
 </form>`,
   })
 
-/** helmet writes into `config`. */
-const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
 const schema = { querystring: z.strictObject({ next: z.unknown().optional().transform(nextOf) }) }
 
 /** @property here the zone of the browser, which its script names */
 const choice = z.object({ zone: z.string().max(100).default(''), here: z.string().max(100).optional() })
 
-const show = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
-
 export async function timesRoutes(app: Api): Promise<void> {
   await app.register(formbody, { bodyLimit: 4_096 })
 
-  app.get(timesPath, { ...options(), schema }, async (request, reply) =>
-    show(reply, timesPage(zoneFrom(request), request.query.next, request.actor)),
+  app.get(timesPath, pageRoute(schema), async (request, reply) =>
+    sendPage(reply, timesPage(zoneFrom(request), request.query.next, request.actor)),
   )
 
-  app.post(timesPath, { ...options(), schema }, async (request, reply) => {
+  app.post(timesPath, pageRoute(schema), async (request, reply) => {
     const { next } = request.query
     const { zone: chosen = '', here } = choice.safeParse(request.body).data ?? {}
     const zone = zoneOf(here ?? chosen)
-    if (zone === undefined) return show(reply.code(400), timesPage(zoneFrom(request), next, request.actor, true))
+    if (zone === undefined) return sendPage(reply.code(400), timesPage(zoneFrom(request), next, request.actor, true))
     const secure = request.headers.origin?.startsWith('https:') === true
     void reply.setCookie(cookieName, zone, { path: cookiePath, sameSite: 'lax', httpOnly: true, secure, maxAge: keptS })
     return reply.redirect(next, 303)

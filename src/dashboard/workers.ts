@@ -51,17 +51,17 @@ function list(what: string, all: readonly KnownProcess[], heads: { readonly busy
   const left = all.length - rows.length
   return html`${table(
     what,
-    [
-      { head: 'Host' },
-      { head: 'Process', of: 'number' },
-      { head: 'State' },
-      { head: heads.busy, of: 'number' },
-      { head: 'Version' },
-      { head: 'Format', of: 'number' },
-      { head: heads.taken },
-      { head: 'Started' },
-      { head: 'Id' },
-    ],
+    {
+      Host: 'plain',
+      Process: 'number',
+      State: 'plain',
+      [heads.busy]: 'number',
+      Version: 'plain',
+      Format: 'number',
+      [heads.taken]: 'plain',
+      Started: 'plain',
+      Id: 'plain',
+    },
     rows,
   )}${left > 0 && html`<p class="quiet">And ${number(left)} more. The silent ones come first.</p>`}`
 }

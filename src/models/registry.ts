@@ -20,7 +20,6 @@ export type Registry = {
   /** The rows that references may name, by reference target. */
   readonly targets: ReadonlyMap<string, ReferenceTarget>
   readonly kinds: ReadonlyMap<string, ProviderModel>
-  /** The valid values of `provider_model`. */
 }
 
 const plainModels: readonly Model[] = [

@@ -101,15 +101,15 @@ function addressOf({ text, owner, outside, page: at }: Question): string {
 const list = ({ rows, changes }: Found): Html =>
   table(
     'Applications',
-    [
-      { head: 'Name', of: 'text' },
-      { head: 'Slug', of: 'name' },
-      { head: 'Provider', of: 'name' },
-      { head: 'Kind' },
-      { head: 'Owner', of: 'name' },
-      { head: 'Made by', of: 'name' },
-      { head: 'Last change', of: 'text' },
-    ],
+    {
+      Name: 'text',
+      Slug: 'name',
+      Provider: 'name',
+      Kind: 'plain',
+      Owner: 'name',
+      'Made by': 'name',
+      'Last change': 'text',
+    },
     rows.map((row) => ({
       id: `application-${row.pk}`,
       cells: [

@@ -18,18 +18,13 @@ import { differenceOf, reversed } from '../../views/history-difference.ts'
 import { readLastChanges } from '../../views/last-changes.ts'
 import { readDeletedOutside } from '../../views/outside.ts'
 import { applicationPath, applicationsPath, comparePath } from '../addresses.ts'
-import { pagePolicy } from '../frame.ts'
-import { nullWhenLate } from '../late.ts'
+import { pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
 import { type Compared, comparePage, type State } from './compare-page.ts'
 import { applicationPage, applicationsPage, rowsOfPage } from './pages.ts'
 import type { Chosen, Timeline } from './timeline.ts'
 
 /** The pages of applications. What a caller sees of them says the declaration of the API's list, and `readHistory`. */
-
-const html = 'text/html; charset=utf-8'
-
-/** helmet writes into `config`. */
-const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
 
 const text = queryText(200)
   .transform((sent) => sent.trim())
@@ -72,24 +67,22 @@ export function applicationPages(
 
   app.get(
     applicationsPath,
-    { ...options(), schema: { querystring: listQuery } },
+    pageRoute({ querystring: listQuery }),
     async ({ actor, query: { outside, ...query } }, reply) => {
       requireAccess(actor, 'view_application')
       const asked = { ...query, outside: outside === 'yes' }
       const terms = asked.text.split(/\s+/u).filter((term) => term !== '')
       const sent = { owner: asked.owner || undefined, changed_outside: asked.outside || undefined }
       const question = { sent, terms: terms.slice(0, mostWords), page: asked.page, size: rowsOfPage }
-      const found = await inTime(readApplications(db, engine, actor, question)).catch(nullWhenLate)
+      const found = await ifInTime(readApplications(db, engine, actor, question))
       const pks = (found?.rows ?? []).map(({ pk }) => pk)
-      const changes = await inTime(readLastChanges(db, registry, actor, pks)).catch(nullWhenLate)
+      const changes = await ifInTime(readLastChanges(db, registry, actor, pks))
       const isWhole = asked.outside && asked.text === '' && asked.page === 1
       const deleted = isWhole
-        ? await inTime(readDeletedOutside(db, registry, actor, asked.owner ? comparedName(asked.owner) : null)).catch(
-            nullWhenLate,
-          )
+        ? await ifInTime(readDeletedOutside(db, registry, actor, asked.owner ? comparedName(asked.owner) : null))
         : undefined
       const shown = { found: found && { ...found, changes }, deleted, nameOf }
-      return reply.type(html).send(applicationsPage(asked, shown, actor))
+      return sendPage(reply, applicationsPage(asked, shown, actor))
     },
   )
 
@@ -98,7 +91,7 @@ export function applicationPages(
 
   app.get(
     applicationPath(':slug'),
-    { ...options(), schema: { params, querystring: historyQuery } },
+    pageRoute({ params, querystring: historyQuery }),
     async ({ actor, params, query: { before = null, ...chosen } }, reply) => {
       requireAccess(actor, 'view_application')
       const slug = params.slug.normalize('NFC')
@@ -107,7 +100,7 @@ export function applicationPages(
       const [history, found, changed] = await Promise.all([
         inTime(readHistory(db, registry, { slug }, actor, { before, size: entriesOfPage })),
         inTime(readApplications(db, engine, actor, one)),
-        inTime(readApplications(db, engine, actor, outside)).catch(nullWhenLate),
+        ifInTime(readApplications(db, engine, actor, outside)),
       ])
       const [row] = found.rows
       if (history === undefined && row === undefined) throw new Problem('not_found', none)
@@ -115,16 +108,14 @@ export function applicationPages(
       // A row that is gone is in no list.
       const isOutside =
         row === undefined
-          ? await inTime(isApplicationOutside(db, engine, { slug, key: null }, history?.owners ?? null)).catch(
-              nullWhenLate,
-            )
+          ? await ifInTime(isApplicationOutside(db, engine, { slug, key: null }, history?.owners ?? null))
           : changed && changed.rows.length > 0
-      const putBack =
-        isOutside === true ? await inTime(lastDocument(slug, { entries, beside }, actor)).catch(nullWhenLate) : null
+      const putBack = isOutside === true ? await ifInTime(lastDocument(slug, { entries, beside }, actor)) : null
       const shown = { slug, entries, beside, next, chosen, nameOf }
-      return reply
-        .type(html)
-        .send(applicationPage({ slug, row, isOutside, putBack, history: shown, isFirst: before === null }, actor))
+      return sendPage(
+        reply,
+        applicationPage({ slug, row, isOutside, putBack, history: shown, isFirst: before === null }, actor),
+      )
     },
   )
 
@@ -142,12 +133,12 @@ export function applicationPages(
 
   app.get(
     comparePath(':slug'),
-    { ...options(), schema: { params, querystring: chosenQuery } },
+    pageRoute({ params, querystring: chosenQuery }),
     async ({ actor, params, query }, reply) => {
       requireAccess(actor, 'view_application')
       const slug = params.slug.normalize('NFC')
       const compared = await inTime(compare(slug, query, actor))
-      return reply.type(html).send(comparePage(slug, compared, nameOf, actor))
+      return sendPage(reply, comparePage(slug, compared, nameOf, actor))
     },
   )
 

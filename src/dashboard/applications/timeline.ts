@@ -44,16 +44,10 @@ export function timeline(of: Timeline, actor: Actor): Html {
   const states = beside.map(({ state }) => state)
   const rows = table(
     'What was done',
-    [
-      { head: 'At' },
-      { head: 'From' },
-      { head: 'To' },
-      { head: 'What' },
-      { head: 'Object', of: 'name' },
-      { head: 'Who', of: 'name' },
-      { head: 'Run' },
-      { head: 'Fields, from -> to', of: 'text' },
-    ],
+    {
+      ...{ At: 'plain', From: 'plain', To: 'plain', What: 'plain', Object: 'name', Who: 'name', Run: 'plain' },
+      'Fields, from -> to': 'text',
+    },
     entries.map((entry, index) => {
       const { at, action, model, name, was, owner, fields, user, real_user, run } = entry
       const { state = '', run: former = null } = beside[index] ?? {}

@@ -7,7 +7,7 @@ import type { Api } from '../../http/api.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { readPause } from '../../queue/pause.ts'
 import { boardPath } from '../addresses.ts'
-import { pagePolicy } from '../frame.ts'
+import { pagePolicy, sendPage } from '../frame.ts'
 import {
   boardFiles,
   boardPage,
@@ -53,7 +53,7 @@ export async function boardRoutes(app: Api, db: Db, queue: ApplyQueue): Promise<
   for (const path of [board.pages.route].flat())
     app.get(`${boardPath}${path}`, { config, schema }, async ({ actor }, reply) => {
       reply.helmet(boardPolicy)
-      return reply.type('text/html; charset=utf-8').send(boardPage(board, actor.username))
+      return sendPage(reply, boardPage(board, actor.username))
     })
 
   const files = listFiles(boardFiles)

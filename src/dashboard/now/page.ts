@@ -80,12 +80,7 @@ function running(atWork: NonNullable<Now['atWork']>): Html {
   )
   return html`${table(
     'Running',
-    [
-      { head: 'Run', of: 'text' },
-      { head: 'At work for', of: 'number' },
-      { head: 'Who' },
-      { head: 'Waits for a lock of', of: 'text' },
-    ],
+    { Run: 'text', 'At work for': 'number', Who: 'plain', 'Waits for a lock of': 'text' },
     rows,
   )}${andMore(atWork.length - rows.length)}`
 }
@@ -172,7 +167,7 @@ function expiring(what: string, found: readonly Expiring[] | null): Html {
   )
   return html`${table(
     what,
-    [{ head: what, of: 'text' }, { head: 'Of' }, { head: 'Expires' }, { head: 'In', of: 'number' }],
+    { [what]: 'text', Of: 'plain', Expires: 'plain', In: 'number' },
     rows,
   )}${andMore(found.length - rows.length)}`
 }

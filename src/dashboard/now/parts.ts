@@ -8,18 +8,14 @@ import type { Now } from './read.ts'
 
 /** A line for each part of the installation, as readiness judges it, for each worker, and for each silent server. */
 export const parts = (now: Now): Html =>
-  table(
-    'Parts',
-    [{ head: 'Part' }, { head: 'State' }, { head: 'Details', of: 'text' }],
-    [
-      ...Object.entries(names).map(([part, name]) => lineOf(name, checkOf(now, part as keyof Checks))),
-      ...(now.pause !== null && now.pause !== 'none'
-        ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), pauseSentence(now.pause)] }]
-        : []),
-      ...someOf('Workers', silentFirst(now.workers ?? []).map(workerLine)),
-      ...someOf('Servers', serverLines(now.servers)),
-    ],
-  )
+  table('Parts', { Part: 'plain', State: 'plain', Details: 'text' }, [
+    ...Object.entries(names).map(([part, name]) => lineOf(name, checkOf(now, part as keyof Checks))),
+    ...(now.pause !== null && now.pause !== 'none'
+      ? [{ id: 'part-pause', cells: ['Pause', mark('bad', 'paused'), pauseSentence(now.pause)] }]
+      : []),
+    ...someOf('Workers', silentFirst(now.workers ?? []).map(workerLine)),
+    ...someOf('Servers', serverLines(now.servers)),
+  ])
 
 const silentFirst = <Each extends KnownProcess>(all: readonly Each[]): readonly Each[] =>
   all.toSorted((one, other) => Number(isSilent(other)) - Number(isSilent(one)))

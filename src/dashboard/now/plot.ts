@@ -58,21 +58,20 @@ ${timesPlots(figures, { from, stepS, steps })}
 </div>
 <div>${table(
     `Submissions of the ${periodWords[period].toLowerCase()}`,
-    [{ head: 'Outcome' }, { head: 'Runs', of: 'number' }],
+    { Outcome: 'plain', Runs: 'number' },
     outcomes.map((each) => ({
       cells: [html`<span class="key">${swatch(each)}${outcomeWords[each]}</span>`, number(totals.get(each) ?? 0)],
     })),
   )}
-${table(
-  'Times',
-  [{ head: 'Time' }, { head: 'p50', of: 'number' }, { head: 'p99', of: 'number' }],
-  [{ cells: ['In the queue', ...quantiles(times.queueMs)] }, { cells: ['At work', ...quantiles(times.workMs)] }],
-)}</div>
+${table('Times', { Time: 'plain', p50: 'number', p99: 'number' }, [
+  { cells: ['In the queue', ...quantiles(times.queueMs)] },
+  { cells: ['At work', ...quantiles(times.workMs)] },
+])}</div>
 </div>
 <details id="bars"><summary>Each bar as a row</summary>
 ${table(
   'Submissions, bar by bar',
-  [{ head: 'From' }, ...[...outcomes, ...timeHeads].map((head) => ({ head, of: 'number' as const }))],
+  { From: 'plain', ...Object.fromEntries([...outcomes, ...timeHeads].map((head) => [head, 'number' as const])) },
   [...byStep].map(([step, found]) => ({
     cells: [
       shortTime(new Date(from.getTime() + step * stepS * 1_000)),

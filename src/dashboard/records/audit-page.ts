@@ -93,14 +93,7 @@ const wordsOf = (action: string): string => action.replaceAll('_', ' ')
 const rows = (all: readonly Row[]): Html =>
   table(
     'The audit, the newest first',
-    [
-      { head: 'When' },
-      { head: 'Who' },
-      { head: 'Action' },
-      { head: 'What', of: 'text' },
-      { head: 'Run' },
-      { head: 'Request', of: 'text' },
-    ],
+    { When: 'plain', Who: 'plain', Action: 'plain', What: 'text', Run: 'plain', Request: 'text' },
     all,
   )
 

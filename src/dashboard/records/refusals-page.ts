@@ -53,15 +53,15 @@ ${
     ? html`<p>There is none.</p>`
     : table(
         'Refusals, the newest first',
-        [
-          { head: 'Answered' },
-          { head: 'Status', of: 'number' },
-          { head: 'Reason' },
-          { head: 'Who' },
-          { head: 'Submission', of: 'text' },
-          { head: 'Why', of: 'text' },
-          { head: 'Request', of: 'text' },
-        ],
+        {
+          Answered: 'plain',
+          Status: 'number',
+          Reason: 'plain',
+          Who: 'plain',
+          Submission: 'text',
+          Why: 'text',
+          Request: 'text',
+        },
         shown,
       )
 }
@@ -92,13 +92,13 @@ function byReason(found: Refusals, now: Date): Html {
   const left = groups.length - mostGroups
   return html`<section><h2>By reason and who</h2>${table(
     'Refusals by reason and who',
-    [
-      { head: 'Reason' },
-      { head: 'Status', of: 'number' },
-      { head: 'Who' },
-      { head: isCounted(found) ? 'Refusals' : 'At least', of: 'number' },
-      { head: 'Last' },
-    ],
+    {
+      Reason: 'plain',
+      Status: 'number',
+      Who: 'plain',
+      [isCounted(found) ? 'Refusals' : 'At least']: 'number',
+      Last: 'plain',
+    },
     groups.slice(0, mostGroups).map(({ number: times, last }) => ({
       cells: [last.code, String(last.status), nameOf(last), number(times), shortTime(last.at, now)],
     })),

@@ -9,16 +9,11 @@ import type { Registry } from '../../models/registry.ts'
 import { allows } from '../../permissions.ts'
 import { readRefusals } from '../../views/refusal.ts'
 import { auditPath, refusalsPath } from '../addresses.ts'
-import { pagePolicy } from '../frame.ts'
+import { pageRoute, sendPage } from '../frame.ts'
 import { auditPage } from './audit-page.ts'
 import { refusalsPage } from './refusals-page.ts'
 
 /** The pages of what is recorded beside runs. */
-
-const html = 'text/html; charset=utf-8'
-
-/** helmet writes into `config`. */
-const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
 
 /** Forms send all their fields: an empty one is as if it were left out. */
 const text = queryText(200)
@@ -45,17 +40,17 @@ const refusalsQuery = z.strictObject({ before })
 const rowsOfPage = 50
 
 export function recordRoutes(app: Api, db: Db, registry: Registry): void {
-  app.get(refusalsPath, { ...options(), schema: { querystring: refusalsQuery } }, async ({ actor, query }, reply) => {
+  app.get(refusalsPath, pageRoute({ querystring: refusalsQuery }), async ({ actor, query }, reply) => {
     const before = query.before === null ? null : BigInt(query.before)
     const found = await inTime(readRefusals(db, actor, { before })).catch(() => null)
-    return reply.type(html).send(refusalsPage(found, before, actor))
+    return sendPage(reply, refusalsPage(found, before, actor))
   })
 
-  app.get(auditPath, { ...options(), schema: { querystring: auditQuery } }, async ({ actor, query }, reply) => {
+  app.get(auditPath, pageRoute({ querystring: auditQuery }), async ({ actor, query }, reply) => {
     if (!allows(actor, 'view_audit')) throw denied(['view_audit'])
     const { period: span, ...asked } = query
     const question = { span, ...asked }
     const found = await inTime(searchAudit(db, question, rowsOfPage)).catch(() => null)
-    return reply.type(html).send(auditPage({ question, found, registry }, actor))
+    return sendPage(reply, auditPage({ question, found, registry }, actor))
   })
 }

@@ -17,8 +17,8 @@ import { formerOfRun } from '../../runs/options.ts'
 import type { Submitter } from '../../runs/submit.ts'
 import { readRunPart } from '../../views/run-parts.ts'
 import { rollBackPath, runPagePath } from '../addresses.ts'
-import { messagePage, pagePolicy } from '../frame.ts'
-import { nullWhenLate } from '../late.ts'
+import { messagePage, pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
 import { mostEntries, mostLines } from './changes.ts'
 import { isNewest } from './later.ts'
 import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
@@ -28,11 +28,6 @@ import { type Planned, rollBackPage, type Said } from './roll-back-page.ts'
  * submissions of the session's user, as `POST /blueprints/runs/{id}/apply/` makes them
  * (docs/adr/0071-a-page-makes-a-plan.md).
  */
-
-const html = 'text/html; charset=utf-8'
-
-/** helmet writes into `config`. */
-const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
 
 const params = z.object({ id: z.guid() })
 const planQuery = z.strictObject({ plan: z.guid().optional(), from: queryInteger(0, 1_000_000).default(0) })
@@ -54,7 +49,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
   const { registry } = engine
   const nameOf = (model: string) => registry.byName(model)?.displayName ?? model
 
-  app.get(rollBackPath(':id'), { ...options(), schema: { params, querystring: planQuery } }, async (request, reply) => {
+  app.get(rollBackPath(':id'), pageRoute({ params, querystring: planQuery }), async (request, reply) => {
     const { plan, from } = request.query
     if (plan !== undefined) return show(request, reply, await readPlanned(request, plan, from))
     await formerRunFor(submitter, request.params.id, request.actor)
@@ -64,7 +59,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
 
   app.post(
     rollBackPath(':id'),
-    { ...options(), config: { permission: 'anyone', takes: 'run' }, schema: { params } },
+    { ...pageRoute({ params }), config: { permission: 'anyone', takes: 'run' } },
     async (request, reply) => {
       const { id } = request.params
       await formerRunFor(submitter, id, request.actor)
@@ -83,7 +78,7 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
           query: { dry_run: false, replace_provider: false, reset: false },
           headers: headersOf(plan, reviewed.tag, message),
         })
-        if (end === 'unknown') return reply.code(202).type(html).send(notKnownYet(run, request))
+        if (end === 'unknown') return sendPage(reply.code(202), notKnownYet(run, request))
         if (typeof end === 'object') throwIfNotOk(end)
         return reply.redirect(runPagePath(run), 303)
       } catch (error) {
@@ -133,8 +128,8 @@ export function rollBackPages(app: Api, { submitter, queue, runs }: Sources): vo
     const former = await inTime(readRunPart(db, params.id, actor, part, async () => null))
     if (former === null) throw new Problem('not_found', 'There is no such run.')
     const of = { db, registry, runs }
-    const isCertain = (await inTime(isNewest(of, former, actor)).catch(nullWhenLate)) === true
-    return reply.type(html).send(rollBackPage({ former, plan, isNewest: isCertain, said, nameOf }, actor))
+    const isCertain = (await ifInTime(isNewest(of, former, actor))) === true
+    return sendPage(reply, rollBackPage({ former, plan, isNewest: isCertain, said, nameOf }, actor))
   }
 }
 

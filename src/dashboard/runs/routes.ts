@@ -18,8 +18,8 @@ import { readPause } from '../../queue/pause.ts'
 import { readDocumentDifference } from '../../views/run-differences.ts'
 import { readRunDocument, readRunPart } from '../../views/run-parts.ts'
 import { differencesPath, documentPath, runPagePath, runsPath } from '../addresses.ts'
-import { pagePolicy } from '../frame.ts'
-import { nullWhenLate } from '../late.ts'
+import { pageRoute, sendPage } from '../frame.ts'
+import { ifInTime } from '../late.ts'
 import { mostEntries, mostLines } from './changes.ts'
 import { differencesPage } from './differences-page.ts'
 import { documentPage } from './document-page.ts'
@@ -29,11 +29,6 @@ import { type Asked, fields, readQuestion } from './question.ts'
 import { runPage } from './run-page.ts'
 
 /** The pages of runs. What a caller sees of runs says the declaration of the API's list, and `mayReadRun` of one run. */
-
-const html = 'text/html; charset=utf-8'
-
-/** helmet writes into `config`. */
-const options = () => ({ config: { permission: 'anyone' } as const, helmet: pagePolicy() })
 
 const params = z.object({ id: z.guid() })
 const fromQuery = z.strictObject({ from: queryInteger(0, 1_000_000).default(0) })
@@ -50,22 +45,16 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
 
   app.get(
     runsPath,
-    {
-      ...options(),
-      schema: {
-        querystring: z.strictObject(
-          Object.fromEntries([...fields, 'before'].map((name) => [name, z.unknown().optional()])),
-        ),
-      },
-    },
+    pageRoute({
+      querystring: z.strictObject(
+        Object.fromEntries([...fields, 'before'].map((name) => [name, z.unknown().optional()])),
+      ),
+    }),
     async ({ actor, query }, reply) => {
       const asked = readQuestion(runs, query)
       const isWrong = Object.keys(asked.wrong).length > 0
-      const found = isWrong ? null : await inTime(find(asked, actor)).catch(nullWhenLate)
-      return reply
-        .code(isWrong ? 400 : 200)
-        .type(html)
-        .send(runsPage(asked, found, actor))
+      const found = isWrong ? null : await ifInTime(find(asked, actor))
+      return sendPage(reply.code(isWrong ? 400 : 200), runsPage(asked, found, actor))
     },
   )
 
@@ -81,22 +70,22 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
 
   app.get(
     runPagePath(':id'),
-    { ...options(), schema: { params, querystring: fromQuery } },
+    pageRoute({ params, querystring: fromQuery }),
     async ({ actor, params: { id }, query: { from } }, reply) => {
       const part = { from, most: mostEntries, lines: mostLines }
       const progress = (of: { readonly id: string }, attempt: number) => progressOf(queue, of, attempt)
       const run = await inTime(readRunPart(db, id, actor, part, progress))
       if (run === null) throw noSuchRun()
       const of = { db, registry, runs }
-      const later = from > 0 ? [] : await inTime(readLater(of, run, actor, mostLater)).catch(nullWhenLate)
+      const later = from > 0 ? [] : await ifInTime(readLater(of, run, actor, mostLater))
       const pause = run.state === 'queued' ? await readPause(queue, db).catch(() => null) : null
-      return reply.type(html).send(runPage(run, { later, from, pause, nameOf }, actor))
+      return sendPage(reply, runPage(run, { later, from, pause, nameOf }, actor))
     },
   )
 
   app.get(
     differencesPath(':id'),
-    { ...options(), schema: { params, querystring: fromQuery } },
+    pageRoute({ params, querystring: fromQuery }),
     async ({ actor, params: { id }, query: { from } }, reply) => {
       const part = { from: 0, most: mostEntries, lines: 0 }
       const run = await inTime(readRunPart(db, id, actor, part, async () => null))
@@ -105,25 +94,23 @@ export function runPages(app: Api, { db, engine, queue, runs }: Sources): void {
       const objects = objectsOf(run, registry, { withUnchanged: true })
       const before = new Date(created_at)
       const of = { slug, title: title.replace(/^\w+/, 'apply'), submitter, objects, before }
-      const earlier = await inTime(earlierRun(db, runs, actor, of)).catch(nullWhenLate)
+      const earlier = await ifInTime(earlierRun(db, runs, actor, of))
       const found = earlier
-        ? await inTime(readDocumentDifference(db, engine, { id, earlier: earlier.id }, actor), documentWithinMs).catch(
-            nullWhenLate,
-          )
+        ? await ifInTime(readDocumentDifference(db, engine, { id, earlier: earlier.id }, actor), documentWithinMs)
         : null
-      return reply.type(html).send(differencesPage({ run, earlier, found, from, nameOf }, actor))
+      return sendPage(reply, differencesPage({ run, earlier, found, from, nameOf }, actor))
     },
   )
 
   app.get(
     documentPath(':id'),
-    { ...options(), schema: { params, querystring: z.strictObject({ page: queryInteger(1, 1_000_000).default(1) }) } },
+    pageRoute({ params, querystring: z.strictObject({ page: queryInteger(1, 1_000_000).default(1) }) }),
     async ({ actor, params: { id }, query }, reply) => {
       const document = await inTime(readRunDocument(db, engine, id, actor), documentWithinMs)
       if (document === null) throw noSuchRun()
       const shown = documentPage(document, query.page, actor)
       if (shown === null) throw new Problem('not_found', 'The document has no such page.')
-      return reply.type(html).send(shown)
+      return sendPage(reply, shown)
     },
   )
 }

@@ -123,7 +123,7 @@ function attempts({ failed_attempts }: Run): Html | false {
   const rows = failed_attempts.slice(-mostAttempts)
   return html`<section><h2>Failed attempts</h2>${table(
     'Failed attempts',
-    [{ head: 'Attempt', of: 'number' }, { head: 'At' }, { head: 'Cause', of: 'text' }],
+    { Attempt: 'number', At: 'plain', Cause: 'text' },
     rowsWithin(
       mostOfTable,
       rows.map(({ attempt, at, cause }) => ({ cells: [attempt, time(new Date(at)), sentenceText(cause)] })),

@@ -31,16 +31,16 @@ export const person = ({ submitter_name }: Pick<RunRow, 'submitter_name'>): stri
 export const runTable = (caption: string, rows: readonly RunRow[], at: Date, most = 85_000): Html =>
   table(
     caption,
-    [
-      { head: 'Recorded' },
-      { head: 'Outcome' },
-      { head: 'Run', of: 'text' },
-      { head: 'Who', of: 'name' },
-      { head: 'Owner', of: 'name' },
-      { head: 'Queue', of: 'number' },
-      { head: 'Work', of: 'number' },
-      { head: 'Why', of: 'text' },
-    ],
+    {
+      Recorded: 'plain',
+      Outcome: 'plain',
+      Run: 'text',
+      Who: 'name',
+      Owner: 'name',
+      Queue: 'number',
+      Work: 'number',
+      Why: 'text',
+    },
     rowsWithin(
       most,
       rows.map((row) => ({
@@ -72,14 +72,7 @@ export function groupTable(caption: string, groups: readonly RunGroup[], most: n
   const left = groups.length - rows.length
   return html`${table(
     caption,
-    [
-      { head: 'Cause', of: 'text' },
-      { head: 'State' },
-      { head: 'Runs', of: 'number' },
-      { head: 'Who', of: 'name' },
-      { head: 'Owner', of: 'name' },
-      { head: 'Last' },
-    ],
+    { Cause: 'text', State: 'plain', Runs: 'number', Who: 'name', Owner: 'name', Last: 'plain' },
     rows,
   )}${left > 0 && html`<p class="quiet">And ${count(left, 'other cause')}.</p>`}`
 }
