@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { prunes } from '../document/document.ts'
 import type { ErrorList, ErrorSink } from '../errors.ts'
+import { withExample } from '../example.ts'
 import { codeOfIssue, unknownName } from '../messages.ts'
 import { ownerLabel } from '../models/fields.ts'
 import { comparedName } from '../names.ts'
@@ -16,34 +17,27 @@ const meanings = Object.entries(acknowledgements.shape).map(([word, schema]) => 
 
 /** Whose the objects are, and what the caller acknowledges. */
 export const ownerHeaders = z.object({
-  'Gatewright-Owner': ownerLabel()
-    .optional()
-    .meta({
-      description:
-        'The label under which you manage the application and its provider. What another owner manages, and what another user made without one, is a 409.',
-      examples: ['team-a'],
-    }),
-  'Gatewright-Allow': z
-    .string()
-    .optional()
-    .meta({
-      description: `What would be a 409 otherwise, separated by commas: ${meanings.join(', ')}.`,
-      examples: ['takeover, grants'],
-    }),
+  'Gatewright-Owner': withExample(
+    ownerLabel().optional(),
+    'team-a',
+    'The label under which you manage the application and its provider. What another owner manages, and what another user made without one, is a 409.',
+  ),
+  'Gatewright-Allow': withExample(
+    z.string().optional(),
+    'takeover, grants',
+    `What would be a 409 otherwise, separated by commas: ${meanings.join(', ')}.`,
+  ),
 })
 
 /** Of a request for one row, which names what it takes over. */
 export const allowHeaders = ownerHeaders.pick({ 'Gatewright-Allow': true })
 
 export const conditionHeaders = z.object({
-  'If-Match': z
-    .string()
-    .optional()
-    .meta({
-      description:
-        'The `ETag` of a plan (`dry_run=true`): applies exactly what was planned, or answers 412 with what changed since.',
-      examples: ['"9mfbLkQ0kGoTzVW3fGB1pA"'],
-    }),
+  'If-Match': withExample(
+    z.string().optional(),
+    '"9mfbLkQ0kGoTzVW3fGB1pA"',
+    'The `ETag` of a plan (`dry_run=true`): applies exactly what was planned, or answers 412 with what changed since.',
+  ),
   'If-None-Match': z.literal('*').optional().meta({ description: 'Create only: what exists already is a 412.' }),
   ...ownerHeaders.shape,
 })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ErrorList } from '../errors.ts'
+import { withExample } from '../example.ts'
 import { longestMessage, messageOf, whyNoMessage } from '../runs/message.ts'
 import type { Delivery } from '../runs/submit.ts'
 import { type Headers, headerText } from './headers.ts'
@@ -7,28 +8,21 @@ import { type Headers, headerText } from './headers.ts'
 /** How an apply is delivered, as request headers: once under its key, whether the answer waits, and why it is sent. */
 
 export const deliveryHeaders = z.object({
-  'Idempotency-Key': z
-    .string()
-    .optional()
-    .meta({
-      description:
-        'The same request again under its key gets the outcome of the first, for 24 hours. Something else under it is a 422. Take a new one for each change, such as a UUID.',
-      examples: ['"4d9a1c1e-6d3c-4b7b-9a3c-1f6d1d1f7a55"'],
-    }),
-  Prefer: z
-    .string()
-    .optional()
-    .meta({
-      description: '`respond-async`: 202 as soon as it is recorded. Other preferences are ignored (RFC 7240).',
-      examples: ['respond-async'],
-    }),
-  'Gatewright-Message': z
-    .string()
-    .optional()
-    .meta({
-      description: `Why it is done: a line of at most ${longestMessage} characters, which is kept with the run. All who may see the run can read it: write no secret.`,
-      examples: ['back to the redirect of last week, CHG-1042'],
-    }),
+  'Idempotency-Key': withExample(
+    z.string().optional(),
+    '"4d9a1c1e-6d3c-4b7b-9a3c-1f6d1d1f7a55"',
+    'The same request again under its key gets the outcome of the first, for 24 hours. Something else under it is a 422. Take a new one for each change, such as a UUID.',
+  ),
+  Prefer: withExample(
+    z.string().optional(),
+    'respond-async',
+    '`respond-async`: 202 as soon as it is recorded. Other preferences are ignored (RFC 7240).',
+  ),
+  'Gatewright-Message': withExample(
+    z.string().optional(),
+    'back to the redirect of last week, CHG-1042',
+    `Why it is done: a line of at most ${longestMessage} characters, which is kept with the run. All who may see the run can read it: write no secret.`,
+  ),
 })
 
 /** @throws {Problem} `invalid` */

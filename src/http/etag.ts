@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { Problem } from '../errors.ts'
+import { withExample } from '../example.ts'
 import type { Headers } from './headers.ts'
 
 /** Entity tags of single objects: a client that has the current text of one need not get it again. */
@@ -29,14 +30,11 @@ function names(header: string | undefined, etag: string): boolean {
 
 /** Of a change of one object whose reads have a tag. */
 export const matchHeaders = z.object({
-  'If-Match': z
-    .string()
-    .optional()
-    .meta({
-      description:
-        'The `ETag` of the object as the client has read it: when it is another one now, the answer is a 412, and nothing is changed.',
-      examples: ['"Jhg7nK2T6yq8eE3xH0b7Qm1cV5rL9sW4dZ2uF6aP0Yk"'],
-    }),
+  'If-Match': withExample(
+    z.string().optional(),
+    '"Jhg7nK2T6yq8eE3xH0b7Qm1cV5rL9sW4dZ2uF6aP0Yk"',
+    'The `ETag` of the object as the client has read it: when it is another one now, the answer is a 412, and nothing is changed.',
+  ),
   'If-None-Match': z.string().optional().meta({
     description: 'An `ETag` that the object must not have, or `*` for an object that must not be there: else a 412.',
   }),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { objectsNamed } from '../apply/history.ts'
+import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
 import { type Seen, seenBy } from '../views/history.ts'
 import { narrows, queryText } from './filters.ts'
@@ -10,8 +11,8 @@ export function changedObject({ models: registered }: Registry) {
   const byTarget = Map.groupBy(registered, ({ target }) => target)
   const modelsOf = (kind: string) =>
     (byResource.get(kind) ?? byTarget.get(kind) ?? []).map(({ name }): Seen => ({ model: name, owners: null }))
-  const schema = queryText(400)
-    .transform((text, context) => {
+  const schema = withExample(
+    queryText(400).transform((text, context) => {
       const [kind = '', ...rest] = text.split(':')
       const of = { models: modelsOf(kind), name: rest.join(':').normalize('NFC') }
       if (of.models.length > 0 && of.name !== '') return of
@@ -21,12 +22,10 @@ export function changedObject({ models: registered }: Registry) {
         message: `Must be a kind and a name, such as application:shop. Kinds: ${known}.`,
       })
       return z.NEVER
-    })
-    .meta({
-      description:
-        'That changed the object of this kind and name, such as `application:shop`, under any name that it had. The caller may view the object: else none is found.',
-      examples: ['application:shop'],
-    })
+    }),
+    'application:shop',
+    'That changed the object of this kind and name, such as `application:shop`, under any name that it had. The caller may view the object: else none is found.',
+  )
   type Asked = { readonly models: readonly Seen[]; readonly name: string }
   return narrows<'id', Asked>(
     'id',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../errors.ts'
+import { withExample } from '../example.ts'
 import { once, queryBoolean, queryTime } from '../http/query.ts'
 import { isObject } from '../json-object.ts'
 import { follow } from '../models/fields.ts'
@@ -233,14 +234,11 @@ export const membersByUsername: Filter<'pk'> = {
 }
 
 const maxAttributeKeys = 20
-const attributesText = z
-  .string(once)
-  .max(10_000, 'Must be at most 10000 characters.')
-  .meta({
-    description:
-      'A JSON object that must be contained: `{"address": {"city": "Bern"}}`, or `{"address__city": "Bern"}`.',
-    examples: ['{"department": "it"}'],
-  })
+const attributesText = withExample(
+  z.string(once).max(10_000, 'Must be at most 10000 characters.'),
+  '{"department": "it"}',
+  'A JSON object that must be contained: `{"address": {"city": "Bern"}}`, or `{"address__city": "Bern"}`.',
+)
 
 /** A JSON object that must be contained, at any depth; `a__b` means `b` in `a`. All entries must be there. */
 export const contains = <Field extends string>(on: Field) =>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { withExample } from '../example.ts'
 import { defineModel } from './define.ts'
 import { integerReferences, jsonObject, listLimits, name, reference, references, textLimits } from './fields.ts'
 
@@ -10,21 +11,14 @@ export default defineModel({
   key: 'uuid',
   identifiers: [['name']],
   attrs: z.object({
-    name: name().meta({ examples: ['platform'] }),
+    name: withExample(name(), 'platform'),
     is_superuser: z.boolean().default(false),
-    parent: reference('group', { holds: true })
-      .nullable()
-      .meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9a00'] })
-      .default(null),
-    users: integerReferences('user', listLimits.members)
-      .meta({ examples: [[17]] })
-      .default([]),
-    roles: references('role')
-      .meta({ examples: [['01a1fd66-1f20-7c11-8a30-5b6f3f2d9b01']] })
-      .default([]),
-    attributes: jsonObject(textLimits.attributes)
-      .meta({ examples: [{ cost_center: 4711 }] })
-      .default({}),
+    parent: withExample(reference('group', { holds: true }).nullable(), '01a1fd66-1f20-7c11-8a30-5b6f3f2d9a00').default(
+      null,
+    ),
+    users: withExample(integerReferences('user', listLimits.members), [17]).default([]),
+    roles: withExample(references('role'), ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9b01']).default([]),
+    attributes: withExample(jsonObject(textLimits.attributes), { cost_center: 4711 }).default({}),
   }),
   links: {
     users: { table: 'memberships', own: 'group_pk', other: 'user_pk', many: true },

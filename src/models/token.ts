@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
+import { withExample } from '../example.ts'
 import { sha256 } from '../ids.ts'
 import { meet, rightsOf } from '../permissions.ts'
 import { newSecret, tokenIntents } from '../token-secret.ts'
@@ -70,30 +71,23 @@ export default defineModel({
   key: 'uuid',
   identifiers: [['identifier']],
   attrs: z.object({
-    identifier: filledLine(255)
-      .regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.')
-      .meta({ examples: ['ada-pipeline'] }),
+    identifier: withExample(
+      filledLine(255).regex(/^[-a-zA-Z0-9_]+$/, 'May hold only letters, digits, hyphens and underscores.'),
+      'ada-pipeline',
+    ),
     intent: oneOf(tokenIntents).default('api'),
     // Tokens of users who are deactivated later stay: they do not authenticate.
     user: integerReference('user', { only: { column: 'is_active', values: ['true'], atFirst: true } }),
-    description: shownLine()
-      .meta({ examples: ['Deploys from the pipeline'] })
-      .default(''),
-    expires: dateTime()
-      .nullable()
-      .meta({ examples: ['2026-12-21T09:30:00.000Z'] })
-      .default(null),
+    description: withExample(shownLine(), 'Deploys from the pipeline').default(''),
+    expires: withExample(dateTime().nullable(), '2026-12-21T09:30:00.000Z').default(null),
     expiring: z.boolean().default(true),
     managed: filledShownLine(255).nullable().default(null),
     owners: unordered(
-      z
-        .array(ownerLabel())
-        .max(maxOwners)
-        .meta({
-          description:
-            'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
-          examples: [['team-a']],
-        }),
+      withExample(
+        z.array(ownerLabel()).max(maxOwners),
+        ['team-a'],
+        'Set when it is created: its permissions for applications and providers hold only for rows of these owners, and it has no superuser rights. Empty: as its user.',
+      ),
     ).default([]),
   }),
   columns: { user: 'user_pk' },

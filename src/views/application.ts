@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { policyEngineModes } from '../models/application.ts'
 import type { Registry } from '../models/registry.ts'
 import { launchUrlFields } from '../models/urls.ts'
@@ -18,26 +19,20 @@ const launchUrlExample = 'https://grafana.example.com/login/generic_oauth'
 export const application = z
   .object({
     pk: z.guid(),
-    name: z.string().meta({ examples: ['Grafana'] }),
-    slug: z.string().meta({ examples: ['grafana'] }),
+    name: withExample(z.string(), 'Grafana'),
+    slug: withExample(z.string(), 'grafana'),
     provider: providerSummary.shape.pk.nullable(),
     provider_obj: providerSummary.nullable(),
-    backchannel_providers: z.array(z.int()).meta({ examples: [[]] }),
-    backchannel_providers_obj: z.array(providerSummary).meta({ examples: [[]] }),
-    launch_url: z
-      .string()
-      .nullable()
-      .meta({ description: 'For this user: its placeholders are filled in.', examples: [launchUrlExample] }),
+    backchannel_providers: withExample(z.array(z.int()), []),
+    backchannel_providers_obj: withExample(z.array(providerSummary), []),
+    launch_url: withExample(z.string().nullable(), launchUrlExample, 'For this user: its placeholders are filled in.'),
     open_in_new_tab: z.boolean(),
-    meta_launch_url: z.string().meta({ examples: [launchUrlExample] }),
-    meta_icon: z
-      .string()
-      .nullable()
-      .meta({ examples: [null] }),
-    meta_description: z.string().meta({ examples: ['Dashboards of the platform team'] }),
-    meta_publisher: z.string().meta({ examples: ['Grafana Labs'] }),
-    policy_engine_mode: z.enum(policyEngineModes).meta({ examples: ['any'] }),
-    group: z.string().meta({ examples: ['Monitoring'] }),
+    meta_launch_url: withExample(z.string(), launchUrlExample),
+    meta_icon: withExample(z.string().nullable(), null),
+    meta_description: withExample(z.string(), 'Dashboards of the platform team'),
+    meta_publisher: withExample(z.string(), 'Grafana Labs'),
+    policy_engine_mode: withExample(z.enum(policyEngineModes), 'any'),
+    group: withExample(z.string(), 'Monitoring'),
   })
   .meta({ id: 'Application' })
 

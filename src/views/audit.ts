@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Db, Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
+import { withExample } from '../example.ts'
 import { inOrder, type Key, type View } from './view.ts'
 
 /** Who did what: a row for each apply, write, act on the queue, and read while impersonating. */
@@ -12,7 +13,7 @@ const person = z.object({ pk: z.int().nullable(), username: z.string() })
 
 const audited = z
   .object({
-    model: z.string().meta({ examples: ['service_core.group'] }),
+    model: withExample(z.string(), 'service_core.group'),
     key: z.union([z.string(), z.int()]).meta({ description: 'The primary key.' }),
     action: z.string().meta({ description: 'Such as `create`, `update`, `delete`, `view_key` or `read`.' }),
     fields: z.array(z.string()).meta({ description: 'Names of the fields that were written or read.' }),
@@ -23,19 +24,19 @@ const audited = z
 
 export const auditEntry = z
   .object({
-    id: z.string().meta({ description: 'Of the row. Later rows have greater ids, about.', examples: ['4711'] }),
+    id: withExample(z.string(), '4711', 'Of the row. Later rows have greater ids, about.'),
     at: z.iso.datetime(),
-    action: z.string().meta({
-      description:
-        'The whole: `apply`, `create`, `update`, `delete`, `view_key`, `read`, `pause_queue`, `resume_queue`, ...',
-      examples: ['apply'],
-    }),
+    action: withExample(
+      z.string(),
+      'apply',
+      'The whole: `apply`, `create`, `update`, `delete`, `view_key`, `read`, `pause_queue`, `resume_queue`, ...',
+    ),
     user: person.meta({ description: 'The effective user, as it was called then. `pk` is null for the service.' }),
-    real_user: person.nullable().meta({ description: 'Who impersonated the user.', examples: [null] }),
+    real_user: withExample(person.nullable(), null, 'Who impersonated the user.'),
     changes: z.array(audited).meta({
       description: `What was done to which objects: the first ${mostChanges}. Never a value of an object.`,
     }),
-    change_count: z.int().meta({ description: 'All of them. The run has what is left out.', examples: [1] }),
+    change_count: withExample(z.int(), 1, 'All of them. The run has what is left out.'),
     request_id: z.string().nullable(),
     run: z.guid().nullable().meta({ description: 'The run that did it; null for a request for one object.' }),
   })

@@ -1,25 +1,20 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { isObject } from '../json-object.ts'
 
 /** A group as its members show it. */
 
 export const groupSummary = z
   .object({
-    pk: z.guid().meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9a01'] }),
-    num_pk: z.int().meta({ examples: [12] }),
-    name: z.string().meta({ examples: ['platform'] }),
-    is_superuser: z.boolean().meta({ examples: [false] }),
-    parent: z
-      .guid()
-      .meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9a00'] })
-      .nullable(),
-    parent_name: z
-      .string()
-      .meta({ examples: ['engineering'] })
-      .nullable(),
-    attributes: z.record(z.string(), z.unknown()).meta({ examples: [{ cost_center: 4711 }] }),
+    pk: withExample(z.guid(), '01a1fd66-1f20-7c11-8a30-5b6f3f2d9a01'),
+    num_pk: withExample(z.int(), 12),
+    name: withExample(z.string(), 'platform'),
+    is_superuser: withExample(z.boolean(), false),
+    parent: withExample(z.guid(), '01a1fd66-1f20-7c11-8a30-5b6f3f2d9a00').nullable(),
+    parent_name: withExample(z.string(), 'engineering').nullable(),
+    attributes: withExample(z.record(z.string(), z.unknown()), { cost_center: 4711 }),
   })
   .meta({ id: 'GroupSummary' })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { groupSummary, groupSummarySelect, toGroupSummary } from './group-summary.ts'
 import { briefsOf, readAllKeys, readBriefs } from './members.ts'
 import { limitMembers } from './repeated.ts'
@@ -11,8 +12,8 @@ import { inBatches, inOrder, type Reading, StreamedList, type View } from './vie
 
 const roleReference = z
   .object({
-    pk: z.guid().meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9b01'] }),
-    name: z.string().meta({ examples: ['operators'] }),
+    pk: withExample(z.guid(), '01a1fd66-1f20-7c11-8a30-5b6f3f2d9b01'),
+    name: withExample(z.string(), 'operators'),
   })
   .meta({ id: 'Role' })
 

@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
 import { query } from '../db/raw.ts'
 import { Problem } from '../errors.ts'
+import { withExample } from '../example.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import { userTypes } from '../models/user.ts'
 import { type Actor, covers, type Permission } from '../permissions.ts'
@@ -18,18 +19,20 @@ const currentUser = z
   .object({
     ...userFields,
     ...shownUserFields,
-    is_superuser: z.boolean().meta({ examples: [false] }),
+    is_superuser: withExample(z.boolean(), false),
     groups: z.array(z.object({ name: groupSummary.shape.name, pk: groupSummary.shape.pk })).meta({
       description: 'With all groups above them.',
     }),
-    settings: z.record(z.string(), z.unknown()).meta({
-      description: 'Of the groups whose settings a caller wrote who held all that the user holds, then its own.',
-      examples: [{ theme: 'dark' }],
-    }),
-    system_permissions: z.array(z.string()).meta({
-      description: '`change_application@team-a`: for the rows of one owner only.',
-      examples: [['add_application', 'view_group', 'view_user']],
-    }),
+    settings: withExample(
+      z.record(z.string(), z.unknown()),
+      { theme: 'dark' },
+      'Of the groups whose settings a caller wrote who held all that the user holds, then its own.',
+    ),
+    system_permissions: withExample(
+      z.array(z.string()),
+      ['add_application', 'view_group', 'view_user'],
+      '`change_application@team-a`: for the rows of one owner only.',
+    ),
   })
   .meta({ id: 'CurrentUser' })
 

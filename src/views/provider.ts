@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { isObject } from '../json-object.ts'
 import type { ProviderModel } from '../models/provider.ts'
 import type { Registry } from '../models/registry.ts'
@@ -22,25 +23,19 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 export const providerSummary = z
   .object({
-    pk: z.int().meta({ examples: [12] }),
-    name: z.string().meta({ examples: ['grafana'] }),
-    authentication_flow: z
-      .guid()
-      .nullable()
-      .meta({ examples: [null] }),
-    authorization_flow: z
-      .guid()
-      .nullable()
-      .meta({ examples: ['6f7e0000-0000-4000-8000-000000000102'] }),
-    property_mappings: z.array(z.guid()).meta({ examples: [['6f7e0000-0000-4000-8000-000000000201']] }),
-    component: z.string().meta({ examples: ['service-provider-oauth2-form'] }),
-    assigned_application_slug: z.string().meta({ examples: ['grafana'] }),
-    assigned_application_name: z.string().meta({ examples: ['Grafana'] }),
-    assigned_backchannel_application_slug: z.string().meta({ examples: [''] }),
-    assigned_backchannel_application_name: z.string().meta({ examples: [''] }),
-    verbose_name: z.string().meta({ examples: ['OAuth2/OpenID Provider'] }),
-    verbose_name_plural: z.string().meta({ examples: ['OAuth2/OpenID Providers'] }),
-    meta_model_name: z.string().meta({ examples: ['service_providers_oauth2.oauth2provider'] }),
+    pk: withExample(z.int(), 12),
+    name: withExample(z.string(), 'grafana'),
+    authentication_flow: withExample(z.guid().nullable(), null),
+    authorization_flow: withExample(z.guid().nullable(), '6f7e0000-0000-4000-8000-000000000102'),
+    property_mappings: withExample(z.array(z.guid()), ['6f7e0000-0000-4000-8000-000000000201']),
+    component: withExample(z.string(), 'service-provider-oauth2-form'),
+    assigned_application_slug: withExample(z.string(), 'grafana'),
+    assigned_application_name: withExample(z.string(), 'Grafana'),
+    assigned_backchannel_application_slug: withExample(z.string(), ''),
+    assigned_backchannel_application_name: withExample(z.string(), ''),
+    verbose_name: withExample(z.string(), 'OAuth2/OpenID Provider'),
+    verbose_name_plural: withExample(z.string(), 'OAuth2/OpenID Providers'),
+    meta_model_name: withExample(z.string(), 'service_providers_oauth2.oauth2provider'),
   })
   .meta({ id: 'ProviderSummary' })
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { change } from '../apply/changes.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { type Actor, allows } from '../permissions.ts'
 import { lockedRuns } from '../runs/ledger.ts'
 import { unmanagedFields, unnamedObject } from '../runs/notes.ts'
@@ -16,72 +17,57 @@ import { inOrder, type Reading, type View } from './view.ts'
 const time = z.iso.datetime()
 
 const runHead = z.object({
-  id: z.guid().meta({ examples: ['01a1fd66-cb30-7a41-8c55-2f1b7a9d0e63'] }),
+  id: withExample(z.guid(), '01a1fd66-cb30-7a41-8c55-2f1b7a9d0e63'),
   state: z
     .enum(['queued', 'running', 'done', 'failed', 'cancelled'])
     .meta({ title: 'RunState', description: '`running`: a worker has locked it.', examples: ['done'] }),
-  title: z.string().meta({ examples: ['apply blueprint organisation'] }),
+  title: withExample(z.string(), 'apply blueprint organisation'),
   mode: z.enum(['apply', 'plan']).meta({ title: 'RunMode', description: 'A plan was rolled back.' }),
-  kind: z.string().meta({ description: "The provider's kind, or `blueprint`.", examples: ['blueprint'] }),
-  slug: z
-    .string()
-    .nullable()
-    .meta({ description: 'Of the application; null for a blueprint.', examples: [null] }),
+  kind: withExample(z.string(), 'blueprint', "The provider's kind, or `blueprint`."),
+  slug: withExample(z.string().nullable(), null, 'Of the application; null for a blueprint.'),
   applied: z.boolean().nullable(),
-  reason: z
-    .string()
-    .nullable()
-    .meta({ examples: [null] }),
-  cause: z
-    .string()
-    .nullable()
-    .meta({
-      description: 'Why it failed: the innermost message, with its SQLSTATE. Null for callers without `view_run`.',
-      examples: [null],
-    }),
-  repaired: z
-    .boolean()
-    .nullable()
-    .meta({
-      description:
-        'Of a failed run: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
-      examples: [false],
-    }),
-  repaired_by: z
-    .guid()
-    .nullable()
-    .meta({ description: 'The run that repaired it. Null for callers who may not see that run.', examples: [null] }),
+  reason: withExample(z.string().nullable(), null),
+  cause: withExample(
+    z.string().nullable(),
+    null,
+    'Why it failed: the innermost message, with its SQLSTATE. Null for callers without `view_run`.',
+  ),
+  repaired: withExample(
+    z.boolean().nullable(),
+    false,
+    'Of a failed run: whether a later run applied the same document, or changed or applied the same application. False for other runs. Null for callers without `view_run`.',
+  ),
+  repaired_by: withExample(
+    z.guid().nullable(),
+    null,
+    'The run that repaired it. Null for callers who may not see that run.',
+  ),
   submitter: userFields.pk.nullable(),
   submitter_name: userFields.username.nullable(),
-  request_id: z.string().meta({ examples: ['6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'] }),
-  attempts: z.int().meta({ description: 'How often it was enqueued.', examples: [1] }),
-  created_at: time.meta({ examples: ['2026-11-20T08:15:00.120Z'] }),
-  started_at: time.meta({ examples: ['2026-11-20T08:15:00.123Z'] }).nullable(),
-  finished_at: time.meta({ examples: ['2026-11-20T08:15:00.131Z'] }).nullable(),
-  queue_ms: z
-    .int()
-    .nullable()
-    .meta({ description: 'Milliseconds from `created_at` to `started_at`.', examples: [3] }),
-  work_ms: z
-    .int()
-    .nullable()
-    .meta({ description: 'Milliseconds from `started_at` to `finished_at`.', examples: [8] }),
+  request_id: withExample(z.string(), '6a1c5f2e-3b0d-4f4e-9a51-0d8f6c1b7e21'),
+  attempts: withExample(z.int(), 1, 'How often it was enqueued.'),
+  created_at: withExample(time, '2026-11-20T08:15:00.120Z'),
+  started_at: withExample(time, '2026-11-20T08:15:00.123Z').nullable(),
+  finished_at: withExample(time, '2026-11-20T08:15:00.131Z').nullable(),
+  queue_ms: withExample(z.int().nullable(), 3, 'Milliseconds from `created_at` to `started_at`.'),
+  work_ms: withExample(z.int().nullable(), 8, 'Milliseconds from `started_at` to `finished_at`.'),
 })
 
 const lines = z.array(z.string())
 
 export const runSummary = runHead
   .extend({
-    summary: z.string().meta({
-      description:
-        'One sentence: how many entries it deleted, changed, created and left unchanged, or would; or why it did nothing.',
-      examples: ['1 created, 294 unchanged'],
-    }),
-    logs: lines.meta({
-      description: `The first ${mostLines} lines. All of them are in the run itself.`,
-      examples: [['group "platform" created']],
-    }),
-    log_lines: z.int().meta({ description: 'How many lines the log has.', examples: [295] }),
+    summary: withExample(
+      z.string(),
+      '1 created, 294 unchanged',
+      'One sentence: how many entries it deleted, changed, created and left unchanged, or would; or why it did nothing.',
+    ),
+    logs: withExample(
+      lines,
+      ['group "platform" created'],
+      `The first ${mostLines} lines. All of them are in the run itself.`,
+    ),
+    log_lines: withExample(z.int(), 295, 'How many lines the log has.'),
   })
   .meta({ id: 'RunSummary' })
 
@@ -91,93 +77,77 @@ const failedAttempt = z.object({ attempt: z.int(), at: time, cause: z.string() }
 
 export const run = runHead
   .extend({
-    logs: lines.meta({ examples: [['group "platform" created']] }),
-    progress: progress.nullable().meta({
-      description: 'Of a running document of many entries: how many are done, of all. Null when that is not known.',
-      examples: [null],
-    }),
-    failed_attempts: z.array(failedAttempt).meta({
-      description:
-        'Those that failed, as far as they could be recorded: the last of a failed run too. Empty for callers without `view_run`.',
-      examples: [[]],
-    }),
-    owner: z
-      .string()
-      .nullable()
-      .meta({ description: 'The label of `Gatewright-Owner`, or of the document.', examples: ['team-a'] }),
-    owners: z.array(z.string()).meta({
-      description: 'All labels that the run is about: `owner`, and those of entries and of `prune`.',
-      examples: [['team-a']],
-    }),
-    allowed: z.array(z.string()).meta({ description: 'The words of `Gatewright-Allow`.', examples: [[]] }),
-    message: z
-      .string()
-      .nullable()
-      .meta({
-        description: 'Why, as the submitter said it: `Gatewright-Message`.',
-        examples: ['back to the redirect of last week, CHG-1042'],
-      }),
-    cancelled_by: z
-      .string()
-      .nullable()
-      .meta({
-        description:
-          'The user who cancelled it while it waited. Null for all other runs, those that nothing took in time among them.',
-        examples: [null],
-      }),
-    changes: z.array(change).meta({
-      description: 'What each entry changed, or would change; empty when it was refused, and while it waits.',
-      examples: [
-        [
-          {
-            model: 'service_core.group',
-            key: { name: 'engineering' },
-            action: 'update',
-            fields: { is_superuser: { from: true, to: false } },
-          },
-        ],
+    logs: withExample(lines, ['group "platform" created']),
+    progress: withExample(
+      progress.nullable(),
+      null,
+      'Of a running document of many entries: how many are done, of all. Null when that is not known.',
+    ),
+    failed_attempts: withExample(
+      z.array(failedAttempt),
+      [],
+      'Those that failed, as far as they could be recorded: the last of a failed run too. Empty for callers without `view_run`.',
+    ),
+    owner: withExample(z.string().nullable(), 'team-a', 'The label of `Gatewright-Owner`, or of the document.'),
+    owners: withExample(
+      z.array(z.string()),
+      ['team-a'],
+      'All labels that the run is about: `owner`, and those of entries and of `prune`.',
+    ),
+    allowed: withExample(z.array(z.string()), [], 'The words of `Gatewright-Allow`.'),
+    message: withExample(
+      z.string().nullable(),
+      'back to the redirect of last week, CHG-1042',
+      'Why, as the submitter said it: `Gatewright-Message`.',
+    ),
+    cancelled_by: withExample(
+      z.string().nullable(),
+      null,
+      'The user who cancelled it while it waited. Null for all other runs, those that nothing took in time among them.',
+    ),
+    changes: withExample(
+      z.array(change),
+      [
+        {
+          model: 'service_core.group',
+          key: { name: 'engineering' },
+          action: 'update',
+          fields: { is_superuser: { from: true, to: false } },
+        },
       ],
-    }),
-    unnamed: z
-      .array(unnamedObject)
-      .nullable()
-      .meta({
-        description:
-          'Of a plan with `reset` under an owner: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. Of a document with `prune` it is in `changes`. Null when it was not looked for.',
-        examples: [null],
-      }),
-    unmanaged: z.array(unmanagedFields).meta({
-      description:
-        'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter, or else to one of its objects.',
-      examples: [[]],
-    }),
-    unreadable: z.array(z.enum(['changes', 'options'])).meta({
-      description:
-        'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null, and `owners` and `allowed` are empty.',
-      examples: [[]],
-    }),
-    stands_since: z
-      .object({ run: z.guid().nullable(), at: time.nullable() })
-      .nullable()
-      .meta({
-        description:
-          'Of an apply of a reviewed plan of which nothing was left, because it stands already: by which run, as far as the submitter may see it, and since when, as far as that is recorded. Null otherwise.',
-        examples: [null],
-      }),
-    etag: z
-      .string()
-      .nullable()
-      .meta({ description: 'Of a plan: for `If-Match` of the apply.', examples: [null] }),
-    blueprint: z.string().meta({
-      description:
-        'YAML; secrets are masked. A comment says so when it cannot be opened. Empty when it was not asked for.',
-      examples: ['version: 1\nmetadata:\n  name: organisation\nentries: []\n'],
-    }),
-    generated: z.record(z.string(), z.record(z.string(), z.string())).meta({
-      description:
-        'Generated values by entry and field, for the submitter and superusers, as often as they are read while they are kept.',
-      examples: [{}],
-    }),
+      'What each entry changed, or would change; empty when it was refused, and while it waits.',
+    ),
+    unnamed: withExample(
+      z.array(unnamedObject).nullable(),
+      null,
+      'Of a plan with `reset` under an owner: what the owner manages, and the document neither names nor refers to, as far as the submitter may know it, up to 1 000. Of a document with `prune` it is in `changes`. Null when it was not looked for.',
+    ),
+    unmanaged: withExample(
+      z.array(unmanagedFields),
+      [],
+      'Of a plan: fields that the document before named, and this one does not, of objects that both name. They keep their values, which are others than the defaults. The document before is the last that was applied to the application; of a blueprint, under this name and owner by the submitter, or else to one of its objects.',
+    ),
+    unreadable: withExample(
+      z.array(z.enum(['changes', 'options'])),
+      [],
+      'What the database holds of the run in a form that cannot be read. Of `changes`, those that can be read are shown; without `options`, `owner` is null, and `owners` and `allowed` are empty.',
+    ),
+    stands_since: withExample(
+      z.object({ run: z.guid().nullable(), at: time.nullable() }).nullable(),
+      null,
+      'Of an apply of a reviewed plan of which nothing was left, because it stands already: by which run, as far as the submitter may see it, and since when, as far as that is recorded. Null otherwise.',
+    ),
+    etag: withExample(z.string().nullable(), null, 'Of a plan: for `If-Match` of the apply.'),
+    blueprint: withExample(
+      z.string(),
+      'version: 1\nmetadata:\n  name: organisation\nentries: []\n',
+      'YAML; secrets are masked. A comment says so when it cannot be opened. Empty when it was not asked for.',
+    ),
+    generated: withExample(
+      z.record(z.string(), z.record(z.string(), z.string())),
+      {},
+      'Generated values by entry and field, for the submitter and superusers, as often as they are read while they are kept.',
+    ),
   })
   .meta({ id: 'Run' })
 

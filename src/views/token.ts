@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { tokenIntents } from '../token-secret.ts'
 import { readUsers, shownBeside, type User, userView } from './user.ts'
 import { inOrder, type Reading, type View } from './view.ts'
@@ -9,19 +10,13 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 export const token = z
   .object({
-    pk: z.guid().meta({ examples: ['01a1fd66-1f20-7c11-8a30-5b6f3f2d9c01'] }),
-    managed: z
-      .string()
-      .nullable()
-      .meta({ examples: [null] }),
-    identifier: z
-      .string()
-      .max(255)
-      .meta({ examples: ['ada-pipeline'] }),
+    pk: withExample(z.guid(), '01a1fd66-1f20-7c11-8a30-5b6f3f2d9c01'),
+    managed: withExample(z.string().nullable(), null),
+    identifier: withExample(z.string().max(255), 'ada-pipeline'),
     intent: z.enum(tokenIntents).meta({ title: 'TokenIntent', examples: ['api'] }),
     user: userView.schema.shape.pk,
     user_obj: userView.schema.describe(shownBeside),
-    description: z.string().meta({ examples: ['Deploys from the pipeline'] }),
+    description: withExample(z.string(), 'Deploys from the pipeline'),
     expires: z.iso.datetime().nullable(),
     expiring: z.boolean(),
   })

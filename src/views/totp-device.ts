@@ -1,17 +1,15 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { inOrder, type View } from './view.ts'
 
 /** A TOTP device, without anything of its secret. */
 
 const schema = z
   .object({
-    name: z
-      .string()
-      .max(64)
-      .meta({ examples: ['Phone'] }),
-    pk: z.int().meta({ examples: [3] }),
+    name: withExample(z.string().max(64), 'Phone'),
+    pk: withExample(z.int(), 3),
   })
   .meta({ id: 'TotpDevice' })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Actor } from '../permissions.ts'
 import { type ApplicationRow, application, applicationSelect, toApplication } from './application.ts'
@@ -12,12 +13,12 @@ import { inOrder, type Reading, type View } from './view.ts'
 
 export const userConsent = z
   .object({
-    pk: z.int().meta({ examples: [5] }),
+    pk: withExample(z.int(), 5),
     expires: z.iso.datetime().nullable(),
     expiring: z.boolean(),
     user: userView.schema.describe(shownBeside),
     application,
-    permissions: z.string().meta({ examples: ['openid profile email'] }),
+    permissions: withExample(z.string(), 'openid profile email'),
   })
   .meta({ id: 'UserConsent' })
 

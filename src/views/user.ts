@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import type { Prisma } from '../db/generated/client.ts'
+import { withExample } from '../example.ts'
 import { userTypes } from '../models/user.ts'
 import { allows } from '../permissions.ts'
 import { avatarOf } from './avatar.ts'
@@ -19,17 +20,17 @@ import { inBatches, inOrder, type Reading, type View } from './view.ts'
 
 /** What every form of a user shows. */
 export const userFields = {
-  pk: z.int().meta({ examples: [17] }),
-  username: z.string().meta({ examples: ['ada'] }),
-  name: z.string().meta({ examples: ['Ada Lovelace'] }),
+  pk: withExample(z.int(), 17),
+  username: withExample(z.string(), 'ada'),
+  name: withExample(z.string(), 'Ada Lovelace'),
   is_active: z.boolean(),
-  email: z.string().meta({ examples: ['ada@example.com'] }),
-  uid: z.string().meta({ examples: ['3c9d5d0b3f8f4f6d1a55c2b4e0a7f1c2d8e9b6a4f3c2d1e0b9a8f7e6d5c4b3a2'] }),
+  email: withExample(z.string(), 'ada@example.com'),
+  uid: withExample(z.string(), '3c9d5d0b3f8f4f6d1a55c2b4e0a7f1c2d8e9b6a4f3c2d1e0b9a8f7e6d5c4b3a2'),
 }
 
 /** What users show of themselves and of each other. */
 export const shownUserFields = {
-  avatar: z.string().meta({ examples: ['https://avatars.example.com/ada.png'] }),
+  avatar: withExample(z.string(), 'https://avatars.example.com/ada.png'),
   type: z.enum(userTypes).meta({ title: 'UserType', examples: ['internal'] }),
 }
 
@@ -37,11 +38,8 @@ export const shownUserFields = {
 export const userBrief = z
   .object({
     ...userFields,
-    last_login: z.iso
-      .datetime()
-      .meta({ examples: ['2026-11-20T08:15:00.000Z'] })
-      .nullable(),
-    attributes: z.record(z.string(), z.unknown()).meta({ examples: [{ department: 'platform' }] }),
+    last_login: withExample(z.iso.datetime(), '2026-11-20T08:15:00.000Z').nullable(),
+    attributes: withExample(z.record(z.string(), z.unknown()), { department: 'platform' }),
   })
   .meta({ id: 'UserBrief' })
 
@@ -49,13 +47,11 @@ const schema = z
   .object({
     ...userBrief.shape,
     ...shownUserFields,
-    is_superuser: z
-      .boolean()
-      .meta({ description: 'By any of the groups, or a group above one of them.', examples: [false] }),
+    is_superuser: withExample(z.boolean(), false, 'By any of the groups, or a group above one of them.'),
     groups: z.array(groupSummary.shape.pk),
     groups_obj: z.array(groupSummary).nullable(),
-    path: z.string().meta({ examples: ['users/staff'] }),
-    uuid: z.guid().meta({ examples: ['7d0f4b1e-5c62-4f0e-9c53-0e2f7a1b9c44'] }),
+    path: withExample(z.string(), 'users/staff'),
+    uuid: withExample(z.guid(), '7d0f4b1e-5c62-4f0e-9c53-0e2f7a1b9c44'),
   })
   .meta({ id: 'User' })
 

@@ -35,7 +35,7 @@ const edges = (files: Files, folder: RegExp) =>
 /** From the lowest; a file imports its own layer and lower ones. */
 const layers = [
   [
-    /^src\/(config|error-codes|errors|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
+    /^src\/(config|error-codes|errors|example|hidden|ids|json-object|log|messages|names|numbers|paths|permissions|process|process-metrics|redis-url|secret-file|series|sides|start-error|time-limit|token-secret|tracing|turns|without-reader)\.ts$/,
   ],
   ...[
     'tracing',

@@ -1,0 +1,8 @@
+import type { z } from 'zod'
+
+/** A schema with what the description of the API says of it. The compiler checks the example. */
+export const withExample = <Schema extends z.ZodType>(
+  schema: Schema,
+  example: NoInfer<z.input<Schema>>,
+  description?: string,
+): Schema => schema.meta({ ...(description !== undefined && { description }), examples: [example] })
