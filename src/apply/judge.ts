@@ -14,6 +14,7 @@ import { Resolver } from '../plan/resolve.ts'
 import { RowSet } from '../plan/row-set.ts'
 import { openSnapshot } from '../plan/snapshot.ts'
 import { newIdentity, plannedIdentity } from '../plan/storage.ts'
+import { yielding } from '../plan/yielding.ts'
 import { gainsOf } from '../rights/gains.ts'
 import { forbidden, isMissing } from '../rights/policy.ts'
 import { turns } from '../turns.ts'
@@ -127,7 +128,10 @@ export async function* judge(
   ): AsyncGenerator<Finding | Skipped> {
     await takeTurns()
     const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, isReviewed)
-    const asked = await look(await findByOldName(reader, step))
+    const found = await findByOldName(reader, step)
+    const alone = await look(found)
+    const beside = conditions.replaceProvider ? undefined : await yielding(reader, registry, resolver, found, alone)
+    const asked = beside === undefined ? alone : await look(beside)
     const named = said.namedBefore(asked)
     const seen = named.length === 0 ? asked : await look(without(asked.step, named))
     const effect = isCheck ? said.asWritten(seen) : seen

@@ -36,6 +36,7 @@ export default defineModel({
   },
   unique: ['provider'],
   claims: ['provider', 'backchannel_providers'],
+  yields: { field: 'provider', to: 'backchannel_providers', target: 'provider without a login' },
   isLabelled: true,
   rules({ provider, backchannel_providers }, report) {
     const behind: readonly unknown[] = Array.isArray(backchannel_providers) ? backchannel_providers : []

@@ -215,6 +215,11 @@ export type ModelDeclaration = {
    * @property until the time after which a row does not count
    */
   limit?: { per: string; rows: number; until: string }
+  /**
+   * A field of one reference makes way for a row of another sort: of two rows, those of `target` stand in the list `to`, and
+   * the field has the other. Only where the row that the field had is to be replaced, it takes its place.
+   */
+  yields?: { field: string; to: string; target: string }
   /** Fields whose rows become part of this one: to name one that is there needs the permission to change it. */
   claims?: readonly string[]
   /** The table keeps who made a row, in `created_by`, and the label under which it is managed, in `owner`. */

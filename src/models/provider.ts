@@ -12,8 +12,8 @@ export type ProviderDeclaration = {
   component: string
   /** The kind that most applications take: descriptions show it first. */
   usual?: true
-  /** Whether it may be one of an application's backchannel providers. */
-  backchannel: boolean
+  /** Whether it may be one of an application's backchannel providers; `only`: no user logs in through it. */
+  backchannel: boolean | 'only'
   /** `all` three flow fields for kinds through which users log in; `none` for kinds by which the service itself syncs. */
   flows: 'all' | 'none'
   /** Clients ask for its property mappings by a scope. */

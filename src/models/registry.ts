@@ -73,10 +73,20 @@ function targetsOf(models: readonly Model[], kinds: readonly ProviderModel[]): M
     }
     targets.set(target, { table, key, models: models.filter((model) => model.target === target) })
   }
-  const backchannel = kinds.filter(({ provider }) => provider.backchannel).map(({ provider }) => provider.kind)
   const providers = targets.get('provider')
-  if (providers !== undefined)
-    targets.set('backchannel provider', { ...providers, only: { column: 'kind', values: backchannel } })
+  if (providers === undefined) return targets
+  const some = (fits: (provider: ProviderModel['provider']) => boolean) => {
+    const values = kinds.filter(({ provider }) => fits(provider)).map(({ provider }) => provider.kind)
+    return { ...providers, only: { column: 'kind', values } }
+  }
+  targets.set(
+    'backchannel provider',
+    some(({ backchannel }) => backchannel !== false),
+  )
+  targets.set(
+    'provider without a login',
+    some(({ backchannel }) => backchannel === 'only'),
+  )
   return targets
 }
 

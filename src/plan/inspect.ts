@@ -91,10 +91,10 @@ function takenBy(
   seen: Seen,
   sent: ReadonlyMap<string, unknown>,
 ): Effect[] {
-  return (model.claims ?? []).flatMap((name) => {
-    const field = model.fields.get(name)
-    const table = registry.targets.get(field?.reference?.target ?? '')?.table ?? ''
-    const had = new Set(field === undefined || row === undefined ? [] : storedKeys(field, row))
+  const fields = (model.claims ?? []).flatMap((name) => model.fields.get(name) ?? [])
+  const had = new Set(row === undefined ? [] : fields.flatMap((field) => storedKeys(field, row)))
+  return fields.flatMap(({ name, reference }) => {
+    const table = registry.targets.get(reference?.target ?? '')?.table ?? ''
     const sentKeys = new Set(keysOf(sent.get(name)))
     return (seen.claimed[name] ?? []).flatMap((claimed): Effect[] => {
       const of = modelOf(registry, table, claimed)

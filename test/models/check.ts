@@ -47,7 +47,7 @@ export function testFields(model: Model, rows: readonly Row[]): void {
 export type Expected = {
   verboseName: string
   component: string
-  backchannel: boolean
+  backchannel: boolean | 'only'
   flows: boolean
   required: readonly string[]
   secrets: readonly string[]

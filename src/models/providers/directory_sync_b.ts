@@ -8,7 +8,7 @@ export default defineProvider({
   kind: 'directory_sync_b',
   verboseName: 'Directory Sync B Provider',
   component: 'service-provider-directory-sync-b-form',
-  backchannel: true,
+  backchannel: 'only',
   flows: 'none',
   elsewhere: { kind: 'microsoft_entra', title: 'Microsoft Entra', shipped: ['user', 'group'] },
   settings: z.object({

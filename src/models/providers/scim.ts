@@ -7,7 +7,7 @@ export default defineProvider({
   kind: 'scim',
   verboseName: 'SCIM Provider',
   component: 'service-provider-scim-form',
-  backchannel: true,
+  backchannel: 'only',
   flows: 'none',
   elsewhere: { title: 'SCIM', shipped: ['user', 'group'] },
   settings: z.object({

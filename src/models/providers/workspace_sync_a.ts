@@ -13,7 +13,7 @@ export default defineProvider({
   kind: 'workspace_sync_a',
   verboseName: 'Workspace Sync A Provider',
   component: 'service-provider-workspace-sync-a-form',
-  backchannel: true,
+  backchannel: 'only',
   flows: 'none',
   elsewhere: { kind: 'google_workspace', title: 'Google Workspace', shipped: ['user', 'group'] },
   settings: z.object({

@@ -5,7 +5,7 @@ import { booleanRow, choiceRow, keysRow, referenceRow, testFields, testKind, tex
 testKind(directorySyncB, {
   verboseName: 'Directory Sync B Provider',
   component: 'service-provider-directory-sync-b-form',
-  backchannel: true,
+  backchannel: 'only',
   flows: false,
   required: ['client_id', 'client_secret', 'tenant_id'],
   secrets: ['client_secret'],

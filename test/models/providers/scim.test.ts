@@ -5,7 +5,7 @@ import { booleanRow, httpUrlRow, keysRow, referenceRow, testFields, testKind, te
 testKind(scim, {
   verboseName: 'SCIM Provider',
   component: 'service-provider-scim-form',
-  backchannel: true,
+  backchannel: 'only',
   flows: false,
   required: ['url', 'token'],
   secrets: ['token'],

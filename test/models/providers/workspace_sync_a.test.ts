@@ -5,7 +5,7 @@ import { booleanRow, choiceRow, keysRow, referenceRow, testFields, testKind, tex
 testKind(workspaceSyncA, {
   verboseName: 'Workspace Sync A Provider',
   component: 'service-provider-workspace-sync-a-form',
-  backchannel: true,
+  backchannel: 'only',
   flows: false,
   required: ['delegated_subject', 'credentials', 'default_group_email_domain'],
   secrets: ['credentials'],
