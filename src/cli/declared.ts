@@ -1,76 +1,88 @@
-import { isTrue } from '../document/evaluate.ts'
-import { isTag } from '../document/tags.ts'
-import { isObject, type JsonObject } from '../json-object.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { Entry } from '../document/document.ts'
+import { readEntries } from '../document/yaml.ts'
 import { loadRegistry, type Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
+import { compile } from '../plan/compile.ts'
+import { unconditional } from '../plan/engine.ts'
+import { toBlueprint } from '../plan/submission.ts'
 import type { Document, Unreadable } from './inputs.ts'
+import { ownOwner, withOwner } from './joined.ts'
 import { entriesIn, locatePlaces, type Place } from './places.ts'
 
-/** Objects that two files of a call declare. */
+/** Objects that two files of a call declare: what they say of one may not contradict each other, as in one document. */
 
-type Declaration = {
-  /** What no two objects may have. */
-  readonly keys: readonly string[]
-  readonly place: Place
-  /** In messages. */
-  readonly what: string
-}
-
-type Found = { readonly document: Document; readonly place: Place; readonly what: string }
+type Declared = { readonly document: Document; readonly place: Place; readonly entry: Entry }
 
 /** Both files are refused, each with the place in the other. */
-export async function declaredTwice(documents: readonly Document[]): Promise<readonly Unreadable[]> {
-  if (documents.length < 2) return []
+export async function contradictions(documents: readonly Document[]): Promise<readonly Unreadable[]> {
   const registry = await loadRegistry()
-  const declared = new Map<string, Found[]>()
-  for (const document of documents) {
-    const seen = new Set<string>()
-    for (const { keys, ...found } of declarationsIn(document, registry))
-      for (const key of keys) {
-        if (seen.has(key)) continue
-        seen.add(key)
-        declared.set(key, [...(declared.get(key) ?? []), { document, ...found }])
-      }
-  }
+  const byKey = new Map<string, Declared[]>()
+  for (const document of documents)
+    for (const declared of declaredIn(document, registry))
+      for (const key of keysOf(declared.entry, registry)) byKey.getOrInsertComputed(key, () => []).push(declared)
   const errors = new Map<string, Set<string>>()
-  for (const twice of declared.values()) {
-    if (twice.length < 2) continue
-    const places = await Promise.all(twice.map(({ document, place }) => locatePlaces(document, [place])))
-    for (const [at, { document, what }] of twice.entries()) {
-      const others = places.flat().filter((_, other) => other !== at)
-      const line = `${places[at]?.[0]} ${what} is declared in ${others.join(' and ')}, too: leave one out.`
-      errors.set(document.file, (errors.get(document.file) ?? new Set()).add(line))
-    }
+  for (const all of byKey.values()) {
+    if (!contradict(all, registry)) continue
+    for (const [index, one] of all.entries())
+      for (const other of all.slice(0, index)) {
+        if (one.document === other.document || !contradict([other, one], registry)) continue
+        for (const [it, others] of [
+          [one, other],
+          [other, one],
+        ] as const) {
+          const names = Object.values(it.entry.identifiers).map((each) => JSON.stringify(each))
+          const line = `${await placeOf(it)} ${it.entry.model} ${names.join(' ')} is declared in ${await placeOf(others)}, too, and otherwise: make both equal, or leave one out.`
+          errors.getOrInsertComputed(it.document.file, () => new Set()).add(line)
+        }
+      }
   }
   return [...errors].map(([file, lines]) => ({ file, errors: [...lines] }))
 }
 
-function declarationsIn({ form, value }: Document, registry: Registry): Declaration[] {
-  const declare = (model: unknown, identifiers: unknown, place: Place): Declaration[] => {
-    if (typeof model !== 'string' || !isObject(identifiers)) return []
-    const keys = keysOf(model, identifiers, registry)
-    const names = Object.values(identifiers).map((each) => JSON.stringify(each))
-    return keys.length === 0 ? [] : [{ keys, place, what: `${model} ${names.join(' ')}` }]
-  }
-  if (form === 'submission') {
-    const { app, provider, provider_model: model } = value
-    const nameOf = (part: unknown, field: string) => (isObject(part) ? { [field]: part[field] } : undefined)
-    return [
-      ...declare(model, nameOf(provider, 'name'), ['provider']),
-      ...declare('service_core.application', nameOf(app, 'slug'), ['app']),
-    ]
-  }
-  return (entriesIn(value.entries) ?? []).flatMap(({ entry, place }) =>
-    isObject(entry) && !isSkipped(entry) ? declare(entry.model, entry.identifiers, place) : [],
-  )
+const placeOf = async ({ document, place }: Declared) => (await locatePlaces(document, [place]))[0]
+
+const conditions = { ...unconditional, mode: 'plan' } as const
+
+/** Without those that have conditions: they may say what is otherwise. */
+function declaredIn(document: Document, registry: Registry): Declared[] {
+  const { form, value } = document
+  if (form === 'submission')
+    return toBlueprint(value, registry, conditions).blueprint.entries.map((entry) => ({
+      ...{ document, entry },
+      place: [entry.id ?? ''],
+    }))
+  const places = entriesIn(value.entries) ?? []
+  return readEntries(value).flatMap(({ entry, index }) => {
+    const place = places[index]?.place
+    if (place === undefined || entry.conditions !== undefined) return []
+    return [{ document, entry: withOwner(entry, ownOwner(document)), place }]
+  })
 }
 
-/** Whether one condition is false already: such an entry declares nothing. */
-const isSkipped = ({ conditions }: JsonObject): boolean =>
-  Array.isArray(conditions) && conditions.some((each) => !isTag(each) && !isTrue(each))
+function contradict(declared: readonly Declared[], registry: Registry): boolean {
+  const entries = declared.map(({ entry: { id: _, ...entry } }) => entry)
+  const all = entries.filter((each, at) => entries.findIndex((other) => isDeepStrictEqual(each, other)) === at)
+  const [first, ...others] = all
+  if (first === undefined || others.length === 0) return false
+  const isOther = others.some((each) => {
+    const names = Object.entries(each.identifiers).filter(([name]) => Object.hasOwn(first.identifiers, name))
+    return (
+      each.model !== first.model ||
+      (each.owner !== undefined && first.owner !== undefined && each.owner !== first.owner) ||
+      names.some(([name, value]) => !isDeepStrictEqual(plain(value), plain(first.identifiers[name])))
+    )
+  })
+  // What is wrong with each of them alone is said elsewhere.
+  const errorsOf = (some: readonly Entry[]) =>
+    compile({ version: 1, metadata: { name: '' }, entries: some }, registry).errors.list.length
+  return isOther || errorsOf(all) > all.reduce((sum, each) => sum + errorsOf([each]), 0)
+}
+
+const plain = (value: unknown): unknown => (typeof value === 'string' ? value.normalize('NFC').trim() : value)
 
 /** One name belongs to one object of its target, whatever its kind: a provider to OAuth2 or to LDAP. */
-function keysOf(name: string, identifiers: JsonObject, registry: Registry): string[] {
+function keysOf({ model: name, identifiers }: Entry, registry: Registry): string[] {
   const model = registry.byName(name)
   const isPlain = (field: string) => ['string', 'number'].includes(typeof identifiers[field])
   // The service may know more models than this program.
@@ -78,10 +90,11 @@ function keysOf(name: string, identifiers: JsonObject, registry: Registry): stri
   return sets
     .filter((set) => set.length > 0 && set.every(isPlain))
     .map((set) => {
-      const values = set.map((field) => {
-        const text = String(identifiers[field])
-        return model?.fields.get(field)?.folded === true ? comparedName(text) : text.normalize('NFC').trim()
-      })
+      const values = set.map((field) =>
+        model?.fields.get(field)?.folded === true
+          ? comparedName(String(identifiers[field]))
+          : plain(identifiers[field]),
+      )
       return JSON.stringify([model?.target ?? name, set, values])
     })
 }

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import { documentLimits, type Entry, Find, KeyOf } from '../document/document.ts'
 import { Expression } from '../document/tags.ts'
-import { printValue } from '../document/yaml.ts'
+import { printValue, readEntries } from '../document/yaml.ts'
 import { type ErrorDetail, ErrorList } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
+import { loadRegistry, type Registry } from '../models/registry.ts'
 import { hasOwner } from '../permissions.ts'
 import { unconditional } from '../plan/engine.ts'
 import { UsageError } from './exit.ts'
@@ -57,7 +59,7 @@ export async function joinFiles(
   const [first, ...more] = documents
   if (first === undefined || more.length === 0) return documents
   const refused = new Map<Document, Unreadable>()
-  const taken = new Set<string>()
+  const all = new Entries(await loadRegistry())
   const parts: Part[] = []
   let from = 0
   for (const document of documents) {
@@ -66,8 +68,9 @@ export async function joinFiles(
       refused.set(document, { file: document.file, ...found })
       continue
     }
-    parts.push({ document, ...found, entries: withOwnIds(found.entries, taken), from })
-    from += found.entries.length
+    const own = all.add(found, ownerOf(document, given))
+    parts.push({ document, ...own, from })
+    from += own.entries.length
   }
   if (refused.size > 0) return documents.map((each) => refused.get(each) ?? each)
   const file = `${first.file} and ${more.length} more ${more.length === 1 ? 'file' : 'files'}`
@@ -119,7 +122,7 @@ function owners(parts: readonly Part[], given: OwnerGiven) {
 }
 
 /** Objects of other models have no owner. The service may know more models than this program. */
-function withOwner(entry: unknown, owner: string | undefined): unknown {
+export function withOwner<Sent>(entry: Sent, owner: string | undefined): Sent {
   if (!isObject(entry) || 'owner' in entry || typeof entry.model !== 'string') return entry
   const [resource = ''] = entry.model.split('.').slice(-1)
   return hasOwner(resource) ? { ...entry, owner } : entry
@@ -167,9 +170,8 @@ const conditions = { ...unconditional, mode: 'plan' } as const
 async function entriesOfSubmission(
   document: Document,
 ): Promise<{ readonly entries: readonly Entry[]; readonly places: readonly Place[] } | Located> {
-  const [{ toBlueprint }, { loadRegistry }, { errorLines }, { detailOf }] = await Promise.all([
+  const [{ toBlueprint }, { errorLines }, { detailOf }] = await Promise.all([
     import('../plan/submission.ts'),
-    import('../models/registry.ts'),
     import('./client.ts'),
     import('../errors.ts'),
   ])
@@ -183,22 +185,70 @@ async function entriesOfSubmission(
   return { entries: blueprint.entries, places: [['provider'], ['app']] }
 }
 
-/** An id is of one file: one that another file has, too, gets a number. */
-function withOwnIds(entries: readonly unknown[], taken: Set<string>): readonly unknown[] {
-  const names = new Map<string, string>()
-  for (const entry of entries) {
-    if (!isObject(entry) || typeof entry.id !== 'string' || names.has(entry.id)) continue
-    let name = entry.id
-    for (let number = 2; taken.has(name); number += 1) name = `${entry.id} (${number})`
-    names.set(entry.id, name)
+/** The entries of the files so far. One that a file before has, too, is that one: it is left out of the document. */
+class Entries {
+  readonly #registry: Registry
+  readonly #ids = new Set<string>()
+  /** By what finds their rows. One without an id gets that of an equal one in a later file. */
+  readonly #before = new Map<string, { readonly content: unknown; readonly kept: { id?: string | undefined } }[]>()
+
+  constructor(registry: Registry) {
+    this.#registry = registry
   }
-  for (const name of names.values()) taken.add(name)
-  if ([...names].every(([id, name]) => id === name)) return entries
-  return entries.map((entry) => {
-    const value = withNames(entry, names)
-    return isObject(value) && typeof value.id === 'string' ? { ...value, id: names.get(value.id) ?? value.id } : value
-  })
+
+  /** @returns those of the next file that are left, with ids of their own, and their tags with them */
+  add({ entries, places }: Pick<Part, 'entries' | 'places'>, owner: string | undefined) {
+    const names = this.#namesFor(entries)
+    const added: (() => void)[] = []
+    const left = entries.flatMap((written, index) => {
+      const place = places[index] ?? []
+      const entry = withNames(written, names)
+      if (!isObject(entry)) return [{ entry, place }]
+      const own = typeof entry.id === 'string' ? { id: names.get(entry.id) } : {}
+      const row = JSON.stringify([entry.model, Object.entries(Object(entry.identifiers)).sort()])
+      const content = this.#contentOf(entry, owner)
+      const same = this.#before.get(row)?.find((each) => isDeepStrictEqual(each.content, content))
+      if (same !== undefined) {
+        same.kept.id ??= own.id
+        if (typeof entry.id === 'string') names.set(entry.id, same.kept.id ?? entry.id)
+        return []
+      }
+      const kept = { ...entry, ...own }
+      added.push(() => this.#before.getOrInsertComputed(row, () => []).push({ content, kept }))
+      return [{ entry: kept, place }]
+    })
+    for (const add of added) add()
+    return { entries: left.map(({ entry }) => entry), places: left.map(({ place }) => place) }
+  }
+
+  /** An id is of one file: one that another file has, too, gets a number. */
+  #namesFor(entries: readonly unknown[]): Map<string, string> {
+    const names = new Map<string, string>()
+    for (const entry of entries) {
+      if (!isObject(entry) || typeof entry.id !== 'string' || names.has(entry.id)) continue
+      let name = entry.id
+      for (let number = 2; this.#ids.has(name); number += 1) name = `${entry.id} (${number})`
+      names.set(entry.id, name)
+    }
+    for (const name of names.values()) this.#ids.add(name)
+    return names
+  }
+
+  /** What an entry says: without its id, and with sets in one order. */
+  #contentOf(written: unknown, owner: string | undefined): unknown {
+    const [{ entry } = {}] = readEntries({ entries: [written] })
+    if (entry === undefined) return written
+    const { id: _, attrs, ...rest } = entry
+    const fields = this.#registry.byName(entry.model)?.fields
+    const inOrder = ([name, value]: [string, unknown]) => {
+      const isSet = Array.isArray(value) && fields?.get(name)?.isSet === true
+      return [name, isSet ? value.toSorted((one, other) => (inText(one) < inText(other) ? -1 : 1)) : value]
+    }
+    return withOwner({ ...rest, attrs: Object.fromEntries(Object.entries(attrs).map(inOrder)) }, owner)
+  }
 }
+
+const inText = (value: unknown): string => JSON.stringify(value) ?? ''
 
 function withNames(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (value instanceof KeyOf) return new KeyOf(names.get(value.id) ?? value.id)

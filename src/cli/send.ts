@@ -12,7 +12,6 @@ import {
   type sendOptions,
 } from './arguments.ts'
 import { asLost, type Client, Lost, openClient } from './client.ts'
-import { declaredTwice } from './declared.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { UsageError } from './exit.ts'
 import { type Document, type FormerRun, formerRun, isUnreadable, readInputs, type Unreadable } from './inputs.ts'
@@ -131,8 +130,9 @@ async function toSend(
   const readable = inputs.filter((each): each is Document => !isUnreadable(each))
   if (isEach) refuseEach(readable, given, isAll)
   if (readable.length < 2) return inputs
+  const { contradictions } = await import('./declared.ts')
   const refused = new Map(
-    [...inputs.filter((each) => isUnreadable(each)), ...(await declaredTwice(readable))].map(byFile),
+    [...inputs.filter((each) => isUnreadable(each)), ...(await contradictions(readable))].map(byFile),
   )
   if (isEach && mode === 'apply' && values['keep-going'] !== true && refused.size === 0)
     for (const each of await refusedBefore(readable, client)) refused.set(each.file, each)

@@ -191,19 +191,21 @@ test('submissions are part of it', async () => {
   expect(provider).toEqual({ name: 'fold-sub-b' })
 })
 
-test('what two files declare is refused with both places, and nothing is sent', async () => {
+test('what two files declare otherwise is refused with both places, and nothing is sent', async () => {
+  const named = (slug: string, name: string) =>
+    `{ model: service_core.application, identifiers: { slug: ${slug} }, attrs: { name: ${name} } }`
   const folder = folderOf({
-    'a.yaml': document(application('fold-twice'), application('fold-once')),
-    'b.yaml': document(application('fold-other'), application('fold-twice')),
+    'a.yaml': document(named('fold-twice', 'One'), application('fold-once')),
+    'b.yaml': document(application('fold-other'), named('fold-twice', 'Two')),
+    'c.yaml': document(application('fold-once')),
   })
-  expect(await there.gatewright(['validate', folder])).toMatchObject({
-    code: 1,
-    output: expect.stringContaining(', too:'),
-  })
-  const { code, output } = await there.gatewright(['apply', folder])
-  expect(code).toBe(1)
-  expect(output).toMatch(/a\.yaml:3:\d+ service_core\.application "fold-twice" is declared in \S+b\.yaml:4:\d+, too/)
-  expect(output).toMatch(/b\.yaml:4:\d+ service_core\.application "fold-twice" is declared in \S+a\.yaml:3:\d+, too/)
+  for (const command of ['validate', 'plan', 'apply', 'diff']) {
+    const { code, output } = await there.gatewright([command, folder])
+    expect(code).toBe(1)
+    expect(output).toMatch(/a\.yaml:3:\d+ service_core\.application "fold-twice" is declared in \S+b\.yaml:4:\d+, too/)
+    expect(output).toMatch(/b\.yaml:4:\d+ service_core\.application "fold-twice" is declared in \S+a\.yaml:3:\d+, too/)
+    expect(output).not.toContain('"fold-once" is declared')
+  }
   expect(await slugs('fold-')).not.toContain('fold-once')
 })
 

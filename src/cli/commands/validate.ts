@@ -1,7 +1,7 @@
 import { loadRegistry } from '../../models/registry.ts'
 import { fileHelp, fileOptions, readArguments, readGiven } from '../arguments.ts'
 import { errorsOf } from '../check.ts'
-import { declaredTwice } from '../declared.ts'
+import { contradictions } from '../declared.ts'
 import { type Document, isUnreadable, readInputs } from '../inputs.ts'
 import { openOutput } from '../output.ts'
 import { codeOfResults, emptyResult, printResult, type Result } from '../report.ts'
@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const registry = await loadRegistry()
   const results: Result[] = []
   const readable = documents.filter((each): each is Document => !isUnreadable(each))
-  const twice = new Map((await declaredTwice(readable)).map((each) => [each.file, each.errors]))
+  const twice = new Map((await contradictions(readable)).map((each) => [each.file, each.errors]))
   for (const document of documents) {
     const { file } = document
     const { errors: found, details } = isUnreadable(document)
