@@ -18,7 +18,7 @@ export type RefusalCounts = Pick<Metrics, 'countFailedLogin' | 'countLimited'>
 const buckets = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
 /** What limits what one user does: the settings RATE_LIMIT_*, lists that wait, and streams of events. */
-export const limitNames = ['requests', 'lists', 'long_answers', 'waiting_runs', 'streams'] as const
+export const limitNames = ['requests', 'lists', 'long_answers', 'waiting_runs', 'streams', 'writes'] as const
 export type LimitName = (typeof limitNames)[number]
 
 const doors = ['api', 'dashboard'] as const

@@ -25,8 +25,8 @@ declare module 'fastify' {
 /** The user whose share it is: the real one, whatever the token. */
 export const userOf = ({ impersonator, pk }: Actor): string => String((impersonator ?? { pk }).pk)
 
-/** How long a reader waits for a place: for a list, as long as a statement may take. One that waits costs nothing. */
-const listWithinMs = 8_000
+/** How long a request waits for a place: for a list or a write, as long as a statement may take. One that waits costs nothing. */
+const placeWithinMs = 8_000
 export const longWithinMs = 2_000
 
 type Rules = {
@@ -90,19 +90,30 @@ type Taking = FastifyRequest & { [givesBack]?: AtEnd }
 
 /** Half of the connections of a process. */
 const listsAtOnce = 8
+/** Writes of one object wait for each other: few at once end before the time limit of a lock. */
+const writesAtOnce = 4
+const reads = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Limits lists, long answers and waiting runs of each user. After the hooks that authenticate. */
+/** Limits lists, writes, long answers and waiting runs of each user. After the hooks that authenticate. */
 export function shareOut(app: FastifyInstance, limits: RateLimits, { countLimited }: RefusalCounts): void {
   const refusal = (detail: string) => () => new Problem('too_many_requests', detail, { retryAfterS: 1 })
   const { rateLimitLongAnswers: longAtOnce, rateLimitWaitingRuns: runsAtOnce } = limits
   const shares = {
     list: new Share({
       max: listsAtOnce,
-      waitMs: listWithinMs,
+      waitMs: placeWithinMs,
       refusal: refusal(
         `Each of the ${listsAtOnce} lists of this user that may be read at once takes too long. Try again.`,
       ),
       onRefused: () => countLimited('lists'),
+    }),
+    write: new Share({
+      max: writesAtOnce,
+      waitMs: placeWithinMs,
+      refusal: refusal(
+        `Each of the ${writesAtOnce} writes of this user that may be at work at once takes too long. Try again.`,
+      ),
+      onRefused: () => countLimited('writes'),
     }),
     run: new Share({
       max: runsAtOnce,
@@ -125,7 +136,7 @@ export function shareOut(app: FastifyInstance, limits: RateLimits, { countLimite
     this[givesBack]?.keep(work)
   })
   app.addHook('onRequest', async (request: Taking, reply) => {
-    const { takes } = request.routeOptions.config
+    const { takes = reads.has(request.method) ? undefined : 'write' } = request.routeOptions.config
     if (takes !== undefined && request.actor !== undefined)
       request[givesBack] = atEndOf(reply, await shares[takes].take(userOf(request.actor)))
   })

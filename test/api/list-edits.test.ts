@@ -67,7 +67,9 @@ describe('PATCH of a group', () => {
     const all = people.map((each) => each.pk).sort((a, b) => a - b)
     const atOnce = (change: (of: (typeof people)[number]) => Promise<Answer>) =>
       Promise.all(people.map((each) => untilTaken(() => change(each))))
-    await atOnce((each) => patch(on.admin, `${groups}${pk}/`, { users: { add: [each.pk] } }))
+    const add = (user: number) => patch(on.admin, `${groups}${pk}/`, { users: { add: [user] } })
+    const answers = await Promise.all(all.map(add))
+    expect(answers.map(({ status }) => status)).toEqual(all.map(() => 200))
     expect(await membersOf(pk)).toEqual(all)
     await atOnce((each) => send([group(name, { users: { remove: [each.username] } })]))
     expect(await membersOf(pk)).toEqual([])
