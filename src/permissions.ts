@@ -85,6 +85,10 @@ export type Actor = {
   readonly impersonator?: Actor
   /** The only rights that the token of the request carries. `permissions` are among them. */
   readonly ceiling?: ReadonlySet<Right>
+  /** The token of the request, where it has a ceiling. */
+  readonly tokenPk?: string
+  /** Only routes of tokens set it: what is written is the token of the request, or one that is no more (`apply/token-key.ts`). */
+  readonly renews?: true
   /** Of a stored document that the actor applies: who submitted it. The actor holds what all of them hold. */
   readonly authors?: readonly ActorKeys[]
 }
@@ -94,6 +98,7 @@ export type ActorKeys = {
   readonly pk: number | null
   readonly impersonator?: { readonly pk: number | null } | undefined
   readonly ceiling?: ReadonlySet<Right> | undefined
+  readonly renews?: true | undefined
   readonly authors?: readonly ActorKeys[] | undefined
 }
 

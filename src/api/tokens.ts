@@ -1,11 +1,10 @@
 import { z } from 'zod'
-import { findRemovable, findToken, viewKey } from '../apply/token-key.ts'
+import { findRemovable, findToken, newToken, viewKey } from '../apply/token-key.ts'
 import { type Write, write } from '../apply/write.ts'
 import type { Db, Tx } from '../db/client.ts'
 import type { Api } from '../http/api.ts'
 import { etagOf, matchHeaders, preconditionOf, sendWritten } from '../http/etag.ts'
 import type { Headers } from '../http/headers.ts'
-import { isObject } from '../json-object.ts'
 import * as filter from '../lists/filters.ts'
 import { type ListSpec, list } from '../lists/list.ts'
 import { one } from '../lists/one.ts'
@@ -109,8 +108,8 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
       },
       schema: { summary: 'Create a token', body: z.unknown(), response: { 201: full } },
     },
-    async ({ actor, body, textErrors, id: requestId }, reply) => {
-      const fields = withDefaultOwner(actor, body)
+    async ({ actor: caller, body, textErrors, id: requestId }, reply) => {
+      const { actor, fields } = await newToken(db, caller, body)
       const token = await save(actor, { mode: { create: true }, fields, textErrors, requestId })
       return sendWritten(reply.code(201), JSON.stringify(token))
     },
@@ -154,8 +153,8 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
         response: { 204: z.null() },
       },
     },
-    async ({ params: { identifier }, actor, headers, id: requestId }, reply) => {
-      const { pk } = await findRemovable(db, actor, identifier)
+    async ({ params: { identifier }, actor: caller, headers, id: requestId }, reply) => {
+      const { pk, actor } = await findRemovable(db, caller, identifier)
       const removal = { mode: { remove: pk }, requestId, precondition: await precondition(actor, headers, pk) } as const
       await write(db, engine, actor, { model, ...removal }, async () => undefined)
       return reply.code(204).send(null)
@@ -179,5 +178,3 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     }),
   )
 }
-
-const withDefaultOwner = (actor: Actor, body: unknown): unknown => (isObject(body) ? { user: actor.pk, ...body } : body)

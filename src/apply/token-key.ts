@@ -4,7 +4,8 @@ import { reader, withEngine } from '../db/engine-tx.ts'
 import { query } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 import { Problem } from '../errors.ts'
-import { type Actor, allows, meet, type Permission } from '../permissions.ts'
+import { isObject } from '../json-object.ts'
+import { type Actor, allows, covers, meet, type Permission } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { creatorOf, holdsAllOf } from '../rights/policy.ts'
 import { lockRights } from '../rights/rights.ts'
@@ -29,11 +30,55 @@ export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, p
  *
  * @throws {Problem} as `viewKey` does
  */
-export async function findRemovable(db: Db, actor: Actor, identifier: string): Promise<Found> {
-  const token = await findToken(db, actor, identifier, 'delete_token')
+export async function findRemovable(
+  db: Db,
+  actor: Actor,
+  identifier: string,
+): Promise<Writer & { readonly pk: string }> {
+  const { pk, userPk } = await findToken(db, actor, identifier, 'delete_token')
   refuseImpersonator(actor, 'delete_token')
-  if (!(await holdsAllOf(reader(db), actor, token.userPk))) throw notFound()
-  return token
+  if (await isNoMore(db, actor, pk)) return { pk, actor: { ...actor, renews: true } }
+  if (!(await holdsAllOf(reader(db), actor, userPk))) throw notFound()
+  return { pk, actor }
+}
+
+/** The caller, as it may write the token. */
+type Writer = { readonly actor: Actor }
+
+type End = { readonly expiring: boolean; readonly expires: Date | null }
+const endOf = ({ expiring, expires }: End): number =>
+  expiring && expires ? expires.getTime() : Number.POSITIVE_INFINITY
+
+const ceilingSchema = z.array(z.string()).nullable()
+
+/**
+ * Whether a token is the one of the request, which has a ceiling, or is no more: an `api` token of the same user, which
+ * carries no more and ends no later. The holder may view its key and delete it. It stays so: no ceiling is ever raised.
+ */
+async function isNoMore(tx: Db | Tx, { tokenPk, ceiling }: Actor, pk: string): Promise<boolean> {
+  if (tokenPk === undefined || ceiling === undefined) return false
+  const found = await tx.token.findMany({ where: { pk: { in: [tokenPk, pk] } } })
+  const [own, other] = [tokenPk, pk].map((key) => found.find((each) => each.pk === key))
+  if (own === undefined || other === undefined) return false
+  const isCovered = ceilingSchema.parse(other.ceiling)?.every((right) => covers(ceiling, right)) === true
+  return isCovered && other.userPk === own.userPk && other.intent === 'api' && endOf(other) <= endOf(own)
+}
+
+/**
+ * Who creates a token, and its fields: by default it is the caller's own. By a token with a ceiling it ends with that
+ * token, and has the same owners; one that ends no later is no more (see `isNoMore`), and gets the same ceiling.
+ */
+export async function newToken(db: Db, actor: Actor, body: unknown): Promise<Writer & { readonly fields: unknown }> {
+  if (!isObject(body)) return { actor, fields: body }
+  const { tokenPk } = actor
+  const fields = { user: actor.pk, ...body }
+  const own = tokenPk === undefined ? null : await db.token.findUnique({ where: { pk: tokenPk } })
+  if (own === null || fields.user !== actor.pk || (body.intent ?? 'api') !== 'api') return { actor, fields }
+  const expires = body.expires ?? own.expires?.toISOString()
+  // What is no date is refused for that.
+  if (endOf({ expiring: body.expiring !== false, expires: new Date(String(expires)) }) > endOf(own))
+    return { actor, fields }
+  return { actor: { ...actor, renews: true }, fields: { owners: own.owners, ...fields, ...(expires && { expires }) } }
 }
 
 /** What is done with a token outlasts an impersonation: the real user needs the permission, too. */
@@ -50,8 +95,8 @@ const notFound = () => new Problem('not_found', 'There is no such token.')
 /**
  * Returns a new token's secret, once, and only within a day of its creation. Afterwards only its hash is kept.
  *
- * @throws {Problem} `not_found` for a caller who may not see it: the owner may, and a caller with `view_token_key` and
- *   all rights of the owner; `permission_denied` for a caller who impersonates the owner without that; `key_gone`
+ * @throws {Problem} `not_found` for a caller who may not see it: the owner may, a token that carries no less, and a caller
+ *   with `view_token_key` and all rights of the owner; `permission_denied` for a caller who impersonates the owner without that; `key_gone`
  *   afterwards
  */
 export function viewKey(
@@ -64,11 +109,12 @@ export function viewKey(
   return transaction(db, async (tx) => {
     const token = await findToken(tx, actor, identifier, 'view_token_key')
     refuseImpersonator(actor, 'view_token_key')
+    const renews = await isNoMore(tx, actor, token.pk)
     return withEngine(tx, async (engineTx) => {
-      const limit = limitOf(actor, token)
+      const limit = renews ? null : limitOf(actor, token)
       // Its owner may not become the last superuser while the token gets a ceiling.
       if (limit !== null) lockRights(engineTx)
-      if (!(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound()
+      if (!renews && !(await holdsAllOf(engineTx, actor, token.userPk))) throw notFound()
       const key = await takeKey(tx, keyring, token.pk, limit)
       const action = 'view_key'
       const changes = [{ model: 'service_core.token', key: token.pk, action, fields: [] }] as const

@@ -199,11 +199,11 @@ export async function currentActor(reader: EngineReader, actor: Actor | ActorKey
     const itself = await currentActor(reader, keys)
     return itself && withAuthors(reader, itself, authors)
   }
-  const { pk, impersonator, ceiling } = keys
+  const { pk, impersonator, ceiling, renews } = keys
   const read = (key: number | null) => (key === null ? null : actorOfUser(reader, { pk: key }))
   if (impersonator === undefined) {
     const found = await read(pk)
-    return found && limited(found, ceiling)
+    return found && { ...limited(found, ceiling), ...(renews && { renews }) }
   }
   const [effective, real] = await Promise.all([read(pk), read(impersonator.pk)])
   return effective && real && actAs(limited(real, ceiling), effective)
@@ -224,5 +224,5 @@ export async function actorOfSession(
   const found = toActor(row)
   if (found === null || row === undefined) return null
   const { tokenPk, ceiling } = row
-  return { actor: limited(found, ceiling === null ? undefined : new Set(ceiling)), tokenPk }
+  return { actor: ceiling === null ? found : { ...limited(found, new Set(ceiling)), tokenPk }, tokenPk }
 }

@@ -19,6 +19,8 @@ export type RightsChange = {
     readonly isImpersonating: boolean
     /** By a token that another user made, which may not carry all rights of its user. */
     readonly isLimited: boolean
+    /** Whether the row is the token of the request, or no more than that. */
+    readonly renews: boolean
   }
   readonly tokenMaxDays: number
   /** Fields that count as changed: the caller may not view the row, and a denial would tell what it holds. */
@@ -259,10 +261,11 @@ const token: Policy = {
     if (action === 'delete') return
     if (action === 'create' && (intent === 'verification' || intent === 'recovery'))
       yield superuser(`make it a ${intent} token`)
-    if (differs('expiring', change) && expiring === false) yield superuser('make a token that does not expire')
+    if (differs('expiring', change) && expiring === false && !caller.renews)
+      yield superuser('make a token that does not expire')
     refuseManaged(change, instead)
     const latest = facts.now.getTime() + tokenMaxDays * dayMs
-    if (differs('expires', change) && typeof expires === 'string' && Date.parse(expires) > latest)
+    if (differs('expires', change) && !caller.renews && typeof expires === 'string' && Date.parse(expires) > latest)
       report(['expires'], 'too_large', `Must be at most ${tokenMaxDays} days from now.`)
   },
 }

@@ -94,7 +94,8 @@ function toChange(engine: Engine, actor: Actor, effect: Effect): RightsChange | 
       pk: actor.pk,
       isSuperuser: isSuperuser(actor),
       isImpersonating: actor.impersonator !== undefined,
-      isLimited: actor.ceiling !== undefined || isOfOthers(actor),
+      isLimited: (actor.ceiling !== undefined && actor.renews !== true) || isOfOthers(actor),
+      renews: actor.renews === true,
     },
     tokenMaxDays: engine.tokenMaxDays,
     assumed,
@@ -134,7 +135,7 @@ export function creatorOf(actor: Actor): Creator {
   return {
     pk: (actor.impersonator ?? actor).pk,
     self: selfOf(actor),
-    permissions: superuser ? null : permissions.sort(),
+    permissions: superuser ? null : (actor.renews && actor.ceiling ? [...actor.ceiling] : permissions).sort(),
   }
 }
 

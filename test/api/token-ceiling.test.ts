@@ -190,25 +190,110 @@ describe('authentication takes what both have', () => {
 })
 
 describe('its holder is not its owner', () => {
-  test('a token made by it has the same ceiling, and so has each one after it', async () => {
-    const first = randomUUID()
-    const child = there.as(await made(holder, { identifier: first }))
-    const second = randomUUID()
-    await made(child, { identifier: second })
-    expect([await ceilingOf(first), await ceilingOf(second)]).toEqual([[], []])
+  const remove = (who: Asker, name: string) => who.send({ method: 'DELETE', url: `${path}${name}/` })
+  const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
+  const ceiling = [...held, 'add_application', 'add_radiusprovider'].sort()
+
+  test('a token that it makes for another user carries what it holds now', async () => {
+    const weak = await there.make.user()
+    await grant(owner, ['add_token', 'view_token_key'])
+    const child = randomUUID()
+    await made(holder, { identifier: child, user: weak.pk })
+    expect(await ceilingOf(child)).toEqual(['add_token', 'view_token_key'])
+    await promote(weak)
+    expect((await remove(holder, child)).status).toBe(404)
+  })
+
+  test('it is replaced by its equal, again and again, though its owner holds more', async () => {
     await promote(owner)
-    expect(await permissions(child)).toEqual([])
+    const { expires } = await there.db.token.findUniqueOrThrow({ where: { identifier } })
+    let [current, name] = [holder, identifier]
+    for (const next of [randomUUID(), randomUUID()]) {
+      const child = there.as(await made(current, { identifier: next }))
+      expect(await there.db.token.findUniqueOrThrow({ where: { identifier: next } })).toMatchObject({
+        userPk: owner.pk,
+        ceiling,
+        expires,
+        intent: 'api',
+      })
+      expect(await permissions(child)).toEqual(ceiling)
+      expect((await remove(current, name)).status).toBe(204)
+      expect((await current.get('/api/v3/core/users/me/')).status).toBe(401)
+      ;[current, name] = [child, next]
+    }
+    // One that was made is deleted by the one that made it, too.
+    const spare = randomUUID()
+    await made(current, { identifier: spare })
+    expect((await remove(current, spare)).status).toBe(204)
+    expect((await remove(current, name)).status).toBe(204)
+  })
+
+  test('with its owners, or fewer of them', async () => {
+    await grant(owner, ['add_application', 'change_application'])
+    const [both, one, other] = [randomUUID(), randomUUID(), randomUUID()]
+    await post(owner, path, { identifier: both, owners: ['team-a', 'team-b'], expires: inDays(300) })
+    const bound = there.as(((await owner.get(`${path}${both}/view_key/`)).json as { key: string }).key)
+    const equal = there.as(await made(bound, { identifier: one }))
+    const narrow = { identifier: other, owners: ['team-b', 'team-c'], expires: inDays(2).toISOString() }
+    const narrower = there.as(await made(equal, narrow))
+    const rowOf = (name: string) => there.db.token.findUniqueOrThrow({ where: { identifier: name } })
+    const [first, second, third] = await Promise.all([both, one, other].map(rowOf))
+    expect([second?.owners, second?.ceiling, second?.expires]).toEqual([
+      ['team-a', 'team-b'],
+      first?.ceiling,
+      first?.expires,
+    ])
+    expect(JSON.stringify(third?.ceiling)).not.toMatch(/team-a|team-c/)
+    expect(await permissions(narrower)).toEqual(['add_application@team-b', 'change_application@team-b'])
+    // What carries more, or ends later, is not its own.
+    for (const name of [both, one]) expect((await remove(narrower, name)).status).toBe(404)
+    expect((await remove(equal, other)).status).toBe(204)
+  })
+
+  test('without an end, when it has none', async () => {
+    const user = await there.make.user({ permissions: ['view_group'] })
+    const lasting = there.as(await there.make.token(user.pk, { ceiling: ['view_user'] }))
+    const [without, usual] = [randomUUID(), randomUUID()]
+    expect((await post(lasting, path, { identifier: without, expiring: false })).status).toBe(201)
+    expect((await post(lasting, path, { identifier: usual })).status).toBe(201)
+    const rows = await there.db.token.findMany({ where: { identifier: { in: [without, usual] } } })
+    expect(rows.map(({ expiring, ceiling: own }) => [expiring, own]).sort()).toEqual([
+      [false, ['view_user']],
+      [true, ['view_user']],
+    ])
+  })
+
+  test('but no token is made that ends later, has another intent or user, or comes from a document', async () => {
+    await promote(owner)
+    const other = await there.make.user({ permissions: ['view_group'] })
+    const ends = { expires: inDays(300).toISOString() }
+    for (const more of [ends, { expiring: false }, { intent: 'app_password' }, { user: other.pk }])
+      expect((await post(holder, path, { identifier: randomUUID(), ...more })).status, JSON.stringify(more)).toBe(403)
+    expect((await post(holder, path, { identifier: randomUUID(), managed: 'mine' })).status).toBe(400)
+    const entry = { model: 'service_core.token', identifiers: { identifier: randomUUID() }, attrs: { user: owner.pk } }
+    const document = { version: 1, metadata: { name: 'renewal' }, entries: [entry] }
+    expect((await holder.put('/api/v3/blueprints/', document)).status).toBe(403)
+    const acting = { 'impersonate-user': owner.username }
+    const support = there.as(await there.make.token(creator.pk, { ceiling: held }))
+    expect((await post(support, path, { identifier: randomUUID() }, acting)).status).toBe(403)
   })
 
   test('other tokens of its owner cannot be viewed, changed or deleted when their user holds more', async () => {
-    const other = randomUUID()
-    await post(owner, path, { identifier: other })
+    const [full, later, password] = [randomUUID(), randomUUID(), randomUUID()]
+    await post(owner, path, { identifier: full })
+    for (const body of [
+      { identifier: later, expires: inDays(300) },
+      { identifier: password, intent: 'app_password' },
+    ])
+      expect((await post(creator, path, { ...body, user: owner.pk })).status).toBe(201)
     await grant(owner, ['view_group'])
-    expect((await holder.get(`${path}${other}/view_key/`)).status).toBe(404)
-    expect((await patch(holder, `${path}${other}/`, { description: 'x' })).status).toBe(403)
-    expect((await holder.send({ method: 'DELETE', url: `${path}${other}/` })).status).toBe(404)
-    expect((await post(holder, path, { identifier: randomUUID() })).status).toBe(403)
-    expect((await owner.get(`${path}${other}/view_key/`)).status).toBe(200)
+    for (const name of [full, later, password]) {
+      expect((await holder.get(`${path}${name}/view_key/`)).status).toBe(404)
+      expect((await patch(holder, `${path}${name}/`, { description: 'x' })).status).toBe(403)
+      expect((await remove(holder, name)).status).toBe(404)
+    }
+    expect((await patch(holder, `${path}${identifier}/`, { description: 'x' })).status).toBe(403)
+    expect((await owner.get(`${path}${full}/view_key/`)).status).toBe(200)
   })
 
   test('a token whose key another user views carries no more than that user held then', async () => {

@@ -38,6 +38,8 @@ export type SeenToken = {
   readonly expiring: boolean
   /** Whether it has not expired. */
   readonly lasts: boolean
+  /** When it ends, in seconds. */
+  readonly ends: number
   /** Whether its key can be viewed still. */
   readonly fresh: boolean
   /** A digest of its fields. */
@@ -110,6 +112,7 @@ const tables = z.object({
         ceiling: z.array(z.string()).nullable(),
         expiring: z.boolean(),
         lasts: z.boolean(),
+        ends: z.number().nullable(),
         fresh: z.boolean(),
         digest: z.string(),
       },
@@ -134,6 +137,7 @@ const read = sql`SELECT jsonb_build_object(
     'digest', md5(jsonb_build_array(username, name, email, is_active, attributes, path, type)::text))), '[]') FROM users),
   'tokens', (SELECT coalesce(jsonb_agg(jsonb_build_object('pk', pk, 'identifier', identifier, 'user', user_pk,
     'intent', intent, 'ceiling', ceiling, 'expiring', expiring, 'lasts', NOT expiring OR expires > now(),
+    'ends', CASE WHEN expiring THEN extract(epoch FROM expires) END,
     'fresh', sealed_key IS NOT NULL,
     'digest', md5(jsonb_build_array(identifier, description, expires, expiring, managed, user_pk, intent,
       encode(key_hash, 'hex'))::text))), '[]') FROM tokens),
@@ -175,7 +179,7 @@ export async function look(db: Db): Promise<Seen> {
       const ceiling = token.ceiling === null ? null : new Set(token.ceiling)
       const opens = token.intent === 'api' && token.lasts
       const carries = opens ? limited(users.get(token.user)?.rights ?? none, ceiling) : none
-      return [token.pk, { ...token, ceiling, carries }]
+      return [token.pk, { ...token, ceiling, carries, ends: token.ends ?? Number.POSITIVE_INFINITY }]
     }),
   )
   const leading = [...tokens.values()].filter(({ ceiling, carries }) => ceiling === null && carries.has(everything))
@@ -230,15 +234,28 @@ export type Caller = {
   readonly acting: Rights
   /** What both hold: what the caller may delegate. */
   readonly held: Rights
+  /** The token of the call, when it has a ceiling and no user is impersonated. */
+  readonly limited?: SeenToken
 }
+
+/** Whether a token gives its holder nothing that the caller's own does not: the caller may make, view and delete it. */
+export const isNoMore = ({ limited }: Caller, { user, intent, ceiling, ends }: SeenToken): boolean =>
+  limited !== undefined &&
+  user === limited.user &&
+  intent === 'api' &&
+  ceiling !== null &&
+  [...ceiling].every((right) => has(limited.ceiling ?? none, right)) &&
+  ends <= limited.ends
 
 /** @returns null when the call may not be authenticated, or not as that user */
 export function callerOf({ tokens, users }: Seen, { token, as }: Sender): Caller | null {
   const found = tokens.get(token)
   if (found === undefined || found.intent !== 'api' || !found.lasts || !users.get(found.user)?.active) return null
   const { user, ceiling, carries: real } = found
-  if (as === undefined)
-    return { user, self: ceiling === null ? user : null, isImpersonating: false, real, acting: real, held: real }
+  if (as === undefined) {
+    const itself = { user, isImpersonating: false, real, acting: real, held: real }
+    return ceiling === null ? { ...itself, self: user } : { ...itself, self: null, limited: found }
+  }
   const other = users.get(as)
   const isSuperuser = real.has(everything)
   if (other?.active !== true || !(isSuperuser || real.has('impersonate'))) return null

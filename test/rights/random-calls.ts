@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { Refusal } from '../../src/apply/refusal.ts'
-import { findRemovable, findToken, viewKey } from '../../src/apply/token-key.ts'
+import { findRemovable, findToken, newToken, viewKey } from '../../src/apply/token-key.ts'
 import { type Write, write } from '../../src/apply/write.ts'
 import type { Entry } from '../../src/document/document.ts'
 import { Problem } from '../../src/errors.ts'
@@ -215,13 +215,18 @@ function requestOf({ model, identifiers = {}, attrs = {}, state }: Partial<Entry
 }
 
 /** As the routes do it: a caller finds only tokens that it may change or delete. */
-async function send({ db, engine }: Bench, actor: Actor, request: Write, { tokens }: Seen): Promise<unknown> {
+async function send({ db, engine }: Bench, caller: Actor, request: Write, { tokens }: Seen): Promise<unknown> {
   const { model, mode } = request
   const identifier = (pk: unknown) => tokens.get(String(pk))?.identifier ?? ''
   if (model === 'service_core.token' && 'change' in mode)
-    await findToken(db, actor, identifier(mode.change), 'change_token')
-  if ('remove' in mode) await findRemovable(db, actor, identifier(mode.remove))
-  return write(db, engine, actor, request, async () => 'written')
+    await findToken(db, caller, identifier(mode.change), 'change_token')
+  const { actor, ...fields } =
+    'remove' in mode
+      ? await findRemovable(db, caller, identifier(mode.remove))
+      : model === 'service_core.token' && 'create' in mode
+        ? await newToken(db, caller, request.fields)
+        : { actor: caller }
+  return write(db, engine, actor, { ...request, ...fields }, async () => 'written')
 }
 
 const refusals = ['permission_denied', 'invalid', 'not_found', 'conflict', 'key_gone']

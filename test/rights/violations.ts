@@ -1,4 +1,14 @@
-import { type Caller, has, none, plain, type Rights, type Seen, type SeenObject, type SeenToken } from './oracle.ts'
+import {
+  type Caller,
+  has,
+  isNoMore,
+  none,
+  plain,
+  type Rights,
+  type Seen,
+  type SeenObject,
+  type SeenToken,
+} from './oracle.ts'
 
 /** Whether a caller may be told the name of a row: with any permission for it. */
 export const mayKnow = ({ resource, owner }: SeenObject, { acting }: Caller): boolean =>
@@ -119,6 +129,8 @@ function judgeToken(
     if (was.ceiling !== null && (is.ceiling === null || is.ceiling.difference(was.ceiling).size > 0))
       report(`the ceiling of token ${identifier} was raised`)
   }
+  // Made or deleted, not changed.
+  if ((was === undefined || is === undefined) && isNoMore(caller, token)) return
   if (is?.expiring === false && was?.expiring !== false) report(`token ${identifier} no longer expires`)
   if (was?.digest === is?.digest) return
   if (caller.self !== user) lacks(`the user of token ${identifier} has more`, before.users.get(user)?.rights ?? none)
@@ -148,6 +160,7 @@ function judgeView(before: Seen, after: Seen, pk: string, { caller, lacks, may, 
     return
   }
   if (!was.fresh || is.fresh) report(`the key of token ${was.identifier} can be viewed again`)
+  if (isNoMore(caller, is)) return
   if (caller.self !== was.user)
     lacks(`the user of viewed token ${was.identifier} has more`, before.users.get(was.user)?.rights ?? none)
   if (caller.user !== was.user) may('view_token_key', `the key of token ${was.identifier}`)

@@ -123,8 +123,8 @@ export default {
       tests: ['test/api/me.test.ts'],
     },
     {
-      from: 'return found && limited(found, ceiling)',
-      to: 'return found',
+      from: 'return found && { ...limited(found, ceiling),',
+      to: 'return found && { ...found,',
       why: 'a run is applied without the ceiling of its token',
       tests: [ceiling],
     },
@@ -135,8 +135,8 @@ export default {
       tests: [ceiling],
     },
     {
-      from: 'ceiling === null ? undefined : new Set(ceiling)',
-      to: 'undefined',
+      from: 'ceiling === null ? found : {',
+      to: 'ceiling !== undefined ? found : {',
       why: 'the ceiling of a token is ignored when it authenticates',
       tests: [ceiling],
     },

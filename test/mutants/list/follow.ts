@@ -9,6 +9,7 @@ const groups = 'test/rights/escalation-groups.test.ts'
 const write = 'test/apply/write.test.ts'
 const removal = 'test/api/application-delete.test.ts'
 const meanwhile = 'test/rights/rights-taken-meanwhile.test.ts'
+const ceiling = 'test/api/token-ceiling.test.ts'
 
 /** Whose a row is, what follows from a document, and what is refused. */
 export default {
@@ -221,7 +222,7 @@ export default {
       from: 'return userPk === self ? null : permissions',
       to: 'return userPk !== self ? null : permissions',
       why: 'a token whose key another user views keeps all rights of its user',
-      tests: ['test/api/token-ceiling.test.ts'],
+      tests: [ceiling],
     },
     {
       from: 'AND sealed_key IS NOT NULL FOR UPDATE`',
@@ -239,7 +240,7 @@ export default {
       from: '(row.ceiling === null ? limit : [...meet(new Set(limit), new Set(row.ceiling))])',
       to: 'limit',
       why: 'viewing the key of a token lifts its ceiling',
-      tests: ['test/api/token-ceiling.test.ts'],
+      tests: [ceiling],
     },
     {
       from: 'const data = { sealedKey: null, ...(ceiling',
@@ -252,6 +253,42 @@ export default {
       to: 'void [audit, engineTx, changes, requestId]',
       why: 'the view of a key is not audited',
       tests: ['test/api/tokens-write.test.ts', 'test/api/logs.test.ts'],
+    },
+    {
+      from: '?.every((right) => covers(ceiling, right)) === true',
+      to: ' !== undefined',
+      why: 'a token with a ceiling views the keys of tokens of its user that carry more',
+      tests: [ceiling],
+    },
+    {
+      from: "&& other.intent === 'api' && endOf(other) <= endOf(own)",
+      to: "&& other.intent === 'api'",
+      why: 'a token with a ceiling views the keys of tokens of its user that end later',
+      tests: [ceiling],
+    },
+    {
+      from: "&& other.intent === 'api' && endOf",
+      to: '&& endOf',
+      why: 'a token with a ceiling deletes tokens of its user that are no api tokens',
+      tests: [ceiling],
+    },
+    {
+      from: 'new Date(String(expires)) }) > endOf(own))',
+      to: 'new Date(String(expires)) }) > Number.POSITIVE_INFINITY)',
+      why: 'a token with a ceiling makes one that ends later',
+      tests: [ceiling],
+    },
+    {
+      from: "|| (body.intent ?? 'api') !== 'api') return",
+      to: ') return',
+      why: 'a token with a ceiling makes one of another intent',
+      tests: [ceiling],
+    },
+    {
+      from: 'own === null || fields.user !== actor.pk ||',
+      to: 'own === null ||',
+      why: 'a token with a ceiling gives all of it to another user',
+      tests: [ceiling],
     },
     {
       from: 'if (limit !== null) lockRights(engineTx)',

@@ -269,8 +269,8 @@ export default {
       tests: [tokens],
     },
     {
-      from: "if (differs('expiring', change) && expiring === false) yield",
-      to: "if (differs('expiring', change) && expiring === true) yield",
+      from: "if (differs('expiring', change) && expiring === false && !caller.renews)",
+      to: "if (differs('expiring', change) && expiring === true && !caller.renews)",
       why: 'a delegate makes a token that does not expire',
       tests: [tokens],
     },

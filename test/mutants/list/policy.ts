@@ -42,7 +42,7 @@ export default {
       tests: [tokens],
     },
     {
-      from: 'isLimited: actor.ceiling !== undefined',
+      from: 'isLimited: (actor.ceiling !== undefined && actor.renews !== true)',
       to: 'isLimited: false',
       why: 'policies do not know the ceiling of the token',
       tests: [tokens],
@@ -90,8 +90,8 @@ export default {
       tests: [ceiling],
     },
     {
-      from: 'permissions: superuser ? null : permissions.sort(),',
-      to: 'permissions: null,',
+      from: 'permissions: superuser ? null : (actor.renews',
+      to: 'permissions: permissions.length > 0 ? null : (actor.renews',
       why: 'a token for another user has no ceiling',
       tests: [tokens, ceiling],
     },
