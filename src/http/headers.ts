@@ -61,3 +61,14 @@ export function forbidCaching(app: FastifyInstance): void {
     done(null, payload)
   })
 }
+
+/** The weight of a type or encoding that a request names itself; 0 when it does not. */
+export function weightOf(name: string, accept: string): number {
+  for (const range of accept.toLowerCase().split(',')) {
+    const [first, ...parameters] = range.split(';').map((part) => part.trim())
+    if (first !== name) continue
+    const weight = parameters.find((each) => each.startsWith('q='))?.slice(2)
+    return weight === undefined ? 1 : Number(weight) || 0
+  }
+  return 0
+}

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { basePath, docsPath, faviconPath, homePath } from '../paths.ts'
+import { weightOf } from './headers.ts'
 import { html } from './html.ts'
 import { htmlPage } from './page.ts'
 
@@ -28,15 +29,4 @@ export const asksForPage = (request: FastifyRequest): boolean =>
 export function prefersHtml({ headers: { accept = '' } }: Pick<FastifyRequest, 'headers'>): boolean {
   const html = weightOf('text/html', accept)
   return html > 0 && html > weightOf('application/json', accept)
-}
-
-/** The weight of a type that a request names itself; 0 when it does not. */
-export function weightOf(type: string, accept: string): number {
-  for (const range of accept.toLowerCase().split(',')) {
-    const [name = '', ...parameters] = range.split(';').map((part) => part.trim())
-    if (name !== type) continue
-    const weight = parameters.find((each) => each.startsWith('q='))?.slice(2)
-    return weight === undefined ? 1 : Number(weight) || 0
-  }
-  return 0
 }

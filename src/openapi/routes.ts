@@ -2,9 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import type { Api } from '../http/api.ts'
 import { sendTagged } from '../http/etag.ts'
-import { policy, self } from '../http/headers.ts'
+import { policy, self, weightOf } from '../http/headers.ts'
 import { icon } from '../http/icon.ts'
-import { weightOf } from '../http/not-found.ts'
 import type { Registry } from '../models/registry.ts'
 import { basePath, docsPath, fileSchemaPath, schemaPath } from '../paths.ts'
 import { type Describe, type DocumentForm, documentForms } from './describe.ts'
@@ -16,7 +15,7 @@ import { fileSchema } from './file-schema.ts'
  * installation, so they need no token.
  */
 
-const config = { permission: 'anyone' } as const
+const config = { permission: 'anyone', constant: true } as const
 
 /** A `config` of its own for each route, because helmet writes into it. */
 const page = () => ({ config: { ...config }, helmet: pagePolicy })
