@@ -14,6 +14,7 @@ export const specialPermissions = [
   'enable_group_superuser',
   'impersonate',
   'manage_queue',
+  'rename_group',
   'rename_user',
   'roll_back_run',
   'view_audit',

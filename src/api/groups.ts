@@ -33,6 +33,7 @@ const toGrant = [
   { permission: 'enable_group_superuser', when: 'to set `is_superuser`, or to put it below a group that has it' },
 ] as const
 const toChange = [
+  { permission: 'rename_group', when: 'to change `name`' },
   { permission: 'add_user_to_group', when: 'to add or remove members, or to move a branch that has members' },
   { permission: 'assign_role', when: 'to give or remove roles, or to move from or to a parent that has roles' },
   { permission: 'enable_group_superuser', when: 'to set `is_superuser`, or to put it below a group that has it' },

@@ -82,14 +82,13 @@ function movesOf<Key>(
 
 const differs = (name: string, { before, after }: RightsChange): boolean => before?.[name] !== after[name]
 
-/** Documents find rows by name: another row that takes a freed name is then given the rights of the first. */
-function freesName({ action, before, after }: RightsChange): boolean {
-  return action === 'delete' || (action === 'update' && after.name !== undefined && before?.name !== after.name)
-}
-
 /** Whether an update changes a field. One with errors counts as changed. */
 const isChanged = (name: string, { action, before, after, assumed }: RightsChange): boolean =>
   action === 'update' && (assumed.includes(name) || !isDeepStrictEqual(before?.[name], after[name]))
+
+/** Whether it changes one of these fields, or deletes the row. Documents find rows by name: another may take one that is free. */
+const concerns = (change: RightsChange, fields: readonly string[]): boolean =>
+  change.action === 'delete' || fields.some((name) => isChanged(name, change))
 
 /** How a change alters the group's links: rights are inherited through parent, roles and members. */
 function linksOf(change: RightsChange) {
@@ -117,7 +116,7 @@ const group: Policy = {
     const { parentWas, parentIs, isMoved, isFlagged, roles, users, takes } = linksOf(change)
     if (caller.isSuperuser) return isMoved && parentIs !== undefined ? { below, parent: parentIs } : null
     const isJoined = users.added.length > 0
-    const isOwn = freesName(change) || isChanged('attributes', change)
+    const isOwn = concerns(change, ['name', 'attributes'])
     if (!takes && !isMoved && !isFlagged && !isJoined && roles.added.length === 0 && !isOwn) return null
     const groups = [...own, parentWas, parentIs].filter((key) => key !== undefined)
     const concerned = { users: [...users.added, ...users.removed], below: isMoved ? below : undefined }
@@ -146,8 +145,9 @@ const group: Policy = {
     for (const role of roles.added) yield holdsAll(facts.role(role), 'the role')
     // A flag without members makes no superuser: its permission is enough, to set it and to unset it.
     if (takes) yield holdsAll({ ...itself, superuser: itself.superuser && hasMembers }, 'the group')
-    // Other systems may authorise by the attributes of a group.
-    if (freesName(change) || isChanged('attributes', change)) yield holdsAll(itself, 'the group')
+    // Other systems may authorise by the name of a group, and by its attributes.
+    if (concerns(change, ['name', 'attributes'])) yield holdsAll(itself, 'the group')
+    if (isChanged('name', change)) yield may('rename_group')
     if (users.added.length > 0) {
       yield holdsAll(
         { superuser: after.is_superuser === true || to.superuser, permissions: to.permissions },
@@ -169,11 +169,10 @@ const user: Policy = {
   decides: ['is_active', 'groups'],
   takesAway: ['is_active', 'groups'],
   asks(change) {
-    const { action, pk, caller } = change
+    const { pk, caller } = change
     const { added, removed } = movesOf(uuids, 'groups', change)
     const groups = [...added, ...removed]
-    const isOther = action === 'delete' || identity.some((name) => isChanged(name, change))
-    if (caller.isSuperuser || (groups.length === 0 && !isOther)) return null
+    if (caller.isSuperuser || (groups.length === 0 && !concerns(change, identity))) return null
     return { groups, users: numbers(pk) }
   },
   *denials(change, { facts, may, holdsAll }) {
@@ -205,8 +204,8 @@ const role: Policy = {
   takesAway: [],
   asks(change) {
     const { added, removed } = rightsMoved(change)
-    const concerns = freesName(change) || added.length > 0 || removed.length > 0
-    return change.caller.isSuperuser || !concerns ? null : {}
+    const isGiven = added.length > 0 || removed.length > 0
+    return change.caller.isSuperuser || !(isGiven || concerns(change, ['name'])) ? null : {}
   },
   *denials(change, { may, holdsAll }) {
     const { added, removed } = rightsMoved(change)
@@ -214,7 +213,7 @@ const role: Policy = {
     const isGiven = change.action === 'delete' || added.length > 0 || removed.length > 0
     if (change.action !== 'create' && isGiven) yield may('assign_role')
     const { permissions, owners } = change.before ?? {}
-    const named = freesName(change) ? rightsOf(texts(permissions), texts(owners)) : []
+    const named = concerns(change, ['name']) ? rightsOf(texts(permissions), texts(owners)) : []
     yield holdsAll({ superuser: false, permissions: [...added, ...removed, ...named] }, 'the role')
   },
 }

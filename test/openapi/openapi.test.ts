@@ -98,6 +98,7 @@ test('names what some requests of an operation need', () => {
   const granting = ['add_user_to_group', 'assign_role', 'enable_group_superuser']
   expect(namesOf('core_groups_create')).toEqual([...granting, 'view_user'])
   expect(namesOf('core_groups_partial_update')).toEqual([
+    'rename_group',
     ...granting,
     'disable_group_superuser',
     'superuser',

@@ -8,7 +8,7 @@ import { absent, groupEntry, people, roleEntry, userEntry } from './people.ts'
 const there = await bench()
 const crowd = people(there)
 
-const writer = ['change_group', 'change_role', 'delete_role', 'disable_group_superuser']
+const writer = ['change_group', 'rename_group', 'change_role', 'delete_role', 'disable_group_superuser']
 const superuser = 'has superuser rights, and the caller has not'
 const viewUser = 'has the permission view_user, and the caller has not'
 
@@ -34,6 +34,27 @@ describe('a name by which rights are given', () => {
     const bea = await crowd.user({ permissions: [...writer, 'view_user'] })
     await crowd.allowed(bea, groupEntry(withRole, name()))
     await crowd.allowed(await crowd.user({ superuser: true }), groupEntry(flagged, name()))
+  })
+
+  test('of a group changes only for a caller with rename_group, by whatever identifiers, and nothing else needs it', async () => {
+    const permissions = ['add_group', 'change_group', 'delete_group', 'view_group']
+    const [ada, renamer] = [
+      await crowd.user({ permissions }),
+      await crowd.user({ permissions: [...permissions, 'rename_group'] }),
+    ]
+    const group = await crowd.group()
+    const called = (await there.db.group.findUniqueOrThrow({ where: { pk: group } })).name
+    const byName = { model: 'service_core.group', identifiers: { name: called } }
+    const why = 'the permission rename_group is missing'
+    await crowd.refused(ada, groupEntry(group, name()), why)
+    await crowd.refused(ada, groupEntry(group, { name: called.toUpperCase() }), why)
+    await crowd.refused(ada, { ...byName, attrs: name() }, why)
+    await crowd.refused(ada, { ...byName, identifiers: name(), was: called }, why)
+    await crowd.allowed(ada, groupEntry(group, { name: called, attributes: { a: 1 } }))
+    await crowd.allowed(ada, { ...byName, attrs: { attributes: { a: 2 } } })
+    await crowd.allowed(ada, { model: 'service_core.group', identifiers: name() })
+    await crowd.allowed(renamer, groupEntry(group, name()))
+    await crowd.allowed(ada, absent(groupEntry(group)))
   })
 
   test('of a role changes only for a caller who holds all that is in it', async () => {

@@ -27,6 +27,7 @@ export type World = {
 const structure = [
   'add_group',
   'change_group',
+  'rename_group',
   'delete_group',
   'add_user',
   'change_user',
@@ -47,7 +48,7 @@ const but = (...lacked: readonly string[]) => all.filter((power) => !lacked.incl
 /** What each delegate holds. Each lacks something that another one has. */
 const mandates = [
   [...but(...objects, 'enable_group_superuser', 'view_token_key', 'rename_user'), 'view_user'],
-  [...but('impersonate', 'change_token', 'delete_token'), 'view_group'],
+  [...but('impersonate', 'change_token', 'delete_token', 'rename_group'), 'view_group'],
   but('impersonate', 'add_user_to_group', 'disable_group_superuser'),
   but('add_token', 'change_token', 'assign_role', 'add_application', 'change_scimprovider'),
 ] as const

@@ -108,6 +108,8 @@ function judgeNames(before: Seen, after: Seen, { lacks, may }: Judge): void {
         lacks(`role ${pk} gained or lost`, change(was?.rights, is?.rights))
       }
     }
+    for (const [name, { pk }] of what === 'group' ? has : [])
+      if (old?.has(pk) && had.get(name)?.pk !== pk) may('rename_group', `group ${pk} was renamed`)
     for (const [name, { pk, rights }] of had)
       if (has.get(name)?.pk !== pk) lacks(`the ${what} ${name} lost its name`, rights)
   }

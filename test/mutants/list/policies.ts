@@ -23,15 +23,15 @@ export default {
       tests: [takingAway],
     },
     {
-      from: "return action === 'delete' || (action === 'update' && after.name !== undefined",
-      to: "return (action === 'update' && after.name !== undefined",
+      from: "change.action === 'delete' || fields.some((name) =>",
+      to: 'fields.some((name) =>',
       why: 'a deletion frees no name',
       tests: [moves],
     },
     {
-      from: 'before?.name !== after.name)',
-      to: 'before?.name === after.name)',
-      why: 'a renamed group or role frees no name',
+      from: "const named = concerns(change, ['name']) ? ",
+      to: "const named = change.action === 'delete' ? ",
+      why: 'a renamed role frees no name',
       tests: [moves],
     },
     {
@@ -143,8 +143,8 @@ export default {
       tests: [takingAway],
     },
     {
-      from: "if (freesName(change) || isChanged('attributes', change)) yield holdsAll(itself, 'the group')",
-      to: "if (isChanged('attributes', change)) yield holdsAll(itself, 'the group')",
+      from: "if (concerns(change, ['name', 'attributes'])) yield holdsAll(itself, 'the group')",
+      to: "if (concerns(change, ['attributes'])) yield holdsAll(itself, 'the group')",
       why: 'a group is renamed by a caller who holds less than it grants',
       tests: [moves],
     },
@@ -173,6 +173,12 @@ export default {
       tests: [people],
     },
     {
+      from: "if (isChanged('name', change)) yield may('rename_group')",
+      to: '',
+      why: 'a group takes a name by which other systems give rights',
+      tests: [moves],
+    },
+    {
       from: 'asks: (change) => (change.caller.isSuperuser || !setsManaged(change) ? null : {}),',
       to: 'asks: () => null,',
       why: 'a mapping of a caller is found by the name that others write',
@@ -191,8 +197,8 @@ export default {
       tests: [people],
     },
     {
-      from: "if (freesName(change) || isChanged('attributes', change)) yield holdsAll(itself, 'the group')",
-      to: "if (freesName(change)) yield holdsAll(itself, 'the group')",
+      from: "if (concerns(change, ['name', 'attributes'])) yield holdsAll(itself, 'the group')",
+      to: "if (concerns(change, ['name'])) yield holdsAll(itself, 'the group')",
       why: 'a delegate writes the attributes of a group that grants more than the caller holds',
       tests: [moves],
     },
