@@ -42,6 +42,7 @@ import { prepareDrain } from './http/drain.ts'
 import { forbidCaching, securityHeaders } from './http/headers.ts'
 import { answerMalformed, refuseMalformed } from './http/malformed.ts'
 import { countRequests, gaugeReplica, gaugeStreams, openMetrics } from './http/metrics.ts'
+import { onOwnPort } from './http/own-port.ts'
 import { answerProblems, answerUnroutable } from './http/problems.ts'
 import { openRate, type RateLimits } from './http/rate-limit.ts'
 import { openInspector } from './http/readiness.ts'
@@ -65,6 +66,8 @@ export type Deps = {
   readonly submitter: Submitter
   readonly queue: ApplyQueue
   readonly limits: RateLimits
+  /** Where metrics and health are beside the API; else the API has both. */
+  readonly metricsAt?: { readonly port: number; readonly host: string } | null
   /** null: each process counts for itself. */
   readonly rateStore: RedisClient | null
   /** Of the streams of events; else those of `events/streams.ts`. */
@@ -72,7 +75,7 @@ export type Deps = {
 }
 
 /** Builds the API: limits, hooks, then the routes. */
-export function buildApp({ submitter, queue, limits, rateStore, streams: ownStreams }: Deps): Api {
+export function buildApp({ submitter, queue, limits, metricsAt, rateStore, streams: ownStreams }: Deps): Api {
   const { db, engine, runs, applyWaitMs } = submitter
   const log: FastifyBaseLogger = submitter.log
   const app: Api = Fastify({
@@ -162,7 +165,9 @@ export function buildApp({ submitter, queue, limits, rateStore, streams: ownStre
   homeRoutes(app)
   const inspect = openInspector(db, queue, engine.keyring, app.log)
   healthRoutes(app, inspect)
-  metricsRoutes(app, { db, queue, registry: engine.registry, inspect }, metrics)
+  const beside = metricsAt ? onOwnPort(app, log, metricsAt) : app
+  if (beside !== app) healthRoutes(beside, inspect)
+  metricsRoutes(beside, { db, queue, registry: engine.registry, inspect }, metrics)
   docsRoutes(app, engine.registry, describe)
   dashboardRoutes(app, { submitter, queue, door, inspect, streams })
   return app

@@ -150,6 +150,8 @@ const settings = z.object({
   queuedEntries: integer(10_000, 100_000_000).default(100_000),
   /** How long an API that stops goes on serving while its readiness is 503. */
   drainMs: integer(0, 600_000).default(0),
+  /** null: the metrics of an API are on `port`. */
+  metricsPort: integer(1, 65_535).nullable().default(null),
   /** null: a worker serves no metrics of its own. */
   workerMetricsPort: integer(1, 65_535).nullable().default(null),
   workerMetricsHost: z.string().default('127.0.0.1'),

@@ -13,7 +13,7 @@ import type { Keyring } from './db/seal.ts'
 import { requireSecretKey } from './db/sealed-check.ts'
 import { openSums } from './db/sums.ts'
 import { acceptOften, listenOptions } from './http/accept.ts'
-import { checkPort } from './http/port.ts'
+import { checkPorts } from './http/port.ts'
 import { openRateStore } from './http/rate-store.ts'
 import { type Logger, logger } from './log.ts'
 import { openEngine } from './plan/open-engine.ts'
@@ -77,6 +77,7 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   const app = buildApp({
     queue,
     limits: config,
+    metricsAt: config.metricsPort === null ? null : { port: config.metricsPort, host: config.host },
     rateStore,
     submitter: {
       db,
@@ -138,7 +139,7 @@ if (import.meta.main) await runProgram(main)
 /** The API as a process. A container runs it, with the worker in another. */
 async function main(): Promise<void> {
   const config = readServiceConfig()
-  await checkPort(config.port, config.host)
+  await checkPorts(config)
   const traces = await openTracing('api', config)
   const log = logger('api', config.logLevel)
   const server = await startServer(config)

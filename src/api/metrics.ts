@@ -30,7 +30,7 @@ export type Sources = {
 /**
  * GET /-/metrics/, in the text format of Prometheus. It needs no token, as scrapers expect, and shows counts and times,
  * no names and no secrets. The server listens on 127.0.0.1 unless HOST is set. An operator who sets HOST and wants the
- * metrics private blocks `/-/` at the proxy.
+ * metrics private sets METRICS_PORT.
  */
 export function metricsRoutes(app: Api, sources: Sources, metrics: Metrics): void {
   const { read, sums } = gauges(sources, metrics)

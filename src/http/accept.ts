@@ -10,7 +10,7 @@ import type { FastifyInstance } from 'fastify'
 const sockets = process.platform === 'linux' ? 64 : 1
 
 /**
- * For the first `listen`. The kernel lets only processes of the same user share the port; `checkPort` refuses a second
+ * For the first `listen`. The kernel lets only processes of the same user share the port; `checkPorts` refuses a second
  * Gatewright.
  */
 export const listenOptions = sockets > 1 ? { reusePort: true } : {}

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Config, choosesLogLevel, environmentFor, minLengths, readConfig } from '../config.ts'
 import { migrate } from '../db/migrate.ts'
 import { type Logins, letSeeSessions, prepareLogins } from '../db/roles.ts'
-import { checkPort, portError } from '../http/port.ts'
+import { checkPorts, portError } from '../http/port.ts'
 import { prepareDatabase } from '../prepare.ts'
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartError, sentence } from '../start-error.ts'
@@ -62,7 +62,7 @@ async function start(config: Config): Promise<void> {
   const whyRoot = leaveRoot(config)
   openDataDir(config.dataDir)
   cleanup.defer(lock(config.dataDir))
-  await checkPort(config.port, config.host)
+  await checkPorts(config)
   // Loading the API takes as long as starting PostgreSQL: both at once.
   const loading = import('../server.ts')
   loading.catch(() => {})

@@ -35,7 +35,7 @@ const valuesSchema = z.object({
 test('`settings` takes each setting that is no secret, and that the chart does not set itself', () => {
   const schema = valuesSchema.parse(JSON.parse(textOf(`${chart}values.schema.json`)))
   const taken = schema.properties.settings.propertyNames.enum
-  const own = ['PORT', 'HOST', 'DATA_DIR', 'WORKER_METRICS_PORT', 'WORKER_METRICS_HOST', 'DRAIN_MS']
+  const own = ['PORT', 'HOST', 'DATA_DIR', 'METRICS_PORT', 'WORKER_METRICS_PORT', 'WORKER_METRICS_HOST', 'DRAIN_MS']
   const free = table.filter(({ name, isSecret }) => !isSecret && !own.includes(name)).map(({ name }) => name)
   expect(taken.filter((name) => table.some((row) => row.name === name)).sort()).toEqual(free.sort())
   // Those that the packages of OpenTelemetry read stand below the table.

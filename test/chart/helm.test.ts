@@ -166,7 +166,10 @@ describe.runIf(needs('go', 'python3', 'promtool'))('Helm', () => {
     expect(dockerfile).toMatch(/^EXPOSE 9000$/m)
     expect(dockerfile).toMatch(/^ENV DATA_DIR=\/data$/m)
     expect(api?.containers[0]).toMatchObject({
-      ports: [{ name: 'http', containerPort: 9000 }],
+      ports: [
+        { name: 'http', containerPort: 9000 },
+        { name: 'metrics', containerPort: 9100 },
+      ],
       livenessProbe: { httpGet: { path: '/-/health/live/' } },
       readinessProbe: { httpGet: { path: '/-/health/ready/' } },
     })

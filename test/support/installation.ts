@@ -65,6 +65,8 @@ type Options = {
   queuedEntries?: number
   runSecretsHours?: number
   limits?: Partial<RateLimits>
+  /** Metrics are on this port of the loopback. */
+  metricsPort?: number
   /** Rates are counted in this Redis, else in this process. */
   rateStore?: RedisClient | null
   /** How many streams of events there may be, and how often they are looked after. */
@@ -80,6 +82,7 @@ export async function installation({
   queuedEntries = 100_000,
   runSecretsHours = 24,
   limits = {},
+  metricsPort,
   rateStore = null,
   streams = {},
 }: Options = {}): Promise<Installation> {
@@ -110,7 +113,8 @@ export async function installation({
     enqueue,
     whyPaused: () => whyPaused(queue, db),
   }
-  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, rateStore, streams })
+  const metricsAt = metricsPort === undefined ? null : { port: metricsPort, host: '127.0.0.1' }
+  const app = buildApp({ queue, submitter, limits: { ...wide, ...limits }, metricsAt, rateStore, streams })
   atEnd(() => app.close())
   await app.ready()
 
