@@ -6,6 +6,8 @@ import { answered } from './enqueue.ts'
 
 /** Readiness reports a stopped worker after `consumedWithinS` (`api/health.ts`). */
 export const probeEveryMs = 4_000
+/** While the queue is away: submissions are refused until a worker has taken a probe. */
+const retryEveryMs = 250
 
 /** Each worker has a probe of its own, so that a killed one leaves none that the next would have to wait for. */
 const probeId = `${probeName}-${randomUUID()}`
@@ -43,7 +45,9 @@ const cleanUpEvery = 5
 /** Adds probes and cleans up, until it is stopped. */
 export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<{ stop(): void }> {
   let isFailing = false
+  let isStopped = false
   let round = 0
+  let timer: NodeJS.Timeout | undefined
   async function maintain(): Promise<void> {
     try {
       await addProbe(queue)
@@ -57,8 +61,13 @@ export async function startMaintenance(queue: ApplyQueue, log: Logger): Promise<
       if (!isFailing) log.warn({ err: error }, 'the queue is not maintained: its probe and its finished jobs')
       isFailing = true
     }
+    if (!isStopped) timer = setTimeout(maintain, isFailing ? retryEveryMs : probeEveryMs)
   }
   await maintain()
-  const timer = setInterval(maintain, probeEveryMs)
-  return { stop: () => clearInterval(timer) }
+  return {
+    stop: () => {
+      isStopped = true
+      clearTimeout(timer)
+    },
+  }
 }
