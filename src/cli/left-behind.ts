@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Client, Submitted } from './client.ts'
-import { isOver, runSummary } from './runs.ts'
+import { isOver, me, runSummary } from './runs.ts'
 
 /** What the program says when it is ended by a signal while the service has something of it. */
 
@@ -10,9 +10,13 @@ const found = z.object({ results: z.array(runSummary).min(1) })
 
 /** @returns the lines, of what is known of the last submission */
 export async function whatIsLeft({ send }: Pick<Client, 'send'>, { requestId, run }: Submitted): Promise<string[]> {
-  const asked = run === null ? `/blueprints/runs/?request_id=${encodeURIComponent(requestId)}&page_size=1` : run
+  const ask = (path: string) => send('GET', path, { withinMs: longestMs })
+  const ofJob = async () => {
+    const submitter = me.parse((await ask('/core/users/me/')).body).user.pk
+    return ask(`/blueprints/runs/?request_id=${encodeURIComponent(requestId)}&submitter=${submitter}&page_size=1`)
+  }
   const answer = await Promise.race([
-    send('GET', asked, { withinMs: longestMs }).catch(() => null),
+    (run === null ? ofJob() : ask(run)).catch(() => null),
     delay(longestMs, null, { ref: false }),
   ])
   const read = run === null ? found.safeParse(answer?.body).data?.results[0] : runSummary.safeParse(answer?.body).data

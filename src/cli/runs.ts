@@ -36,6 +36,9 @@ export const runSummary = runHead.extend({
   log_lines: z.int().optional(),
 })
 
+/** Of `/core/users/me/`. A job is its submitter and its request ID together: any caller may send any ID. */
+export const me = z.object({ user: z.object({ pk: z.int() }) })
+
 const standsSince = z.object({ run: z.string().nullable(), at: z.string().nullable() })
 
 const progress = z.object({ done: z.int(), total: z.int() })

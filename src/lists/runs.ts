@@ -62,7 +62,10 @@ export const runList = (registry: Registry): ListSpec<'Run'> => ({
       (options, owner, bind) => hasOwner(options, bind(comparedName(owner))),
     ),
     submitter: filter.hasKey('submitterPk', 'Submitted by the user with this key.'),
-    request_id: filter.equals('requestId', 'Submitted by the request with this `X-Request-Id`.'),
+    request_id: filter.equals(
+      'requestId',
+      'Submitted by requests with this `X-Request-Id`, which any caller may send: a job has a `submitter`, too.',
+    ),
     created_after: filter.isSince('createdAt', 'Made at this time or later.'),
     created_before: filter.isBefore('createdAt', 'Made before this time.'),
   },

@@ -66,6 +66,40 @@ test('runs narrows by slug, owner, words, job and changed object', async () => {
     })
 })
 
+test('a job is its submitter and its request id together', async () => {
+  const job = { GATEWRIGHT_REQUEST_ID: 'https://ci.test/jobs/13' }
+  const stranger = await on.make.user({ permissions: ['add_group'] })
+  expect(await gatewright(['apply', group('of-the-job')], job)).toMatchObject({ code: 0 })
+  const posing = { ...job, GATEWRIGHT_TOKEN: stranger.token }
+  expect(await gatewright(['apply', group('of-a-stranger')], posing)).toMatchObject({ code: 0 })
+  const asked = ['runs', '--request-id', job.GATEWRIGHT_REQUEST_ID]
+  const titles = async (args: string[], env = {}) =>
+    [...(await gatewright(args, env)).output.matchAll(/blueprint (\S+)/g)].map(([, title]) => title)
+  expect(await titles(asked)).toEqual(['of-the-job'])
+  expect(await titles(asked, { GATEWRIGHT_TOKEN: stranger.token })).toEqual(['of-a-stranger'])
+  expect(await titles([...asked, '--submitter', String(stranger.pk)])).toEqual(['of-a-stranger'])
+  expect(await titles(['runs', '--submitter', String(stranger.pk)])).toEqual(['of-a-stranger'])
+})
+
+test('an apply that is interrupted takes no run of another user for its own', async () => {
+  const job = { GATEWRIGHT_REQUEST_ID: 'https://ci.test/jobs/14' }
+  const stranger = await on.make.user({ permissions: ['add_group'] })
+  const release = on.hold()
+  const running = there.start(['apply', group('own-interrupted')], job)
+  const queued = (title: string) => ({ title: `apply blueprint ${title}`, state: 'queued' }) as const
+  const untilQueued = (title: string) =>
+    until(async () => (await on.db.run.count({ where: queued(title) })) === 1, { what: `${title} to be recorded` })
+  await untilQueued('own-interrupted')
+  const other = there.start(['apply', group('other-interrupted')], { ...job, GATEWRIGHT_TOKEN: stranger.token })
+  await untilQueued('other-interrupted')
+  const { id } = await on.db.run.findFirstOrThrow({ where: queued('own-interrupted') })
+  running.signal('SIGINT')
+  await running.exited
+  expect(running.output()).toContain(`Run ${id} is `)
+  release()
+  await other.exited
+})
+
 test('--version prints the version of the package', async () => {
   const output = `gatewright ${manifest.version}\n`
   expect(await gatewright(['--version'])).toEqual({ code: 0, output })

@@ -3,7 +3,7 @@ import { readArguments, readCount, readTimeoutMs } from '../arguments.ts'
 import { openClient, read } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
-import { type RunSummary, runSummary } from '../runs.ts'
+import { me, type RunSummary, runSummary } from '../runs.ts'
 
 /** `gatewright runs`: what was submitted, and what became of it. */
 
@@ -17,7 +17,8 @@ Lists your runs, the newest first; with the permission view_run, all runs.
   --slug SLUG          of the application with this slug
   --owner LABEL        submitted under this owner
   --search TEXT        with each of these words in the title
-  --request-id ID      of this job: what GATEWRIGHT_REQUEST_ID was
+  --request-id ID      of this job of yours: what GATEWRIGHT_REQUEST_ID was
+  --submitter KEY      of the user with this key; with --request-id, the one whose job it is
   --changed OBJECT     that changed the object of this kind and name, such as application:grafana
   --timeout SECONDS    how long the service may be away (default 30)
   --json               one JSON document on standard output
@@ -31,6 +32,7 @@ const options = {
   owner: { type: 'string' },
   search: { type: 'string' },
   'request-id': { type: 'string' },
+  submitter: { type: 'string' },
   changed: { type: 'string' },
   timeout: { type: 'string' },
   json: { type: 'boolean' },
@@ -39,7 +41,7 @@ const options = {
 /** Each of these options, as the parameter of the list. */
 const filters = {
   ...{ state: 'state', mode: 'mode', slug: 'slug', owner: 'owner', search: 'search' },
-  ...{ 'request-id': 'request_id', changed: 'object' },
+  ...{ 'request-id': 'request_id', submitter: 'submitter', changed: 'object' },
 } as const
 
 const page = z.object({ results: z.array(runSummary) })
@@ -55,8 +57,10 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   const withinMs = readTimeoutMs(values.timeout, 30)
   const output = openOutput()
-  const path = `/blueprints/runs/?${query}`
-  const { results } = await read(await openClient(), path, page, { withinMs, onWait: output.waiting })
+  const [client, within] = [await openClient(), { withinMs, onWait: output.waiting }]
+  if (values['request-id'] !== undefined && values.submitter === undefined)
+    query.set('submitter', String((await read(client, '/core/users/me/', me, within)).user.pk))
+  const { results } = await read(client, `/blueprints/runs/?${query}`, page, within)
   if (values.json === true) output.json(JSON.stringify(results, null, 2))
   else for (const each of results) output.line(lineOf(each))
   return exitCodes.done

@@ -94,7 +94,7 @@ function facts(run: Run, seesApplications: boolean): Html {
     ['Cancelled by', run.cancelled_by],
     ['Message', run.message && cutTo(1_000, run.message)],
     ['Allowed', cutTo(1_000, run.allowed.join(', ')) || null],
-    ['Request', html`<a href="${runsPath}?${jobQuery(run)}">${nameText(run.request_id)}</a>`],
+    ['Request', job(run)],
     ['Recorded', time(new Date(run.created_at))],
     ['Began', run.started_at !== null && time(new Date(run.started_at))],
     ['Ended', run.finished_at !== null && time(new Date(run.finished_at))],
@@ -161,6 +161,9 @@ ${shown}
 ${size > 0 && next < total && html`<p class="choice"><a class="button" href="${runPagePath(id)}?from=${next}">The next ones, of ${number(total)}</a></p>`}</section>`
 }
 
-/** A job is its submitter and its request ID together: anybody may send any ID. */
-const jobQuery = ({ request_id: request, submitter_name: who }: Run): string =>
-  String(new URLSearchParams({ period: 'all', request, ...(who !== null && { who }) }))
+/** A job is its submitter and its request ID together: any caller may send any ID. A user who was deleted has no runs to find. */
+function job({ request_id: request, submitter_name: who }: Run): Html | string {
+  if (who === null) return nameText(request)
+  const query = new URLSearchParams({ period: 'all', request, who })
+  return html`<a href="${runsPath}?${String(query)}">${nameText(request)}</a>`
+}
