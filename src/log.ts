@@ -27,7 +27,6 @@ export function logger(name: string, level: LogLevel, write?: (line: string) => 
 
 /** The fields of every line about a submission, in API and worker. A search for any of them finds the other lines. */
 export type SubmissionFields = {
-  /** The id of the request. */
   request: string | null
   /** The id of the run; null before it is recorded. */
   run: string | null

@@ -5,7 +5,7 @@
  * sent (docs/adr/0061-how-names-compare.md).
  */
 export function comparedName(name: string): string {
-  const letters = isAscii(name)
+  const letters = ascii.test(name)
     ? name.toLowerCase()
     : [...name.normalize('NFKD')].map(folded).join('').normalize('NFKC')
   return withSingleBlanks(letters)
@@ -31,8 +31,6 @@ export function writtenApart(one: string, other: string): string {
 }
 
 const ascii = /^[\0-\x7f]*$/
-
-const isAscii = (text: string): boolean => ascii.test(text)
 
 /** Letters whose two cases are no pair: case folding leaves the dotless i as it is. */
 const special: ReadonlyMap<string, string> = new Map([

@@ -28,7 +28,7 @@ export function applicationRoutes(app: Api, db: Db, engine: Engine): void {
   const applications = applicationList(engine)
   list(app, db, applications)
   const named = { by: 'slug', key: 'uuid' } as const
-  one(app, db, applications, { ...named, summary: 'Read an application', displayName: 'application' })
+  one(app, db, applications, { ...named, displayName: 'application' })
 
   app.delete(
     '/core/applications/:slug/',

@@ -21,10 +21,5 @@ export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): 
     filters: { name: filter.equals('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
   }
   list(app, db, keyPairs)
-  one(app, db, keyPairs, {
-    by: 'name',
-    key: 'uuid',
-    summary: 'Read a certificate key pair',
-    displayName: 'certificate key pair',
-  })
+  one(app, db, keyPairs, { by: 'name', key: 'uuid', displayName: 'certificate key pair' })
 }

@@ -27,5 +27,5 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
     },
   }
   list(app, db, flows)
-  one(app, db, flows, { by: 'slug', key: 'uuid', summary: 'Read a flow', displayName: 'flow' })
+  one(app, db, flows, { by: 'slug', key: 'uuid', displayName: 'flow' })
 }

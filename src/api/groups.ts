@@ -126,13 +126,7 @@ export function groupRoutes(app: Api, db: Db, engine: Engine): void {
   }
 
   list(app, db, groups)
-  one(app, db, groups, {
-    by: 'pk',
-    parameter: 'group_uuid',
-    key: 'uuid',
-    summary: 'Read a group',
-    displayName: 'group',
-  })
+  one(app, db, groups, { by: 'pk', parameter: 'group_uuid', key: 'uuid', displayName: 'group' })
 
   app.post(
     '/core/groups/',

@@ -30,11 +30,5 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
     },
   }
   list(app, db, mappings)
-  one(app, db, mappings, {
-    by: 'name',
-    key: 'uuid',
-    summary: 'Read a property mapping',
-    displayName: 'property mapping',
-    apartBy: 'kind',
-  })
+  one(app, db, mappings, { by: 'name', key: 'uuid', displayName: 'property mapping', apartBy: 'kind' })
 }

@@ -21,5 +21,5 @@ export function roleRoutes(app: Api, db: Db, registry: Registry): void {
     filters: { name: filter.equals('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
   }
   list(app, db, roles)
-  one(app, db, roles, { by: 'name', key: 'uuid', summary: 'Read a role', displayName: 'role' })
+  one(app, db, roles, { by: 'name', key: 'uuid', displayName: 'role' })
 }

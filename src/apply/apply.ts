@@ -211,7 +211,6 @@ async function expected(
   return rows
 }
 
-/** The key of the row that a finding is about. */
 const keyOf = ({ row, identity }: Finding): string | number | undefined => row?.pk ?? identity?.pk
 
 function orGone(actor: Actor | null): Actor {

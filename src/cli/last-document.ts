@@ -4,7 +4,7 @@ import { isForNew, isGenerate, isWithOverlap } from '../document/generate.ts'
 import { parse } from '../document/yaml.ts'
 import { comparedName } from '../names.ts'
 import { type Client, read } from './client.ts'
-import { type RunSummary, runSummary } from './runs.ts'
+import { runSummary } from './runs.ts'
 
 /** What the files of an application still send, as far as the last document tells that was applied. */
 
@@ -47,7 +47,7 @@ export async function lastDocument(client: Client, asked: Asked, withinMs: numbe
     for (const run of newest) {
       const { blueprint } = await read(client, `/blueprints/runs/${run.id}/`, document, within())
       const sends = whatItSends(blueprint, asked)
-      if (sends !== null) return { ...factsOf(run), sends }
+      if (sends !== null) return { run: run.id, title: run.title, at: run.created_at, sends }
     }
   } catch {
     // Nothing depends on it: the secret is rotated all the same.
@@ -57,8 +57,6 @@ export async function lastDocument(client: Client, asked: Asked, withinMs: numbe
 
 const page = z.object({ results: z.array(runSummary) })
 const document = z.object({ blueprint: z.string() })
-
-const factsOf = ({ id, title, created_at: at }: RunSummary) => ({ run: id, title, at })
 
 /** @returns null for a document that does not have the provider, or that cannot be read */
 function whatItSends(text: string, { model, provider, field }: Asked): LastDocument['sends'] | null {

@@ -132,15 +132,15 @@ async function toSend(
   if (readable.length < 2) return inputs
   const { contradictions } = await import('./declared.ts')
   const refused = new Map(
-    [...inputs.filter((each) => isUnreadable(each)), ...(await contradictions(readable))].map(byFile),
+    [...inputs.filter((each) => isUnreadable(each)), ...(await contradictions(readable))].map(
+      (each) => [each.file, each] as const,
+    ),
   )
   if (isEach && mode === 'apply' && values['keep-going'] !== true && refused.size === 0)
     for (const each of await refusedBefore(readable, client)) refused.set(each.file, each)
   if (refused.size > 0) return inputs.map((each) => refused.get(each.file) ?? each)
   return isEach ? inputs : joinFiles(readable, given)
 }
-
-const byFile = (each: Unreadable) => [each.file, each] as const
 
 /** What is about all files of an owner is not about each of them. */
 function refuseEach(documents: readonly Document[], given: OwnerGiven, isAll: boolean): void {
@@ -190,8 +190,6 @@ const partsOf = (document: Document | Joined | FormerRun): Pick<Result, 'parts'>
   'parts' in document
     ? { parts: document.parts.map(({ document: { file }, entries, from }) => ({ file, from, count: entries.length })) }
     : {}
-
-const deletesOf = (text: string): number => readCount('--allow-deletes', text, { initial: 0, max: 999_999 })
 
 /** The last lines, in the form that the caller wants. */
 export function finish(
@@ -243,7 +241,9 @@ export function headersOf(values: SendValues, owner: string | undefined, tag: st
   const words = [
     ...(values['allow-grants'] ? ['grants'] : []),
     ...(values['allow-takeover'] ? ['takeover'] : []),
-    ...(deletes === undefined ? [] : [`deletes=${deletesOf(deletes)}`]),
+    ...(deletes === undefined
+      ? []
+      : [`deletes=${readCount('--allow-deletes', deletes, { initial: 0, max: 999_999 })}`]),
   ]
   return {
     // `fetch` sends headers as Latin-1, and the server reads them as UTF-8.

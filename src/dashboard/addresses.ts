@@ -21,7 +21,6 @@ export const comparePath = (slug: string): string => `${applicationPath(slug)}co
 export const documentPath = (id: string): string => `${runPagePath(id)}document/`
 export const differencesPath = (id: string): string => `${runPagePath(id)}differences/`
 export const rollBackPath = (id: string): string => `${runPagePath(id)}roll-back/`
-/** The zone in which times are shown. */
 export const timesPath = `${nowPath}times/`
 /** Of an act: the page that asks, and what its form is sent to. */
 export const actPath = (name: string): string => `${nowPath}${name}/`
@@ -55,7 +54,6 @@ export function nextOf(asked: unknown): string {
 const isOfSession = (path: string) =>
   [loginPath, logoutPath, eventsPath, timesPath].some((each) => `${path}/`.startsWith(each))
 
-/** The login that leads back to an address. */
 export const loginFor = (address: string): string => {
   const next = nextOf(address)
   return next === nowPath ? loginPath : `${loginPath}?next=${encodeURIComponent(next)}`

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifySchema } from 'fastify'
 import { policy, self } from '../http/headers.ts'
 import { type Html, html } from '../http/html.ts'
-import { drawnIcon } from '../http/page.ts'
+import { drawnIcon, headOf } from '../http/page.ts'
 import type { Actor } from '../permissions.ts'
 import {
   applicationsPath,
@@ -72,15 +72,7 @@ const navigation = [
 ] as const
 
 export const page = ({ title, actor, content, within, isLive = false, width = 'wide' }: Page): string =>
-  `${html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${titleText(title)} - Gatewright</title>
-<link rel="icon" type="image/svg+xml" href="${iconPath}">
-<link rel="stylesheet" href="${assets.style.path}">
+  `${headOf(`${titleText(title)} - Gatewright`, iconPath)}${html`<link rel="stylesheet" href="${assets.style.path}">
 ${actor !== null && html`<script src="${assets.script.path}" defer></script>`}
 </head>
 <body class="${width}">

@@ -86,7 +86,7 @@ function answerProblem(problem: Problem, request: FastifyRequest, reply: Fastify
   if (prefersHtml(request) && !request.url.startsWith(`${boardPath}/api/`)) {
     reply.helmet(pagePolicy())
     const text = status === 400 ? 'Nothing can be shown for this address: a part of it is not known here.' : message
-    return sendPage(reply, messagePage(titleOf(status), text, request.actor ?? null))
+    return sendPage(reply, messagePage(titles[status] ?? 'This did not work', text, request.actor ?? null))
   }
   // The board shows `error`; the rest is what every other path answers.
   return reply.type('application/json; charset=utf-8').send({ error: message, detail: message, code })
@@ -99,7 +99,6 @@ const titles: Readonly<Record<number, string>> = {
   404: 'There is nothing here',
   503: 'Not available just now',
 }
-const titleOf = (status: number): string => titles[status] ?? 'This did not work'
 
 /** Files that hold nothing of the installation: the login page needs them. */
 function fileRoutes(app: Api): void {

@@ -14,6 +14,9 @@ export function bePatient(ms: number): void {
   patienceMs = ms
 }
 
+export const noAnswer = (): Problem =>
+  new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
+
 /**
  * Waits for a short statement. A server that hangs counts as away. The statement goes on until the time-out of the
  * connection, and may still take effect.
@@ -22,5 +25,5 @@ export function bePatient(ms: number): void {
  */
 export const inTime = <Result>(answer: Promise<Result>, withinMs = patienceMs): Promise<Result> =>
   limitTime(answer, withinMs, () => {
-    throw new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
+    throw noAnswer()
   })

@@ -1,9 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-/** `prisma/migrations`. */
 export const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
 
-/** The names of the migrations in a folder, in order. */
 export async function migrationNames(folder: URL = migrationsFolder): Promise<string[]> {
   const found = await readdir(folder, { withFileTypes: true })
   return found

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { sha256 } from '../ids.ts'
 import type { Prisma } from './generated/client.ts'
 
-/** Prisma's client, or one of its transactions. */
 type Runner = Pick<Prisma.TransactionClient, '$queryRawUnsafe' | '$executeRawUnsafe'>
 
 /**
@@ -10,6 +9,12 @@ type Runner = Pick<Prisma.TransactionClient, '$queryRawUnsafe' | '$executeRawUns
  * that may write raw SQL, each with its reason.
  */
 export type Statement = { readonly text: string; readonly values: readonly unknown[] }
+
+/** The values of a statement while it is written: each becomes a placeholder. */
+export class Values {
+  readonly list: unknown[] = []
+  readonly bind = (value: unknown): string => `$${this.list.push(value)}`
+}
 
 /**
  * Runs a raw statement and returns its rows. The first row is checked against its declaration, so that a renamed column

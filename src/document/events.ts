@@ -116,7 +116,7 @@ function moveBack(event: Event, offsetOf: (offset: number) => number): void {
 type Found = { event: Event; isKey: boolean; keys: Map<string, number>; path: () => FieldPath }
 
 /** Each event, with whether it is a key, the keys of its mapping before it, and where it stands. */
-function* withKeys(text: string, events: readonly Event[]): Generator<Found> {
+export function* withKeys(text: string, events: readonly Event[]): Generator<Found> {
   const open: { isMapping: boolean; keys: Map<string, number>; isKey: boolean; part: string | number }[] = []
   // The first is the document.
   const path = () => open.slice(1).map(({ part }) => part)

@@ -1,5 +1,4 @@
 import {
-  EVENT_ALIAS,
   EVENT_MAPPING,
   EVENT_POP,
   EVENT_SCALAR,
@@ -13,7 +12,7 @@ import type { FieldError, FieldPath, Place } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { documentLimits } from './document.ts'
-import { eventsOf } from './events.ts'
+import { eventsOf, withKeys } from './events.ts'
 import { masked } from './mask.ts'
 import { type Look, lookAt, type Visibility } from './visibility.ts'
 
@@ -173,7 +172,8 @@ function walk(text: string, root: Target, look: Look): readonly Range[] {
       const inner = target?.isTag === true ? undefined : target
       const isOpen = visibility === undefined
       const isMapping = event.type === EVENT_MAPPING
-      frames.push({ target: inner, visibility, path: isOpen ? path : undefined, isMapping, ...newFrame() })
+      const nothing = { key: undefined, keyStart: 0, items: 0 }
+      frames.push({ target: inner, visibility, path: isOpen ? path : undefined, isMapping, ...nothing })
     }
   }
   return hidden
@@ -181,23 +181,13 @@ function walk(text: string, root: Target, look: Look): readonly Range[] {
 
 /** @returns where the first key of a mapping with this name stands; undefined when there is none in the text */
 export function offsetOfKey(text: string, name: string): number | undefined {
-  const open: { readonly isMapping: boolean; isKey: boolean }[] = []
-  for (const event of eventsOf(text, () => documentLimits.depth)) {
-    if (event.type === EVENT_POP) {
-      open.pop()
-      continue
-    }
-    const frame = open.at(-1)
-    const isKey = frame?.isMapping === true && frame.isKey
-    if (frame !== undefined) frame.isKey = !frame.isKey
+  for (const { event, isKey } of withKeys(
+    text,
+    eventsOf(text, () => documentLimits.depth),
+  ))
     if (isKey && event.type === EVENT_SCALAR && getScalarValue(text, event) === name) return startOf(event)
-    if (event.type !== EVENT_SCALAR && event.type !== EVENT_ALIAS)
-      open.push({ isMapping: event.type === EVENT_MAPPING, isKey: true })
-  }
   return undefined
 }
-
-const newFrame = () => ({ key: undefined, keyStart: 0, items: 0 })
 
 const isQuoted = ({ style }: { style: unknown }) =>
   style === SCALAR_STYLE_SINGLE_QUOTED || style === SCALAR_STYLE_DOUBLE_QUOTED

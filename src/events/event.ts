@@ -44,7 +44,6 @@ const marginS = 60
 const idOf = (after: string | bigint, at: Date, what?: string): string =>
   [after, Math.floor(at.getTime() / 1_000), ...(what === undefined ? [] : [what])].join('-')
 
-/** The id of a place between events. */
 export const idOfPlace = ({ min }: Snapshot, now: Date): string => idOf(min, now)
 
 const idForm = /^(\d{1,19})-(\d{1,11})(?:-[\w.-]{1,60})?$/

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../db/client.ts'
 import { isConnectionLost } from '../db/errors.ts'
+import { noAnswer } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { causeOf, type Logger } from '../log.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
@@ -103,7 +104,7 @@ export class Feed {
     this.#wake()
     const joined = await limitTime(promise, joinsWithinMs, () => {
       isOver = true
-      throw new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
+      throw noAnswer()
     })
     return cursor === 'unknown' ? { ...joined, reset: 'unknown_id' } : joined
   }

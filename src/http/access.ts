@@ -78,13 +78,12 @@ export function guardRoutes(app: FastifyInstance, db: Db, guard: Guard): void {
  */
 async function notAuthenticated(db: Db, secret: string | null): Promise<Problem> {
   const expired = secret === null ? null : await inTime(expiredToken(reader(db), secret))
-  const why = expired && `The token ${JSON.stringify(expired.identifier)} expired on ${dayOf(expired.expires)}. `
+  const why =
+    expired &&
+    `The token ${JSON.stringify(expired.identifier)} expired on ${expired.expires.toISOString().slice(0, 10)}. `
   const remedy = 'Send a valid access token: Authorization: Bearer <ACCESS_TOKEN>.'
   return new Problem('not_authenticated', `${why ?? ''}${remedy}`)
 }
-
-/** In UTC. */
-const dayOf = (time: Date): string => time.toISOString().slice(0, 10)
 
 /**
  * A permission that holds for rows of one owner opens the route: what it shows and writes is judged row by row.

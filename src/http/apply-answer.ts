@@ -103,7 +103,6 @@ type ApplyRequest = Pick<FastifyRequest, 'actor' | 'headers' | 'id' | 'submissio
 /** @property actor who submits it, where that is not the caller alone */
 type Read = { readonly plan: Plan; readonly submission: Omit<Submission, 'id'>; readonly actor?: Actor }
 
-/** Submits, and answers. */
 export async function serveApply(
   submitter: Submitter,
   request: ApplyRequest,

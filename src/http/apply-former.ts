@@ -21,7 +21,6 @@ import type { Headers } from './headers.ts'
 /** The stored document of a former run is submitted again, as a new run: by the API, and from the page of the run. */
 
 type Asked = {
-  /** The id of the former run. */
   readonly id: string
   readonly query: z.infer<typeof applyQuery>
   readonly headers: Headers

@@ -22,10 +22,8 @@ declare module 'fastify' {
 
 export type BodyLimits = { readonly bytes: number; readonly depth: number; readonly nodes: number }
 
-/** Limits of a request body. */
 export const bodyLimits: BodyLimits = { bytes: 1_048_576, depth: 32, nodes: 10_000 }
 
-/** The limits that the route of a request has. */
 export const limitsOf = ({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): BodyLimits =>
   routeOptions.config.bodyLimits ?? bodyLimits
 

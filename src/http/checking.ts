@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { check } from '../apply/check.ts'
 import { type EngineReader, reader } from '../db/engine-tx.ts'
-import { patience } from '../db/in-time.ts'
+import { noAnswer, patience } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import type { Actor } from '../permissions.ts'
 import type { Plan } from '../plan/compile.ts'
@@ -42,9 +42,6 @@ export async function checkInTime(
     reply.raw.off('close', gone)
   }
 }
-
-const noAnswer = () =>
-  new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
 
 function slow(applyWaitMs: number): Problem {
   const detail = `The check of this document was not done within ${applyWaitMs / 1_000} s. Nothing was changed: try again when the service has less to do, or send it in smaller parts.`

@@ -34,7 +34,6 @@ function textOf(value: HtmlValue): string {
   return escaped(String(value))
 }
 
-/** How many bytes of a page it takes. */
 export const bytesOf = (value: HtmlValue): number => Buffer.byteLength(textOf(value))
 
 /** A text, cut where its HTML would be longer. @param most bytes */

@@ -21,15 +21,14 @@ type Page = {
   readonly subtitle: string
   readonly content: Html
   readonly width: 'narrow' | 'wide'
-  /** The path of the icon. */
   readonly icon: string
 }
 
 /** The icon in a page whose text names the product. */
 export const drawnIcon = trusted(icon.replace('<svg', '<svg aria-hidden="true"'))
 
-export const htmlPage = ({ title, heading, subtitle, content, width, icon: iconPath }: Page): string =>
-  `${html`<!doctype html>
+/** What all pages begin with. @param iconPath the path of the icon */
+export const headOf = (title: string, iconPath: string): Html => html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -37,7 +36,10 @@ export const htmlPage = ({ title, heading, subtitle, content, width, icon: iconP
 <meta name="robots" content="noindex">
 <title>${title}</title>
 <link rel="icon" type="image/svg+xml" href="${iconPath}">
-<style>${trusted(style)}</style>
+`
+
+export const htmlPage = ({ title, heading, subtitle, content, width, icon: iconPath }: Page): string =>
+  `${headOf(title, iconPath)}${html`<style>${trusted(style)}</style>
 </head>
 <body>
 <main class="${width}">

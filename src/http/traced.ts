@@ -4,7 +4,6 @@ import { type Span, tracing } from '../tracing.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** null: it is not traced. */
     span: Span | null
   }
 }

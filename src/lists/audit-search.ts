@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { type Db, transaction } from '../db/client.ts'
-import { query, unprepared } from '../db/raw.ts'
+import { query, unprepared, Values } from '../db/raw.ts'
 import { type AuditEntry, readAuditEntries } from '../views/audit.ts'
 import { likeLiterally } from './filters.ts'
-import { Values } from './listed.ts'
 
 /** The audit as the pages of operators search it: by key from the newest on, and not counted. */
 

@@ -1,5 +1,6 @@
+import type { Values } from '../db/raw.ts'
 import { likeLiterally } from './filters.ts'
-import type { Listed, ListQuery, Owned, Values, Visible } from './listed.ts'
+import type { Listed, ListQuery, Owned, Visible } from './listed.ts'
 import { type ListedModel, qualified, type Search, tableOf } from './tables.ts'
 
 /** Which rows are asked for, and which of them this caller sees at all, in SQL: none for a list that nothing narrows. */

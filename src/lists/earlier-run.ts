@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
+import { Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import type { ListSpec } from './list.ts'
-import { Values } from './listed.ts'
-import { askRuns, seenRuns } from './runs.ts'
+import { askRuns, runsOfObjects, seenRuns } from './runs.ts'
 
 /** The applied run before another one, of those that the caller sees. */
 
@@ -55,13 +55,7 @@ export async function earlierRun(
   return found
 
   function amongSets(same: string): [string, string] {
-    const { object: filter } = spec.filters
-    const changed = objects.flatMap((text) => {
-      const value = filter?.schema.safeParse(text).data
-      if (filter === undefined || value === undefined) return []
-      const condition = filter.condition('r.id', filter.seen?.(value, actor) ?? value, values.bind)
-      return [`SELECT r.id FROM runs r WHERE ${condition}`]
-    })
+    const changed = runsOfObjects(spec, actor, objects, values)
     const own = `SELECT r.id FROM (SELECT id, title FROM runs WHERE submitter_pk = ${values.bind(submitter)}::integer
       AND created_at < ${at}::timestamptz ORDER BY created_at DESC, id DESC LIMIT ${mostOfSubmitter}) r WHERE r.title = ${same}`
     return [

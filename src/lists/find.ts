@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
-import { query, type Statement, unprepared } from '../db/raw.ts'
+import { query, type Statement, unprepared, Values } from '../db/raw.ts'
 import type { Key } from '../views/view.ts'
 import { byRow, isFrequent, isNarrowed, matchingRows, otherRows } from './conditions.ts'
 import { firstPlace, keyOf, orderOf, placeOf, sortsOf, startOf, walkStatement } from './keys.ts'
-import { type Listed, type ListQuery, Values } from './listed.ts'
+import type { Listed, ListQuery } from './listed.ts'
 import { tableOf } from './tables.ts'
 
 /**

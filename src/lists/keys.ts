@@ -1,6 +1,7 @@
+import type { Values } from '../db/raw.ts'
 import { asWalked, byRow, isNarrowed, matchingRows, matchingTexts, otherRows } from './conditions.ts'
 import { isAmong } from './filters.ts'
-import { type Listed, type ListQuery, type Sorted, usualPageSize, type Values } from './listed.ts'
+import { type Listed, type ListQuery, type Sorted, usualPageSize } from './listed.ts'
 import { qualified, tableOf } from './tables.ts'
 
 /** The keys of one page, in SQL, where they were not found as its rows were counted. */

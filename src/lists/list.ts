@@ -16,7 +16,7 @@ import { checkList } from './check.ts'
 import { conditionsOf } from './conditions.ts'
 import type { Bind, Filter } from './filters.ts'
 import { type Found, find } from './find.ts'
-import type { Listed, ListQuery, Owned, Visible } from './listed.ts'
+import type { Listed, ListQuery, Visible } from './listed.ts'
 import { cappedFor, envelopeOf, pageParameters, toEnvelope, toSorted } from './page.ts'
 import { type PageWriter, pageText, patiently } from './stream.ts'
 import type { ListedModel } from './tables.ts'
@@ -196,7 +196,7 @@ export function scopeOf(
     own: seesAll ? undefined : actor.pk,
     values: visible && valuesOf(visible, actor),
     bound: visible === undefined ? [] : boundOf(visible, actor),
-    owners: owned && ownersOf(owned, actor),
+    owners: owned && (ownersShown(actor, owned.unless) ?? undefined),
     caller: actor.pk,
   }
 }
@@ -206,9 +206,6 @@ const boundOf = ({ permissions }: Visible, actor: Actor): string[] =>
   Object.entries(permissions).flatMap(([value, permission]) =>
     allows(actor, permission) ? [] : ownersFor(actor, permission).map((owner) => `${value}@${owner}`),
   )
-
-const ownersOf = ({ unless }: Owned, actor: Actor): readonly string[] | undefined =>
-  ownersShown(actor, unless) ?? undefined
 
 function valuesOf({ permissions, others }: Visible, actor: Actor): readonly string[] | undefined {
   const all = Object.entries(permissions)

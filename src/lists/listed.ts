@@ -83,10 +83,5 @@ export type ListQuery = {
   readonly mostCounted?: number
 }
 
-export class Values {
-  readonly list: unknown[] = []
-  readonly bind = (value: unknown): string => `$${this.list.push(value)}`
-}
-
 /** Rows of a page unless `page_size` says otherwise. */
 export const usualPageSize = 100

@@ -24,9 +24,9 @@ type Name<Model extends ListedModel> = {
 
 /** One row of a list, by the field that names it. */
 type One<Model extends ListedModel> = Name<Model> & {
-  readonly summary: string
   /** What it is called in messages. */
   readonly displayName: string
+  readonly summary?: string
   /** A filter of the list that tells apart rows of the same name. */
   readonly apartBy?: string
   /** The last part of the path, where it is not called as `by`. */
@@ -41,14 +41,14 @@ type One<Model extends ListedModel> = Name<Model> & {
  * A row that is long is streamed, without a tag.
  */
 export function one<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec<Model>, declared: One<Model>): void {
-  const { by, key, summary, displayName, apartBy, parameter = by } = declared
+  const { by, key, displayName, apartBy, parameter = by } = declared
   const querystring = z.strictObject({
     ...(apartBy !== undefined && { [apartBy]: (spec.filters[apartBy] ?? equals(apartBy)).schema.optional() }),
     ...includeParameter(spec),
   })
   const names = by === 'pk' ? 'key' : key === undefined ? by : `${by}, or the key,`
   const schema = {
-    summary,
+    summary: declared.summary ?? `Read ${/^[aeiou]/.test(displayName) ? 'an' : 'a'} ${displayName}`,
     ...(spec.description !== undefined && { description: spec.description }),
     params: z.object({ [parameter]: nameSchema(by).meta({ description: `The ${names} of the ${displayName}.` }) }),
     querystring,

@@ -43,7 +43,6 @@ const cappedPagination = z
   })
   .meta({ id: 'CappedPagination', examples: [{ ...example, count_is_exact: true }] })
 
-/** The envelope around the results of a list. */
 export const envelopeOf = (item: z.ZodType, { count }: { readonly count: string }): z.ZodType =>
   z.object({ pagination: count === 'capped' ? cappedPagination : pagination, results: z.array(item) })
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
+import { Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { queueMsSql, type StepS, workMsSql } from '../runs/fold.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { type ListSpec, scopeOf } from './list.ts'
-import { Values } from './listed.ts'
 import { type Figures, readSums, type Times } from './run-sums.ts'
 import { askRuns, seenRuns } from './runs.ts'
 

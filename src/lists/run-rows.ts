@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
-import { query } from '../db/raw.ts'
+import { query, Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { outcomeSql, outcomes } from '../runs/outcome.ts'
 import { logNotShown, runsWithHiddenLogs } from '../views/former-owner.ts'
@@ -8,7 +8,6 @@ import { readRepairs } from '../views/repair.ts'
 import { type RunHead, runHeadSelect, runView, toRunHead } from '../views/run.ts'
 import { inOrder } from '../views/view.ts'
 import type { ListSpec } from './list.ts'
-import { Values } from './listed.ts'
 import { ownersSql, seenRuns } from './runs.ts'
 
 /** Runs as the pages of operators list them: without their logs, which may have a line for each of many entries. */

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
+import { Values } from '../db/raw.ts'
 import type { Actor } from '../permissions.ts'
 import { hasOutcome, type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
 import type { ListSpec } from './list.ts'
-import { type ListQuery, Values } from './listed.ts'
-import { askRuns, hasOwner, narrowed, ownersSql, seenRuns } from './runs.ts'
+import type { ListQuery } from './listed.ts'
+import { askRuns, hasOwner, narrowed, ownersSql, runsOfObjects, seenRuns } from './runs.ts'
 
 /**
  * Runs as operators search them: by time first, the newest first, and from a place on. Nothing is counted further than is
@@ -173,15 +174,8 @@ export async function laterRuns(
   most: number,
 ): Promise<string[]> {
   const values = new Values()
-  const { object: filter } = spec.filters
   const after = values.bind(of.createdAt)
-  const same = of.objects.flatMap((text) => {
-    const value = filter?.schema.safeParse(text).data
-    if (filter === undefined || value === undefined) return []
-    return [
-      `SELECT r.id FROM runs r WHERE ${filter.condition('r.id', filter.seen?.(value, actor) ?? value, values.bind)}`,
-    ]
-  })
+  const same = runsOfObjects(spec, actor, of.objects, values)
   if (of.slug !== null)
     same.push(`(SELECT r.id FROM runs r WHERE r.slug = ${values.bind(of.slug)} AND r.created_at > ${after}::timestamptz
       ORDER BY r.created_at LIMIT ${mostCounted})`)

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { type Db, transaction } from '../db/client.ts'
-import { query, unprepared } from '../db/raw.ts'
+import { query, unprepared, Values } from '../db/raw.ts'
 import { bucketSql, middleOf, queueMsSql, type StepS, workMsSql } from '../runs/fold.ts'
 import { type Outcome, outcomeSql, outcomes } from '../runs/outcome.ts'
-import { Values } from './listed.ts'
 
 /**
  * Figures of all runs, from sums that maintenance keeps, and from the runs since: a plot of a year reads no more rows than

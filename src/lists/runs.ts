@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { type Db, transaction } from '../db/client.ts'
-import { query, type Statement, unprepared } from '../db/raw.ts'
+import { query, type Statement, unprepared, type Values } from '../db/raw.ts'
 import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import type { Actor } from '../permissions.ts'
@@ -9,7 +9,6 @@ import { changedObject } from './changed-object.ts'
 import { conditionsOf } from './conditions.ts'
 import * as filter from './filters.ts'
 import { type ListSpec, scopeOf } from './list.ts'
-import type { Values } from './listed.ts'
 import { runTitle } from './tables.ts'
 
 /** Whether a run has an owner, in SQL: both have an index. @param owner a placeholder */
@@ -89,6 +88,19 @@ export const narrowed = (
   const all = { own: undefined, values: undefined, bound: [], owners: undefined, caller: null }
   return conditionsOf(spec, { ...all, ...asked }, values)
 }
+
+/** The runs that changed each of these objects, in SQL. @param objects as the filter `object` takes them */
+export const runsOfObjects = (
+  { filters: { object: filter } }: ListSpec<'Run'>,
+  actor: Actor,
+  objects: readonly string[],
+  { bind }: Values,
+): string[] =>
+  objects.flatMap((text) => {
+    const value = filter?.schema.safeParse(text).data
+    if (filter === undefined || value === undefined) return []
+    return [`SELECT r.id FROM runs r WHERE ${filter.condition('r.id', filter.seen?.(value, actor) ?? value, bind)}`]
+  })
 
 /**
  * Asks about runs. Planned for its values: one submitter may have most of them, and another none.

@@ -7,7 +7,7 @@ import type { Step } from './compile.ts'
 import type { Effect } from './effect.ts'
 import { modelOf } from './model-of.ts'
 import { type Key, RowSet } from './row-set.ts'
-import { columnOf, labelColumn, quoted } from './statements.ts'
+import { columnOf, keysIn, labelColumn, quoted } from './statements.ts'
 import { keysOf, storedKeys } from './storage.ts'
 
 /** Which rows claim others, by the fields that a model declares for it: an application its providers. */
@@ -80,17 +80,13 @@ export async function claimsOn(
   keys: readonly Key[],
 ): Promise<Claim[]> {
   const selects = models.flatMap((model) =>
-    claimingFields(model).flatMap(({ name, storage, reference }) => {
+    claimingFields(model).flatMap(({ name, reference }) => {
       const target = targets.get(reference?.target ?? '')
       if (target?.table !== table) return []
-      const from = `${quoted(model.table)} t`
-      const [value, source] =
-        storage.in === 'link'
-          ? [`l.${quoted(storage.other)}`, `${quoted(storage.table)} l JOIN ${from} ON t.pk = l.${quoted(storage.own)}`]
-          : [`t.${quoted(columnOf(model, name))}`, from]
+      const { value, from } = keysIn(model, name)
       return `SELECT '${model.name}' AS model, '${name}' AS field, to_jsonb(t.pk) AS pk,
         t.${quoted(labelColumn(model))}::text AS label, ${ownerColumn(model)} AS owner, to_jsonb(${value}) AS claimed
-        FROM ${source} WHERE ${value} = ANY($1::${target.key}[])`
+        FROM ${from} WHERE ${value} = ANY($1::${target.key}[])`
     }),
   )
   if (selects.length === 0 || keys.length === 0) return []

@@ -63,7 +63,6 @@ export class KnownRows {
         this.#add({ values: new Map(Object.entries({ ...columns, pk })), key: pk, entry: undefined, isNew: false })
   }
 
-  /** All rows that have these values. */
   find({ columns, values, folded }: By): KnownRow[] {
     const [[column, value] = ['', '']] = columns.map((each, index) => [each, values[index] ?? ''] as const)
     const isIt = (row: KnownRow) =>

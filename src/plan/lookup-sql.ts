@@ -19,11 +19,9 @@ export type FoundRow = z.output<typeof foundRow>
  */
 export type By = { readonly columns: readonly string[]; readonly values: readonly string[]; readonly folded?: true }
 
-/** What is looked up in one table. */
 export type TableLookups = {
   readonly table: string
   readonly model: Model
-  /** The columns to read. */
   readonly columns: readonly string[]
   readonly by: readonly By[]
 }

@@ -10,7 +10,7 @@ import { readRows } from './lookup-sql.ts'
 import { Named } from './named.ts'
 import type { Resolver } from './resolve.ts'
 import { onlyOf, type Seen } from './snapshot-sql.ts'
-import { columnOf, labelColumn, quoted, type Row } from './statements.ts'
+import { columnOf, keysIn, labelColumn, quoted, type Row } from './statements.ts'
 import type { Step } from './step.ts'
 import { keysOf, toMaskedValues } from './storage.ts'
 
@@ -174,18 +174,9 @@ function referringFields({ models, targets }: Registry): ReadonlyMap<string, rea
 
 const known = new WeakMap<Registry, ReadonlyMap<string, readonly Referring[]>>()
 
-/** Rows that refer to the key `$1` in this field. */
-function referrerText({ model, field }: Referring, index: number, { key, target }: Model): string {
-  const { name, storage } = field
+function referrerText({ model, field: { name } }: Referring, index: number, { key, target }: Model): string {
+  const { value, from } = keysIn(model, name, target)
   const own = Object.entries(model.discriminator).map(([column, value]) => ` AND t.${quoted(column)} = '${value}'`)
-  const select = `SELECT ${index} AS index, to_jsonb(t) - 'secrets' AS row FROM ${quoted(model.table)} t`
-  const is = `= $1::${key}${own.join('')} ORDER BY t.pk LIMIT ${mostRead + 1}`
-  if (storage.in === 'link')
-    return `${select} JOIN ${quoted(storage.table)} l ON l.${quoted(storage.own)} = t.pk WHERE l.${quoted(storage.other)} ${is}`
-  if (storage.in === 'column') return `${select} WHERE t.${quoted(columnOf(model, name))} ${is}`
-  const { table, own: ownKey, columns } = model.referenceRows ?? {}
-  const column = columns?.[target]
-  if (table === undefined || ownKey === undefined || column === undefined)
-    throw new Error(`${model.name}: ${name} has no reference rows`)
-  return `${select} JOIN ${quoted(table)} r ON r.${quoted(ownKey)} = t.pk AND r.field = '${name}' WHERE r.${quoted(column.name)} ${is}`
+  return `SELECT ${index} AS index, to_jsonb(t) - 'secrets' AS row FROM ${from}
+    WHERE ${value} = $1::${key}${own.join('')} ORDER BY t.pk LIMIT ${mostRead + 1}`
 }

@@ -2,7 +2,6 @@ import type { Model } from '../models/define.ts'
 
 export type Key = string | number
 
-/** Rows of any tables, each by its key. */
 export class RowSet {
   readonly #tables = new Map<string, Set<Key>>()
 
@@ -16,7 +15,6 @@ export class RowSet {
     return this.#tables.get(table)?.has(key) === true
   }
 
-  /** The keys of one table. */
   of(table: string): readonly Key[] {
     return [...(this.#tables.get(table) ?? [])]
   }

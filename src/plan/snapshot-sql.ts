@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Statement } from '../db/raw.ts'
 import type { Field, Link, Model, Only, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
-import { columnOf, columnsOf, exclusiveLinks, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
+import { columnOf, columnsOf, keysIn, labelColumn, linksOf, nextKey, quoted } from './statements.ts'
 import { waysToFind } from './ways-to-find.ts'
 
 const key = z.union([z.string(), z.int()])
@@ -238,20 +238,15 @@ function countPart(model: Model, registry: Registry, next: Next): string {
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {
   const label = `t.${quoted(labelColumn(model))} AS label`
-  const [, link] = exclusiveLinks(model).find(([field]) => field.name === name) ?? []
   const target = registry.targets.get(model.fields.get(name)?.reference?.target ?? '')
-  const from = `${quoted(model.table)} t`
-  const [value, holders] =
-    link === undefined
-      ? [`t.${quoted(columnOf(model, name))}`, from]
-      : [`l.${quoted(link.other)}`, `${quoted(link.table)} l JOIN ${from} ON t.pk = l.${quoted(link.own)}`]
+  const { value, from } = keysIn(model, name)
   const [referred] = target?.models ?? []
   const named =
     target === undefined || referred === undefined
       ? 'NULL::text'
       : `(SELECT n.${quoted(labelColumn(referred))} FROM ${quoted(target.table)} n WHERE n.pk = ${value})`
   const holder = (condition: string) =>
-    `SELECT t.pk, ${label}, ${value} AS value, ${named} AS named FROM ${holders} WHERE ${condition} LIMIT 1`
+    `SELECT t.pk, ${label}, ${value} AS value, ${named} AS named FROM ${from} WHERE ${condition} LIMIT 1`
   // The row with this very name comes first: an earlier version may have stored another spelling, too.
   const isFolded = model.fields.get(name)?.folded === true
   const found = isFolded

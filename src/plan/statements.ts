@@ -35,6 +35,25 @@ export function columnOf(model: Model, name: string): string {
   throw new Error(`${model.name}: ${name} has no column of its own`)
 }
 
+/** Where the keys of a field stand, in SQL: in the rows `t` of the model, or beside them. @param target whose keys they are */
+export function keysIn(model: Model, name: string, target = ''): { readonly value: string; readonly from: string } {
+  const rows = `${quoted(model.table)} t`
+  const { storage } = model.fields.get(name) ?? {}
+  if (storage?.in === 'link')
+    return {
+      value: `l.${quoted(storage.other)}`,
+      from: `${quoted(storage.table)} l JOIN ${rows} ON t.pk = l.${quoted(storage.own)}`,
+    }
+  const { table = '', own = '', columns } = model.referenceRows ?? {}
+  const column = columns?.[target]
+  if (storage?.in !== 'settings' || column === undefined)
+    return { value: `t.${quoted(columnOf(model, name))}`, from: rows }
+  return {
+    value: `r.${quoted(column.name)}`,
+    from: `${quoted(table)} r JOIN ${rows} ON t.pk = r.${quoted(own)} AND r.field = '${name}'`,
+  }
+}
+
 /** Caches a result per model: it depends on the declaration alone. */
 function onceFor<Result>(work: (model: Model) => Result): (model: Model) => Result {
   const known = new WeakMap<Model, Result>()
@@ -199,7 +218,6 @@ const rowsOf = ({ table }: Model): string => `jsonb_populate_recordset(NULL::${q
 
 const namesOf = ([first]: readonly { readonly row: StoredRow }[]): string[] => [...(first?.row.columns.keys() ?? [])]
 
-/** The columns of a row as members of a JSON object. */
 const inJson = ({ columns }: StoredRow): Record<string, unknown> =>
   Object.fromEntries([...columns].map(([column, value]) => [column, asMember(value)]))
 

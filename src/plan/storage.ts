@@ -17,7 +17,7 @@ const rowId = (model: Model, row: Row): string => String(model.uuid ? row.uuid :
 /** @returns the values of all fields, with secrets opened */
 export function toValues(model: Model, row: Row, keyring: Keyring): Values {
   const id = rowId(model, row)
-  return valuesOf(model, row, (envelope, column) => fromJson(keyring.open(envelope, sealedPlace(model, id, column))))
+  return valuesOf(model, row, (envelope, column) => JSON.parse(keyring.open(envelope, sealedPlace(model, id, column))))
 }
 
 /** @returns the values of all fields, with secrets masked: nothing is opened. Those before, of overlaps, are among them */
@@ -70,8 +70,6 @@ function valuesOf(model: Model, row: Row, secretOf: (envelope: string, column: s
 }
 
 const object = (value: unknown): JsonObject => (isObject(value) ? value : {})
-
-const fromJson = (text: string): unknown => JSON.parse(text)
 
 /** PostgreSQL writes a time in the time zone of the session: the wire has UTC. */
 const utcTime = (stored: unknown) => (typeof stored === 'string' ? new Date(stored).toISOString() : null)

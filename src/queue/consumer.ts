@@ -9,7 +9,6 @@ import { type ApplyJob, applyQueue, type JobResult, type Progress, probeName, ru
 import { messageAttributes } from './enqueue.ts'
 import { beat, beatNowAndThen } from './heartbeat.ts'
 
-/** How a run ended. */
 type JobEnd = Omit<JobResult, 'run'>
 
 type Work = (run: string, onProgress: (progress: Progress) => void) => Promise<JobEnd | undefined>

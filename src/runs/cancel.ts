@@ -1,5 +1,5 @@
 import { auditRow } from '../apply/audit.ts'
-import { inTime } from '../db/in-time.ts'
+import { inTime, noAnswer } from '../db/in-time.ts'
 import { Problem } from '../errors.ts'
 import { runPath } from '../paths.ts'
 import { type Actor, allows } from '../permissions.ts'
@@ -52,8 +52,7 @@ function requireCancel(run: { readonly submitterPk: number | null; readonly opti
 
 function refusal(id: string, end: Exclude<WaitResult, 'cancelled'>): Problem {
   if (end === 'vanished') return noSuchRun()
-  if (end === 'unknown')
-    return new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
+  if (end === 'unknown') return noAnswer()
   if (end === 'locked')
     return new Problem(
       'conflict',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
-import { query, unprepared } from '../db/raw.ts'
+import { query, unprepared, Values } from '../db/raw.ts'
 import { advanced, parseSnapshot, type Snapshot } from './positions.ts'
 
 /**
@@ -62,11 +62,6 @@ const shown = `'id', runs.id, 'state', runs.state, 'title', runs.title, 'mode', 
   'started_at', runs.started_at, 'finished_at', runs.finished_at,
   'recorded', jsonb_build_object('in', runs.recorded_in::text, 'after', runs.recorded_after::text),
   'changed', jsonb_build_object('in', runs.changed_in::text, 'after', runs.changed_after::text)`
-
-class Values {
-  readonly list: unknown[] = []
-  readonly bind = (value: unknown): string => `$${this.list.push(value)}`
-}
 
 /** Each as `true` where it holds, so that a condition is asked of each row, and never excludes one. */
 const seenBy = (conditions: readonly Condition[], { bind }: Values): string =>

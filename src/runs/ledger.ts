@@ -49,7 +49,6 @@ export type NewRun = {
   readonly retryKey?: RetryKey | undefined
 }
 
-/** How a run is recorded. */
 export type Recording = {
   /**
    * By the clock of the database: a statement that the network delivers later writes nothing
@@ -229,7 +228,6 @@ export async function cancelRunBy(tx: Tx, id: string, username: string): Promise
   return (await query(tx, cancelledRow, cancellation(id, why, username))).length > 0
 }
 
-/** Cancels a run that the transaction has locked. */
 export const cancelLocked = (tx: EngineTx, id: string, why: string): void => tx.send(cancellation(id, why))
 
 /**

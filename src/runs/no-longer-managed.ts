@@ -66,7 +66,7 @@ async function open(text: () => string): Promise<Blueprint | undefined> {
 type Row = { readonly entry: Entry; readonly finding: Finding }
 
 function rowsOf(blueprint: Blueprint, findings: readonly Finding[]): Row[] {
-  const entries = new Map(blueprint.entries.map((entry, index) => [placeOf(entry, index), entry]))
+  const entries = new Map(blueprint.entries.map((entry, index) => [JSON.stringify(pathOf(entry, index)), entry]))
   return findings.flatMap((finding) => {
     const { cause, step, action, isForeign, isHidden } = finding
     const entry = entries.get(JSON.stringify(step.path))
@@ -77,7 +77,6 @@ function rowsOf(blueprint: Blueprint, findings: readonly Finding[]): Row[] {
 
 /** Where a worker reports the errors of an entry. */
 export const pathOf = ({ id }: Entry, index: number) => (id === undefined ? ['entries', index] : [id])
-const placeOf = (entry: Entry, index: number): string => JSON.stringify(pathOf(entry, index))
 
 function between(before: Blueprint, now: Blueprint, rows: readonly Row[]): NoLongerManaged[] {
   const [named, still] = [fieldsNamed(before.entries.filter(isApplied)), fieldsNamed(now.entries)]

@@ -184,20 +184,7 @@ async function refuseTooMany(
  */
 async function submit(
   submitter: Submitter,
-  submission: Pick<
-    NewRun,
-    | 'id'
-    | 'title'
-    | 'kind'
-    | 'slug'
-    | 'former'
-    | 'blueprint'
-    | 'owners'
-    | 'conditions'
-    | 'entries'
-    | 'message'
-    | 'retryKey'
-  >,
+  submission: Omit<NewRun, 'submitterPk' | 'impersonator' | 'ceiling' | 'authors' | 'requestId' | 'trace'>,
   { pk: submitterPk, username, impersonator, ceiling, authors }: Actor,
   requestId: string,
   { admission, leftMs }: Turn,

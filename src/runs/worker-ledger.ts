@@ -3,9 +3,8 @@ import { Refusal } from '../apply/refusal.ts'
 import { unmanagedLines } from '../apply/unclaimed.ts'
 import type { Db } from '../db/client.ts'
 import type { EngineTransaction, EngineTx } from '../db/engine-tx.ts'
-import type { Blueprint } from '../document/document.ts'
 import { parseInTurns } from '../document/yaml.ts'
-import { compileInTurns, type Plan } from '../plan/compile.ts'
+import { compileInTurns } from '../plan/compile.ts'
 import type { Conditions, Engine } from '../plan/engine.ts'
 import { notification, notifyEnded, type Run, readRuns } from './ended.ts'
 import { finishRun, postponeRun, type RunResult, recordAttempt } from './finish.ts'
@@ -106,7 +105,7 @@ async function resultOf(tx: EngineTx, engine: Engine, run: WorkerRun, onProgress
   const result = await apply(
     tx,
     engine,
-    await planOf(engine, blueprint, conditions),
+    await compileInTurns(blueprint, engine.registry, pathOf, conditions),
     submitter,
     conditions,
     options,
@@ -154,6 +153,3 @@ async function reviewedPlan(tx: EngineTx, tag: string, document: Buffer, { reset
 }
 
 const noPlan = (text: string) => new Refusal([{ is: 'stated', reason: 'precondition_failed', text }])
-
-const planOf = ({ registry }: Engine, blueprint: Blueprint, conditions: Conditions): Promise<Plan> =>
-  compileInTurns(blueprint, registry, pathOf, conditions)

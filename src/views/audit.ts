@@ -70,7 +70,6 @@ const toEntry = ({ pk, at, action, changes, count, requestId, run, ...each }: z.
 
 export type AuditEntry = z.output<typeof auditEntry>
 
-/** Reads rows by their keys, in this order. */
 export async function readAuditEntries(db: Db | Tx, keys: readonly Key[]): Promise<AuditEntry[]> {
   const rows = await query(db, row, { text: rowsText, values: [keys.map(String)] })
   return inOrder(keys.map(String), rows, ({ pk }) => pk).map(toEntry)

@@ -8,7 +8,7 @@ const colours = ['#4a6fa5', '#7a5195', '#ad5d4e', '#3f7d58', '#8a6d3b', '#53648c
 /** @returns an https URL, or a data URI with an SVG of 64 by 64 */
 export function avatarOf(name: string, attributes: unknown): string {
   const own = isObject(attributes) && attributes.avatar
-  if (typeof own === 'string' && own.length <= 2_000 && isHttps(own)) return own
+  if (typeof own === 'string' && own.length <= 2_000 && /^https:\/\//i.test(own) && URL.canParse(own)) return own
   let avatar = drawn.get(name)
   if (avatar === undefined) {
     if (drawn.size >= maxDrawn) drawn.clear()
@@ -21,8 +21,6 @@ export function avatarOf(name: string, attributes: unknown): string {
 /** Lists show the same users again and again. */
 const drawn = new Map<string, string>()
 const maxDrawn = 5_000
-
-const isHttps = (text: string) => /^https:\/\//i.test(text) && URL.canParse(text)
 
 function draw(name: string): string {
   const words = name

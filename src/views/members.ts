@@ -65,7 +65,6 @@ async function readKeys(tx: Tx, group: string, { after, take }: Place): Promise<
 /** Keys that one statement reads. */
 const keysAtOnce = 50_000
 
-/** The keys of all members of a group, in their order. */
 export async function readAllKeys(tx: Tx, group: string): Promise<number[]> {
   const all: number[] = []
   let keys: readonly number[]

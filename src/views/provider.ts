@@ -64,7 +64,6 @@ export function showsEmbedded(actor: Actor, { owner }: { readonly owner: string 
   return owners === null || (owner !== null && owners.includes(owner))
 }
 
-/** @param actor the caller */
 export function toProviderSummary(row: ProviderRow, kinds: Registry['kinds'], actor: Actor): ProviderSummary {
   // A kind whose file is gone still has rows.
   const model = kinds.get(row.kind)

@@ -7,7 +7,7 @@ import { changesSql, logsSql } from '../runs/results.ts'
 import { changesShown, logNotShown, runsWithHiddenLogs } from './former-owner.ts'
 import { conditionsShown, documentText, type Opening, readAttempts } from './one-run.ts'
 import { readRepairs } from './repair.ts'
-import { type Run, type RunHead, runHeadSelect, runView, toRunHead } from './run.ts'
+import { type Run, runHeadSelect, runView, toRunHead } from './run.ts'
 import { type Counts, changeOrder } from './run-summary.ts'
 import { isReadable, readStoredChanges } from './stored-changes.ts'
 
@@ -25,23 +25,10 @@ const partRow = z.object({
  * @property logs the first lines, cut @property lines how many there are
  * @property changes some of them, in `changeOrder` @property counts how many there are of each action
  */
-export type RunPart = RunHead &
-  Pick<
-    Run,
-    | 'logs'
-    | 'owner'
-    | 'owners'
-    | 'allowed'
-    | 'message'
-    | 'cancelled_by'
-    | 'failed_attempts'
-    | 'progress'
-    | 'changes'
-    | 'unreadable'
-  > & {
-    readonly lines: number
-    readonly counts: Counts
-  }
+export type RunPart = Omit<Run, 'unnamed' | 'unmanaged' | 'stands_since' | 'etag' | 'blueprint' | 'generated'> & {
+  readonly lines: number
+  readonly counts: Counts
+}
 
 /** @property from the place of the first change @property most changes @property lines of the log, at most */
 type Part = { readonly from: number; readonly most: number; readonly lines: number }

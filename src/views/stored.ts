@@ -23,7 +23,6 @@ const secret = z
   .nullable()
   .meta({ description: 'Masked (`********`); null when there is none. Leave it out when you send the object back.' })
 
-/** The fields of a model as they are answered. */
 export const fieldSchemas = ({ fields }: Model): Record<string, z.ZodType> =>
   Object.fromEntries(
     [...fields.values()].flatMap((field) => [
@@ -54,7 +53,6 @@ export function toFields<Stored extends { readonly pk: Row['pk'] }>(
   return toMaskedValues(model, { ...Object.fromEntries(stored), pk: row.pk })
 }
 
-/** Checks that a view reads all that the model stores. */
 export function checkColumns(model: Model, columns: Readonly<Record<string, string>>): void {
   const implied = ['pk', ...Object.keys(model.discriminator), ...(model.uuid ? ['uuid'] : [])]
   const missing = columnsOf(model).filter((column) => !Object.hasOwn(columns, column) && !implied.includes(column))

@@ -10,14 +10,12 @@ export type FieldOf<Model extends Prisma.ModelName> = Model extends Prisma.Model
   ? keyof Prisma.TypeMap['model'][Model]['fields'] & string
   : never
 
-/** The primary key of a row. */
 export type Key = number | string
 
 export type Reading = {
   readonly uidOf: UidOf
   /** Whether to read the related objects that a caller may leave out, such as `groups_obj`. */
   readonly related: boolean
-  /** The caller. */
   readonly actor: Actor
 }
 

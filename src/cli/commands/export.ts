@@ -55,7 +55,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const reading = { client: await openClient(), registry, timeoutMs, onWait: output.waiting, onRead }
   const selection = { models: new Set(models.map(({ name }) => name)), owner, applications }
   const wanted = {
-    targets: targetsFor(registry, applications === undefined ? models : [...models, ...applicationsOf(registry)]),
+    targets: targetsFor(
+      registry,
+      applications === undefined ? models : [...models, ...(registry.targets.get('application')?.models ?? [])],
+    ),
     ...{ owner, applications },
     check: directory === undefined ? checkCounts(models, selection) : () => {},
   }
@@ -107,8 +110,6 @@ function readOwner(sent: string | undefined): string | undefined {
 
 const exported = (registry: Registry): readonly Model[] =>
   targets.flatMap((target) => registry.targets.get(target)?.models ?? [])
-
-const applicationsOf = (registry: Registry): readonly Model[] => registry.targets.get('application')?.models ?? []
 
 /** @throws {UsageError} for what is no model that is exported */
 function readModels(registry: Registry, only: readonly string[] | undefined): readonly Model[] {

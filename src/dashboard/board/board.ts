@@ -96,7 +96,6 @@ const served: ReadonlySet<string> = new Set([
   '/api/job-schedulers',
 ])
 
-/** Whether a route of the board is served. */
 export const isServed = ({ method, route }: AppControllerRoute): boolean =>
   [method].flat().every((each) => each === 'get') && [route].flat().every((path) => served.has(path))
 

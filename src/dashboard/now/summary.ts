@@ -36,7 +36,7 @@ export function evaluate(now: Now, isAllSeen: boolean): { readonly look: Look; r
     ...expiries(now.tokens, 'token', at),
     ...expiries(now.certificates ?? null, 'certificate', at),
     ...some(outside?.count ?? 0, 'application or provider', 'changed past the service', 'applications or providers'),
-    ...some(unread(now), 'part', 'could not be read'),
+    ...some(Object.values(now).filter((part) => part === null).length, 'part', 'could not be read'),
   ]
   if (found.length > 0)
     return { look: stopped || broken > 0 ? 'bad' : 'warn', text: `Look at this: ${found.join('; ')}.` }
@@ -70,6 +70,3 @@ function expiries(all: readonly Expiring[] | null, what: string, at: Date): read
     ...some(left.filter((ms) => ms > 0 && ms <= urgentMs).length, what, 'about to expire'),
   ]
 }
-
-/** Each part that is null. */
-const unread = (now: Now): number => Object.values(now).filter((part) => part === null).length

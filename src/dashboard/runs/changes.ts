@@ -55,6 +55,18 @@ export function changeTables(
   }
 }
 
+type Part = { readonly changes: readonly Change[]; readonly from: number; readonly total: number }
+
+/** A part of the changes of a page, with links to the others. @param address of the first part */
+export function changesPart({ changes, from, total }: Part, address: string, nameOf: Names, called?: Words): Html {
+  const { shown, size } = changeTables(changes, nameOf, called)
+  const next = from + size
+  const nextAddress = `${address}${address.includes('?') ? '&' : '?'}from=${next}`
+  return html`${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
+${shown}
+${size > 0 && next < total && html`<p class="choice"><a class="button" href="${nextAddress}">The next ones, of ${number(total)}</a></p>`}`
+}
+
 /** What was created was nothing before. */
 const columnsOf = (action: Change['action']) =>
   action === 'create' ? ['Object', 'Field', 'To'] : ['Object', 'Field', 'From', 'To']

@@ -6,7 +6,7 @@ import type { RunPart } from '../../views/run-parts.ts'
 import { differencesPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
 import { mark, number, sentenceText, time, titleText } from '../words.ts'
-import { changeTables, fieldList } from './changes.ts'
+import { changesPart, fieldList } from './changes.ts'
 
 /** /admin/runs/{id}/differences/: how the document of a run differs from that of the applied run before it. */
 
@@ -49,15 +49,11 @@ function contentOf(id: string, found: Shown['found'], from: number, nameOf: Show
   const isSame = changes.length === 0 && Object.keys(settings).length === 0
   if (isSame)
     return html`<div class="summary good"><p>${mark('same', 'the same')} <span class="says">Both have the same document.</span></p></div>`
-  const { shown, size } = changeTables(changes.slice(from), nameOf, called)
-  const next = from + size
   const entries = (['create', 'update', 'delete'] as const).flatMap((action) => {
     const of = changes.filter((each) => each.action === action).length
     return of === 0 ? [] : [`${number(of)} ${called[action].toLowerCase()}`]
   })
   return html`<section><h2>${entries.length === 0 ? 'No entry is different' : `Entries: ${entries.join(', ')}`}</h2>
 ${Object.keys(settings).length > 0 && html`<h3>Of the whole document</h3>${fieldList(settings, false, mostOfSettings)}`}
-${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(changes.length)}. <a href="${differencesPath(id)}">From the first</a></p>`}
-${shown}
-${size > 0 && next < changes.length && html`<p class="choice"><a class="button" href="${differencesPath(id)}?from=${next}">The next ones, of ${number(changes.length)}</a></p>`}</section>`
+${changesPart({ changes: changes.slice(from), from, total: changes.length }, differencesPath(id), nameOf, called)}</section>`
 }

@@ -5,8 +5,8 @@ import { longestMessage } from '../../runs/message.ts'
 import type { RunPart } from '../../views/run-parts.ts'
 import { rollBackPath, runPagePath, runsPath } from '../addresses.ts'
 import { page } from '../frame.ts'
-import { mark, nameText, number, time, titleText } from '../words.ts'
-import { changeCounts, changeTables, countOf, lineList } from './changes.ts'
+import { mark, nameText, time, titleText } from '../words.ts'
+import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
 
 /** What the document of a former run would do today, and the form that does it. Cancel comes first. */
 
@@ -89,8 +89,6 @@ function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said,
   const { counts, changes, logs, lines } = run
   const total = countOf(counts)
   const changesNothing = total === (counts.unchanged ?? 0)
-  const { shown, size } = changeTables(changes, nameOf)
-  const next = from + size
   const address = `${rollBackPath(id)}?plan=${run.id}`
   return html`<div class="summary good"><p>${mark('same', 'planned')} <span class="says">${
     changesNothing
@@ -98,9 +96,7 @@ function planOf(id: string, plan: Planned & { readonly is: 'plan' }, said: Said,
       : `It would do this: ${changeCounts(counts)}.`
   }</span></p><p>As of ${time(new Date(run.finished_at ?? run.created_at))}. Nothing was changed so far.</p></div>
 <section><h2>What it would do: ${changeCounts(counts)}</h2>
-${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${address}">From the first</a></p>`}
-${shown}
-${size > 0 && next < total && html`<p class="choice"><a class="button" href="${address}&amp;from=${next}">The next ones, of ${number(total)}</a></p>`}
+${changesPart({ changes, from, total }, address, nameOf)}
 ${
   logs.length > 0 && html`<details id="says"><summary>What the plan says</summary>${lineList(logs, lines)}</details>`
 }</section>

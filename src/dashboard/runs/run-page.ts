@@ -10,7 +10,7 @@ import { applicationPath, differencesPath, documentPath, rollBackPath, runPagePa
 import { page } from '../frame.ts'
 import { factList, rowsWithin, table } from '../table.ts'
 import { duration, nameText, number, outcomeMark, pauseSentence, sentenceText, time, titleText } from '../words.ts'
-import { changeCounts, changeTables, countOf, lineList } from './changes.ts'
+import { changeCounts, changesPart, countOf, lineList } from './changes.ts'
 import { objectsAsked } from './later.ts'
 import { runTable } from './tables.ts'
 
@@ -153,12 +153,8 @@ const unreadable = ({ unreadable: found }: Run): Html | false =>
 function changed({ id, mode, changes, counts }: Run, from: number, nameOf: Shown['nameOf']): Html | false {
   const total = countOf(counts)
   if (total === 0) return false
-  const { shown, size } = changeTables(changes, nameOf)
-  const next = from + size
   return html`<section><h2>${mode === 'plan' ? 'Changes that it would make' : 'Changes'}: ${changeCounts(counts)}</h2>
-${from > 0 && html`<p class="quiet">From ${number(from + 1)} on, of ${number(total)}. <a href="${runPagePath(id)}">Back to the first page of the run</a></p>`}
-${shown}
-${size > 0 && next < total && html`<p class="choice"><a class="button" href="${runPagePath(id)}?from=${next}">The next ones, of ${number(total)}</a></p>`}</section>`
+${changesPart({ changes, from, total }, runPagePath(id), nameOf)}</section>`
 }
 
 /** A job is its submitter and its request ID together: any caller may send any ID. A user who was deleted has no runs to find. */

@@ -20,7 +20,6 @@ export type Cluster = {
 }
 
 export type RunningServer = {
-  /** The URL of one of its databases. */
   url(database: string): string
   /** Resolves when it has ended, for whatever reason. */
   readonly ended: Promise<void>

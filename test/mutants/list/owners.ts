@@ -310,7 +310,7 @@ export default {
   ],
   'src/lists/list.ts': [
     {
-      from: 'ownersShown(actor, unless) ?? undefined',
+      from: 'ownersShown(actor, owned.unless) ?? undefined',
       to: 'undefined',
       why: 'the list of runs shows those of other owners',
       tests: [bound],
