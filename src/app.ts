@@ -126,7 +126,7 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, strea
   const door = { plausible, countFailedLogin: metrics.countFailedLogin }
   guardRoutes(app, db, { known: new Set(permissionNames(engine.registry)), countRequest, ...door })
   auditImpersonatedReads(app, db)
-  shareOut(app, limits, metrics)
+  shareOut(app, limits, metrics, submitter.backlog.part)
   app.addHook('onRoute', (route) => {
     route.schema = { querystring: noQuery, ...route.schema }
   })

@@ -31,6 +31,8 @@ export const longWithinMs = 2_000
 
 type Rules = {
   readonly max: number
+  /** Which part of it may be taken now, up to 1; 1 unless said. */
+  readonly part?: () => number
   readonly refusal: () => Problem
   /** How long one more waits for a place; 0 unless said. */
   readonly waitMs?: number
@@ -49,7 +51,8 @@ export class Share {
   /** @returns gives it back, once. @throws {Problem} the refusal when no place of the owner gets free in time */
   async take(name: string): Promise<() => void> {
     const owner = this.#owners.getOrInsertComputed(name, () => ({ taken: 0, waiting: new Set() }))
-    if (owner.taken < this.#rules.max) owner.taken += 1
+    const { max, part = () => 1 } = this.#rules
+    if (owner.taken < Math.ceil(max * part())) owner.taken += 1
     else await this.#place(owner.waiting)
     let isTaken = true
     return () => {
@@ -94,8 +97,18 @@ const listsAtOnce = 8
 const writesAtOnce = 4
 const reads = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Limits lists, writes, long answers and waiting runs of each user. After the hooks that authenticate. */
-export function shareOut(app: FastifyInstance, limits: RateLimits, { countLimited }: RefusalCounts): void {
+/**
+ * Limits lists, writes, long answers and waiting runs of each user. After the hooks that authenticate.
+ *
+ * @param part of the submissions that are let in at first, those that are let in now: the waiting runs of a user follow, so
+ *   that one user never fills what is left
+ */
+export function shareOut(
+  app: FastifyInstance,
+  limits: RateLimits,
+  { countLimited }: RefusalCounts,
+  part: () => number,
+): void {
   const refusal = (detail: string) => () => new Problem('too_many_requests', detail, { retryAfterS: 1 })
   const { rateLimitLongAnswers: longAtOnce, rateLimitWaitingRuns: runsAtOnce } = limits
   const shares = {
@@ -117,7 +130,11 @@ export function shareOut(app: FastifyInstance, limits: RateLimits, { countLimite
     }),
     run: new Share({
       max: runsAtOnce,
-      refusal: refusal(`At most ${runsAtOnce} submissions of one user may wait at the same time. Try again shortly.`),
+      part,
+      refusal: () => {
+        const detail = `At most ${Math.ceil(runsAtOnce * part())} submissions of one user may wait at the same time.`
+        return new Problem('too_many_requests', `${detail} Try again shortly.`, { retryAfterS: 1 })
+      },
       onRefused: () => countLimited('waiting_runs'),
     }),
   }

@@ -54,6 +54,8 @@ export type Backlog = {
   enter(submission: { readonly waits: boolean }): Promise<Admission>
   /** How many submissions are inside, and may be; whether any was admitted since this was last asked. */
   readonly load: Load
+  /** How much of the first limit is left, up to 1. */
+  readonly part: () => number
 }
 
 export type Admission = {
@@ -216,6 +218,7 @@ export function openBacklog(db: Db, { needsWorkers, whyPaused }: Workers): Backl
         return had
       },
     },
+    part: () => Math.min(1, adaptive.limit / limits.first),
     arrive: ({ mayJoin }) => {
       refuseIfFull(inside + arriving, adaptive.limit * (mayJoin ? 2 : 1))
       arriving += 1

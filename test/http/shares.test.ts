@@ -1,6 +1,9 @@
+import Fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { Problem } from '../../src/errors.ts'
-import { Share } from '../../src/http/shares.ts'
+import { Share, shareOut } from '../../src/http/shares.ts'
+import { system } from '../../src/permissions.ts'
+import { until } from '../support/until.ts'
 
 let refused = 0
 const share = (waitMs: number) =>
@@ -25,6 +28,41 @@ test('one more is refused when no place is free in time, at once where it need n
     await places.take('a')
     await expect(places.take('a')).rejects.toMatchObject({ code: 'too_many_requests' })
   }
+})
+
+test('a user has a part of what is let in, and takes nothing from another', async () => {
+  let part = 1
+  const app = Fastify()
+  app.decorateRequest('actor')
+  app.addHook('onRequest', async (request) => {
+    request.actor = { ...system, pk: Number(request.headers.user) }
+  })
+  const limits = { rateLimitRequestsPerSecond: 1, rateLimitLongAnswers: 1, rateLimitWaitingRuns: 3 }
+  const counted: string[] = []
+  shareOut(app, limits, { countLimited: (limit) => void counted.push(limit), countFailedLogin: () => {} }, () => part)
+  const { promise: end, resolve } = Promise.withResolvers<void>()
+  let inside = 0
+  app.post('/', { config: { permission: 'authenticated', takes: 'run' } }, async () => {
+    inside += 1
+    await end
+    return 'done'
+  })
+  const send = (user: number) => app.inject({ method: 'POST', url: '/', headers: { user: String(user) } })
+  const waiting = [send(1), send(1)]
+  await until(async () => inside === 2, { what: 'two to be inside' })
+  // Fewer are let in now, of which two are a part already.
+  part = 0.5
+  const refusals = [await send(1), await send(1)]
+  for (const { statusCode, body } of refusals)
+    expect([statusCode, body]).toEqual([500, expect.stringContaining('At most 2 ')])
+  expect(counted).toEqual(['waiting_runs', 'waiting_runs'])
+  waiting.push(send(2), send(2))
+  await until(async () => inside === 4, { what: 'the other user to be inside' })
+  part = 1
+  waiting.push(send(1))
+  await until(async () => inside === 5, { what: 'the third of the first user to be inside' })
+  resolve()
+  for (const { statusCode } of await Promise.all(waiting)) expect(statusCode).toBe(200)
 })
 
 test('those who wait are let in one after the other', async () => {
