@@ -2,7 +2,7 @@ import { isFromCaller } from '../document/generate.ts'
 import { findSpots } from '../document/places.ts'
 import { Expression, isTag } from '../document/tags.ts'
 import type { FieldPath } from '../errors.ts'
-import { isObject, type JsonObject } from '../json-object.ts'
+import { isObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { isForm } from '../plan/placeholders.ts'
 
@@ -12,76 +12,54 @@ import { isForm } from '../plan/placeholders.ts'
 export const mayHoldForms = (text: string): boolean => /\b(env|file)["']?\s*:/.test(text)
 
 /**
- * The document with tags in their place. Objects of free form, such as `attributes` and the context, keep theirs: they are values.
+ * Puts tags in their place. Objects of free form, such as `attributes`, labels and the context, keep theirs: they are values.
  *
  * @param written as it was read, with its tags
  */
 export function withTags(written: unknown, text: string, registry: Registry): unknown {
-  const found: { readonly path: FieldPath; readonly value: Parameters<typeof tagOf>[0] }[] = []
-  const place = (value: unknown, path: FieldPath, isDeep: boolean): unknown => {
-    if (isFromCaller(value)) {
-      found.push({ path, value })
-      return new Pending(found.length - 1)
-    }
-    if (Array.isArray(value)) return value.map((item, index) => place(item, [...path, index], true))
-    if (!isDeep || !isObject(value) || isTag(value)) return value
-    return mapped(value, (inner, name) => place(inner, [...path, name], true))
-  }
-  /** The fields of a model. */
-  const fields = (sent: unknown, path: FieldPath, model: unknown): unknown => {
-    const known = registry.byName(String(model))?.fields
-    if (!isObject(sent) || isTag(sent)) return sent
-    return mapped(sent, (value, name) => {
-      const field = known?.get(name)
-      if (field === undefined || (isObject(value) && !isForm(value, field) && !field.secret)) return value
-      return place(value, [...path, name], field.secret)
-    })
-  }
-  const entry = (sent: unknown, path: FieldPath): unknown =>
-    !isObject(sent) || isTag(sent)
-      ? sent
-      : mapped(sent, (value, name) =>
-          name === 'attrs' || name === 'identifiers'
-            ? fields(value, [...path, name], sent.model)
-            : place(value, [...path, name], true),
-        )
-  const entries = (list: unknown, path: FieldPath): unknown =>
-    Array.isArray(list) ? list.map((each, index) => entry(each, [...path, index])) : list
   if (!isObject(written) || isTag(written)) return written
   const { provider_model } = written
-  const whole = mapped(written, (value, name) => {
-    if (name === 'context') return value
-    if (name === 'app') return fields(value, [name], 'service_core.application')
-    if (name === 'provider') return fields(value, [name], provider_model)
-    if (name !== 'entries') return place(value, [name], true)
-    if (!isObject(value) || isTag(value)) return entries(value, [name])
-    return mapped(value, (list, section) => entries(list, [name, section]))
-  })
-  if (found.length === 0) return written
-  const paths = found.map(({ path }) => path)
-  const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)]
-  const offsets = findSpots(text, paths, () => 'shown').map(
-    (spot) => (starts[(spot?.line ?? 1) - 1] ?? 0) + (spot?.column ?? 1) - 1,
-  )
-  const tags = found.map(({ value }, index) => tagOf(value, offsets[index]))
-  return replaced(whole, tags)
-}
-
-class Pending {
-  readonly index: number
-  constructor(index: number) {
-    this.index = index
+  const found: { readonly set: (tag: Expression) => void; readonly path: FieldPath; readonly form: Form }[] = []
+  const visit = (holder: object, path: FieldPath, isValue: IsValue): void => {
+    for (const [name, value] of Object.entries(holder)) {
+      if (typeof value !== 'object' || value === null || isTag(value) || isValue(name, value)) continue
+      const at = [...path, Array.isArray(holder) ? Number(name) : name]
+      if (isFromCaller(value)) found.push({ set: (tag) => Reflect.set(holder, name, tag), path: at, form: value })
+      else visit(value, at, valuesIn(at, holder))
+    }
   }
+  /** Which members of an object are values as they stand: those of free form of a model, and none of others. */
+  const valuesIn = (path: FieldPath, { model }: { readonly model?: unknown }): IsValue => {
+    const [first, last] = [path[0], path.at(-1)]
+    const isEntry = first === 'entries' && typeof model === 'string' && (last === 'attrs' || last === 'identifiers')
+    if (path.length === 1 && first === 'app') return freeFields('service_core.application')
+    if (path.length === 1 && first === 'provider') return freeFields(provider_model)
+    return isEntry ? freeFields(model) : (name) => first === 'metadata' && name === 'labels'
+  }
+  const freeFields = (model: unknown): IsValue => {
+    const fields = registry.byName(String(model))?.fields
+    return (name, value) => {
+      const field = fields?.get(name)
+      return field === undefined || (isObject(value) && !isForm(value, field))
+    }
+  }
+  visit(written, [], (name) => name === 'context')
+  if (found.length === 0) return written
+  const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)]
+  const spots = findSpots(
+    text,
+    found.map(({ path }) => path),
+    () => 'shown',
+  )
+  for (const [index, { set, form }] of found.entries()) {
+    const { line = 1, column = 1 } = spots[index] ?? {}
+    set(tagOf(form, (starts[line - 1] ?? 0) + column - 1))
+  }
+  return written
 }
 
-const tagOf = (form: { readonly env: string } | { readonly file: string }, offset: number | undefined): Expression =>
+type Form = Parameters<typeof tagOf>[0]
+type IsValue = (name: string, value: object) => boolean
+
+const tagOf = (form: { readonly env: string } | { readonly file: string }, offset: number): Expression =>
   'env' in form ? new Expression('!Env', [form.env], offset) : new Expression('!File', [form.file], offset)
-
-function replaced(value: unknown, tags: readonly Expression[]): unknown {
-  if (value instanceof Pending) return tags[value.index]
-  if (Array.isArray(value)) return value.map((item) => replaced(item, tags))
-  return isObject(value) && !isTag(value) ? mapped(value, (inner) => replaced(inner, tags)) : value
-}
-
-const mapped = (value: JsonObject, change: (inner: unknown, name: string) => unknown): JsonObject =>
-  Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, change(inner, name)]))

@@ -1,12 +1,12 @@
-import { type Blueprint, KeyOf } from '../document/document.ts'
+import { documentLimits, KeyOf } from '../document/document.ts'
 import { evaluateNow } from '../document/evaluate.ts'
 import { measure } from '../document/measure.ts'
-import { scopeOf } from '../document/scope.ts'
-import { isTag, TagError } from '../document/tags.ts'
+import { scopeOf, TagErrors } from '../document/scope.ts'
+import { holdsTag, isTag, TagError } from '../document/tags.ts'
 import { inOneList, withoutContext } from '../document/written.ts'
-import { placed, printValue, readDocument, readText } from '../document/yaml.ts'
+import { placeAt, placed, printValue, readDocument } from '../document/yaml.ts'
 import { Problem } from '../errors.ts'
-import { isObject } from '../json-object.ts'
+import { isObject, type JsonObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
 import { lookupsIn } from '../plan/lookups.ts'
@@ -14,8 +14,8 @@ import { UsageError } from './exit.ts'
 import { lostAccess } from './import/access.ts'
 import { knownIn } from './import/adapt.ts'
 import { familyContext } from './import/context.ts'
-import { attrsOf, type Draft, dropItems, fieldsIn } from './import/draft.ts'
-import { describe, judged, readEntry, readOne } from './import/entry.ts'
+import { type Draft, dropInside, dropItems, type Own } from './import/draft.ts'
+import { draftOf, judged, readEntry } from './import/entry.ts'
 import { inOrder, sayMembershipsOnce } from './import/order.ts'
 import { type Skipped, type Source, sourcesIn } from './import/sources.ts'
 import { type Document, problemLines } from './inputs.ts'
@@ -24,7 +24,7 @@ import { shown } from './output.ts'
 
 /** Which entries of documents of this API family can be applied here, and the document of those. */
 
-export type Judgement = Omit<Draft, 'id' | 'fields' | 'places'> & {
+export type Judgement = Pick<Draft, 'entry' | 'model' | 'name' | 'leftOut' | 'ignored' | 'reasons'> & {
   /** The document that has it. */
   readonly file: string
   readonly outcome: 'applies' | 'partly' | 'cannot'
@@ -66,7 +66,7 @@ export async function importFiles(
     judgements.push(...found.judgements)
     warnings.push(...found.warnings)
     if (found.value === null) continue
-    const body = checkedText(found.value)
+    const body = printValue(found.value)
     documents.push({ file: source.name, form: 'blueprint', value: found.value, text: body, body })
   }
   const [joined] = await joinFiles(documents, { option: undefined, setting: undefined })
@@ -86,7 +86,7 @@ function importSource(source: Source, context: ReadonlyMap<string, string>, regi
   } catch (error) {
     const { name } = source
     if (error instanceof Problem) return { name, why: problemLines('', error).join('\n'), isWrong: true }
-    if (error instanceof TagError) return { name, why: describe(error.message, error.place), isWrong: true }
+    if (error instanceof TagError) return { name, why: error.message, isWrong: true }
     throw error
   }
 }
@@ -96,109 +96,108 @@ function importDocument(
   given: ReadonlyMap<string, string>,
   registry: Registry,
 ): Part | Skipped {
-  measure(written)
   const { context: theirs, document } = withoutContext(written)
-  const context = { ...familyContext(text, registry), ...theirs }
-  const none = { name: file, why: noBlueprint, isWrong: false }
-  if (!isObject(document) || isTag(document) || document.version !== 1) return none
-  const caller = { read: 'keep', context: given } as const
-  const evaluated = (value: unknown) => evaluateNow(value, scopeOf(value, context, caller))
-  const listed = isTag(document.entries) ? evaluated(document.entries) : document.entries
+  if (!isObject(document) || isTag(document)) return { name: file, why: noBlueprint, isWrong: false }
+  // What has no value stays a tag: it does not concern the other entries.
+  const errors = new TagErrors()
+  const caller = { read: 'keep', context: given, errors } as const
+  const scope = scopeOf(document, { ...familyContext(text, registry), ...theirs }, caller, documentLimits)
+  const { version, entries: listed, ...header } = evaluateNow(document, scope) as JsonObject
+  measure(listed)
+  const failed = new Map(errors.list.map(({ offset = 0, message }) => [offset, describe(message, text, offset)]))
   const entries = isObject(listed) && !isTag(listed) ? inOneList(listed) : listed
-  if (!Array.isArray(entries) || entries.length === 0) return none
-  const read = entries.map((entry, index) => {
-    const newId = (resource: string) => `${resource} of entry ${index}`
-    return readOne(entry, index, { text, context, caller, newId })
-  })
-  const values = read.map(({ value }) => value)
-  const drafts = read.map(({ draft }) => draft)
-  const ids = drafts.map(({ id }) => id)
-  const known = knownIn(values, ids, registry)
-  for (const each of read) readEntry(each, known)
-  sayMembershipsOnce(drafts, registry)
+  if (version !== 1 || !Array.isArray(entries) || entries.length === 0) {
+    const [why] = isTag(listed) ? failed.values() : []
+    return { name: file, why: why ?? noBlueprint, isWrong: why !== undefined }
+  }
+  const drafts = entries.map(draftOf)
+  const known = knownIn(drafts, registry)
+  for (const draft of drafts) readEntry(draft, { known, failed })
+  sayMembershipsOnce(drafts)
   const ordered = inOrder(drafts)
   refuseUnfit(ordered, registry)
-  const header = ['metadata', 'owner', 'prune'].flatMap((name) =>
-    document[name] === undefined || document[name] === null ? [] : [[name, evaluated(document[name])]],
-  )
   const left = ordered.filter(isLeft)
-  const used = new Set(left.flatMap(({ fields }) => lookupsIn(fields).map((tag) => tag instanceof KeyOf && tag.id)))
-  const kept = left.map(({ id, fields: { id: own, ...fields } }) => {
-    const shownId = used.has(id) ? id : (own ?? undefined)
+  const used = new Set(left.flatMap(({ own }) => lookupsIn([own.fields, own.attrs])).map((tag) => Object(tag).id))
+  const kept = left.map(({ id, own }) => {
+    const { id: written, ...fields } = entryOf(own)
+    const shownId = used.has(id) ? id : (written ?? undefined)
     return { model: fields.model, ...(shownId !== undefined && { id: shownId }), ...fields }
   })
+  const head = ['metadata', 'owner', 'prune'].filter(
+    (name) => (header[name] ?? null) !== null && !holdsTag(header[name]),
+  )
   return {
     judgements: drafts.map((draft) => judgementOf(draft, file)),
-    warnings: lostAccess(values),
-    value: kept.length === 0 ? null : { version: 1, ...Object.fromEntries(header), entries: kept },
+    warnings: lostAccess(drafts),
+    value:
+      kept.length === 0
+        ? null
+        : { version: 1, ...Object.fromEntries(head.map((name) => [name, header[name]])), entries: kept },
   }
 }
 
-type Left = Draft & { readonly fields: NonNullable<Draft['fields']> }
-
-const isLeft = (draft: Draft): draft is Left => draft.fields !== undefined && draft.reasons.length === 0
-
-function judgementOf({ id: _, fields: __, places: ___, ...draft }: Draft, file: string): Judgement {
-  const { leftOut, reasons } = draft
-  if (reasons.length > 0) return { file, ...draft, outcome: 'cannot', leftOut: [], ignored: [] }
-  return { file, ...draft, outcome: leftOut.length > 0 ? 'partly' : 'applies' }
+function describe(message: string, text: string, offset: number): string {
+  const { line, column } = placeAt(text, offset)
+  return `line ${line}, column ${column}: ${message}`
 }
 
-/** The printed document is read again: what this command writes is what `apply` takes. */
-function checkedText(document: unknown): string {
-  const text = printValue(document)
-  const read = readText(text, { read: 'keep', context: new Map() })
-  const { entries = [], ...head } = Object(read)
-  readDocument({ ...head, entries: entries.map((entry: object, index: number) => judged({ ...entry }, String(index))) })
-  return text
+type Left = Draft & { readonly own: Own }
+
+const isLeft = (draft: Draft): draft is Left => draft.own !== undefined && draft.reasons.length === 0
+
+const entryOf = ({ model, fields, attrs }: Own): JsonObject => ({ model: model.name, ...fields, attrs })
+
+function judgementOf({ entry, model, name, leftOut, ignored, reasons }: Draft, file: string): Judgement {
+  const isRefused = reasons.length > 0
+  return {
+    ...{ file, entry, model, name, reasons },
+    outcome: isRefused ? 'cannot' : leftOut.length > 0 ? 'partly' : 'applies',
+    leftOut: isRefused ? [] : leftOut,
+    ignored: isRefused ? [] : ignored,
+  }
 }
 
 /** Checks what is left, until nothing is refused: an entry that is takes those along which refer to it. */
 function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
   for (;;) {
-    refuseReferrers(drafts, registry)
+    refuseReferrers(drafts)
     const left = drafts.filter(isLeft)
     if (left.length === 0) return
-    const blueprint: Blueprint = readDocument({
-      version: 1,
-      entries: left.map(({ fields, id }) => judged(fields, id)),
-    })
-    const { errors } = compile(blueprint, registry)
+    const entries = left.map(({ own, id }) => judged(entryOf(own), id))
+    const { errors } = compile(readDocument({ version: 1, entries }), registry)
     if (!errors.any) return
-    const items = new Map<Draft, Map<string, Map<number, string>>>()
-    for (const { path, message } of errors.list) {
-      const [, index, name = '', item, ...inside] = path
+    const items = new Map<string, string>()
+    for (const { path, code, message } of errors.list) {
+      const [, index, name = '', ...inside] = path
       const draft = left[Number(index)]
       if (draft === undefined) throw new Error(`An error is about no entry: ${path.join('.')}: ${message}`)
-      const list = attrsOf(draft)[name]
+      const [item, ...inItem] = inside
+      const list = draft.own.attrs[name]
       const sentence = (parts: typeof path) => [...(parts.length > 0 ? [parts.join('.')] : []), message].join(': ')
-      if (Array.isArray(list) && typeof item === 'number' && item < list.length)
-        items
-          .getOrInsertComputed(draft, () => new Map())
-          .getOrInsertComputed(String(name), () => new Map())
-          .getOrInsert(item, sentence(inside))
+      if (code === 'unknown_field' && inside.length > 0) dropInside(draft, String(name), inside)
+      else if (Array.isArray(list) && typeof item === 'number' && item < list.length)
+        items.getOrInsert(`${index} ${name} ${item}`, sentence(inItem))
       else draft.reasons.push(sentence(path.slice(2)))
     }
-    for (const [draft, fields] of items)
-      for (const [name, whys] of fields)
-        dropItems(draft, name, fieldsIn(draft, registry)?.get(name), (_, index) => whys.get(index))
+    for (const [index, draft] of left.entries())
+      for (const name of Object.keys(draft.own.attrs))
+        dropItems(draft, name, (_, item) => items.get(`${index} ${name} ${item}`))
   }
 }
 
 /** Lists go on without the entries that cannot be applied; an entry that needs one cannot be applied either. */
-function refuseReferrers(drafts: readonly Draft[], registry: Registry): void {
+function refuseReferrers(drafts: readonly Draft[]): void {
   const failed = new Set<unknown>()
+  const isFailed = (tag: unknown): tag is KeyOf => tag instanceof KeyOf && failed.has(tag.id)
   for (const draft of drafts) {
-    const { id, reasons } = draft
-    for (const [name, value] of reasons.length > 0 ? [] : Object.entries(attrsOf(draft))) {
-      const field = fieldsIn(draft, registry)?.get(name)
-      const why = (item: unknown) =>
-        item instanceof KeyOf && failed.has(item.id) ? `the entry ${item.id} cannot be applied` : undefined
-      if (Array.isArray(value) && field?.reference?.many && value.some(why)) dropItems(draft, name, field, why)
+    const { id, own, reasons } = draft
+    if (isLeft(draft)) {
+      for (const name of Object.keys(draft.own.attrs))
+        if (draft.own.model.fields.get(name)?.reference?.many)
+          dropItems(draft, name, (item) => (isFailed(item) ? `the entry ${item.id} cannot be applied` : undefined))
+      const missing = lookupsIn([own?.fields, own?.attrs]).find(isFailed)
+      if (missing !== undefined) reasons.push(`refers to the entry ${missing.id}, which cannot be applied`)
     }
-    const missing = lookupsIn(draft.fields).find((tag) => tag instanceof KeyOf && failed.has(tag.id))
-    if (missing instanceof KeyOf && reasons.length === 0)
-      reasons.push(`refers to the entry ${missing.id}, which cannot be applied`)
     if (reasons.length > 0) failed.add(id)
   }
 }

@@ -115,6 +115,8 @@ function* evaluateTag(tag: KeyOf | Find | Expression, scope: Scope): Evaluation 
       if (rest.length === 0) throw new TagError(tag, `${JSON.stringify(at)} is not there, and there is no default.`)
       return yield* evaluate(rest[0], scope)
     }
+    case '!Unread':
+      throw new TagError({ offset: tag.offset }, String(tag.content))
     default:
       return tag.name satisfies never
   }

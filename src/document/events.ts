@@ -158,7 +158,7 @@ export function firstNodeKey(text: string, events: readonly Event[]): number | u
 }
 
 /** What YAML reads as a number where it stands without quotes. */
-const number = /^(?:0o[0-7]+|0x[\da-f]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\.inf|\.nan)$/i
+export const number = /^(?:0o[0-7]+|0x[\da-f]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\.inf|\.nan)$/i
 const numberTags = ['!!int', '!!float']
 
 /** @returns the numbers that would not be kept as they are written, and where they stand */

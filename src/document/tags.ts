@@ -1,5 +1,16 @@
-import { defineScalarTag, defineSequenceTag, type Event, NOT_RESOLVED, type TagDefinition } from 'js-yaml'
+import {
+  defineMappingTag,
+  defineScalarTag,
+  defineSequenceTag,
+  type Event,
+  floatCoreTag,
+  intCoreTag,
+  NOT_RESOLVED,
+  type TagDefinition,
+} from 'js-yaml'
+import { isKept, notKept } from '../numbers.ts'
 import { Find, KeyOf } from './document.ts'
+import { number } from './events.ts'
 
 /**
  * The tags of a blueprint, as the parser reads and the printer writes them. `evaluate.ts` says what they stand for
@@ -11,7 +22,8 @@ export const expressionNames = [
   ...(['!Enumerate', '!Index', '!Value', '!AtIndex', '!Find'] as const),
 ] as const
 
-export type ExpressionName = (typeof expressionNames)[number]
+/** `!Unread` stands for an unknown tag, or for a number that is not kept, in a document of another service: it holds the reason. */
+export type ExpressionName = (typeof expressionNames)[number] | '!Unread'
 
 /** A tag that stands for a value, with what stands behind it: a text, or a list. */
 export class Expression {
@@ -50,8 +62,8 @@ export class TagError extends Error {
   readonly offset: number | undefined
   /** Set where the text is known. */
   place: Place | undefined
-  constructor(tag: Pick<Expression, 'name' | 'offset'> | undefined, why: string) {
-    super(tag === undefined ? why : `${tag.name}: ${why}`)
+  constructor(tag: (Partial<Pick<Expression, 'name'>> & Pick<Expression, 'offset'>) | undefined, why: string) {
+    super(tag?.name === undefined ? why : `${tag.name}: ${why}`)
     this.offset = tag?.offset
   }
 }
@@ -81,22 +93,59 @@ const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
  * tag gets its place.
  */
 export function parsedTags(events: readonly Event[], text: string): readonly TagDefinition[] {
+  const nextOffset = offsetsOf(events, text, (name) => expressionNames.some((each) => each === name))
+  return nextOffset === undefined
+    ? [keyOfTag]
+    : [keyOfTag, ...expressionNames.flatMap((name) => expressionTags(name, nextOffset))]
+}
+
+/** @returns what gives the offsets of such tags, one after the other; undefined where there are none */
+function offsetsOf(events: readonly Event[], text: string, isIt: (name: string) => boolean) {
   const offsets: number[] = []
   for (const event of events) {
     if (!('tagStart' in event) || event.tagStart < 0) continue
-    const name = text.slice(event.tagStart, Math.min(event.tagEnd, event.tagStart + longestName))
-    if (expressionNames.some((each) => each === name)) offsets.push(event.tagStart)
+    if (isIt(text.slice(event.tagStart, Math.min(event.tagEnd, event.tagStart + longestName))))
+      offsets.push(event.tagStart)
   }
-  if (offsets.length === 0) return [keyOfTag]
-  let next = 0
-  const nextOffset = () => {
-    next += 1
-    return offsets[next - 1]
-  }
-  return [keyOfTag, ...expressionNames.flatMap((name) => expressionTags(name, nextOffset))]
+  const next = offsets.values()
+  return offsets.length === 0 ? undefined : () => next.next().value
 }
 
 const longestName = 20
+
+/**
+ * The definitions for what else stands in a text of another service: it is read, and has no value.
+ *
+ * @param unkept where numbers stand that are not kept
+ */
+export function unreadTags(
+  events: readonly Event[],
+  text: string,
+  unkept: readonly number[],
+): readonly TagDefinition[] {
+  const isKnown = (name: string) =>
+    /^!(KeyOf|!(str|int|float|bool|null|seq|map))?$/.test(name) || expressionNames.some((each) => each === name)
+  const nextTag = offsetsOf(events, text, (name) => !isKnown(name))
+  const nextNumber = unkept.values()
+  const unknown = (name: string) => new Expression('!Unread', `The tag ${name} is unknown here.`, nextTag?.() ?? 0)
+  const ofAnyName = { matchByTagPrefix: true, identify: () => false }
+  const numbers = [intCoreTag, floatCoreTag].map((tag) => ({
+    ...tag,
+    resolve: (source: string, ...more: [boolean, string]) =>
+      number.test(source) && !isKept(source)
+        ? new Expression('!Unread', notKept, nextNumber.next().value ?? 0)
+        : tag.resolve(source, ...more),
+  }))
+  return [
+    ...numbers,
+    defineScalarTag('', { ...ofAnyName, resolve: (_, __, name) => unknown(name) }),
+    defineSequenceTag('', { ...ofAnyName, create: unknown, addItem: () => undefined }),
+    defineMappingTag('', {
+      ...{ ...ofAnyName, create: unknown, addPair: () => '' },
+      ...{ has: () => false, keys: () => [], get: () => undefined },
+    }),
+  ]
+}
 
 type Carrier = { readonly offset: number | undefined; readonly items: unknown[] }
 

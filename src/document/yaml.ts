@@ -25,7 +25,7 @@ import { forbiddenName } from './measure.ts'
 import { offsetOfKey, placesAt } from './places.ts'
 import type { CallerSide } from './scope.ts'
 import { explain } from './syntax-errors.ts'
-import { Expression, ForbiddenName, type Place, parsedTags, printedTags, TagError } from './tags.ts'
+import { Expression, ForbiddenName, type Place, parsedTags, printedTags, TagError, unreadTags } from './tags.ts'
 import { evaluateDocument, evaluateStored, normalise } from './written.ts'
 
 const printSchema = DUMP_SCHEMA.withTags(...printedTags)
@@ -117,10 +117,12 @@ export function readText(
  *
  * @throws {Problem} `invalid`, with line and column where there is one
  */
-export const readWritten = (text: string): unknown => theOnly(readDocuments(text))
+export const readWritten = (text: string): unknown => theOnly(readDocuments(text, 'sent'))
 
-/** The same of each document of a text. One of them may be empty. */
-export function readDocuments(text: string): unknown[] {
+/** The same of each document of a text of another service, with `!Unread` for tags that are unknown here. One may be empty. */
+export const readForeign = (text: string): unknown[] => readDocuments(text, 'foreign')
+
+function readDocuments(text: string, origin: 'sent' | 'foreign'): unknown[] {
   if (Buffer.byteLength(text) > documentLimits.bytes)
     throw refused(`is longer than ${documentLimits.bytes} bytes`, 'too_long')
   const breaks = /[\r\n\\]/g
@@ -128,7 +130,7 @@ export function readDocuments(text: string): unknown[] {
     if (count >= documentLimits.breaks)
       throw refused(`holds more than ${documentLimits.breaks} line breaks and backslashes`, 'too_long')
   }
-  return construct(text, countingDepth, { isSent: true })
+  return construct(text, countingDepth, origin)
 }
 
 /**
@@ -137,7 +139,7 @@ export function readDocuments(text: string): unknown[] {
  * @throws {Problem} `invalid`, with line and column where there is one
  */
 export const parse = (text: string): Blueprint =>
-  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, storedDepth, { isSent: false })))))
+  readDocument(placed(text, () => evaluateStored(theOnly(construct(text, storedDepth, 'stored')))))
 
 /** Where the entries of a document begin that `printOnLines` printed. In one that `dump` printed, they are indented. */
 const linesBegin = '\nentries:\n- {'
@@ -153,7 +155,7 @@ export async function parseInTurns(text: string): Promise<Blueprint> {
     .trimEnd()
     .split('\n')
   const takeTurns = turns()
-  const stored = (part: string) => theOnly(construct(part, storedDepth, { isSent: false }))
+  const stored = (part: string) => theOnly(construct(part, storedDepth, 'stored'))
   const written = { ...(stored(text.slice(0, end)) as object), entries: [] as unknown[] }
   for (let from = 0; from < lines.length; from += atATime) {
     await takeTurns()
@@ -250,13 +252,16 @@ function theOnly(documents: readonly unknown[]): unknown {
 
 const storedDepth = () => documentLimits.depth
 
-function construct(text: string, maxDepth: () => number, { isSent }: { readonly isSent: boolean }): unknown[] {
+function construct(text: string, maxDepth: () => number, origin: 'sent' | 'stored' | 'foreign'): unknown[] {
+  const isSent = origin !== 'stored'
   let events: Event[] = []
   try {
     events = eventsOf(text, maxDepth)
-    if (isSent) refuseNumbers(events, text)
-    else refuseExpansion(events, text)
-    const tags = parsedTags(events, text)
+    const unkept = isSent ? unkeptNumbers(text, events) : []
+    if (origin === 'sent') refuseNumbers(unkept, text)
+    if (!isSent) refuseExpansion(events, text)
+    const offsets = unkept.map(({ offset }) => offset)
+    const tags = [...parsedTags(events, text), ...(origin === 'foreign' ? unreadTags(events, text, offsets) : [])]
     const base = isSent ? sentSchema : parseSchema
     return constructFromEvents(events, {
       source: text,
@@ -289,8 +294,7 @@ function countingDepth(): number {
 }
 
 /** All at once: they are known by their places alone. */
-function refuseNumbers(events: readonly Event[], text: string): void {
-  const unkept = unkeptNumbers(text, events)
+function refuseNumbers(unkept: ReturnType<typeof unkeptNumbers>, text: string): void {
   if (unkept.length === 0) return
   const errors = new ErrorList()
   for (const { path } of unkept) errors.add(path, 'invalid_value', notKept)

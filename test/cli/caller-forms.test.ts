@@ -41,6 +41,7 @@ test('in each field of a blueprint, and inside of secret objects and lists; attr
     version: 1,
     owner: { env: 'GW_TEST_FORM' },
     context: { env: 'prod' },
+    metadata: { name: { env: 'GW_TEST_FORM' }, labels: { env: 'prod' } },
     entries: [
       entry('service_core.group', { env: 'GW_TEST_FORM' }, { attributes }),
       entry('service_providers_workspace_sync_a.workspace_sync_aprovider', 'a', {
@@ -54,6 +55,7 @@ test('in each field of a blueprint, and inside of secret objects and lists; attr
   })
   expect(value).toMatchObject({
     owner: 'from a variable',
+    metadata: { name: 'from a variable', labels: { env: 'prod' } },
     entries: [
       { identifiers: { name: 'from a variable' }, attrs: { attributes } },
       { attrs: { credentials: '{"private_key": "k"}' } },

@@ -206,6 +206,38 @@ entries:
   expect(mappings.map(({ scopeName }) => scopeName)).toEqual(['openid'])
 })
 
+test('a mapping whose name those of two kinds have is the one of a kind that fits', async () => {
+  const flow = '!Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]'
+  const { judgements, document } = await imported(`version: 1
+entries:
+  - { model: theirs_providers_saml.samlpropertymapping, identifiers: { name: Shared }, attrs: { expression: return 1 } }
+  - { model: theirs_providers_oauth2.scopemapping, identifiers: { name: Shared }, attrs: { expression: return 2 } }
+  - model: theirs_providers_proxy.proxyprovider
+    identifiers: { name: shared-proxy }
+    attrs:
+      authorization_flow: ${flow}
+      external_host: https://shared.example.com
+      internal_host: http://127.0.0.1:8080
+      property_mappings: [!Find [theirs_core.propertymapping, [name, Shared]]]
+  - model: theirs_providers_saml.samlprovider
+    identifiers: { name: shared-saml }
+    attrs:
+      authorization_flow: ${flow}
+      acs_url: https://shared.example.com/acs
+      name_id_mapping: !Find [theirs_core.propertymapping, [name, Shared]]
+      property_mappings: [!Find [theirs_core.propertymapping, [name, Shared]]]
+`)
+  expect(judgements.map(({ outcome }) => outcome)).toEqual(judgements.map(() => 'applies'))
+  await apply(document)
+  const kindsOf = async (name: string) => {
+    const { settings } = await on.db.provider.findUniqueOrThrow({ where: { name } })
+    const { property_mappings: keys } = Object(settings)
+    return (await on.db.propertyMapping.findMany({ where: { pk: { in: keys } } })).map(({ kind }) => kind)
+  }
+  expect(await kindsOf('shared-proxy')).toEqual(['oauth2'])
+  expect(await kindsOf('shared-saml')).toEqual(['saml'])
+})
+
 describe('references that are lost', () => {
   const provider = (attrs: string) => `version: 1
 entries:

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { importFiles } from '../../src/cli/importing.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 
@@ -97,4 +97,87 @@ entries:
   expect(lines?.leftOut).toEqual([expect.stringMatching(/^redirect_uris\.1: url: /)])
   expect(none?.leftOut).toEqual([expect.stringMatching(/^redirect_uris\.0: url: /)])
   expect(document?.match(/url: .*/g)).toEqual(['url: https://x.example.com/cb', 'url: https://y.example.com/cb'])
+})
+
+describe('one thing that cannot be read', () => {
+  const provider = (name: string, attrs: string) =>
+    `  - { model: theirs_providers_radius.radiusprovider, id: ${name}, identifiers: { name: ${name} }, attrs: {
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-authentication-flow]], ${attrs} } }\n`
+  const staff = '  - { model: theirs_core.group, identifiers: { name: staff } }\n'
+
+  test.each([
+    ['an unknown tag', '!Parse x', 'The tag !Parse is unknown here.'],
+    ['one before a list', '!Parse [!Env X, { a: 1 }]', 'The tag !Parse is unknown here.'],
+    ['one before a mapping', '!Parse { a: !KeyOf b, <<: { c: 1 } }', 'The tag !Parse is unknown here.'],
+    ['a tag of another schema', '!!binary aGVsbG8=', 'The tag tag:yaml.org,2002:binary is unknown here.'],
+    ['a number that is not kept', '1056712345678901234', 'Is a number that is not kept'],
+    ['a decimal', '0.1234567890123456789', 'Is a number that is not kept'],
+    ['one in another tag', '!If [!Env X, 1e400, 1]', 'Is a number that is not kept'],
+  ])('%s: the entry that has it in a field is not applied, and all others are', async (_, value, why) => {
+    const { judgements, skipped, document } = await imported(
+      `version: 1\ncontext: { own: ${value} }\nentries:\n${staff}  - { model: theirs_core.group, identifiers: { name: x }, attrs: { attributes: { a: { b: ${value} } } } }\n  - { model: theirs_core.user, identifiers: { username: y }, attrs: { attributes: !Context own } }\n${provider('z', `mfa_support: false, evaluation: ${value}`)}`,
+      group('other'),
+    )
+    expect(skipped).toEqual([])
+    expect(judgements.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ['staff', 'applies'],
+      ['x', 'cannot'],
+      ['y', 'cannot'],
+      ['z', 'partly'],
+      ['other', 'applies'],
+    ])
+    expect(judgements[1]?.reasons).toEqual([expect.stringContaining(`line 5, column`)])
+    expect(judgements[1]?.reasons[0]).toContain(why)
+    expect(judgements[2]?.reasons[0]).toMatch(/^line 2, column \d+: /)
+    expect(judgements[3]?.leftOut).toEqual([expect.stringMatching(/^evaluation: Unknown field\./)])
+    expect(document).not.toMatch(/Parse|binary|Unread|105671|e\+/)
+  })
+
+  test('an item of a list is left out, and an entry, a label and another document too', async () => {
+    const { judgements, skipped, document } = await imported(
+      `version: 1
+metadata: { name: kept, labels: { a: !Parse x } }
+owner: !Parse x
+entries:
+  - model: theirs_core.user
+    identifiers: { username: u }
+    attrs: { groups: [!Parse a, !Find [theirs_core.group, [name, staff]], 12345678901234567890] }
+  - !Parse { model: theirs_core.group }
+${staff}`,
+      'version: 1\nentries: !Parse [x]\n',
+      `version: 1\nentries:\n  first:\n${staff.replace('staff', 'more').replaceAll(/^/gm, '  ').trimEnd()}\n`,
+    )
+    expect(judgements.map(({ outcome }) => outcome)).toEqual(['partly', 'cannot', 'applies', 'applies'])
+    expect(judgements[0]?.leftOut).toEqual([
+      expect.stringMatching(/^groups\.0: line 7, column \d+: The tag !Parse is unknown here\.$/),
+      expect.stringMatching(/^groups\.2: line 7, column \d+: Is a number/),
+    ])
+    expect(judgements[1]?.reasons[0]).toMatch(/^line 8, column 5: The tag !Parse is unknown here\.$/)
+    expect(skipped).toEqual([{ name: '1.yaml', why: expect.stringMatching(/^line 2, .*!Parse/), isWrong: true }])
+    expect(document).toMatch(/name: staff[\s\S]*name: more/)
+  })
+
+  test('a number in quotes stays as it is, and one that is kept', async () => {
+    const { document } = await imported(
+      `version: 1\nentries:\n  - { model: theirs_core.group, identifiers: { name: x }, attrs: { attributes: { a: '1056712345678901234', b: 9007199254740991, c: 1.50 } } }\n`,
+    )
+    expect(document).toMatch(/a: '1056712345678901234'\n +b: 9007199254740991\n +c: 1.5\n/)
+  })
+})
+
+test('parents of a group: one is its parent, none is none, and of several none is chosen', async () => {
+  const { judgements, document } = await imported(`version: 1
+entries:
+  - { model: theirs_core.group, identifiers: { pk: 7b0cf0e5-4f5c-4a4e-8a1e-0a3b8f2f0c11 }, attrs: { name: top, parents: [] } }
+  - { model: theirs_core.group, id: mid, identifiers: { name: mid }, attrs: { parents: [7b0cf0e5-4f5c-4a4e-8a1e-0a3b8f2f0c11] } }
+  - { model: theirs_core.group, identifiers: { name: low }, attrs: { parents: [!KeyOf mid] } }
+  - { model: theirs_core.group, identifiers: { name: two }, attrs: { parents: [!KeyOf mid, !KeyOf mid] } }
+`)
+  expect(judgements.map(({ outcome }) => outcome)).toEqual(['applies', 'applies', 'applies', 'partly'])
+  expect(judgements.at(-1)?.leftOut).toEqual(['parents: a group has one parent here, and not 2'])
+  expect(document?.match(/parent: .*/g)).toEqual([
+    'parent: null',
+    'parent: !KeyOf group of entry 0',
+    'parent: !KeyOf mid',
+  ])
 })

@@ -3,6 +3,7 @@ import { Find, KeyOf } from '../../document/document.ts'
 import { masked } from '../../document/mask.ts'
 import { Expression } from '../../document/tags.ts'
 import type { Field, Model, Values } from '../../models/define.ts'
+import { dependenciesFirst } from '../dependencies-first.ts'
 import { UsageError } from '../exit.ts'
 import { shown } from '../output.ts'
 import type { ExportedEntry } from './print.ts'
@@ -168,16 +169,8 @@ function inOrder(rows: Rows, chosen: ReadonlySet<Row>): readonly Row[] {
       ({ row: { model: one }, text }, { row: { model: other }, text: otherText }) =>
         place(one) - place(other) || byText(one.name, other.name) || byText(text, otherText),
     )
-  const done = new Set<Row>()
-  const open = new Set<Row>()
-  const visit = (row: Row) => {
-    if (done.has(row) || open.has(row)) return
-    open.add(row)
-    for (const other of referredBy(rows, row)) if (chosen.has(other)) visit(other)
-    done.add(row)
-  }
-  for (const { row } of sorted) visit(row)
-  return [...done]
+  const all = sorted.map(({ row }) => row)
+  return dependenciesFirst(all, (row) => [...referredBy(rows, row)].filter((other) => chosen.has(other)))
 }
 
 const placeOf = ({ row, field }: Pick<Variable, 'row' | 'field'>): string =>

@@ -1,14 +1,15 @@
 import { Find, KeyOf } from '../../document/document.ts'
 import { isTag } from '../../document/tags.ts'
 import { isObject } from '../../json-object.ts'
+import type { Draft } from './draft.ts'
 
 /** Who may use an application is said by bindings there, which nothing here replaces. */
 
 type Fields = Readonly<Record<string, unknown>>
 
 /** @returns a sentence for each application to which a binding of the document restricted the access */
-export function lostAccess(entries: readonly unknown[]): string[] {
-  const all = entries.map(asEntry)
+export function lostAccess(drafts: readonly Pick<Draft, 'sent'>[]): string[] {
+  const all = drafts.map(({ sent }) => asEntry(sent))
   // Bindings name users by numbers, and all others by UUIDs.
   const keyOf = ({ model, fields: { pk } }: Entry) =>
     typeof pk === 'string' || isCalled(model, 'core.user') ? (pk ?? null) : null

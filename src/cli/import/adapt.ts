@@ -4,6 +4,7 @@ import { isObject } from '../../json-object.ts'
 import type { Model } from '../../models/define.ts'
 import { fromLines } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
+import type { Draft } from './draft.ts'
 import { byManaged, implicitConsent, isForLogin, mappingModel, type OwnModel, ownModel } from './names.ts'
 import { type Known, labelOf, withOurNames } from './references.ts'
 
@@ -17,17 +18,17 @@ export type Adapted = {
   readonly leftOut: readonly string[]
 }
 
-/** What the document has itself, by what other entries look it up. @param ids of the entries, in their order */
-export function knownIn(entries: readonly unknown[], ids: readonly string[], registry: Registry): Known {
+/** What the document has itself, by what other entries look it up. */
+export function knownIn(drafts: readonly Draft[], registry: Registry): Known {
   const keys = new Map<string, string>()
   const flows = new Set<string>()
   const scopes = new Map<string, string>()
   const managedHere = new Set<string>()
-  for (const [index, entry] of entries.entries()) {
+  for (const { id, sent: entry } of drafts) {
     if (!isObject(entry) || typeof entry.model !== 'string') continue
     const { model, kind } = ownModel(entry.model, registry) ?? {}
     const { pk, slug, scope_name: scope, name, managed } = { ...fieldsOf(entry.attrs), ...fieldsOf(entry.identifiers) }
-    if (model !== undefined && pk !== undefined) keys.set(labelOf(model.table, pk), ids[index] ?? '')
+    if (model !== undefined && pk !== undefined) keys.set(labelOf(model.table, pk), id)
     if (model?.target === 'flow' && typeof slug === 'string') flows.add(slug)
     if (kind === undefined || (typeof managed === 'string' && typeof byManaged(managed, registry) === 'string'))
       continue
@@ -102,6 +103,13 @@ function ownValues(model: Model, attrs: Fields, leftOut: string[], known: Known)
   if (own.meta_launch_url === 'blank://blank') {
     delete own.meta_launch_url
     leftOut.push('meta_launch_url: an application cannot be hidden by it here')
+  }
+  if (model.target === 'group' && Array.isArray(own.parents)) {
+    const { parents, ...others } = own
+    const [parent = null, ...more] = parents
+    if (more.length === 0) return ownValues(model, { parent, ...others }, leftOut, known)
+    delete own.parents
+    leftOut.push(`parents: a group has one parent here, and not ${parents.length}`)
   }
   const { redirect_uris: uris } = own
   if (typeof uris === 'string' || Array.isArray(uris)) own.redirect_uris = [uris].flat().flatMap(fromLines)

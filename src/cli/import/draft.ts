@@ -1,5 +1,5 @@
-import type { Field } from '../../models/define.ts'
-import type { Registry } from '../../models/registry.ts'
+import type { JsonObject } from '../../json-object.ts'
+import type { Model } from '../../models/define.ts'
 
 /** An entry on its way into a document of ours. */
 export type Draft = {
@@ -10,55 +10,59 @@ export type Draft = {
   readonly name: string
   /** What `!KeyOf` names it by: its own id, or one that it is given. */
   readonly id: string
+  readonly sent: unknown
   /** What the entry is applied without, each with the reason. */
   readonly leftOut: string[]
   /** What says nothing here, so that the entry is the same without it. */
   readonly ignored: string[]
   /** Why it cannot be applied. */
   readonly reasons: string[]
-  /** With our names of models; undefined when it cannot be read as an entry. */
-  fields?: Readonly<Record<string, unknown>>
+  /** What it is here; undefined when it cannot be read as an entry. */
+  own?: Own
   /** Where the items stood that are left of a list, by field. */
   readonly places: Map<string, readonly number[]>
 }
 
-type Attrs = Readonly<Record<string, unknown>>
-
-export const attrsOf = ({ fields }: Draft): Attrs => Object(fields?.attrs)
-
-export const fieldsIn = (draft: Draft, registry: Registry): ReadonlyMap<string, Field> | undefined =>
-  registry.byName(String(draft.fields?.model))?.fields
+export type Own = {
+  readonly model: Model
+  /** All but the model and the attributes. */
+  readonly fields: JsonObject
+  readonly attrs: Record<string, unknown>
+}
 
 /**
  * Leaves items out of a list. Where none is left, the field is left out: an empty list would take away what stands.
  *
  * @param whyOf the reason; undefined to keep the item, and empty for one that says nothing more
  */
-export function withoutItems(
-  draft: Draft,
-  name: string,
-  list: readonly unknown[],
-  whyOf: (item: unknown, index: number) => string | undefined,
-): readonly unknown[] | undefined {
-  const places = draft.places.get(name) ?? [...list.keys()]
-  const whys = list.map(whyOf)
-  for (const [index, why] of whys.entries()) if (why) draft.leftOut.push(`${name}.${places[index]}: ${why}`)
-  const isKept = (_: unknown, index: number) => whys[index] === undefined
-  draft.places.set(name, places.filter(isKept))
-  const kept = list.filter(isKept)
-  return kept.length > 0 || list.length === 0 ? kept : undefined
-}
-
-/** The same in the fields of an entry that was read. */
 export function dropItems(
   draft: Draft,
   name: string,
-  field: Field | undefined,
   whyOf: (item: unknown, index: number) => string | undefined,
 ): void {
-  const { [name]: list, ...others } = attrsOf(draft)
-  if (!Array.isArray(list)) return
-  const kept = withoutItems(draft, name, list, whyOf)
-  if (kept === undefined && field?.required) draft.reasons.push(`${name} is required, and cannot be left out`)
-  draft.fields = { ...draft.fields, attrs: kept === undefined ? others : { ...attrsOf(draft), [name]: kept } }
+  const { own, places, leftOut } = draft
+  const list = own?.attrs[name]
+  if (own === undefined || !Array.isArray(list)) return
+  const at = places.get(name) ?? [...list.keys()]
+  const whys = list.map(whyOf)
+  for (const [index, why] of whys.entries()) if (why) leftOut.push(`${name}.${at[index]}: ${why}`)
+  const isKept = (_: unknown, index: number) => whys[index] === undefined
+  places.set(name, at.filter(isKept))
+  own.attrs[name] = list.filter(isKept)
+  if (list.length > 0 && !whys.includes(undefined)) leaveOut(draft, name)
+}
+
+/** Leaves a field out. @param why omitted where its items say it */
+export function leaveOut({ own, leftOut, reasons }: Draft, name: string, why?: string): void {
+  if (why !== undefined) leftOut.push(`${name}: ${why}`)
+  Reflect.deleteProperty(own?.attrs ?? {}, name)
+  if (own?.model.fields.get(name)?.required) reasons.push(`${name} is required, and cannot be left out`)
+}
+
+/** Leaves a field inside of a field out. */
+export function dropInside({ own, leftOut, places }: Draft, name: string, path: readonly (string | number)[]): void {
+  const holder = path.slice(0, -1).reduce<unknown>((inner, part) => Reflect.get(Object(inner), part), own?.attrs[name])
+  Reflect.deleteProperty(Object(holder), path.at(-1) ?? '')
+  const [index = '', ...inside] = path
+  leftOut.push(`${[name, places.get(name)?.[Number(index)] ?? index, ...inside].join('.')}: Unknown field.`)
 }

@@ -132,6 +132,13 @@ function mappingHere(identifiers: Readonly<Record<string, unknown>>, kind: strin
   })
 }
 
+/** Mappings of two kinds may have one name: by the name alone, one of a kind that fits is found. */
+export function byNameAlone(item: unknown, { reference }: Field): unknown {
+  if (reference?.only?.column !== 'kind' || !(item instanceof Find)) return item
+  const { name, ...others } = item.identifiers
+  return typeof name === 'string' && !isUuid(name) && Object.keys(others).length === 0 ? name : item
+}
+
 /** A provider takes mappings of its own kind. @returns the kind of another */
 export function otherKind(item: unknown, { reference }: Field): string | undefined {
   const only = reference?.only

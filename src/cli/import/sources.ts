@@ -1,4 +1,4 @@
-import { readDocuments } from '../../document/yaml.ts'
+import { readForeign } from '../../document/yaml.ts'
 import { Problem } from '../../errors.ts'
 import { isObject } from '../../json-object.ts'
 import { problemLines } from '../inputs.ts'
@@ -22,7 +22,7 @@ export type Skipped = {
 export function sourcesIn(name: string, given: string): (Source | Skipped)[] {
   const text = given.replace(/^\uFEFF/, '')
   try {
-    const documents = readDocuments(text).filter((each) => (each ?? '') !== '')
+    const documents = readForeign(text).filter((each) => (each ?? '') !== '')
     if (documents.length === 0) return [{ name, why: 'It is empty.', isWrong: false }]
     return documents.flatMap((written, index) =>
       inDocument(documents.length === 1 ? name : `${name} document ${index + 1}`, text, written),
