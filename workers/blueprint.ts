@@ -4,6 +4,7 @@ import { poolSizes, tooFewConnections } from '../src/db/connections.ts'
 import type { EngineTransaction } from '../src/db/engine-tx.ts'
 import { pipelinedTransaction } from '../src/db/pipeline.ts'
 import { findPooler, sessionUrl } from '../src/db/pooler.ts'
+import { announce } from '../src/db/presence.ts'
 import { requireSecretKey } from '../src/db/sealed-check.ts'
 import { openSums } from '../src/db/sums.ts'
 import { logger } from '../src/log.ts'
@@ -17,7 +18,7 @@ import { startMaintenance } from '../src/queue/maintenance.ts'
 import { untilMigrated } from '../src/queue/migrated.ts'
 import { startWatchdog } from '../src/queue/watchdog.ts'
 import { serveWorkerMetrics } from '../src/queue/worker-metrics.ts'
-import { announceWorker } from '../src/queue/workers.ts'
+import { runFormat } from '../src/runs/format.ts'
 import { startReconciler } from '../src/runs/reconcile.ts'
 import { cancelStale, startRetention } from '../src/runs/retention.ts'
 import { openTally } from '../src/runs/tally.ts'
@@ -81,7 +82,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const retention = startRetention(db, engine, config, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
-  const announced = announceWorker(db, consumer, config.workerConcurrency)
+  const announced = announce(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })
   // Before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Db } from '../db/client.ts'
-import { isSilent } from '../db/presence.ts'
+import { isSilent, type KnownProcess, readProcesses } from '../db/presence.ts'
 import { readSums } from '../db/sums.ts'
 import type { Api } from '../http/api.ts'
 import type { Metrics } from '../http/metrics.ts'
@@ -10,7 +10,6 @@ import { probesPath } from '../paths.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import { countJobs, jobStates } from '../queue/counts.ts'
 import { sinceConsumptionS } from '../queue/heartbeat.ts'
-import { type KnownWorker, readWorkers } from '../queue/workers.ts'
 import { readBacklog } from '../runs/backlog.ts'
 import { readLedgerSize } from '../runs/ledger-size.ts'
 import { runMetrics } from '../runs/tally.ts'
@@ -63,7 +62,7 @@ function cached(read: () => Promise<void>): () => Promise<void> {
   }
 }
 
-function gaugeWorkers({ workers, workerSlots }: Metrics, known: readonly KnownWorker[]): { busy: number } {
+function gaugeWorkers({ workers, workerSlots }: Metrics, known: readonly KnownProcess[]): { busy: number } {
   for (const { version } of known) for (const state of ['heard', 'silent']) workers.set({ version, state }, 0)
   for (const each of known) workers.inc({ version: each.version, state: isSilent(each) ? 'silent' : 'heard' })
   const heard = known.filter((each) => !isSilent(each))
@@ -79,7 +78,7 @@ const minuteMs = 60_000
 function gauges({ db, queue, inspect }: Sources, metrics: Metrics) {
   const backlog = probe(() => readBacklog(db))
   const consumption = probe(() => sinceConsumptionS(db))
-  const known = probe(() => readWorkers(db))
+  const known = probe(() => readProcesses(db, 'workers'))
   const counted = probe(() => readSums(db))
   const jobs = probe(() => Promise.all([countJobs(queue), queue.isPaused()]))
   const ledger = seldom(() => readLedgerSize(db), minuteMs)

@@ -20,27 +20,20 @@ const withTags = (args: readonly string[]): string[] =>
     return args[index - 1] === '--if-match' && /^-[\w-]{21}$/.test(arg) ? [] : [arg]
   })
 
+/** What options take: a value, one each time that they are repeated, or nothing. */
+export const text = { type: 'string' } as const
+export const texts = { type: 'string', multiple: true } as const
+export const flag = { type: 'boolean' } as const
+
 /** Of every command that reads files. */
-export const fileOptions = {
-  context: { type: 'string', multiple: true },
-  'files-from': { type: 'string' },
-  json: { type: 'boolean' },
-  summary: { type: 'string' },
-} as const satisfies Options
+export const fileOptions = { context: texts, 'files-from': text, json: flag, summary: text } as const
 
 /** Of every command that sends them. */
 export const sendOptions = {
   ...fileOptions,
-  owner: { type: 'string' },
-  'allow-grants': { type: 'boolean' },
-  'allow-takeover': { type: 'boolean' },
-  'allow-deletes': { type: 'string' },
-  'create-only': { type: 'boolean' },
-  each: { type: 'boolean' },
-  'keep-going': { type: 'boolean' },
-  message: { type: 'string' },
-  timeout: { type: 'string' },
-} as const satisfies Options
+  ...{ owner: text, 'allow-grants': flag, 'allow-takeover': flag, 'allow-deletes': text, 'create-only': flag },
+  ...{ each: flag, 'keep-going': flag, message: text, timeout: text },
+} as const
 
 export const fileHelp = `  FILE...              files, folders (their .yaml, .yml and .json files, sorted), or - for standard input
   --context KEY=VALUE  the value of !Context KEY; repeat it for more
@@ -61,10 +54,10 @@ export const sendHelp = `${fileHelp}  --owner LABEL        you manage the applic
 `
 
 /** Of the commands that also take a former run. */
-export const runOption = { run: { type: 'string' } } as const satisfies Options
+export const runOption = { run: text } as const
 
 /** Of the commands that may put unnamed fields back. */
-export const resetOption = { reset: { type: 'boolean' } } as const satisfies Options
+export const resetOption = { reset: flag } as const
 
 export const resetHelp = `  --reset              fields that the files do not name go back to their defaults, except for secrets, generated values and members
 `

@@ -10,7 +10,6 @@ import { storable } from '../models/syntax.ts'
 import { allows } from '../permissions.ts'
 import { answered } from '../queue/enqueue.ts'
 import { readPause } from '../queue/pause.ts'
-import { readWorkers } from '../queue/workers.ts'
 import { actPage } from './act-pages.ts'
 import { type Act, acts, longestReason } from './acts.ts'
 import { actPath, nowPath, workersPath } from './addresses.ts'
@@ -29,7 +28,10 @@ export async function pageRoutes(app: Api, sources: Sources): Promise<void> {
   const { db, queue } = sources
   await app.register(formbody, { bodyLimit: 4_096 })
 
-  const processes = async () => ({ workers: await readWorkers(db), servers: await readProcesses(db, 'servers') })
+  const processes = async () => ({
+    workers: await readProcesses(db, 'workers'),
+    servers: await readProcesses(db, 'servers'),
+  })
   const readNow = openNow(sources)
   app.get(
     nowPath,

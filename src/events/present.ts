@@ -1,11 +1,10 @@
 import type { Db } from '../db/client.ts'
 import { inTime } from '../db/in-time.ts'
-import { isSilent } from '../db/presence.ts'
+import { isSilent, type KnownProcess, readProcesses } from '../db/presence.ts'
 import { activeRuns } from '../queue/active.ts'
 import type { ApplyQueue } from '../queue/backend.ts'
 import type { Progress } from '../queue/define.ts'
 import { readPause } from '../queue/pause.ts'
-import { type KnownWorker, readWorkers } from '../queue/workers.ts'
 import { readNow } from '../runs/changes.ts'
 import { Conditions } from './conditions.ts'
 import { progressEvent, runningEvent, type StreamEvent } from './event.ts'
@@ -110,7 +109,7 @@ export class Present {
       const data = { paused: pause !== null, by, since: since?.toISOString() ?? null, reason }
       this.#things.set('queue', { event: 'queue', data: JSON.stringify(data) })
     }
-    const workers = await this.#paced(() => inTime(readWorkers(db)))
+    const workers = await this.#paced(() => inTime(readProcesses(db, 'workers')))
     const known = new Set(workers.map(({ id }) => `worker ${id}`))
     for (const each of workers)
       this.#things.set(`worker ${each.id}`, workerEvent(each, isSilent(each) ? 'silent' : 'heard'))
@@ -128,7 +127,7 @@ export class Present {
   }
 }
 
-const workerEvent = (worker: KnownWorker, state: 'heard' | 'silent'): StreamEvent => ({
+const workerEvent = (worker: KnownProcess, state: 'heard' | 'silent'): StreamEvent => ({
   event: 'worker',
   data: JSON.stringify({
     ...{ id: worker.id, host: worker.host, version: worker.version, format: worker.format, slots: worker.slots },

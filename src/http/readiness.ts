@@ -2,6 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { whyNoChanges } from '../db/accepts-changes.ts'
 import { type Db, ping } from '../db/client.ts'
 import { isMigrated } from '../db/migrate.ts'
+import { type KnownProcess, readProcesses, silentOnes } from '../db/presence.ts'
 import { describeReplica, type ReplicaState, replicaOf } from '../db/replica.ts'
 import type { Keyring } from '../db/seal.ts'
 import { judgeSecretKey } from '../db/sealed-check.ts'
@@ -11,7 +12,6 @@ import type { ApplyQueue } from '../queue/backend.ts'
 import { type SeenFormat, seenFormats } from '../queue/heartbeat.ts'
 import { judgeWorkers, workersStartWithinS } from '../queue/judge-workers.ts'
 import { describePause, type Pause, readPause } from '../queue/pause.ts'
-import { type KnownWorker, readWorkers, silentWorkers } from '../queue/workers.ts'
 import { probe, seldom } from './probe.ts'
 
 /** Whether each part is healthy: one judgement, for readiness and for the page of operators. */
@@ -76,7 +76,7 @@ export function openInspector(db: Db, queue: ApplyQueue, keyring: Keyring, log: 
     part(
       'worker',
       `When a worker last took a job ${isUnknown}`,
-      () => Promise.all([seenFormats(db), pause().catch(() => null), readWorkers(db)]),
+      () => Promise.all([seenFormats(db), pause().catch(() => null), readProcesses(db, 'workers')]),
       workerCheck,
       workersStartWithinS,
     ),
@@ -127,13 +127,13 @@ const secretsCheck = (why: string | null): Check =>
     ? healthy('SECRET_KEY is the key of this database.')
     : unhealthy('SECRET_KEY is not the key of this database: start the API with the right one.')
 
-function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownWorker[]]): Check {
+function workerCheck([seen, pause, workers]: [SeenFormat[], Pause | null, KnownProcess[]]): Check {
   if (pause !== null)
     return unhealthy(
       `No worker takes jobs: ${describePause(pause)}. Resume it on the dashboard, ${dashboardPath}resume/.`,
     )
   const { ok, detail } = judgeWorkers(seen)
-  const silent = silentWorkers(workers)
+  const silent = silentOnes(workers, 'worker')
   // The others do its work: that is a warning.
   return { ok, detail: ok && silent !== '' ? `${detail} ${silent} The dashboard names them.` : detail }
 }

@@ -9,7 +9,7 @@ import { type Actor, allows } from '../permissions.ts'
 import { columnsOf, type Row } from '../plan/statements.ts'
 import { toMaskedValues } from '../plan/storage.ts'
 import { schemaName } from './schema-names.ts'
-import { inOrder, type View } from './view.ts'
+import { type FieldOf, inOrder, type View } from './view.ts'
 
 /**
  * An object in the shape in which a PUT takes it, made from the declaration of its model: a new field or provider kind
@@ -95,20 +95,24 @@ export const toOrigin = ({ owner, createdBy }: Origin, makers: ReadonlyMap<numbe
   created_by_name: makers.get(createdBy) ?? null,
 })
 
+type Query = { readonly where: { readonly pk: { readonly in: string[] } }; readonly select: Record<string, true> }
+
 /** How a resource is read that shows the fields of its model, and no more. */
-type Declared<M extends Prisma.ModelName, Stored> = {
+type Declared<M extends Prisma.ModelName> = {
   /** Of the declaration: `service_flows.flow`. */
   readonly name: string
   readonly model: M
-  readonly columns: Columns<NoInfer<Stored>>
-  find(tx: Tx, keys: string[]): Promise<Stored[]>
+  readonly columns: Readonly<Record<string, FieldOf<M>>>
+  find(tx: Tx, query: Query): Promise<object[]>
 }
 
 /** The view of a model with UUID keys. */
-export function storedView<M extends Prisma.ModelName, Stored extends { readonly pk: string }>(
+export function storedView<M extends Prisma.ModelName>(
   registry: Registry,
-  { name, model: prismaModel, columns, find }: Declared<M, Stored>,
+  { name, model: prismaModel, columns, find }: Declared<M>,
 ) {
+  type Stored = { readonly pk: string } & Readonly<Record<FieldOf<M>, unknown>>
+  const select = Object.fromEntries(['pk', ...Object.values(columns)].map((field) => [field, true] as const))
   const model = registry.byName(name)
   if (model === undefined) throw new Error(`there is no model ${name}`)
   checkColumns(model, columns)
@@ -117,7 +121,8 @@ export function storedView<M extends Prisma.ModelName, Stored extends { readonly
     model: prismaModel,
     schema,
     async *read(tx: Tx, keys: readonly string[]) {
-      const rows = inOrder(keys, await find(tx, [...keys]), ({ pk }) => pk)
+      const found = (await find(tx, { where: { pk: { in: [...keys] } }, select })) as Stored[]
+      const rows = inOrder(keys, found, ({ pk }) => pk)
       yield rows.map((row) => ({ pk: row.pk, ...toFields(model, columns, row) }))
     },
   } satisfies View<M>

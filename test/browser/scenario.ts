@@ -3,10 +3,11 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { expect } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { announce } from '../../src/db/presence.ts'
 import { withLogin } from '../../src/db/roles.ts'
 import { uuid7 } from '../../src/ids.ts'
 import { selfSigned } from '../../src/models/self-signed.ts'
-import { announceWorker } from '../../src/queue/workers.ts'
+import { runFormat } from '../../src/runs/format.ts'
 import { startRetention } from '../../src/runs/retention.ts'
 import { type Answer, applyPath } from '../support/asker.ts'
 import { atEnd } from '../support/at-end.ts'
@@ -265,14 +266,7 @@ async function expiring(service: Installation): Promise<Pick<Facts, 'tokens' | '
 
 /** One that works, and one of an earlier version that was last heard a minute ago. */
 async function workers({ db }: Installation): Promise<Facts['workers']> {
-  const consumer = {
-    isFree: () => true,
-    busy: () => 0,
-    hasTaken: () => false,
-    reopen: async () => {},
-    close: async () => {},
-  }
-  const worker = announceWorker(db, consumer, 4)
+  const worker = announce(db, 'workers', runFormat, { slots: () => 4, busy: () => 0, hasTaken: () => false })
   atEnd(() => worker.stop())
   const [silent, silentHost] = ['0.1.9', 'worker-b.example']
   await rows(

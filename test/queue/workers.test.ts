@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { announce, readProcesses } from '../../src/db/presence.ts'
 import { uuid7 } from '../../src/ids.ts'
-import { announceWorker, readWorkers } from '../../src/queue/workers.ts'
+import { runFormat } from '../../src/runs/format.ts'
 import { applyPath } from '../support/asker.ts'
 import { dashboardOf } from '../support/dashboard.ts'
 import { example, type Installation, installation } from '../support/installation.ts'
@@ -17,17 +17,11 @@ beforeAll(async () => {
 })
 
 const jobs = { busy: 0, took: false }
-const consumer = {
-  isFree: () => true,
-  busy: () => jobs.busy,
-  hasTaken: () => jobs.took,
-  reopen: async () => {},
-  close: async () => {},
-}
+const load = { busy: () => jobs.busy, hasTaken: () => jobs.took }
 const announced = async (slots: number) => {
-  const before = new Set((await readWorkers(there.db)).map(({ id }) => id))
-  const worker = announceWorker(there.db, consumer, slots)
-  const added = async () => (await readWorkers(there.db)).find(({ id }) => !before.has(id))
+  const before = new Set((await readProcesses(there.db, 'workers')).map(({ id }) => id))
+  const worker = announce(there.db, 'workers', runFormat, { ...load, slots: () => slots })
+  const added = async () => (await readProcesses(there.db, 'workers')).find(({ id }) => !before.has(id))
   const { id } = await until(added, { what: 'the worker to be heard' })
   return { id, stop: () => worker.stop() }
 }
@@ -55,7 +49,7 @@ const page = async (url = '/admin/workers/') => {
 
 test('a worker is known with its version and jobs, until it stops', async () => {
   const worker = await announced(8)
-  const [found] = await readWorkers(there.db)
+  const [found] = await readProcesses(there.db, 'workers')
   expect(found).toMatchObject({
     id: worker.id,
     processId: process.pid,
@@ -65,10 +59,10 @@ test('a worker is known with its version and jobs, until it stops', async () => 
     takenAt: null,
   })
   Object.assign(jobs, { busy: 3, took: true })
-  await until(async () => (await readWorkers(there.db))[0]?.busy === 3, { what: 'its jobs' })
-  expect((await readWorkers(there.db))[0]?.takenAt).toBeInstanceOf(Date)
+  await until(async () => (await readProcesses(there.db, 'workers'))[0]?.busy === 3, { what: 'its jobs' })
+  expect((await readProcesses(there.db, 'workers'))[0]?.takenAt).toBeInstanceOf(Date)
   await worker.stop()
-  expect(await readWorkers(there.db)).toEqual([])
+  expect(await readProcesses(there.db, 'workers')).toEqual([])
   Object.assign(jobs, { busy: 0, took: false })
 })
 
@@ -144,7 +138,7 @@ test('a worker that was killed is forgotten after a quarter of an hour', async (
       VALUES (${killed.id}::uuid, 'gone', 1, '0.0.1', 1, 1, now() - interval '16 minutes')`,
   )
   const next = await announced(1)
-  const hosts = async () => (await readWorkers(there.db)).map(({ host }) => host)
+  const hosts = async () => (await readProcesses(there.db, 'workers')).map(({ host }) => host)
   await until(async () => !(await hosts()).includes('gone'), { what: 'it to be forgotten' })
   expect(await hosts()).toHaveLength(1)
   await next.stop()

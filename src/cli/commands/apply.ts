@@ -1,4 +1,14 @@
-import { readArguments, resetHelp, resetOption, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
+import {
+  flag,
+  readArguments,
+  resetHelp,
+  resetOption,
+  runHelp,
+  runOption,
+  sendHelp,
+  sendOptions,
+  text,
+} from '../arguments.ts'
 import { UsageError } from '../exit.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
@@ -19,9 +29,7 @@ const options = {
   ...sendOptions,
   ...runOption,
   ...resetOption,
-  'no-wait': { type: 'boolean' },
-  'if-match': { type: 'string' },
-  'plan-file': { type: 'string' },
+  ...{ 'no-wait': flag, 'if-match': text, 'plan-file': text },
 } as const
 
 export async function run(args: readonly string[]): Promise<number> {

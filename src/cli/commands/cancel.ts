@@ -1,4 +1,4 @@
-import { readArguments, readRunId, readTimeoutMs } from '../arguments.ts'
+import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
 import { openClient, readAnswer, sendUntilAnswered } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
@@ -15,7 +15,7 @@ runs; for those of others you need the permission manage_queue. The exit code is
   --json               the run as one JSON document on standard output
 `
 
-const options = { timeout: { type: 'string' }, json: { type: 'boolean' } } as const
+const options = { timeout: text, json: flag } as const
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)

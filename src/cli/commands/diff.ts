@@ -1,4 +1,4 @@
-import { readArguments, sendHelp, sendOptions } from '../arguments.ts'
+import { flag, readArguments, sendHelp, sendOptions } from '../arguments.ts'
 import { sendFiles } from '../send.ts'
 
 /** `gatewright diff`: what stands against the files, field by field. */
@@ -11,7 +11,7 @@ ${sendHelp}  --all                the files are all that there is: fields that t
                        the owner manages and no file has is listed
 `
 
-const options = { ...sendOptions, all: { type: 'boolean' } } as const
+const options = { ...sendOptions, all: flag } as const
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)

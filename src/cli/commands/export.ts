@@ -1,7 +1,7 @@
 import type { Model } from '../../models/define.ts'
 import { ownerLabel } from '../../models/fields.ts'
 import { loadRegistry, type Registry } from '../../models/registry.ts'
-import { readArguments, readTimeoutMs } from '../arguments.ts'
+import { flag, readArguments, readTimeoutMs, text, texts } from '../arguments.ts'
 import { openClient } from '../client.ts'
 import { type ExitCode, exitCodes, UsageError } from '../exit.ts'
 import { type Chosen, choose, listed, type Selection, toExport } from '../export/entries.ts'
@@ -31,15 +31,7 @@ it is the same text. Secrets are !Env NAME; the names stand at its head. Users a
   --json               one JSON document on standard output
 `
 
-const options = {
-  directory: { type: 'string' },
-  owner: { type: 'string' },
-  application: { type: 'string', multiple: true },
-  only: { type: 'string', multiple: true },
-  out: { type: 'string' },
-  timeout: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
+const options = { directory: text, owner: text, application: texts, only: texts, out: text, timeout: text, json: flag }
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { endWithoutReader } from '../../without-reader.ts'
-import { readArguments, readRunId, readTimeoutMs } from '../arguments.ts'
+import { flag, readArguments, readRunId, readTimeoutMs, text } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { type ExitCode, exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { follow } from '../follow.ts'
@@ -24,12 +24,7 @@ that you may see, and its exit code says nothing of them.
   --json               the run as one JSON document on standard output
 `
 
-const options = {
-  follow: { type: 'boolean', short: 'f' },
-  all: { type: 'boolean' },
-  timeout: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
+const options = { follow: { ...flag, short: 'f' }, all: flag, timeout: text, json: flag } as const
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)

@@ -1,4 +1,4 @@
-import { readArguments, resetHelp, resetOption, runHelp, runOption, sendHelp, sendOptions } from '../arguments.ts'
+import { readArguments, resetHelp, resetOption, runHelp, runOption, sendHelp, sendOptions, text } from '../arguments.ts'
 import { planFile } from '../plan-file.ts'
 import { sendFiles } from '../send.ts'
 
@@ -12,7 +12,7 @@ what another one creates. The tag of a plan is for "apply --if-match TAG", which
 ${sendHelp}${resetHelp}${runHelp}  --out FILE           writes the tag, for "apply --plan-file FILE"
 `
 
-const options = { ...sendOptions, ...runOption, ...resetOption, out: { type: 'string' } } as const
+const options = { ...sendOptions, ...runOption, ...resetOption, out: text } as const
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(args, options)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { overlap } from '../../models/overlap.ts'
 import { loadRegistry } from '../../models/registry.ts'
-import { readArguments, readTimeoutMs, sendOptions } from '../arguments.ts'
+import { flag, readArguments, readTimeoutMs, text } from '../arguments.ts'
 import { type Client, openClient, read } from '../client.ts'
 import { deliver } from '../deliver.ts'
 import { UsageError } from '../exit.ts'
@@ -29,14 +29,7 @@ client_secret: {create: !Env NAME} leaves it as it is. It says so of the documen
                        secret is null when it is certainly not in force
 `
 
-const { owner, 'allow-takeover': takeover, timeout } = sendOptions
-const options = {
-  overlap: { type: 'string' },
-  owner,
-  'allow-takeover': takeover,
-  timeout,
-  json: { type: 'boolean' },
-} as const
+const options = { overlap: text, owner: text, 'allow-takeover': flag, timeout: text, json: flag } as const
 
 const field = 'client_secret'
 const application = z.object({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readArguments, readCount, readTimeoutMs } from '../arguments.ts'
+import { flag, readArguments, readCount, readTimeoutMs, text } from '../arguments.ts'
 import { openClient, read } from '../client.ts'
 import { exitCodes, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
@@ -25,17 +25,8 @@ Lists your runs, the newest first; with the permission view_run, all runs.
 `
 
 const options = {
-  limit: { type: 'string' },
-  state: { type: 'string' },
-  mode: { type: 'string' },
-  slug: { type: 'string' },
-  owner: { type: 'string' },
-  search: { type: 'string' },
-  'request-id': { type: 'string' },
-  submitter: { type: 'string' },
-  changed: { type: 'string' },
-  timeout: { type: 'string' },
-  json: { type: 'boolean' },
+  ...{ limit: text, state: text, mode: text, slug: text, owner: text, search: text, 'request-id': text },
+  ...{ submitter: text, changed: text, timeout: text, json: flag },
 } as const
 
 /** Each of these options, as the parameter of the list. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readArguments, readCount, readTimeoutMs } from '../arguments.ts'
+import { flag, readArguments, readCount, readTimeoutMs, text, texts } from '../arguments.ts'
 import { type Answer, type Client, Lost, openClient, readAnswer } from '../client.ts'
 import { exitCodes, Unreachable, UsageError } from '../exit.ts'
 import { openOutput, shown } from '../output.ts'
@@ -18,14 +18,7 @@ Creates an access token and prints its key on standard output, the only time tha
   --json               {"identifier", "expires", "key"} on standard output
 `
 
-const options = {
-  user: { type: 'string' },
-  days: { type: 'string' },
-  description: { type: 'string' },
-  owner: { type: 'string', multiple: true },
-  timeout: { type: 'string' },
-  json: { type: 'boolean' },
-} as const
+const options = { user: text, days: text, description: text, owner: texts, timeout: text, json: flag } as const
 
 const dayMs = 86_400_000
 const created = z.object({ identifier: z.string(), expires: z.string().nullable() })

@@ -1,7 +1,6 @@
 import { isSilent, type KnownProcess } from '../../db/presence.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Check, Checks } from '../../http/readiness.ts'
-import type { KnownWorker } from '../../queue/workers.ts'
 import { type Row, rowsWithin, table } from '../table.ts'
 import { duration, mark, nameText, number, pauseSentence } from '../words.ts'
 import type { Now } from './read.ts'
@@ -52,7 +51,7 @@ const lineOf = (name: string, { ok, detail }: Check) => ({
   cells: [name, ok ? mark('good', 'healthy') : mark('bad', 'not healthy'), detail],
 })
 
-function workerLine(worker: KnownWorker) {
+function workerLine(worker: KnownProcess) {
   const { id, host, processId, version, slots, busy, seenS } = worker
   return {
     id: `part-${id}`,

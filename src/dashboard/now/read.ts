@@ -13,7 +13,6 @@ import { type Actor, allows } from '../../permissions.ts'
 import type { ApplyQueue } from '../../queue/backend.ts'
 import { answered } from '../../queue/enqueue.ts'
 import { type Pause, readPause } from '../../queue/pause.ts'
-import { type KnownWorker, readWorkers } from '../../queue/workers.ts'
 import { type AtWork, readAtWork } from '../../runs/at-work.ts'
 import { readBacklog } from '../../runs/backlog.ts'
 import { type Expiring, expiringCertificates, expiringTokens } from '../../views/expiries.ts'
@@ -27,7 +26,7 @@ export type Now = {
   /** `none`: the queue is not paused. */
   readonly pause: Pause | 'none' | null
   readonly failedJobs: number | null
-  readonly workers: readonly KnownWorker[] | null
+  readonly workers: readonly KnownProcess[] | null
   /** The processes of the API. */
   readonly servers: readonly KnownProcess[] | null
   readonly backlog: Awaited<ReturnType<typeof readBacklog>> | null
@@ -83,7 +82,7 @@ export function openNow({ db, queue, inspect, runs }: Sources): ReadNow {
     () =>
       Promise.all([
         inspect(),
-        known(inTime(readWorkers(db))),
+        known(inTime(readProcesses(db, 'workers'))),
         known(inTime(readProcesses(db, 'servers'))),
         known(inTime(readOutside(db))),
       ]),
