@@ -182,13 +182,24 @@ export function readDocument(value: unknown): Blueprint {
 /** The same of one that was sent now. @param errors what is wrong is added. @returns undefined without the form */
 export function readForm(value: unknown, errors: ErrorList): Blueprint | undefined {
   const blueprint = readStored(value, errors)
-  // White space is shown as one blank.
-  const hidden = blueprint && shownOnly(blueprint.metadata.name.replaceAll(/\s+/g, ' '))
-  if (hidden !== undefined) errors.of('entry').add(['metadata', 'name'], 'wrong_format', hidden)
+  for (const [path, text] of blueprint === undefined ? [] : shownTexts(blueprint)) {
+    // White space is shown as one blank.
+    const hidden = shownOnly(text.replaceAll(/\s+/g, ' '))
+    if (hidden !== undefined) errors.of('entry').add(path, 'wrong_format', hidden)
+  }
   return blueprint
 }
 
-/** Titles of earlier versions are read as they are. */
+/** What people are shown of a document beside the fields of its rows. */
+function* shownTexts({ metadata, entries }: Blueprint): Generator<[FieldPath, string]> {
+  yield [['metadata', 'name'], metadata.name]
+  for (const [label, value] of Object.entries(metadata.labels ?? {}))
+    yield [['metadata', 'labels', label], `${label} ${value}`]
+  for (const [index, { id = '', was = '' }] of entries.entries())
+    yield* [[['entries', index, 'id'], id] as [FieldPath, string], [['entries', index, 'was'], was]]
+}
+
+/** Those of earlier versions are read as they are. */
 function readStored(value: unknown, errors: ErrorList): Blueprint | undefined {
   const normal = normalise(value)
   const parsed = documentSchema.safeParse(normal)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { integerReference, integerReferences, line, name, oneOf, shownLine, slug, text } from './fields.ts'
+import { integerReference, integerReferences, name, oneOf, shownLine, shownText, slug, text } from './fields.ts'
 import { blankOr } from './syntax.ts'
 import { launchUrl } from './urls.ts'
 
@@ -20,7 +20,7 @@ export default defineModel({
     backchannel_providers: integerReferences('backchannel provider').default([]),
     open_in_new_tab: z.boolean().default(false),
     meta_launch_url: text(blankOr(launchUrl)).default(''),
-    meta_description: line(10_000).default(''),
+    meta_description: shownText(10_000).default(''),
     meta_publisher: shownLine().default(''),
     policy_engine_mode: oneOf(policyEngineModes).default('any'),
     group: shownLine(255).default(''),

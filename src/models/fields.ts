@@ -63,6 +63,14 @@ export const shownLine = (max: number = textLimits.line) => free(follow(shown, l
 /** The same, not blank. */
 export const filledShownLine = (max: number = textLimits.line) => free(follow(shown, filledLine(max)))
 
+/** Lines that people read. Letters may be joined by what is not shown itself, in some languages and in emoji. */
+export const shownText = (max: number) => free(follow(withoutBidi, line(max)))
+
+const withoutBidi: Syntax = (text) =>
+  storable(text) === undefined && /[\p{Cc}\p{Bidi_Control}]/u.test(text.replaceAll(/\r?\n|\t/g, ''))
+    ? 'May not hold control characters, or those that change the direction of a text.'
+    : undefined
+
 /** What is not storable has an error of its own. */
 const shown: Syntax = (text) => (storable(text) === undefined ? shownOnly(text) : undefined)
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { dateTime, integerReference, line, reference } from './fields.ts'
+import { dateTime, integerReference, reference, shownLine } from './fields.ts'
 
 /** What a user allowed an application to do in the user's name. */
 export default defineModel({
@@ -16,7 +16,7 @@ export default defineModel({
   attrs: z.object({
     user: integerReference('user'),
     application: reference('application'),
-    permissions: line(500).default(''),
+    permissions: shownLine(500).default(''),
     expires: dateTime().nullable().default(null),
     expiring: z.boolean().default(true),
   }),

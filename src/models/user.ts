@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineModel } from './define.ts'
-import { jsonObject, oneOf, optionalName, references, text, textLimits, username } from './fields.ts'
+import { follow, jsonObject, oneOf, optionalName, references, shownOnly, text, textLimits, username } from './fields.ts'
 import { blankOr, email, path } from './syntax.ts'
 
 export const userTypes = ['external', 'internal', 'internal_service_account', 'service_account'] as const
@@ -19,7 +19,7 @@ export default defineModel({
     email: text(blankOr(email), 254).default(''),
     is_active: z.boolean().default(true),
     attributes: jsonObject(textLimits.attributes).default({}),
-    path: text(path, 255).default('users'),
+    path: follow(shownOnly, text(path, 255)).default('users'),
     type: oneOf(userTypes).default('internal'),
     groups: references('group').default([]),
   }),

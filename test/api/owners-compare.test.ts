@@ -105,6 +105,48 @@ describe('a text that is shown has no control or format characters', () => {
     ])
   })
 
+  test.each([
+    ['the id of an entry', {}, { id: reversed }, '/entries/0/id'],
+    ['the former name of a row', {}, { was: reversed }, '/entries/0/was'],
+    ['a label', { metadata: { labels: { purpose: reversed } } }, {}, '/metadata/labels/purpose'],
+    ['the name of a label', { metadata: { labels: { 'a\u0007': true } } }, {}, '/metadata/labels/a\u0007'],
+  ])('%s', async (_, head: object, more: object, pointer) => {
+    const entry = { model: 'service_core.group', identifiers: { name: fresh() }, ...more }
+    const answer = await there.admin.put('/api/v3/blueprints/', { version: 1, ...head, entries: [entry] })
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('May not hold control or format')])
+    expect(answer.text).toContain(JSON.stringify(pointer).slice(1, -1))
+    const harmless = { ...entry, id: 'größe 👍', was: undefined }
+    const labels = { purpose: 'عربي 日本', count: 3, lines: 'one\n\ttwo' }
+    const taken = { version: 1, metadata: { name: fresh(), labels }, entries: [harmless] }
+    expect(await there.admin.put('/api/v3/blueprints/', taken)).toMatchObject({ status: 200 })
+  })
+
+  test('a description keeps its lines and joined letters, and nothing else that is not shown', async () => {
+    const slug = fresh()
+    const put = (meta_description: string) =>
+      there.admin.put('/api/v3/blueprints/', {
+        version: 1,
+        entries: [{ model: 'service_core.application', identifiers: { slug }, attrs: { name: 'x', meta_description } }],
+      })
+    for (const text of ['one\n\ttwo\r\nthree', 'می\u200cخواهم 👩\u200d💻'])
+      expect((await put(text)).json, text).toMatchObject({ applied: true })
+    for (const text of [reversed, 'a\u0007', 'a\rb', 'a\u001b[31m', 'a\u2066b'])
+      expect([(await put(text)).status, (await put(text)).text]).toEqual([
+        400,
+        expect.stringContaining('May not hold control characters, or those that change the direction of a text.'),
+      ])
+  })
+
+  test('the folder of a user', async () => {
+    const put = (path: string) =>
+      there.admin.put('/api/v3/blueprints/', {
+        version: 1,
+        entries: [{ model: 'service_core.user', identifiers: { username: fresh() }, attrs: { path } }],
+      })
+    expect((await put('users/größe/日本')).json).toMatchObject({ applied: true })
+    expect((await put(`users/${reversed}`)).status).toBe(400)
+  })
+
   test('the message of a run', async () => {
     const body = { version: 1, entries: [{ model: 'service_core.group', identifiers: { name: fresh() } }] }
     const message = (text: string) => ({ headers: { 'gatewright-message': Buffer.from(text).toString('latin1') } })

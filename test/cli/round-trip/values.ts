@@ -51,6 +51,7 @@ const text = fc
   .oneof(fc.constantFrom('', ...traps, ...lines), random)
   .filter((each) => !isPlaceholder(each) && !hasPlaceholder(each))
 const shown = text.filter((each) => !/[\p{Cc}\p{Cf}]/u.test(each) && each.length <= 255)
+const described = text.filter((each) => !/[\p{Cc}\p{Bidi_Control}]/u.test(each.replaceAll(/\r?\n|\t/g, '')))
 /** Not the mask, which is no value of a secret. */
 const filled = text.filter((each) => each.trim() !== '' && each !== '********' && each.length <= 255)
 
@@ -87,7 +88,7 @@ const redirectUri = fc.oneof(
 
 export const values: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   name,
-  ...{ title: shown, meta_description: text, meta_publisher: shown, audience: text, default_relay_state: text },
+  ...{ title: shown, meta_description: described, meta_publisher: shown, audience: text, default_relay_state: text },
   ...{ expression: text, group: shown, tls_server_name: lineOf(255), issuer: filled, scopes: filled },
   ...{ basic_auth_password_attribute: filled, basic_auth_user_attribute: filled, tenant_id: filled },
   ...{ client_secret: filled, shared_secret: filled, token: filled, client_id: filled },
