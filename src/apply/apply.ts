@@ -67,7 +67,6 @@ type Options = {
   readonly reviewed?: readonly string[] | undefined
   /** What the caller has found already. Nothing is written then, and it is reported with what the judge finds. */
   readonly objections?: readonly Objection[]
-  /** Called after each entry. */
   readonly onProgress?: OnProgress | undefined
 }
 

@@ -44,7 +44,6 @@ export type AuditEntry = {
   readonly runId?: string
 }
 
-/** The columns of an audit row. */
 export const auditRow = ({ actor: { pk, username, impersonator }, action, changes, requestId, runId }: AuditEntry) => ({
   actorPk: pk,
   actorName: username,

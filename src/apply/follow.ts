@@ -39,7 +39,6 @@ export const removal = ({ model, pk, name, under }: NamedRow & Partial<Following
 /** A row that is deleted because of the document. */
 export type Following = LabelledRow & { readonly under: string | null }
 
-/** The rows that the document names. */
 function rowsNamed(findings: readonly Finding[]): RowSet {
   const rows = new RowSet()
   for (const {

@@ -78,7 +78,6 @@ export async function* judge(
   const said = new Said(isCheck, conditions)
   const spellings = new Spellings()
   const takeTurns = turns(signal)
-  /** The index of the entry that is judged. */
   let entry = 0
   const ids = new Set(steps.map(({ id }) => id))
   /** Names a new row in changes, where its entry has no id: as no entry of the document is called. */

@@ -21,7 +21,6 @@ import { Overtaken, Refusal } from './refusal.ts'
 
 /** A row by its key. */
 export type Write = {
-  /** The model's name. */
   readonly model: string
   /** `create` needs a model with UUID keys: integer keys come from the table's sequence. */
   readonly mode: { readonly create: true } | { readonly change: string | number } | { readonly remove: string | number }
@@ -40,7 +39,6 @@ type Precondition = (tx: Tx) => Promise<string | null>
 
 /** A row that a request deletes, by the field that names it. */
 export type Removal = {
-  /** The model's name. */
   readonly model: string
   readonly by: Readonly<Record<string, string>>
   readonly conditions: Conditions

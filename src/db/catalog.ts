@@ -21,7 +21,6 @@ const text = `SELECT c.relname::text AS name,
       WHERE t.tgrelid = c.oid AND p.proname = 'keep_row_count' AND t.tgenabled <> 'D'), false) AS "isCounted"
   FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'`
 
-/** The tables of the database, by name. */
 export const readTables = oncePerDb(async (db): Promise<ReadonlyMap<string, TableInfo>> => {
   const rows = await query(db, tableRow, { text, values: [] })
   return new Map(rows.map((row) => [row.name, row]))

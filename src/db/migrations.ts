@@ -18,6 +18,5 @@ const outsideMark = '-- Outside of a transaction'
  */
 export const isOutside = (script: string): boolean => script.startsWith(outsideMark)
 
-/** The text of a migration. */
 export const migrationScript = (name: string, folder: URL = migrationsFolder): Promise<string> =>
   readFile(new URL(`${name}/migration.sql`, folder), 'utf8')

@@ -26,7 +26,6 @@ export type Keyring = {
   digest(purpose: string, ...parts: readonly (string | Uint8Array)[]): Buffer
   /** Digests of a text under SECRET_KEY, and under SECRET_KEY_PREVIOUS while it is set. */
   digests(purpose: string, text: string): readonly Buffer[]
-  /** The ids of these keys. */
   readonly ids: readonly [string, ...string[]]
 }
 

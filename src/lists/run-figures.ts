@@ -100,7 +100,6 @@ function quantilesOf(found: readonly (number | null)[] | null) {
 
 const newestRow = z.object({ id: z.guid() })
 
-/** The ids of the newest runs. */
 export async function newestRuns(db: Db, spec: ListSpec<'Run'>, actor: Actor, most: number): Promise<string[]> {
   const values = new Values()
   const rows = await askRuns(db, newestRow, {

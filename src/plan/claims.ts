@@ -72,7 +72,6 @@ export async function readLabels(
   })
 }
 
-/** The claims on these rows of a table. */
 export async function claimsOn(
   reader: EngineReader,
   { models, targets }: Registry,

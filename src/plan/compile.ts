@@ -49,7 +49,6 @@ type PathOf = (entry: Entry, index: number) => FieldPath
 /** @property reset fields that no entry names go back to their defaults */
 type Use = Pick<Conditions, 'reset' | 'without'>
 
-/** One step for each entry. */
 function* compiling(
   blueprint: Blueprint,
   registry: Registry,

@@ -17,7 +17,6 @@ export type Diff = {
   readonly changed: readonly string[]
   /** The row as it is, with secrets opened; undefined for a new one, and for one that is deleted. */
   readonly before: Values | undefined
-  /** Values that the service generated. */
   readonly generated: Readonly<Record<string, string>>
 }
 

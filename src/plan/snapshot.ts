@@ -47,7 +47,6 @@ type Ahead = EntryQuestion & { readonly seen: Seen }
 
 const answerRow = z.object({ seen: z.array(seen) })
 
-/** How many entries are read ahead. */
 const maxAhead = 500
 
 /** Up to this number, entries are read ahead by one statement that asks for each; more, by one for each shape of question. */

@@ -68,7 +68,6 @@ export const linksOf = onceFor((model): readonly [Field, Link][] =>
 
 export const exclusiveLinks = onceFor((model) => linksOf(model).filter(([, link]) => link.exclusive === true))
 
-/** All columns that the model reads. */
 export function columnsOf(model: Model): string[] {
   const own = [...model.fields.values()].flatMap(({ storage }) =>
     storage.in === 'column' || storage.in === 'sealed' ? [storage.column] : [],

@@ -103,7 +103,6 @@ export type Origin = {
   readonly owner: string | null
 }
 
-/** All columns of a new row. */
 export function toNewRow(
   model: Model,
   identity: Identity,

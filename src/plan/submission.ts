@@ -25,7 +25,6 @@ export type Submission = {
   readonly conditions: Conditions
   /** The name of the job and the run: `apply oauth2 grafana`, or `plan oauth2 grafana`. */
   readonly title: string
-  /** The provider's kind. */
   readonly kind: string
   readonly slug: string
 }

@@ -20,7 +20,6 @@ function meantModel(sent: string, models: readonly Known[]): string | undefined 
   )
 }
 
-/** The message for an unknown `model`. */
 export function unknownModel(sent: string, models: readonly Known[]): string {
   const meant = meantModel(sent, models)
   return meant === undefined ? 'Unknown model.' : `Unknown model. Did you mean ${meant}?`

@@ -29,7 +29,6 @@ export type RunResult = {
   readonly planTag?: string
   /** Of an apply of a reviewed plan that stood already. */
   readonly stands?: StandsSince | undefined
-  /** For the audit row. */
   readonly audited: readonly AuditedChange[]
   /** Generated values by entry and field; readable for a few hours. */
   readonly generated: Readonly<Record<string, Readonly<Record<string, string>>>>

@@ -132,7 +132,6 @@ const own = `own AS (SELECT greatest(max((options->>'lane')::integer), CASE WHEN
     WHEN count(*) < 100 THEN 2 ELSE 3 END + CASE WHEN $12::integer IS NULL THEN 0 ELSE ${laneOfSets} END) AS lane
   FROM runs WHERE state = 'queued' AND submitter_pk = $5::integer)`
 
-/** The columns for a worker. */
 const workerRow = z.object({
   id: z.guid(),
   title: z.string(),
@@ -185,7 +184,6 @@ export async function lockRun(tx: EngineTx, id: string): Promise<WorkerRun | und
   return { ...run, logs: ended?.logs ?? [] }
 }
 
-/** Which of these runs a worker has locked. */
 export async function lockedRuns(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const free = await query(db, z.object({ id: z.guid() }), {
     text: 'SELECT id FROM runs WHERE id = ANY($1::uuid[]) FOR KEY SHARE SKIP LOCKED',

@@ -34,7 +34,6 @@ export type Tally = {
   workerStarted(): void
 }
 
-/** The outcome of a run by its row. */
 export function outcomeOf(
   { state, applied, reason }: { readonly state: RunState; readonly applied: boolean; readonly reason: string | null },
   isUnchanged: boolean,
