@@ -2,10 +2,10 @@ import type { FieldPath } from '../errors.ts'
 import { expiresOf } from '../models/overlap.ts'
 import { type Actor, allows, allowsSome, permissionsOf, rightName } from '../permissions.ts'
 import { type LabelledRow, maxLabelled } from '../plan/claims.ts'
-import type { Step } from '../plan/compile.ts'
 import { type Effect, isOwn, mayKnow, verbOf } from '../plan/effect.ts'
 import type { Conditions, Mode } from '../plan/engine.ts'
 import { skippedLine } from '../plan/skipped.ts'
+import { nameSent } from '../plan/step.ts'
 import type { Gains, NewSuperusers } from '../rights/gains.ts'
 import { ownersText } from '../rights/policy.ts'
 import { type Difference, differences, type Sides } from '../sides.ts'
@@ -16,9 +16,9 @@ import type { Finding, Given, Objection, Skipped } from './finding.ts'
 /** An answer lists at most this many of a kind. */
 export const maxListed = 20
 
-/** A row in messages: `flow "login"`. */
-export const rowName = ({ step, label }: Pick<Effect, 'step' | 'label'>): string =>
-  `${step.model.displayName} ${JSON.stringify(label)}`
+/** A row in messages: `flow "login"`. One that the caller may not view has no other name than the document sent. */
+export const rowName = ({ step, label, isHidden }: Pick<Effect, 'step' | 'label' | 'isHidden'>): string =>
+  isHidden ? nameSent(step) : `${step.model.displayName} ${JSON.stringify(label)}`
 
 export const nameOf = ({ model, name }: LabelledRow): string => `${model.displayName} ${JSON.stringify(name)}`
 
@@ -97,17 +97,10 @@ const ofAuthors = ({ authors }: Actor): string =>
 function denied(who: string, { actor, effect, why, follows }: Extract<Objection, { is: 'denied' }>): string {
   const { model } = effect.step
   const [mayAny, mayThis] = knowledgeOf(actor, effect)
-  if (mayThis) return `${who} may not ${verbOf(effect)} ${rowName(effect)}: ${why}`
+  if (mayThis && !(follows && effect.isHidden)) return `${who} may not ${verbOf(effect)} ${rowName(effect)}: ${why}`
   if (follows === true) return `${who} may not delete the ${model.displayName} that follows from this: ${why}`
   const missing = `the permission add_${model.resource}, change_${model.resource} or delete_${model.resource} is missing`
   return `${who} may not write ${nameSent(effect.step)}: ${mayAny ? why : missing}`
-}
-
-/** A row in messages, by what the document sent. */
-function nameSent({ model, identifiers, attrs }: Step): string {
-  const [[field = 'pk'] = []] = model.identifiers
-  const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
-  return `${model.displayName} ${JSON.stringify(sent)}`
 }
 
 /** Whether the actor has any permission for rows of the model, and whether it has one for this row. */

@@ -5,6 +5,7 @@ import type { Step } from './compile.ts'
 import { isSame } from './same-value.ts'
 import { generateNew } from './secret-forms.ts'
 import { labelColumn, type Row } from './statements.ts'
+import { nameSent } from './step.ts'
 import { toValues } from './storage.ts'
 import { waysToFind } from './ways-to-find.ts'
 
@@ -56,7 +57,8 @@ export async function diff(
   if (row === undefined) return create(step, sent, generated, errors)
   const stored = toValues(model, row, keyring)
   if (state === 'must_created') {
-    errors.add(path, 'exists', `${model.displayName} ${JSON.stringify(row[labelColumn(model)])} is there already.`)
+    const label = `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}`
+    errors.add(path, 'exists', `${comparison === 'open' ? label : nameSent(step)} is there already.`)
     return noChange
   }
   if (state === 'created') return { ...noChange, before: stored }

@@ -41,18 +41,17 @@ export async function inspect(
   const seen = await snapshot.entry(asked, resolved)
   const [row] = seen.rows
   const isAmbiguous = seen.rows.length > 1
-  const hidesNames = await resolver.hidesNames(model)
-  if (isAmbiguous) errors.add(path, 'ambiguous', ambiguous(model, hidesNames ? [] : seen.rows))
+  if (isAmbiguous) errors.add(path, 'ambiguous', await ambiguous(model, seen.rows, resolver))
   const isForeign = row !== undefined && refuseForeign(engine.registry, asked, identifiers, row, errors)
   addErrors(asked, row, resolved, errors)
   // A foreign row: the entry needs another name, and is checked as for a new row.
   const own = isForeign ? undefined : row
   const { step, sent } = withResults(engine.registry, asked, own, resolved.values, errors)
   checkReferences(engine.registry, asked, seen, resolved.values, resolver, errors)
-  if (!isAmbiguous) checkUnique(step, seen, row, sent, { hidesNames, errors })
+  if (!isAmbiguous) await checkUnique(engine.registry, step, seen, row, sent, resolver, errors)
   checkLimit(step, seen, errors)
   const label = labelOf(model, own, sent, identifiers)
-  const takes = takenBy(engine.registry, step, own, seen, sent)
+  const takes = await takenBy(engine.registry, step, own, seen, sent, resolver)
   const isHidden = row !== undefined && !(await resolver.views(model, row))
   const pk = keyOfNew(step, identifiers, seen, errors)
   const base = { step, row, sent, isForeign, label, errors, takes, pk, isHidden }
@@ -67,8 +66,10 @@ export async function inspect(
 }
 
 /** Each identifier may find another row. */
-function ambiguous(model: Model, rows: readonly Row[]): string {
-  const names = rows.map((row) => `${JSON.stringify(row[labelColumn(model)])} (pk ${row.pk})`)
+async function ambiguous(model: Model, rows: readonly Row[], resolver: Resolver): Promise<string> {
+  const names: string[] = []
+  for (const row of rows)
+    if (await resolver.views(model, row)) names.push(`${JSON.stringify(row[labelColumn(model)])} (pk ${row.pk})`)
   return `The identifiers match more than one ${model.displayName}${names.length === 0 ? '' : ': '}${names.join(' and ')}.`
 }
 
@@ -84,36 +85,33 @@ function addErrors(
 }
 
 /** Rows that this document creates are not among them: the snapshot has not seen them. */
-function takenBy(
+async function takenBy(
   registry: Registry,
   { model, path, owner }: Step,
   row: Row | undefined,
   seen: Seen,
   sent: ReadonlyMap<string, unknown>,
-): Effect[] {
+  resolver: Resolver,
+): Promise<Effect[]> {
   const fields = (model.claims ?? []).flatMap((name) => model.fields.get(name) ?? [])
   const had = new Set(row === undefined ? [] : fields.flatMap((field) => storedKeys(field, row)))
-  return fields.flatMap(({ name, reference }) => {
+  const taken: Effect[] = []
+  for (const { name, reference } of fields) {
     const table = registry.targets.get(reference?.target ?? '')?.table ?? ''
     const sentKeys = new Set(keysOf(sent.get(name)))
-    return (seen.claimed[name] ?? []).flatMap((claimed): Effect[] => {
+    for (const claimed of seen.claimed[name] ?? []) {
       const of = modelOf(registry, table, claimed)
-      if (of === undefined || had.has(claimed.pk) || !sentKeys.has(claimed.pk)) return []
+      if (of === undefined || had.has(claimed.pk) || !sentKeys.has(claimed.pk)) continue
       const identifiers = new Map([['pk', claimed.pk]])
       const own = owner === undefined ? {} : { owner }
       const step: Step = { id: undefined, model: of, state: 'present', identifiers, attrs: new Map(), path, ...own }
+      const isHidden = !(await resolver.views(of, claimed))
+      const none = { sent: new Map(), isForeign: false, errors: new ErrorList(), takes: [], pk: undefined }
       const label = String(claimed[labelColumn(of)])
-      const none = {
-        sent: new Map(),
-        isForeign: false,
-        errors: new ErrorList(),
-        takes: [],
-        pk: undefined,
-        isHidden: false,
-      }
-      return [{ ...noChange, ...none, action: 'unchanged', step, row: claimed, label }]
-    })
-  })
+      taken.push({ ...noChange, ...none, action: 'unchanged', step, row: claimed, label, isHidden })
+    }
+  }
+  return taken
 }
 
 /** A document may choose a UUID key. Integer keys come from the table's sequence. */
@@ -193,34 +191,50 @@ function misfit({ target }: Reference, only: Only | undefined, what: string, fou
   return `The ${noun} ${what} has the ${only.column} ${found}: this field takes ${only.values.join(', ')}.`
 }
 
-function checkUnique(
+/** A row is named to a caller who may view it, or who sent its name. */
+async function checkUnique(
+  registry: Registry,
   { model, path, state }: Step,
   seen: Seen,
   row: Row | undefined,
   sent: ReadonlyMap<string, unknown>,
-  { hidesNames, errors }: { readonly hidesNames: boolean; readonly errors: ErrorList },
-): void {
+  resolver: Resolver,
+  errors: ErrorList,
+): Promise<void> {
   if (state === 'absent') return
   for (const [name, holders] of Object.entries(seen.taken)) {
-    for (const { pk, label, value, named } of holders) {
-      if (pk === row?.pk) continue
-      const reference = model.fields.get(name)?.reference
-      const written = reference === undefined ? sent.get(name) : value
-      // A row with an owner may belong to another user: its name is reported only to a caller who sent it.
-      const isNamed = (model.owner === undefined && !hidesNames) || label === written
-      if (isNamed && typeof written === 'string' && written !== value) {
-        errors.add([...path, name], 'taken', takenApart(model, String(value), written))
+    const { reference } = model.fields.get(name) ?? {}
+    const written = sent.get(name)
+    for (const { value, ...holder } of holders) {
+      if (holder.pk === row?.pk) continue
+      const of = modelOf(registry, model.table, holder) ?? model
+      const label = holder[labelColumn(of)]
+      const isNamed = label === written || (await resolver.views(of, holder))
+      if (isNamed && reference === undefined && typeof written === 'string' && written !== value) {
+        errors.add([...path, name], 'taken', takenApart(of, String(value), written))
         continue
       }
-      const referred = named === null || hidesNames ? value : JSON.stringify(named)
       const held =
         reference === undefined
           ? `${JSON.stringify(written)} is taken by`
-          : `The ${reference.target} ${referred} belongs to`
-      const holder = isNamed ? `${model.displayName} ${JSON.stringify(label)}` : `another ${model.displayName}`
-      errors.add([...path, name], 'taken', `${held} ${holder}.`)
+          : `The ${reference.target} ${await referredName(registry, reference, seen.claimed[name], value, resolver)} belongs to`
+      const who = isNamed ? `${of.displayName} ${JSON.stringify(label)}` : `another ${of.displayName}`
+      errors.add([...path, name], 'taken', `${held} ${who}.`)
     }
   }
+}
+
+/** A row of a reference, in a sentence that has its target: by its key where the caller may not view it. */
+async function referredName(
+  registry: Registry,
+  { target }: Reference,
+  rows: readonly Row[] = [],
+  key: unknown,
+  resolver: Resolver,
+): Promise<string> {
+  const row = rows.find(({ pk }) => pk === key)
+  const of = row && modelOf(registry, registry.targets.get(target)?.table ?? '', row)
+  return row && of && (await resolver.views(of, row)) ? JSON.stringify(row[labelColumn(of)]) : String(key)
 }
 
 /** @param name that a row has @param written the same name in another spelling */

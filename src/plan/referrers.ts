@@ -10,8 +10,8 @@ import { readRows } from './lookup-sql.ts'
 import { Named } from './named.ts'
 import type { Resolver } from './resolve.ts'
 import { onlyOf, type Seen } from './snapshot-sql.ts'
-import { columnOf, keysIn, labelColumn, quoted, type Row } from './statements.ts'
-import type { Step } from './step.ts'
+import { columnOf, keysIn, quoted, type Row } from './statements.ts'
+import { nameSent, type Step } from './step.ts'
 import { keysOf, toMaskedValues } from './storage.ts'
 
 /**
@@ -62,18 +62,19 @@ async function referrersOf(
 /** Adds an error where a row does not fit any more, once it is changed or deleted. @param row as it is */
 export async function checkReferrers(
   context: Context,
-  { model, path }: Step,
+  step: Step,
   row: Row,
   { action, changed, values, before }: Diff,
   errors: ErrorList,
 ): Promise<void> {
-  const { registry } = context
+  const { model, path } = step
+  const { registry, resolver } = context
   const { pk } = row
   if (action === 'delete') {
     const holding = await referrersOf(context, { model, pk }, (reference, { storage }) => {
       return reference.holds === true || storage.in === 'settings'
     })
-    const name = `${model.displayName} ${JSON.stringify(row[labelColumn(model)])}`
+    const name = (await resolver.nameOf(model, row)) ?? nameSent(step)
     let left = mostNamed
     for (const [field, by] of Map.groupBy(holding, (each) => each.field.name)) {
       const is = by.some((each) => each.field.reference.many) ? 'is one of the' : 'is the'

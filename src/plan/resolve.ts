@@ -9,7 +9,7 @@ import { ErrorList } from '../errors.ts'
 import type { Model, Reference } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import { storable } from '../models/syntax.ts'
-import { type Actor, isBound } from '../permissions.ts'
+import type { Actor } from '../permissions.ts'
 import type { Step } from './compile.ts'
 import { Deferred, isOpen } from './deferred.ts'
 import type { Effect } from './effect.ts'
@@ -74,24 +74,17 @@ export class Resolver {
   readonly #lookups: ReadonlyMap<Step, readonly StepLookup[]>
   readonly #misses: Misses
   readonly #sight: Sight
-  readonly #actor: Actor | Promise<Actor>
 
   constructor(reader: EngineReader, registry: Registry, steps: readonly Step[], actor: Actor | Promise<Actor>) {
     this.#reader = reader
     this.#registry = registry
     this.#misses = new Misses(reader, actor)
     this.#sight = new Sight(actor)
-    this.#actor = actor
     this.#lookups = new Map(steps.map((step) => [step, lookupsOf(registry, step)]))
     for (const { model, columns } of [...this.#lookups.values()].flat()) {
       const { columns: known } = this.#tables.getOrInsertComputed(model.table, () => new KnownRows(model, registry))
       for (const column of columns) known.add(column)
     }
-  }
-
-  /** Whether the submitter, whose rights are bound to owners, may not learn names of rows that the document does not name. */
-  async hidesNames({ isLabelled }: Model): Promise<boolean> {
-    return isLabelled === true && isBound(await this.#actor)
   }
 
   /** Reads ahead what these steps look up by plain values, by one statement; none when they look up nothing. */

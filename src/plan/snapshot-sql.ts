@@ -17,19 +17,8 @@ export const seen = z.object({
   newKey: z.int().nullable(),
   /** Keys of references that do not fit, by `referenceName`. `found` is what the row has instead; null without a row. */
   unfit: z.record(z.string(), z.array(z.object({ key, found: z.string().nullable() }))),
-  /** Rows that already have a value that must be unique, by field. */
-  taken: z.record(
-    z.string(),
-    z.array(
-      z.object({
-        pk: key,
-        label: z.string(),
-        value: key,
-        /** The name of the row that the value is the key of; null for a value that is no key. */
-        named: z.string().nullable(),
-      }),
-    ),
-  ),
+  /** Rows that already have a value that must be unique, by field: what tells their model, name and owner. */
+  taken: z.record(z.string(), z.array(storedRow.extend({ value: key }))),
   /** Rows that the entry's row claims, by field: what tells their model, name and owner; and those of which a reference needs more. */
   claimed: z.record(z.string(), z.array(storedRow)),
   /** How many rows refer to the same row by the field that is limited; 0 for a model without a limit. */
@@ -77,8 +66,8 @@ export type EntryQuestion = { readonly model: Model; readonly question: Question
  *         FROM "roles" t WHERE t."name" = $1 LIMIT 2) r),
  *       'unfit', jsonb_build_object(),
  *       'taken', jsonb_build_object('name', ARRAY(SELECT to_jsonb(u) FROM unnest($2::text[]) k, LATERAL (
- *         (SELECT t.pk, t."name" AS label, t."name" AS value, NULL::text AS named FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
- *         (SELECT t.pk, t."name" AS label, t."name" AS value, NULL::text AS named FROM "roles" t WHERE compared_name(t."name") = compared_name(k) LIMIT 1)
+ *         (SELECT t."pk", t."name", t."name" AS value FROM "roles" t WHERE t."name" = k LIMIT 1) UNION ALL
+ *         (SELECT t."pk", t."name", t."name" AS value FROM "roles" t WHERE compared_name(t."name") = compared_name(k) LIMIT 1)
  *         LIMIT 1) u)),
  *       'claimed', jsonb_build_object(), 'count', 0, 'newKey', NULL)) AS seen
  */
@@ -186,7 +175,7 @@ function rowsPart(
       return `'${name}', ARRAY(${keys})`
     })
   const columns = columnsOf(model).map((column) => `t.${quoted(column)}`)
-  const origin = model.isLabelled ? [originColumns] : []
+  const origin = model.isLabelled ? ['t."owner"', originColumns] : []
   const linked = links.length === 0 ? [] : [`jsonb_build_object(${links.join(', ')}) AS links`]
   const rows = `SELECT ${[...columns, ...origin, ...linked].join(', ')} FROM ${quoted(model.table)} t WHERE ${where.join(' OR ')} LIMIT 2`
   return `ARRAY(SELECT to_jsonb(r) FROM (${rows}) r)`
@@ -198,7 +187,7 @@ function typeOf({ key, fields }: Model, { targets }: Registry, name: string): st
 }
 
 /** Who made the row, when, and the label under which it is managed: `apply/ownership.ts` reads them. */
-const originColumns = `t."owner", t."created_by", t."created_at",
+const originColumns = `t."created_by", t."created_at",
   (SELECT u.username FROM users u WHERE u.pk = t."created_by") AS "created_by_name"`
 
 function unfitPart(registry: Registry, reference: Reference, next: Next): string {
@@ -220,12 +209,19 @@ function claimedPart(model: Model, registry: Registry, name: string, next: Next)
   const { table, key, models: [first] = [] } = registry.targets.get(reference?.target ?? '') ?? {}
   if (table === undefined || first === undefined) throw new Error(`${model.name}: ${name} is claimed, but no reference`)
   const needed = (reference?.needs?.fields ?? []).map((field) => columnOf(first, field))
-  const named = ['pk', labelColumn(first), ...Object.keys(first.discriminator), ...needed]
-  const columns = named.map((column) => `t.${quoted(column)}`)
+  const columns = [...namingColumns(first), ...needed].map((column) => `t.${quoted(column)}`)
   const origin = first.isLabelled ? [originColumns] : []
   const row = `SELECT ${[...columns, ...origin].join(', ')} FROM ${quoted(table)} t WHERE t.pk = k LIMIT 1`
   return `'${name}', ARRAY(SELECT to_jsonb(r) FROM unnest(${next(`${key}[]`)}::${key}[]) k, LATERAL (${row}) r)`
 }
+
+/** What tells the model of a row, its name, and who may view it. */
+const namingColumns = (model: Model): string[] => [
+  ...new Set([
+    ...['pk', labelColumn(model), ...Object.keys(model.discriminator), ...(model.isLabelled ? ['owner'] : [])],
+    ...(model.owner === undefined ? [] : [columnOf(model, model.owner)]),
+  ]),
+]
 
 /** By an index on the field. */
 function countPart(model: Model, registry: Registry, next: Next): string {
@@ -237,16 +233,11 @@ function countPart(model: Model, registry: Registry, next: Next): string {
 }
 
 function takenPart(model: Model, registry: Registry, name: string, next: Next): string {
-  const label = `t.${quoted(labelColumn(model))} AS label`
   const target = registry.targets.get(model.fields.get(name)?.reference?.target ?? '')
   const { value, from } = keysIn(model, name)
-  const [referred] = target?.models ?? []
-  const named =
-    target === undefined || referred === undefined
-      ? 'NULL::text'
-      : `(SELECT n.${quoted(labelColumn(referred))} FROM ${quoted(target.table)} n WHERE n.pk = ${value})`
+  const columns = namingColumns(model).map((column) => `t.${quoted(column)}`)
   const holder = (condition: string) =>
-    `SELECT t.pk, ${label}, ${value} AS value, ${named} AS named FROM ${from} WHERE ${condition} LIMIT 1`
+    `SELECT ${columns.join(', ')}, ${value} AS value FROM ${from} WHERE ${condition} LIMIT 1`
   // The row with this very name comes first: an earlier version may have stored another spelling, too.
   const isFolded = model.fields.get(name)?.folded === true
   const found = isFolded

@@ -3,6 +3,13 @@ import type { FieldError, FieldPath } from '../errors.ts'
 import type { Model } from '../models/define.ts'
 import type { ListEdit } from './list-edit.ts'
 
+/** A row in messages, by what its entry sent: to a caller who may not view it. */
+export function nameSent({ model, identifiers, attrs }: Pick<Step, 'model' | 'identifiers' | 'attrs'>): string {
+  const [[field = 'pk'] = []] = model.identifiers
+  const sent = attrs.get(field) ?? identifiers.get(field) ?? identifiers.values().next().value
+  return `${model.displayName} ${JSON.stringify(sent)}`
+}
+
 /** One entry, checked against its model. References by tag or name are still that: only the database knows their keys. */
 export type Step = {
   readonly id: string | undefined

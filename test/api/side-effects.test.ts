@@ -143,15 +143,18 @@ describe('replace_provider=true', () => {
     const writes = ['oauth2', 'saml'].flatMap((kind) => [`add_${kind}provider`, `change_${kind}provider`])
     const permissions = ['add_application', 'change_application', ...writes]
     const writer = await there.make.user({ permissions: [...permissions, 'delete_oauth2provider'] })
+    const viewer = await there.make.user({ permissions: [...permissions, 'view_samlprovider'] })
     const remover = await there.make.user({ permissions: [...permissions, 'delete_samlprovider'] })
     await put(`${name}-old`, { kind: 'saml' })
     const before = await objects(there.db)
-    expect(await put(`${name}-new`, { by: writer, query: replacing })).toMatchObject({
-      status: 403,
-      json: {
-        detail: `You may not delete provider saml "${name}-old": the permission delete_samlprovider is missing.`,
-      },
-    })
+    for (const [by, what] of [
+      [writer, 'the provider saml that follows from this'],
+      [viewer, `provider saml "${name}-old"`],
+    ] as const)
+      expect(await put(`${name}-new`, { by, query: replacing })).toMatchObject({
+        status: 403,
+        json: { detail: `You may not delete ${what}: the permission delete_samlprovider is missing.` },
+      })
     expect(await objects(there.db)).toEqual(before)
     expect((await put(`${name}-new`, { by: remover, query: replacing })).status).toBe(200)
     expect(await pkOf(`${name}-old`)).toBeUndefined()

@@ -267,7 +267,7 @@ describe('errors are reported by field', () => {
     expect(json).toEqual({
       code: 'invalid',
       identifier: [`"${identifier}" is taken by token "${identifier}".`],
-      managed: [`"m-${identifier}" is taken by another token.`],
+      managed: [`"m-${identifier}" is taken by token "${identifier}".`],
       intent: ['Must be one of: verification, api, recovery, app_password.'],
       user: ['There is no user with the key 9999999.'],
       expires: ['Must be a date and time such as 2027-01-31T12:00:00Z.'],

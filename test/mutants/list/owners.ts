@@ -100,14 +100,7 @@ export default {
       tests: [names],
     },
   ],
-  'src/plan/resolve.ts': [
-    {
-      from: 'return isLabelled === true && isBound(await this.#actor)',
-      to: 'return isLabelled !== true && isBound(await this.#actor)',
-      why: 'an error names the row of another owner that has what must be unique',
-      tests: [bound],
-    },
-  ],
+  'src/plan/resolve.ts': [],
   'src/plan/effect.ts': [
     {
       from: 'isLabelled === true ? allowsFor(',
@@ -183,6 +176,12 @@ export default {
     },
   ],
   'src/apply/words.ts': [
+    {
+      from: 'isHidden ? nameSent(step) : `',
+      to: '`',
+      why: 'a denial names a row that the caller may not view',
+      tests: ['test/rights/names-not-viewed.test.ts'],
+    },
     {
       from: 'rows.filter(({ model, owner }) => mayKnow(actor, model, owner))',
       to: 'rows',

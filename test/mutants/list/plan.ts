@@ -71,7 +71,7 @@ export default {
       tests: ['test/api/chosen-keys.test.ts'],
     },
     {
-      from: 'if (!isAmbiguous) checkUnique(step, seen, row, sent, { hidesNames, errors })',
+      from: 'if (!isAmbiguous) await checkUnique(engine.registry, step, seen, row, sent, resolver, errors)',
       to: '',
       why: 'a value that another row has is an error of the database',
       tests: [storage],
@@ -89,8 +89,8 @@ export default {
       tests: [check, states, 'test/api/transactional.test.ts'],
     },
     {
-      from: 'had.has(claimed.pk) || !sentKeys.has(claimed.pk)) return []',
-      to: '!sentKeys.has(claimed.pk)) return []',
+      from: 'had.has(claimed.pk) || !sentKeys.has(claimed.pk)) continue',
+      to: '!sentKeys.has(claimed.pk)) continue',
       why: 'an application that keeps its provider needs the permission to change it',
       tests: [conflicts],
     },
@@ -101,16 +101,16 @@ export default {
       tests: [states],
     },
     {
-      from: 'if (pk === row?.pk) continue',
+      from: 'if (holder.pk === row?.pk) continue',
       to: '',
       why: 'a row cannot keep its own name',
       tests: [storage],
     },
     {
-      from: 'const isNamed = (model.owner === undefined && !hidesNames) || label === written',
+      from: 'const isNamed = label === written || (await resolver.views(of, holder))',
       to: 'const isNamed = true',
       why: 'an error shows the name of the token of another user',
-      tests: ['test/api/tokens-write.test.ts'],
+      tests: ['test/api/tokens-write.test.ts', 'test/rights/names-not-viewed.test.ts'],
     },
     {
       from: 'seen.count < limit.rows) return',
