@@ -8,7 +8,7 @@ import { unconditional } from '../plan/engine.ts'
 import { toBlueprint } from '../plan/submission.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { ownOwner, withOwner } from './joined.ts'
-import { entriesIn, locatePlaces, type Place } from './places.ts'
+import { entriesIn, locatePlace, type Place } from './places.ts'
 
 /** Objects that two files of a call declare: what they say of one may not contradict each other, as in one document. */
 
@@ -40,7 +40,7 @@ export async function contradictions(documents: readonly Document[]): Promise<re
   return [...errors].map(([file, lines]) => ({ file, errors: [...lines] }))
 }
 
-const placeOf = async ({ document, place }: Declared) => (await locatePlaces(document, [place]))[0]
+const placeOf = ({ document, place }: Declared) => locatePlace(document, place)
 
 const conditions = { ...unconditional, mode: 'plan' } as const
 

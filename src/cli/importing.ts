@@ -84,10 +84,9 @@ function importSource(source: Source, context: ReadonlyMap<string, string>, regi
   try {
     return placed(source.text, () => importDocument(source, context, registry))
   } catch (error) {
-    const { name } = source
-    if (error instanceof Problem) return { name, why: problemLines('', error).join('\n'), isWrong: true }
-    if (error instanceof TagError) return { name, why: error.message, isWrong: true }
-    throw error
+    if (!(error instanceof Problem) && !(error instanceof TagError)) throw error
+    const lines = error instanceof Problem ? problemLines('', error) : [error.message]
+    return { name: source.name, why: lines.join('\n'), isWrong: true }
   }
 }
 

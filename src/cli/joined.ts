@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
-import { documentLimits, type Entry, Find, KeyOf } from '../document/document.ts'
-import { Expression } from '../document/tags.ts'
-import { printValue, readEntries } from '../document/yaml.ts'
-import { type ErrorDetail, ErrorList } from '../errors.ts'
-import { isObject, type JsonObject } from '../json-object.ts'
+import { documentLimits, type Entry, KeyOf } from '../document/document.ts'
+import { replaceLookups } from '../document/tags.ts'
+import { printValue, readEntries, readForm } from '../document/yaml.ts'
+import { detailOf, type ErrorDetail, ErrorList } from '../errors.ts'
+import { isObject } from '../json-object.ts'
 import { loadRegistry, type Registry } from '../models/registry.ts'
 import { hasOwner } from '../permissions.ts'
 import { unconditional } from '../plan/engine.ts'
+import { errorLines } from './client.ts'
 import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { entriesIn, type Located, locate, type Place } from './places.ts'
@@ -135,11 +136,6 @@ async function partOf(document: Document, given: OwnerGiven): Promise<Pick<Part,
   if (document.form === 'submission') return entriesOfSubmission(document)
   const { entries: written, ...head } = document.value
   const found = entriesIn(written)
-  const [{ readForm }, { detailOf }, { errorLines }] = await Promise.all([
-    import('../document/yaml.ts'),
-    import('../errors.ts'),
-    import('./client.ts'),
-  ])
   const errors = new ErrorList()
   readForm({ ...head, entries: found === undefined ? written : found.length === 0 ? [] : [anyEntry] }, errors)
   if (errors.any) return locate(document, errors.list.map(detailOf), errorLines(errors.tree()))
@@ -170,11 +166,7 @@ const conditions = { ...unconditional, mode: 'plan' } as const
 async function entriesOfSubmission(
   document: Document,
 ): Promise<{ readonly entries: readonly Entry[]; readonly places: readonly Place[] } | Located> {
-  const [{ toBlueprint }, { errorLines }, { detailOf }] = await Promise.all([
-    import('../plan/submission.ts'),
-    import('./client.ts'),
-    import('../errors.ts'),
-  ])
+  const { toBlueprint } = await import('../plan/submission.ts')
   const { blueprint, plan, conditions: found } = toBlueprint(document.value, await loadRegistry(), conditions)
   if (plan.errors.any) return locate(document, plan.errors.list.map(detailOf), errorLines(plan.errors.tree()))
   if (Object.keys(found.expectedKeys ?? {}).length > 0)
@@ -202,7 +194,9 @@ class Entries {
     const added: (() => void)[] = []
     const left = entries.flatMap((written, index) => {
       const place = places[index] ?? []
-      const entry = withNames(written, names)
+      const entry = replaceLookups(written, (tag) =>
+        tag instanceof KeyOf ? new KeyOf(names.get(tag.id) ?? tag.id) : tag,
+      )
       if (!isObject(entry)) return [{ entry, place }]
       const own = typeof entry.id === 'string' ? { id: names.get(entry.id) } : {}
       const row = JSON.stringify([entry.model, Object.entries(Object(entry.identifiers)).sort()])
@@ -249,16 +243,6 @@ class Entries {
 }
 
 const inText = (value: unknown): string => JSON.stringify(value) ?? ''
-
-function withNames(value: unknown, names: ReadonlyMap<string, string>): unknown {
-  if (value instanceof KeyOf) return new KeyOf(names.get(value.id) ?? value.id)
-  if (value instanceof Find) return new Find(value.model, withNames(value.identifiers, names) as JsonObject)
-  if (value instanceof Expression)
-    return typeof value.content === 'string' ? value : value.with(value.content.map((each) => withNames(each, names)))
-  if (Array.isArray(value)) return value.map((each) => withNames(each, names))
-  if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, withNames(each, names)]))
-}
 
 /** Errors of a joined document, each with its place in the file that it is in. */
 export async function locateJoined({ parts }: Joined, { details, errors: lines }: Located): Promise<Located> {

@@ -31,14 +31,10 @@ export async function locate(
   lines: readonly string[],
 ): Promise<Located> {
   if (details.length === 0) return { errors: lines, details }
-  // Loaded for errors only: a command that works starts without them.
-  const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
-    import('../document/places.ts'),
-    import('../document/visibility.ts'),
-    import('../models/registry.ts'),
-  ])
-  const paths = details.map(({ pointer }) => toPath(pointer))
-  const spots = findSpots(text, paths, lookAt(value, await loadRegistry()))
+  const spots = await spotsIn(
+    { file, text, value },
+    details.map(({ pointer }) => toPath(pointer)),
+  )
   const located = details.map(
     ({ line, column, source, ...rest }, index): ErrorDetail => ({
       ...rest,
@@ -61,16 +57,20 @@ export function entriesIn(written: unknown): readonly { readonly entry: unknown;
   return Object.entries(written).flatMap(([name, list]) => inList(list as readonly unknown[], ['entries', name]))
 }
 
-/** `groups.yaml:12:7` of places. */
-export async function locatePlaces({ file, text, value }: SourceFile, places: readonly Place[]): Promise<string[]> {
+async function spotsIn({ text, value }: SourceFile, paths: readonly FieldPath[]) {
+  // Loaded for errors only: a command that works starts without them.
   const [{ findSpots }, { lookAt }, { loadRegistry }] = await Promise.all([
     import('../document/places.ts'),
     import('../document/visibility.ts'),
     import('../models/registry.ts'),
   ])
-  return findSpots(text, places, lookAt(value, await loadRegistry())).map((spot) =>
-    spot?.line === undefined ? file : `${file}:${spot.line}:${spot.column}`,
-  )
+  return findSpots(text, paths, lookAt(value, await loadRegistry()))
+}
+
+/** `groups.yaml:12:7` of a place. */
+export async function locatePlace(source: SourceFile, place: Place): Promise<string> {
+  const [spot] = await spotsIn(source, [place])
+  return spot?.line === undefined ? source.file : `${source.file}:${spot.line}:${spot.column}`
 }
 
 /** `groups.yaml:12:7 entries.3.name: May not be empty.` */

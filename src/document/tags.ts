@@ -82,6 +82,18 @@ export const isTag = (value: unknown): value is KeyOf | Find | Expression =>
 export const holdsTag = (value: unknown): boolean =>
   isTag(value) || (typeof value === 'object' && value !== null && Object.values(value).some(holdsTag))
 
+/** The value with each `!KeyOf` and `!Find` in it replaced, from inside to outside. */
+export function replaceLookups(value: unknown, replace: (tag: KeyOf | Find) => unknown): unknown {
+  const inside = (inner: unknown) => replaceLookups(inner, replace)
+  const fields = (all: object) => Object.fromEntries(Object.entries(all).map(([name, each]) => [name, inside(each)]))
+  if (value instanceof KeyOf) return replace(value)
+  if (value instanceof Find) return replace(new Find(value.model, fields(value.identifiers)))
+  if (value instanceof Expression)
+    return typeof value.content === 'string' ? value : value.with(value.content.map(inside))
+  if (Array.isArray(value)) return value.map(inside)
+  return typeof value === 'object' && value !== null ? fields(value) : value
+}
+
 const keyOfTag = defineScalarTag<KeyOf>('!KeyOf', {
   resolve: (source) => (source === '' ? NOT_RESOLVED : new KeyOf(source)),
   identify: (value) => value instanceof KeyOf,

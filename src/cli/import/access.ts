@@ -1,11 +1,8 @@
 import { Find, KeyOf } from '../../document/document.ts'
-import { isTag } from '../../document/tags.ts'
-import { isObject } from '../../json-object.ts'
-import type { Draft } from './draft.ts'
+import type { JsonObject } from '../../json-object.ts'
+import { type Draft, fieldsOf } from './draft.ts'
 
 /** Who may use an application is said by bindings there, which nothing here replaces. */
-
-type Fields = Readonly<Record<string, unknown>>
 
 /** @returns a sentence for each application to which a binding of the document restricted the access */
 export function lostAccess(drafts: readonly Pick<Draft, 'sent'>[]): string[] {
@@ -26,12 +23,10 @@ export function lostAccess(drafts: readonly Pick<Draft, 'sent'>[]): string[] {
   })
 }
 
-type Entry = { readonly model: unknown; readonly id: unknown; readonly state: unknown; readonly fields: Fields }
+type Entry = { readonly model: unknown; readonly id: unknown; readonly state: unknown; readonly fields: JsonObject }
 
 const isCalled = (model: unknown, name: string): boolean =>
   typeof model === 'string' && /^[^_.]+_(.+)$/.exec(model.toLowerCase())?.[1] === name
-
-const fieldsOf = (value: unknown): Fields => (isObject(value) && !isTag(value) ? value : {})
 
 function asEntry(value: unknown): Entry {
   const { model, id, state, attrs, identifiers } = fieldsOf(value)
@@ -50,7 +45,7 @@ function applicationOf(target: unknown, byId: ById): string | undefined {
   return 'an application or flow'
 }
 
-function whoOf(fields: Fields, byId: ById): string {
+function whoOf(fields: JsonObject, byId: ById): string {
   const [kind] = ['group', 'user', 'policy'].filter((each) => (fields[each] ?? null) !== null)
   if (kind === undefined) return 'what it does not name'
   return `${fields.negate === true ? 'all but ' : ''}the ${kind} ${nameOf(fields[kind], byId)}`

@@ -1,19 +1,17 @@
 import { Find } from '../../document/document.ts'
 import { isTag } from '../../document/tags.ts'
-import { isObject } from '../../json-object.ts'
+import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Model } from '../../models/define.ts'
 import { fromLines } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
-import type { Draft } from './draft.ts'
+import { type Draft, fieldsOf } from './draft.ts'
 import { byManaged, implicitConsent, isForLogin, mappingModel, type OwnModel, ownModel } from './names.ts'
 import { type Known, labelOf, withOurNames } from './references.ts'
 
 /** An entry of another service of this API family, in the form that it has here. */
 
-type Fields = Readonly<Record<string, unknown>>
-
 export type Adapted = {
-  readonly entry: Fields
+  readonly entry: JsonObject
   /** What it is without, each with the reason. */
   readonly leftOut: readonly string[]
 }
@@ -38,10 +36,8 @@ export function knownIn(drafts: readonly Draft[], registry: Registry): Known {
   return { registry, flows, scopes, keys, managed: managedHere }
 }
 
-const fieldsOf = (value: unknown): Fields => (isObject(value) && !isTag(value) ? value : {})
-
 /** @param own what its model is here */
-export function adapted(value: Fields, own: OwnModel, known: Known): Adapted {
+export function adapted(value: JsonObject, own: OwnModel, known: Known): Adapted {
   const { permissions, identifiers, attrs, ...rest } = value
   const leftOut: string[] = []
   const isGiven = Array.isArray(permissions) && permissions.length > 0
@@ -62,9 +58,9 @@ export function adapted(value: Fields, own: OwnModel, known: Known): Adapted {
 }
 
 /** The kind is a field here. What is shipped here too stays as it is: its expression is in another language there. */
-function asMapping(entry: Fields, kind: string | undefined, { registry }: Known, leftOut: string[]): Fields {
+function asMapping(entry: JsonObject, kind: string | undefined, { registry }: Known, leftOut: string[]): JsonObject {
   const identifiers = fieldsOf(entry.identifiers)
-  const attrs: Fields = { ...fieldsOf(entry.attrs), ...(kind !== undefined && { kind }) }
+  const attrs: JsonObject = { ...fieldsOf(entry.attrs), ...(kind !== undefined && { kind }) }
   const { managed, name, expression } = { ...attrs, ...identifiers }
   const own = typeof managed === 'string' ? byManaged(managed, registry) : undefined
   if (typeof own !== 'string') return { ...entry, identifiers, attrs }
@@ -78,9 +74,9 @@ function asMapping(entry: Fields, kind: string | undefined, { registry }: Known,
 }
 
 /** Rows are found by other fields there: by a key, an application by its name, a token by its user as well. */
-function byOwnIdentifiers(model: Model, { pk: _, ...identifiers }: Fields, attrs: Fields) {
+function byOwnIdentifiers(model: Model, { pk: _, ...identifiers }: JsonObject, attrs: JsonObject) {
   const all = { ...attrs, ...identifiers }
-  const within = (fields: Fields) =>
+  const within = (fields: JsonObject) =>
     model.identifiers.find((set) => set.every((name) => (fields[name] ?? null) !== null))
   const set = within(identifiers) ?? within(all)
   if (set === undefined) return { identifiers, attrs }
@@ -98,7 +94,7 @@ function byOwnIdentifiers(model: Model, { pk: _, ...identifiers }: Fields, attrs
 }
 
 /** Values that mean the same in another form, and those that mean nothing here. */
-function ownValues(model: Model, attrs: Fields, leftOut: string[], known: Known): Fields {
+function ownValues(model: Model, attrs: JsonObject, leftOut: string[], known: Known): JsonObject {
   const own: Record<string, unknown> = { ...attrs }
   if (own.meta_launch_url === 'blank://blank') {
     delete own.meta_launch_url

@@ -1,4 +1,5 @@
-import type { JsonObject } from '../../json-object.ts'
+import { isTag } from '../../document/tags.ts'
+import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Model } from '../../models/define.ts'
 
 /** An entry on its way into a document of ours. */
@@ -29,6 +30,9 @@ export type Own = {
   readonly fields: JsonObject
   readonly attrs: Record<string, unknown>
 }
+
+/** The fields of an object; none of what is no object, and of a tag. */
+export const fieldsOf = (value: unknown): JsonObject => (isObject(value) && !isTag(value) ? value : {})
 
 /**
  * Leaves items out of a list. Where none is left, the field is left out: an empty list would take away what stands.

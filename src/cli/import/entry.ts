@@ -8,16 +8,16 @@ import type { Field, Model } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
 import { findsIn, lookupsIn } from '../../plan/lookups.ts'
 import { adapted, forLogins, notForLogins } from './adapt.ts'
-import { type Draft, dropItems, leaveOut, type Own } from './draft.ts'
+import { type Draft, dropItems, fieldsOf, leaveOut, type Own } from './draft.ts'
 import { ownModel } from './names.ts'
-import { byNameAlone, isUuid, type Known, otherKind, whyLost, withoutKeys } from './references.ts'
+import { byNameAlone, fieldsWithoutKeys, isUuid, type Known, otherKind, whyLost, withoutKeys } from './references.ts'
 
 /** One entry there, as an entry here. */
 
 export function draftOf(sent: unknown, entry: number): Draft {
-  const { model, id, identifiers, attrs } = plain(sent)
-  const called = { ...plain(identifiers), ...plain(attrs) }
-  const [name = ''] = [...Object.values(plain(identifiers)), called.name, called.slug, called.username].filter(
+  const { model, id, identifiers, attrs } = fieldsOf(sent)
+  const called = { ...fieldsOf(identifiers), ...fieldsOf(attrs) }
+  const [name = ''] = [...Object.values(fieldsOf(identifiers)), called.name, called.slug, called.username].filter(
     (each): each is string => typeof each === 'string' && !isUuid(each),
   )
   const theirs = typeof model === 'string' ? model : ''
@@ -28,8 +28,6 @@ export function draftOf(sent: unknown, entry: number): Draft {
     sent: isObject(sent) && !isTag(sent) ? { ...sent, id: own ?? null } : sent,
   }
 }
-
-const plain = (value: unknown): Readonly<Record<string, unknown>> => (isObject(value) && !isTag(value) ? value : {})
 
 /** What the judge of an entry takes for tags that only the caller can answer. */
 export const judged = (fields: Readonly<Record<string, unknown>>, id: string) => ({
@@ -60,11 +58,9 @@ export function readEntry(draft: Draft, reading: Reading): void {
     return void reasons.push(...texts.map((parts) => parts.filter((part) => part !== '').join(': ')))
   }
   const { identifiers: found, attrs, conditions, model: _, ...rest } = entry
-  const identifiers = Object.fromEntries(
-    Object.entries(Object(found)).map(([name, each]) => [name, withoutKeys(each, model.fields.get(name), known)]),
-  )
+  const identifiers = fieldsWithoutKeys(found, model, known)
   const [natural = []] = model.identifiers
-  if (Object.hasOwn(plain(sent.identifiers), 'pk') && !hasNames(model, identifiers))
+  if (Object.hasOwn(fieldsOf(sent.identifiers), 'pk') && !hasNames(model, identifiers))
     reasons.push(`has no ${natural.join(' and ')}: a key of another installation names nothing here`)
   for (const why of unfound([identifiers, conditions, rest], reading)) reasons.push(why)
   for (const name of Object.keys(identifiers))
@@ -108,7 +104,7 @@ function readField(draft: Draft, { model, attrs }: Own, name: string, reading: R
   if (!Array.isArray(list)) return
   const places = draft.places.get(name) ?? []
   attrs[name] = list.map((item, index) => {
-    const { redirect_uri_type: type, ...others } = plain(item)
+    const { redirect_uri_type: type, ...others } = fieldsOf(item)
     if (type !== forLogins) return byNameAlone(item, field)
     draft.ignored.push(`${name}.${places[index]}.redirect_uri_type: all of them are for logins`)
     return others

@@ -1,7 +1,6 @@
 import { Find, KeyOf } from '../../document/document.ts'
-import { Expression, isTag } from '../../document/tags.ts'
-import { isObject } from '../../json-object.ts'
-import type { Field, KeyType } from '../../models/define.ts'
+import { Expression, isTag, replaceLookups } from '../../document/tags.ts'
+import type { Field, KeyType, Model } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
 import {
@@ -69,18 +68,14 @@ export function withoutKeys(value: unknown, field: Field | undefined, known: Kno
 }
 
 /** The value with our names, wherever `!Find` has theirs. */
-export function withOurNames(value: unknown, known: Known): unknown {
-  const each = (inner: unknown) => withOurNames(inner, known)
-  if (value instanceof KeyOf) return value
-  if (value instanceof Find) return foundHere(new Find(value.model, fieldsOf(value.identifiers, each)), known)
-  if (value instanceof Expression)
-    return typeof value.content === 'string' ? value : value.with(value.content.map(each))
-  if (Array.isArray(value)) return value.map(each)
-  return isObject(value) ? fieldsOf(value, each) : value
-}
+export const withOurNames = (value: unknown, known: Known): unknown =>
+  replaceLookups(value, (tag) => (tag instanceof Find ? foundHere(tag, known) : tag))
 
-const fieldsOf = (all: object, each: (inner: unknown, name: string) => unknown): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(all).map(([name, inner]) => [name, each(inner, name)]))
+/** The same of fields that find a row. */
+export const fieldsWithoutKeys = (sent: unknown, { fields }: Model, known: Known): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(Object(sent)).map(([name, each]) => [name, withoutKeys(each, fields.get(name), known)]),
+  )
 
 /** A provider of any kind is named by its name alone, as a reference may be. */
 function foundHere({ model: theirs, identifiers }: Find, known: Known): unknown {
@@ -94,10 +89,7 @@ function foundHere({ model: theirs, identifiers }: Find, known: Known): unknown 
   const { model, kind } = own
   if (model.name === mappingModel) return mappingHere(identifiers, kind, known)
   const found = (fields: Readonly<Record<string, unknown>>) =>
-    new Find(
-      model.name,
-      fieldsOf(fields, (each, field) => withoutKeys(each, model.fields.get(field), known)),
-    )
+    new Find(model.name, fieldsWithoutKeys(fields, model, known))
   if (model.target === 'flow' && typeof identifiers.slug === 'string' && !known.flows.has(identifiers.slug))
     return found({ ...identifiers, slug: ownFlow(identifiers.slug) ?? identifiers.slug })
   if (model.target === 'certificatekeypair' && typeof name === 'string' && isSelfSigned(name))
