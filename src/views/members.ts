@@ -1,14 +1,11 @@
 import { z } from 'zod'
 import type { Tx } from '../db/client.ts'
 import { query } from '../db/raw.ts'
-import { toAttributes } from './group-summary.ts'
 import type { UidOf } from './uid.ts'
-import { userBrief } from './user.ts'
+import { toUserBrief, type UserBrief, userBrief } from './user.ts'
 import { StreamedList } from './view.ts'
 
 /** The direct members of a group, as the group shows them and as their own pages do. */
-
-export type UserBrief = z.output<typeof userBrief>
 
 const briefRow = z.object({
   ...{ pk: z.int(), username: z.string(), name: z.string(), isActive: z.boolean(), lastLogin: z.date().nullable() },
@@ -17,17 +14,6 @@ const briefRow = z.object({
 
 const briefsText = `SELECT pk, username, name, is_active AS "isActive", last_login AS "lastLogin", email, attributes
   FROM users WHERE pk = ANY($1::integer[])`
-
-const toUserBrief = (row: z.output<typeof briefRow>, uidOf: UidOf): UserBrief => ({
-  pk: row.pk,
-  username: row.username,
-  name: row.name,
-  is_active: row.isActive,
-  last_login: row.lastLogin?.toISOString() ?? null,
-  email: row.email,
-  attributes: toAttributes(row.attributes),
-  uid: uidOf(row.pk),
-})
 
 /** These users, each once. A user who was deleted meanwhile is left out. */
 export async function readBriefs(

@@ -43,6 +43,18 @@ export const userBrief = z
   })
   .meta({ id: 'UserBrief' })
 
+export type UserBrief = z.output<typeof userBrief>
+
+type BriefRow = Pick<Prisma.UserModel, 'pk' | 'username' | 'name' | 'isActive' | 'lastLogin' | 'email' | 'attributes'>
+
+export const toUserBrief = (row: BriefRow, uidOf: UidOf): UserBrief => ({
+  ...{ pk: row.pk, username: row.username, name: row.name, is_active: row.isActive },
+  last_login: row.lastLogin?.toISOString() ?? null,
+  email: row.email,
+  attributes: toAttributes(row.attributes),
+  uid: uidOf(row.pk),
+})
+
 const schema = z
   .object({
     ...userBrief.shape,
@@ -85,18 +97,11 @@ export function toUser(
 ): User {
   const groups = row.memberships.map(({ groupPk }) => groupPk)
   return {
-    pk: row.pk,
-    username: row.username,
-    name: row.name,
-    is_active: row.isActive,
-    last_login: row.lastLogin?.toISOString() ?? null,
+    ...toUserBrief(row, uidOf),
     is_superuser: groups.some((group) => superuserGroups.has(group)),
     groups,
     groups_obj: summaries && groups.flatMap((group) => summaries.get(group) ?? []),
-    email: row.email,
     avatar: avatarOf(row.name || row.username, row.attributes),
-    attributes: toAttributes(row.attributes),
-    uid: uidOf(row.pk),
     path: row.path,
     type: row.type,
     uuid: row.uuid,
