@@ -30,11 +30,7 @@ export async function findToken(tx: Db | Tx, actor: Actor, identifier: string, p
  *
  * @throws {Problem} as `viewKey` does
  */
-export async function findRemovable(
-  db: Db,
-  actor: Actor,
-  identifier: string,
-): Promise<Writer & { readonly pk: string }> {
+export async function findRemovable(db: Db, actor: Actor, identifier: string): Promise<Removable> {
   const { pk, userPk } = await findToken(db, actor, identifier, 'delete_token')
   refuseImpersonator(actor, 'delete_token')
   if (await isNoMore(db, actor, pk)) return { pk, actor: { ...actor, renews: true } }
@@ -42,8 +38,8 @@ export async function findRemovable(
   return { pk, actor }
 }
 
-/** The caller, as it may write the token. */
-type Writer = { readonly actor: Actor }
+/** @property actor the caller, as it may write the token */
+type Removable = { readonly pk: string; readonly actor: Actor }
 
 type End = { readonly expiring: boolean; readonly expires: Date | null }
 const endOf = ({ expiring, expires }: End): number =>
@@ -68,7 +64,7 @@ async function isNoMore(tx: Db | Tx, { tokenPk, ceiling }: Actor, pk: string): P
  * Who creates a token, and its fields: by default it is the caller's own. By a token with a ceiling it ends with that
  * token, and has the same owners; one that ends no later is no more (see `isNoMore`), and gets the same ceiling.
  */
-export async function newToken(db: Db, actor: Actor, body: unknown): Promise<Writer & { readonly fields: unknown }> {
+export async function newToken(db: Db, actor: Actor, body: unknown): Promise<{ actor: Actor; fields: unknown }> {
   if (!isObject(body)) return { actor, fields: body }
   const { tokenPk } = actor
   const fields = { user: actor.pk, ...body }

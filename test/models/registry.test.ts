@@ -45,7 +45,7 @@ test('permissions are a closed list: four for each resource, and the special one
       'view_run',
     ]),
   )
-  expect(names).toHaveLength(12 + 4 * registry.models.length)
+  expect(names).toHaveLength(13 + 4 * registry.models.length)
 })
 
 const declaration: ModelDeclaration = {
