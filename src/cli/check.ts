@@ -4,7 +4,6 @@ import { detailOf, ErrorList, Problem } from '../errors.ts'
 import { parseJson } from '../http/body.ts'
 import type { Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
-import { unconditional } from '../plan/engine.ts'
 import { errorsOfEntries, readSent } from '../plan/read-blueprint.ts'
 import { toBlueprint } from '../plan/submission.ts'
 import { errorLines } from './client.ts'
@@ -12,8 +11,6 @@ import type { Document } from './inputs.ts'
 import { type Located, locate } from './places.ts'
 
 /** The checks of the service that need no database: the form of a file, and its fields against the models of this version. */
-
-const conditions = { ...unconditional, mode: 'plan' } as const
 
 export async function errorsOf(document: Document, registry: Registry): Promise<Located> {
   try {
@@ -37,5 +34,5 @@ function errorsIn({ form, body }: Document, registry: Registry): { value: unknow
     return { value: sent.value, errors: errors.include([found]) }
   }
   const { value, errors } = parseJson(Buffer.from(body))
-  return { value, errors: toBlueprint(value, registry, conditions, new ErrorList().include([errors])).plan.errors }
+  return { value, errors: toBlueprint(value, registry, undefined, new ErrorList().include([errors])).plan.errors }
 }

@@ -4,7 +4,6 @@ import { readEntries } from '../document/yaml.ts'
 import { loadRegistry, type Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { compile } from '../plan/compile.ts'
-import { unconditional } from '../plan/engine.ts'
 import { toBlueprint } from '../plan/submission.ts'
 import type { Document, Unreadable } from './inputs.ts'
 import { ownOwner, withOwner } from './joined.ts'
@@ -42,13 +41,11 @@ export async function contradictions(documents: readonly Document[]): Promise<re
 
 const placeOf = ({ document, place }: Declared) => locatePlace(document, place)
 
-const conditions = { ...unconditional, mode: 'plan' } as const
-
 /** Without those that have conditions: they may say what is otherwise. */
 function declaredIn(document: Document, registry: Registry): Declared[] {
   const { form, value } = document
   if (form === 'submission')
-    return toBlueprint(value, registry, conditions).blueprint.entries.map((entry) => ({
+    return toBlueprint(value, registry).blueprint.entries.map((entry) => ({
       ...{ document, entry },
       place: [entry.id ?? ''],
     }))

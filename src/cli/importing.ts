@@ -14,7 +14,7 @@ import { UsageError } from './exit.ts'
 import { lostAccess } from './import/access.ts'
 import { knownIn } from './import/adapt.ts'
 import { familyContext } from './import/context.ts'
-import { type Draft, dropInside, dropItems, type Own } from './import/draft.ts'
+import { type Draft, dropInside, dropItems, type Own, sentence } from './import/draft.ts'
 import { draftOf, judged, readEntry } from './import/entry.ts'
 import { inOrder, sayMembershipsOnce } from './import/order.ts'
 import { type Skipped, type Source, sourcesIn } from './import/sources.ts'
@@ -172,11 +172,10 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
       if (draft === undefined) throw new Error(`An error is about no entry: ${path.join('.')}: ${message}`)
       const [item, ...inItem] = inside
       const list = draft.own.attrs[name]
-      const sentence = (parts: typeof path) => [...(parts.length > 0 ? [parts.join('.')] : []), message].join(': ')
       if (code === 'unknown_field' && inside.length > 0) dropInside(draft, String(name), inside)
       else if (Array.isArray(list) && typeof item === 'number' && item < list.length)
-        items.getOrInsert(`${index} ${name} ${item}`, sentence(inItem))
-      else draft.reasons.push(sentence(path.slice(2)))
+        items.getOrInsert(`${index} ${name} ${item}`, sentence(inItem, message))
+      else draft.reasons.push(sentence(path.slice(2), message))
     }
     for (const [index, draft] of left.entries())
       for (const name of Object.keys(draft.own.attrs))

@@ -6,7 +6,6 @@ import { detailOf, type ErrorDetail, ErrorList } from '../errors.ts'
 import { isObject } from '../json-object.ts'
 import { loadRegistry, type Registry } from '../models/registry.ts'
 import { hasOwner } from '../permissions.ts'
-import { unconditional } from '../plan/engine.ts'
 import { errorLines } from './client.ts'
 import { UsageError } from './exit.ts'
 import type { Document, Unreadable } from './inputs.ts'
@@ -161,13 +160,11 @@ function wrongOwner(document: Document, given: OwnerGiven): ErrorDetail | null {
   }
 }
 
-const conditions = { ...unconditional, mode: 'plan' } as const
-
 async function entriesOfSubmission(
   document: Document,
 ): Promise<{ readonly entries: readonly Entry[]; readonly places: readonly Place[] } | Located> {
   const { toBlueprint } = await import('../plan/submission.ts')
-  const { blueprint, plan, conditions: found } = toBlueprint(document.value, await loadRegistry(), conditions)
+  const { blueprint, plan, conditions: found } = toBlueprint(document.value, await loadRegistry())
   if (plan.errors.any) return locate(document, plan.errors.list.map(detailOf), errorLines(plan.errors.tree()))
   if (Object.keys(found.expectedKeys ?? {}).length > 0)
     return {

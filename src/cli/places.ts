@@ -26,23 +26,21 @@ export type Located = { readonly errors: readonly string[]; readonly details: re
  * @param lines of all errors. Those that are in no detail follow them, such as how many are not listed
  */
 export async function locate(
-  { file, text, value }: SourceFile,
+  source: SourceFile,
   details: readonly ErrorDetail[],
   lines: readonly string[],
 ): Promise<Located> {
   if (details.length === 0) return { errors: lines, details }
-  const spots = await spotsIn(
-    { file, text, value },
-    details.map(({ pointer }) => toPath(pointer)),
-  )
+  const paths = details.map(({ pointer }) => toPath(pointer))
+  const spots = await spotsIn(source, paths)
   const located = details.map(
-    ({ line, column, source, ...rest }, index): ErrorDetail => ({
+    ({ line: _, column: __, source: ___, ...rest }, index): ErrorDetail => ({
       ...rest,
       ...(rest.pointer !== undefined && spots[index]),
     }),
   )
   const others = lines.filter((line) => !details.some(({ message }) => line.includes(message)))
-  return { errors: [...located.map((each) => lineOf(file, each)), ...others], details: located }
+  return { errors: [...located.map((each) => lineOf(source.file, each)), ...others], details: located }
 }
 
 /** Where something stands in a file: the names and indexes on the way to it. */

@@ -61,13 +61,11 @@ async function errorsOfBlueprint(value: Readonly<Record<string, unknown>>): Prom
 }
 
 async function errorsOfSubmission(value: Readonly<Record<string, unknown>>): Promise<ErrorList> {
-  const [{ toBlueprint }, { unconditional }, { loadRegistry }] = await Promise.all([
+  const [{ toBlueprint }, { loadRegistry }] = await Promise.all([
     import('../plan/submission.ts'),
-    import('../plan/engine.ts'),
     import('../models/registry.ts'),
   ])
-  const conditions = { ...unconditional, mode: 'plan' } as const
-  return toBlueprint(value, await loadRegistry(), conditions, new ErrorList()).plan.errors
+  return toBlueprint(value, await loadRegistry()).plan.errors
 }
 
 /** Whether an error is of a value that is not there, because its tag has none. */

@@ -7,7 +7,7 @@ import type { Registry } from '../models/registry.ts'
 import { comparedName } from '../names.ts'
 import { type Actor, allowsSome } from '../permissions.ts'
 import { compile, compileInTurns, type Plan } from './compile.ts'
-import type { Conditions, RequestConditions } from './engine.ts'
+import { type Conditions, type RequestConditions, unconditional } from './engine.ts'
 import { unknownKind } from './unknown-model.ts'
 
 /** An application and its provider in one body, as deployment pipelines send them. */
@@ -44,13 +44,13 @@ export function kindOf(body: unknown, registry: Registry): ProviderModel | undef
  * refers to the first. All errors of both are in the plan.
  *
  * @param body as parsed from JSON
- * @param asked the conditions of the request
+ * @param asked the conditions of the request; without one, those of a plan
  * @param textErrors errors of parsing the body, reported with the others
  */
 export function toBlueprint(
   body: unknown,
   registry: Registry,
-  asked: RequestConditions,
+  asked: RequestConditions = { ...unconditional, mode: 'plan' },
   textErrors: ErrorList = new ErrorList(),
 ): Submission {
   const errors = new ErrorList().include([textErrors])

@@ -1,3 +1,4 @@
+import { own } from '../../json-object.ts'
 import type { Registry } from '../../models/registry.ts'
 
 /** What a service of this API family adds to the context of every document, under a name with its own domain. */
@@ -11,11 +12,9 @@ const made: Readonly<Record<string, (registry: Registry) => unknown>> = {
 
 /** @returns a value for each such name in the text */
 export function familyContext(text: string, registry: Registry): Readonly<Record<string, unknown>> {
-  const names = new Set([...text.matchAll(/[\w.-]+\/([a-z]+\/[a-z]+)/g)].map(([name, what = '']) => `${name} ${what}`))
   return Object.fromEntries(
-    [...names].flatMap((each) => {
-      const [name = '', what = ''] = each.split(' ')
-      const make = Object.hasOwn(made, what) ? made[what] : undefined
+    [...text.matchAll(/[\w.-]+\/([a-z]+\/[a-z]+)/g)].flatMap(([name, what]) => {
+      const make = own(made, what)
       return make === undefined ? [] : [[name, make(registry)] as const]
     }),
   )

@@ -1,4 +1,5 @@
 import { isTag } from '../../document/tags.ts'
+import type { FieldPath } from '../../errors.ts'
 import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Model } from '../../models/define.ts'
 
@@ -33,6 +34,10 @@ export type Own = {
 
 /** The fields of an object; none of what is no object, and of a tag. */
 export const fieldsOf = (value: unknown): JsonObject => (isObject(value) && !isTag(value) ? value : {})
+
+/** `redirect_uris.0: May not be empty.` */
+export const sentence = (path: FieldPath, message: string): string =>
+  path.length === 0 ? message : `${path.join('.')}: ${message}`
 
 /**
  * Leaves items out of a list. Where none is left, the field is left out: an empty list would take away what stands.

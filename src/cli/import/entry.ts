@@ -4,11 +4,11 @@ import { readForm } from '../../document/yaml.ts'
 import { ErrorList } from '../../errors.ts'
 import { isObject } from '../../json-object.ts'
 import { unknownName } from '../../messages.ts'
-import type { Field, Model } from '../../models/define.ts'
+import type { Field } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
 import { findsIn, lookupsIn } from '../../plan/lookups.ts'
 import { adapted, forLogins, notForLogins } from './adapt.ts'
-import { type Draft, dropItems, fieldsOf, leaveOut, type Own } from './draft.ts'
+import { type Draft, dropItems, fieldsOf, leaveOut, type Own, sentence } from './draft.ts'
 import { ownModel } from './names.ts'
 import { byNameAlone, fieldsWithoutKeys, isUuid, type Known, otherKind, whyLost, withoutKeys } from './references.ts'
 
@@ -53,14 +53,13 @@ export function readEntry(draft: Draft, reading: Reading): void {
   leftOut.push(...lost)
   const errors = new ErrorList()
   readForm({ version: 1, entries: [judged(entry, draft.id)] }, errors)
-  if (errors.any) {
-    const texts = errors.list.map(({ path, message }) => [path.slice(2).join('.'), message])
-    return void reasons.push(...texts.map((parts) => parts.filter((part) => part !== '').join(': ')))
-  }
+  for (const { path, message } of errors.list) reasons.push(sentence(path.slice(2), message))
+  if (errors.any) return
   const { identifiers: found, attrs, conditions, model: _, ...rest } = entry
   const identifiers = fieldsWithoutKeys(found, model, known)
   const [natural = []] = model.identifiers
-  if (Object.hasOwn(fieldsOf(sent.identifiers), 'pk') && !hasNames(model, identifiers))
+  const isNamed = model.identifiers.some((set) => set.every((name) => Object.hasOwn(identifiers, name)))
+  if (Object.hasOwn(fieldsOf(sent.identifiers), 'pk') && !isNamed)
     reasons.push(`has no ${natural.join(' and ')}: a key of another installation names nothing here`)
   for (const why of unfound([identifiers, conditions, rest], reading)) reasons.push(why)
   for (const name of Object.keys(identifiers))
@@ -69,9 +68,6 @@ export function readEntry(draft: Draft, reading: Reading): void {
   draft.own = { model, fields, attrs: { ...Object(attrs) } }
   for (const name of Object.keys(Object(attrs))) readField(draft, draft.own, name, reading)
 }
-
-const hasNames = ({ identifiers }: Model, sent: object): boolean =>
-  identifiers.some((set) => set.every((name) => Object.hasOwn(sent, name)))
 
 /** Leaves out what is not known here of a field. */
 function readField(draft: Draft, { model, attrs }: Own, name: string, reading: Reading): void {
