@@ -129,7 +129,7 @@ export async function* judge(
     const look = (at: Step) => inspect(reader, engine, snapshot, at, resolver, isReviewed)
     const found = await findByOldName(reader, step)
     const alone = await look(found)
-    const beside = conditions.replaceProvider ? undefined : await yielding(reader, registry, resolver, found, alone)
+    const beside = await yielding(reader, registry, resolver, found, alone, conditions.replaceProvider)
     const asked = beside === undefined ? alone : await look(beside)
     const named = said.namedBefore(asked)
     const seen = named.length === 0 ? asked : await look(without(asked.step, named))

@@ -63,6 +63,13 @@ export const redirectPattern: Syntax = (text) => {
   const other = parts.find((part) => !portable.test(part))
   if (other !== undefined)
     return `May not hold ${other}: engines differ in what it means. Write printable characters, classes such as [^/?#], groups such as (?:a|b) and (?P<name>a), repeats, and (?i) before all else.`
+  const inside = parts.find(
+    (part, at) =>
+      (part === '$' && !/^[|)]?$/.test(parts[at + 1] ?? '')) ||
+      (part === '^' && !/^([|(].*)?$/.test(parts[at - 1] ?? '')),
+  )
+  if (inside !== undefined)
+    return `May not hold ${inside} there, where it matches nothing: write \\${inside} for the character.`
   const whole = parse(parts)
   return hostError(whole, text) ?? pathsError(whole)
 }

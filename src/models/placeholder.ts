@@ -22,7 +22,9 @@ const forms: readonly RegExp[] = [
   /^#\{[\w.]+\}#?$/,
   /^(__|@@?)[A-Z][A-Z0-9_]+(__|@@?)$/,
   // <name>, <your secret here>
-  /^<[A-Za-z]([a-z\d_.:/'-]*|[A-Z\d_.:/'-]*|[\w.:/'-]*( [\w.:/'-]+)+)>$/,
+  /^<[A-Za-z]([a-z\d_.:/#'-]*|[A-Z\d_.:/#'-]*|[\w.:/'-]*( [\w.:/'-]+)+)>$/,
+  // $__env{NAME}
+  /^\$__[a-z]+\{[^{}]+\}$/,
   // References of other programs to a store of secrets: SOPS, 1Password, vals, Vault.
   /^(ENC\[AES256_GCM,|\$ANSIBLE_VAULT;|op:\/\/|ref\+[a-z]+:\/\/|vault:[\w/.-]+#)/,
   /^((change|replace)[-_ ]?(me|this|it)|todo|fixme|tbd|your[-_ ]([a-z0-9]+[-_ ])*(secret|token|password|key)([-_ ]here)?)$/i,

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { notKept, Unkept } from '../numbers.ts'
+import { isPublicSuffix } from './public-suffix.ts'
 
 /** Checks the form of a text. A pure function. @returns a sentence about the error; undefined for a valid text */
 export type Syntax = (text: string) => string | undefined
@@ -63,7 +64,13 @@ export const scope: Syntax = (text) =>
   /^[!#-[\]-~]+$/.test(text) ? undefined : 'Must be a scope: ASCII letters and signs without spaces, " and \\.'
 
 /** The domain of a cookie. One label is a host of a closed network; a leading dot is ignored (RFC 6265, section 5.2.3). */
-export const cookieDomain: Syntax = (text) => domain(`sub.${text.replace(/^\./, '')}`)
+export const cookieDomain: Syntax = (text) => {
+  const host = text.replace(/^\./, '')
+  const error = domain(`sub.${host}`)
+  return error === undefined && isPublicSuffix(host)
+    ? `Is a domain under which others have hosts, for which browsers keep no cookies: such as app.${host}.`
+    : error
+}
 
 const mailHost =
   /^(?=.{1,253}$)(?!(?:.*\.)?\d+$)(?:[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?(?:\.(?!$)|$))+$/u

@@ -56,8 +56,18 @@ function toJson(schema: z.ZodType): JsonObject {
   return json
 }
 
-const ownFields = (registry: Registry, model: Model): JsonObject =>
-  toJson(fieldsOf(registry, model, 'create').partial())
+/** What the command line program reads in the place of a secret. */
+const fromCaller = ['env', 'file'].map((name) => toJson(z.strictObject({ [name]: z.string() })))
+
+function ownFields(registry: Registry, model: Model): JsonObject {
+  const schema = toJson(fieldsOf(registry, model, 'create').partial())
+  const properties = Object.entries(propertiesOf(schema)).map(([name, of]) => {
+    if (model.fields.get(name)?.secret !== true) return [name, of]
+    const { anyOf, description, ...alone } = Object(of)
+    return [name, { ...(description && { description }), anyOf: [...(anyOf ?? [alone]), ...fromCaller] }]
+  })
+  return { ...schema, properties: Object.fromEntries(properties) }
+}
 
 const identifiersOf = (name: string) => `${name}.identifiers`
 

@@ -10,8 +10,10 @@ import { diff, noChange } from './diff.ts'
 import { withResults } from './edited-lists.ts'
 import type { Effect } from './effect.ts'
 import type { Engine } from './engine.ts'
+import { sentAs } from './key-tags.ts'
 import { placesOf } from './list-edit.ts'
 import { modelOf } from './model-of.ts'
+import { Named } from './named.ts'
 import { checkNamesakes } from './namesakes.ts'
 import { checkNeeds, checkReferrers } from './referrers.ts'
 import type { Resolved, Resolver } from './resolve.ts'
@@ -50,7 +52,7 @@ export async function inspect(
   checkReferences(engine.registry, asked, seen, resolved.values, resolver, errors)
   if (!isAmbiguous) await checkUnique(engine.registry, step, seen, row, sent, resolver, errors)
   checkLimit(step, seen, errors)
-  const label = labelOf(model, own, sent, identifiers)
+  const label = labelOf(asked, own, sent, identifiers.get('pk'))
   const takes = await takenBy(engine.registry, step, own, seen, sent, resolver)
   const isHidden = row !== undefined && !(await resolver.views(model, row))
   const pk = keyOfNew(step, identifiers, seen, errors)
@@ -174,12 +176,15 @@ function checkReferences(
       )
     for (const { key, tag, at } of placesOf(value, attrs.get(name) ?? identifiers.get(name))) {
       const entry = resolver.entryOf(tag, key, reference)
-      const what = tag instanceof KeyOf ? `!KeyOf ${tag.id}` : String(key)
+      const what = sentAs(tag, key)
       const found = String((only && entry?.value(only.column)) ?? '')
+      const isNone = entry === undefined ? unfit.get(key) === null : entry.isGone
+      // A row that is not there needs no removing.
+      if (at[0] === 'remove' && isNone) continue
       if (entry?.isGone) report(what, null, at)
       else if (found !== '' && only?.values.includes(found) === false && !isLate) report(what, found, at)
       else if (entry === undefined && unfit.has(key) && !(isLate && unfit.get(key) !== null))
-        report(String(key), unfit.get(key) ?? null, at)
+        report(what, unfit.get(key) ?? null, at)
     }
   }
 }
@@ -248,12 +253,15 @@ function checkLimit({ model: { limit, fields, displayName }, path, state }: Step
 }
 
 function labelOf(
-  model: Model,
+  { model, identifiers, attrs }: Step,
   row: Row | undefined,
   sent: ReadonlyMap<string, unknown>,
-  identifiers: ReadonlyMap<string, unknown>,
+  pk: unknown,
 ): string {
   if (row !== undefined) return String(row[labelColumn(model)])
   const [[first = 'pk'] = []] = model.identifiers
-  return String(sent.get(first) ?? identifiers.get('pk') ?? '')
+  const tag = identifiers.get(first) ?? attrs.get(first)
+  // The key of a row that this document makes says nothing.
+  if (tag instanceof Named || tag instanceof KeyOf) return tag instanceof Named ? tag.name : tag.id
+  return String(sent.get(first) ?? pk ?? '')
 }

@@ -8,6 +8,10 @@ import { Named } from './named.ts'
 export const isTag = (value: unknown): value is KeyOf | Find | Named =>
   value instanceof KeyOf || value instanceof Find || value instanceof Named
 
+/** What was sent for a key, in messages. */
+export const sentAs = (tag: unknown, key: unknown): string =>
+  tag instanceof KeyOf ? `!KeyOf ${tag.id}` : tag instanceof Named ? JSON.stringify(tag.name) : String(key)
+
 /** Whether a value is, or holds, what stands for a key. */
 export const hasTag = (value: unknown): boolean =>
   itemsOf(value).some((item) => isTag(item) || item instanceof Deferred)

@@ -1,16 +1,15 @@
 import { z } from 'zod'
 import type { EngineReader } from '../db/engine-tx.ts'
 import { unprepared } from '../db/raw.ts'
-import { KeyOf } from '../document/document.ts'
 import type { ErrorList } from '../errors.ts'
 import type { Field, Model, Reference, Values } from '../models/define.ts'
 import type { Registry } from '../models/registry.ts'
 import type { Diff } from './diff.ts'
+import { sentAs } from './key-tags.ts'
 import { readRows } from './lookup-sql.ts'
-import { Named } from './named.ts'
 import type { Resolver } from './resolve.ts'
 import { onlyOf, type Seen } from './snapshot-sql.ts'
-import { columnOf, keysIn, quoted, type Row } from './statements.ts'
+import { columnOf, keysIn, labelColumn, quoted, type Row } from './statements.ts'
 import { nameSent, type Step } from './step.ts'
 import { keysOf, toMaskedValues } from './storage.ts'
 
@@ -144,20 +143,20 @@ export async function checkNeeds(
     const entry = resolver.entryOf(tag, key, reference)
     const seen = claimed[name]?.find(({ pk }) => pk === key)
     const row = entry === undefined ? (seen ?? (await readOne(reader, target, key, needs.fields))) : undefined
+    const sent = concerned.find((each) => attrs.has(each)) ?? name
     const stored = row === undefined ? {} : toMaskedValues(target, row)
     const fields = needs.fields.map((field) => [field, entry === undefined ? stored[field] : entry.value(field)])
     const why = needs.misfit(Object.fromEntries(fields), values)
-    const what =
-      tag instanceof KeyOf ? `!KeyOf ${tag.id}` : tag instanceof Named ? JSON.stringify(tag.name) : String(key)
+    const what = tag === undefined && row !== undefined ? JSON.stringify(row[labelColumn(target)]) : sentAs(tag, key)
     if (why !== undefined)
-      errors.add([...path, name], 'invalid_combination', `The ${target.displayName} ${what} ${why}`)
+      errors.add([...path, sent], 'invalid_combination', `The ${target.displayName} ${what} ${why}`)
   }
 }
 
 /** What the snapshot did not read: the entry does not name it. */
 async function readOne(reader: EngineReader, model: Model, key: unknown, fields: readonly string[]) {
   if (typeof key === 'symbol') return undefined
-  const columns = ['pk', ...fields.map((field) => columnOf(model, field))]
+  const columns = ['pk', labelColumn(model), ...fields.map((field) => columnOf(model, field))]
   const by = [{ columns: ['pk'], values: [String(key)] }]
   return (await readRows(reader, [{ table: model.table, model, columns, by }])).get(model.table)?.[0]
 }

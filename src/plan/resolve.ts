@@ -55,6 +55,8 @@ type Context = {
   readonly errors: ErrorList
   readonly known: Set<unknown>
   readonly created: Set<unknown>
+  /** Stands in `remove` of a list. */
+  readonly isRemoved?: boolean
 }
 
 /**
@@ -152,8 +154,12 @@ export class Resolver {
       return known instanceof ListEdit ? this.#value(known, reference, at) : known
     }
     if (value instanceof ListEdit) {
-      const of = (word: 'add' | 'remove') => this.#value(value[word], reference, { ...at, path: [...at.path, word] })
-      const edit = new ListEdit(await of('add'), await of('remove'))
+      const inList = (word: 'add' | 'remove') => ({ ...at, path: [...at.path, word] })
+      const add = await this.#value(value.add, reference, inList('add'))
+      const edit = new ListEdit(
+        add,
+        await this.#value(value.remove, reference, { ...inList('remove'), isRemoved: true }),
+      )
       refuseBoth(edit, value, at.path, at.errors)
       return edit
     }
@@ -303,7 +309,7 @@ export class Resolver {
   }
 
   async #keyOf(tag: KeyOf | Find | Named, reference: Reference | undefined, context: Context): Promise<unknown> {
-    const { errors, path } = context
+    const { errors, path, isRemoved } = context
     if (tag instanceof KeyOf) {
       const entry = this.keys.get(tag.id)
       if (entry === undefined) errors.add(path, 'unknown_entry', skipped(tag))
@@ -314,7 +320,9 @@ export class Resolver {
       // `!Find` names a row, and not what it must be: whether it fits is checked with the keys that were sent.
       return tag instanceof Named ? noteKnown(found.row, context) : noteCreated(found.row, context)
     }
-    errors.add(path, found.code, found.message)
+    // A row that is not there needs no removing: the same again is unchanged.
+    if (!isRemoved || (found.code !== 'unknown_name' && found.code !== 'no_such_row'))
+      errors.add(path, found.code, found.message)
     return undefined
   }
 

@@ -9,9 +9,11 @@ import { keysOf, storedKeys } from './storage.ts'
 
 /**
  * Of an entry that would put one row in the place of another in a field that yields (`ModelDeclaration.yields`): the entry
- * that keeps both, with one of them in the list. So the order in which the two are sent does not matter.
+ * that keeps both, with one of them in the list. So the order in which the two are sent does not matter. A row that moves
+ * into the field leaves the list.
  *
  * @param step as asked @param effect what it would do by itself
+ * @param replaces the row is to take the place of the other, whatever its sort
  * @returns undefined for an entry that does as it says
  */
 export async function yielding(
@@ -20,13 +22,17 @@ export async function yielding(
   resolver: Resolver,
   step: Step,
   { row, sent, isForeign, step: { model } }: Effect,
+  replaces: boolean,
 ): Promise<Step | undefined> {
   const { field: name = '', to = '', target = '' } = model.yields ?? {}
-  const field = model.fields.get(name)
+  const [field, list] = [model.fields.get(name), model.fields.get(to)]
   const { table = '', only } = registry.targets.get(target) ?? {}
-  if (field?.reference === undefined || only === undefined || row === undefined || isForeign) return undefined
+  if (field?.reference === undefined || list === undefined || only === undefined || row === undefined || isForeign)
+    return undefined
   const [key, [had]] = [sent.get(name), storedKeys(field, row)]
-  if (key === undefined || key === null || had === undefined || had === key) return undefined
+  const isListed = !step.attrs.has(to) && keysOf(key).some((each) => storedKeys(list, row).includes(each))
+  const isReplacing = had !== undefined && had !== key && !replaces
+  if (key === undefined || key === null || !(isReplacing || isListed)) return undefined
   const tag = step.attrs.get(name)
   const entries = [resolver.entryOf(tag, key, field.reference), resolver.written(table, had)]
   if (entries.some((entry) => entry?.isGone)) return undefined
@@ -36,16 +42,19 @@ export async function yielding(
     const value = entries[index]?.value(only.column) ?? discriminator?.[only.column]
     return only.values.some((each) => each === value)
   })
-  if (isSort === wasSort) return undefined
+  const yields = isSort === true && !replaces && (isListed || (isReplacing && !wasSort))
+  const makesWay = isReplacing && wasSort === true && !isSort
+  if (!yields && !makesWay && !isListed) return undefined
   const attrs = new Map(step.attrs)
-  if (isSort) attrs.delete(name)
-  const items = withItem(attrs.get(to) ?? new ListEdit([], []), isSort ? tag : had)
+  if (yields) attrs.delete(name)
+  const added = yields ? [tag] : makesWay ? [had] : []
+  const items = withItems(attrs.get(to) ?? new ListEdit([], isListed && !yields ? [tag] : []), added)
   return items && { ...step, attrs: attrs.set(to, items) }
 }
 
 /** @param list as sent, or an edit; what only the database evaluates stays as it is */
-function withItem(list: unknown, item: unknown): ListEdit | unknown[] | undefined {
-  if (Array.isArray(list)) return list.includes(item) ? list : [...list, item]
+function withItems(list: unknown, items: readonly unknown[]): ListEdit | unknown[] | undefined {
+  if (Array.isArray(list)) return [...list, ...items.filter((each) => !list.includes(each))]
   if (!(list instanceof ListEdit) || !Array.isArray(list.add)) return undefined
-  return new ListEdit([...list.add, item], list.remove)
+  return new ListEdit([...list.add, ...items], list.remove)
 }

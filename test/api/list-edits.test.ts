@@ -94,7 +94,7 @@ describe('PATCH of a group', () => {
     [{ addd: [1] }, 'users.addd', 'Unknown field. Did you mean add?'],
     [{ add: 1 }, 'users.add', 'Must be a list.'],
     [{ add: [1, 1] }, 'users.add', 'Must not hold a key twice.'],
-    [{ remove: [2147480000] }, 'users.remove.0', 'There is no user with the key 2147480000.'],
+    [{ add: [2147480000] }, 'users.add.0', 'There is no user with the key 2147480000.'],
     [{ add: [1], remove: [1] }, 'users.add.0', 'Stands in remove, too: leave one of the two out.'],
     [{ add: ['x'.repeat(300)] }, 'users.add.0', 'Must be at most 255 characters.'],
   ])('refuses %j', async (users, at, message) => {
@@ -102,6 +102,22 @@ describe('PATCH of a group', () => {
     const { status, json } = await patch(on.admin, `${groups}${pk}/`, { users })
     const found = at.split('.').reduce<unknown>((value, name) => Object(value)[name], json)
     expect([status, found]).toEqual([400, [message]])
+  })
+
+  test('who is gone needs no removing: by key, by name, and in the document that deletes the user', async () => {
+    const { pk, name, ada, bob, eve } = await some()
+    for (const remove of [[2147480000], ['nobody-has-this-name'], [eve.pk, 'gone-as-well']])
+      expect(await patch(on.admin, `${groups}${pk}/`, { users: { remove } })).toMatchObject({
+        status: 200,
+        json: { users: [ada.pk, bob.pk] },
+      })
+    const gone: object = { ...user(ada.username, {}), state: 'absent' }
+    const document = () => send([group(name, { users: { remove: [ada.username] } }), gone as Entry])
+    expect(await document()).toMatchObject({ status: 200, json: { applied: true } })
+    const again = await document()
+    expect(again).toMatchObject({ status: 200, json: { applied: true } })
+    expect(again.text).not.toMatch(/updated|deleted/)
+    expect(await membersOf(pk)).toEqual([bob.pk])
   })
 
   test('one user by key and by name in both lists is refused', async () => {

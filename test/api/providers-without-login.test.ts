@@ -115,6 +115,23 @@ test('replace_provider takes the place of the login', async () => {
   expect(await on.db.provider.count({ where: { name: `${slug} oauth2` } })).toBe(0)
 })
 
+test('replace_provider takes a provider of the application out of the others', async () => {
+  await apply(login())
+  await apply(submission('scim'))
+  await apply(submission('scim'), '?replace_provider=true')
+  expect(await kinds()).toEqual(['scim', []])
+  await apply(submission('scim'), '?replace_provider=true')
+  expect(await kinds()).toEqual(['scim', []])
+})
+
+test('one that stands among the others of an application without a login stays there', async () => {
+  await apply(login())
+  await apply(submission('scim'))
+  await on.db.application.updateMany({ where: { slug }, data: { providerPk: null } })
+  expect(await apply(submission('scim'))).not.toMatch(/updated|created/)
+  expect(await kinds()).toEqual([undefined, ['scim']])
+})
+
 test('of two logins, and of two without one, the later takes the place of the earlier', async () => {
   await apply(login())
   await apply(login('ldap'))

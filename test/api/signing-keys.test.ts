@@ -58,6 +58,21 @@ async function refused(field: string, why: string, of: object, provider: (of: un
   const { pk } = await on.db.certificateKeyPair.findUniqueOrThrow({ where: { name } })
   expect(await put([provider(pk)])).toMatchObject(error(pk, 0))
 }
+const ldap = (certificate: unknown) => ({
+  model: 'service_providers_ldap.ldapprovider',
+  identifiers: { name },
+  attrs: { authorization_flow: 'default-authorization-explicit', certificate },
+})
+const proxy = (certificate: unknown) => ({
+  model: 'service_providers_proxy.proxyprovider',
+  identifiers: { name },
+  attrs: {
+    authorization_flow: 'default-authorization-explicit',
+    external_host: 'https://a.example.com',
+    internal_host: 'http://a.internal',
+    certificate,
+  },
+})
 
 const noKey = 'has no private key: this field takes one that has, because it signs.'
 
@@ -69,6 +84,21 @@ test('a pair without a private key signs nothing', async () => {
   await applied([{ ...oauth2({ encryption_key: name }), identifiers: { name: `${name} o` } }])
 })
 
+test('a pair without a private key serves no TLS', async () => {
+  const why = 'has no private key: this field takes one that has, because it serves TLS.'
+  await refused('certificate', why, publicHalf(), ldap)
+  await refused('certificate', why, publicHalf(), proxy)
+  await applied([pair(pairs.ec), ldap(name), { ...proxy(name), identifiers: { name: `${name} p` } }])
+})
+
+test('keys are encrypted for a type that can', async () => {
+  const [ec, ed25519] = ['EC', 'Ed25519'].map((type) => `has a key of the type ${type}: this field takes RSA`)
+  await refused('encryption_kp', `${ec}.`, pairs.ec, (encryption_kp) => saml({ encryption_kp }))
+  await refused('encryption_kp', `${ed25519}.`, pairs.ed25519, (encryption_kp) => saml({ encryption_kp }))
+  await refused('encryption_key', `${ed25519}, EC.`, pairs.ed25519, (encryption_key) => oauth2({ encryption_key }))
+  await applied([pair(pairs.ec), oauth2({ encryption_key: name })])
+})
+
 test('SAML: the key has the type of the algorithm', async () => {
   const ec = `has a key of the type EC: this field takes RSA with this signature_algorithm; this key goes with ${['sha1', 'sha256', 'sha384', 'sha512'].map((each) => algorithm(`ecdsa-${each}`)).join(', ')}.`
   await refused('signing_kp', ec, pairs.ec, (signing_kp) => saml({ signing_kp }))
@@ -76,7 +106,7 @@ test('SAML: the key has the type of the algorithm', async () => {
   // Only the algorithm changes.
   expect(await put([saml({ signature_algorithm: algorithm('rsa-sha512') })])).toMatchObject({
     status: 400,
-    json: { entries: { 0: { signing_kp: [expect.stringContaining(ec)] } } },
+    json: { entries: { 0: { signature_algorithm: [`The certificate key pair "${name}" ${ec}`] } } },
   })
 })
 

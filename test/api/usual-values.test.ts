@@ -88,7 +88,7 @@ test('an address stands for the network of itself, and stays as it was sent', as
 test('cookies of localhost and of a domain with a leading dot', async () => {
   for (const cookie_domain of ['localhost', '.example.com', 'intranet'])
     expect(await put('proxy', 'cookies', { mode: 'forward_domain', cookie_domain })).toMatchObject({ status: 200 })
-  for (const cookie_domain of ['..example.com', 'a b', '10.0.0.1'])
+  for (const cookie_domain of ['..example.com', 'a b', '10.0.0.1', 'com', '.co.uk', 'github.io'])
     expect(await put('proxy', 'cookies', { mode: 'forward_domain', cookie_domain })).toMatchObject({ status: 400 })
 })
 

@@ -155,6 +155,14 @@ https://proxmox.*
 ^https://([a-z]+\.)?co\.uk/cb$
 `,
       ),
+      ...refused(
+        'where it matches nothing: write',
+        raw`
+^https://$HOST\.example\.com/cb$
+^https://app\.example\.com$/cb$
+^https://app\.example\.com/^cb$
+`,
+      ),
       ...refused('directly below github.io, where others have hosts', raw`^https://[a-z]+\.github\.io/cb$`),
       ...refused('directly below vercel.app, where others have hosts', raw`^https://[a-z0-9-]+\.vercel\.app/cb`),
       ...refused(

@@ -18,7 +18,15 @@ test.each([
   ...['%NAME%', '%(name)s', '{NAME}', '{env:NAME}', '{file:/run/secret}', '#{NAME}#', '__NAME__', '@NAME@'],
   ...['<name>', '<NAME>', '<Name>', '<your secret here>', '<Your Secret>'],
   ...['CHANGEME', 'change-me', 'replace_this', 'TODO', 'your-secret-here', 'your-256-bit-secret'],
-  ...['ENC[AES256_GCM,data:x]', 'op://vault/item/field', 'ref+vault://kv/x#y', 'vault:kv/data/x#y', '  {{ name }}\n'],
+  ...[
+    'ENC[AES256_GCM,data:x]',
+    'op://vault/item/field',
+    '<path:secret/data/x#y>',
+    '$__env{NAME}',
+    'ref+vault://kv/x#y',
+    'vault:kv/data/x#y',
+    '  {{ name }}\n',
+  ],
 ])('the secret %s is a placeholder', (text) => {
   expect(isPlaceholder(text)).toBe(true)
 })

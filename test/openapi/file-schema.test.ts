@@ -94,6 +94,8 @@ test('takes what the program takes beside the usual form', () => {
     'version: 1\nentries:\n  - model: service_core.group\n    state: !If [!Context x, present, absent]\n    identifiers: { name: !Env NAME }\n    attrs: { is_superuser: !Env SUPER, users: !Context users, parent: !Find [service_core.group, [name, b]] }\n',
     'version: 1\nentries:\n  - model: service_providers_oauth2.oauth2provider\n    identifiers: { name: a }\n    attrs: { client_secret: { create: !Env SECRET }, client_id: { generate: true }, client_type: !If [a, public, confidential] }\n',
     'version: 1\nentries:\n  - { model: service_core.user, identifiers: { pk: 3 }, attrs: { pk: 3, is_active: true } }\n',
+    'version: 1\nentries:\n  - model: service_providers_radius.radiusprovider\n    identifiers: { name: a }\n    attrs: { shared_secret: { env: NAME } }\n',
+    'version: 1\nentries:\n  - model: service_providers_scim.scimprovider\n    identifiers: { name: a }\n    attrs: { token: { file: secrets/token } }\n',
     'app: { slug: a, was: b }\nprovider_model: service_providers_ldap.ldapprovider\nprovider: { name: a, was: b }\n',
   ]
   for (const text of texts) expect([text, errorsIn(asSeen(text))]).toEqual([text, []])

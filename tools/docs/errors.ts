@@ -34,6 +34,51 @@ const cell = (text: string): string => text.replaceAll('|', '\\|')
 
 const row = (...cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |`
 
+/** Messages whose remedy takes more than the message says. */
+const sentences: readonly (readonly [message: string, remedy: string])[] = [
+  [
+    'Is a number that is not kept digit for digit: send it as text, in quotes.',
+    '`"discord_id": "1056712345678901234"`. Integers beyond 2^53, `1e400`, and decimals with more digits than a number holds are never rounded.',
+  ],
+  [
+    'This is a placeholder, and nothing replaces it here: send the secret.',
+    'In YAML for `gatewright`, `!Env NAME` or `!File path` without quotes; in JSON for it, `{"env": "NAME"}` or `{"file": "path"}`. HTTP clients send the value.',
+  ],
+  [
+    'Must be a regular expression of RE2, which has no look-ahead: (?!.',
+    'Write the pattern without the construct that is named: proxies match with RE2.',
+  ],
+  [
+    'Must begin with a literal scheme and a host whose dots are escaped, ...',
+    'Labels below a registered domain may vary (`[A-Za-z0-9-]+`); the domain itself may not. `REDIRECT_PARENT_DOMAINS` has those that the operator trusts beside the public suffix list.',
+  ],
+  [
+    'Is compared as it is, so that its * matches nothing else',
+    'Send it with `"matching_mode": "regex"`, as the message writes it.',
+  ],
+  [
+    '... has a key of the type EC: this field takes RSA',
+    'Name a pair of a type that fits, or another `signature_algorithm`.',
+  ],
+  [
+    '... has no private key: this field takes one that has, because it signs.',
+    'Send `key_data` of the pair, or name another.',
+  ],
+  [
+    'group "contractors" is the parent of group "night shift": change or delete that first.',
+    'Up to 20 rows are named that hold the row. Change or delete them in the same document, before it.',
+  ],
+  [
+    '"email" is taken by property mapping "email".',
+    "A name is no other row's `name` or `managed` among the mappings that fit the same fields: choose another.",
+  ],
+  ['Stands in remove, too: leave one of the two out.', '`{"add": [...], "remove": [...]}` says one thing of a row.'],
+  [
+    'a.yaml:3:5 service_core.application "shop" is declared in b.yaml:4:5, too',
+    'The two entries say different things of one object: keep one. Equal entries of two files are one.',
+  ],
+]
+
 export function errorsPage(): string {
   const answers = Object.entries(catalogue).map(([name, status]) => {
     const code = name as ProblemCode
@@ -70,5 +115,11 @@ A 400 with \`code\` \`invalid\` has its messages by field, and the same errors o
 ${row('`code`', 'When', 'An example of its message')}
 | --- | --- | --- |
 ${errors.join('\n')}
+
+## What to do about a sentence
+
+| The message | What to do |
+| --- | --- |
+${sentences.map((each) => row(...each)).join('\n')}
 `
 }

@@ -14,7 +14,7 @@ import {
   uuids,
 } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
-import { signing } from '../signing.ts'
+import { encrypting, signing } from '../signing.ts'
 import { duration } from '../syntax.ts'
 import { originOf } from '../urls.ts'
 
@@ -64,7 +64,9 @@ export default defineProvider({
     signing_key: reference('certificatekeypair', { needs: signing(() => ['rsa', 'ec', 'ed25519']) })
       .nullable()
       .default(null),
-    encryption_key: reference('certificatekeypair').nullable().default(null),
+    encryption_key: reference('certificatekeypair', { needs: encrypting(() => ['rsa', 'ec']) })
+      .nullable()
+      .default(null),
     redirect_uris: redirectUris().default([]),
     sub_mode: oneOf(subModes).default('hashed_user_id'),
     issuer_mode: oneOf(['global', 'per_provider']).default('per_provider'),

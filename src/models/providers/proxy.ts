@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { line, oneOf, reference, text, uuids } from '../fields.ts'
 import { regularExpressionLines } from '../patterns.ts'
 import { defineProvider } from '../provider.ts'
+import { serving } from '../signing.ts'
 import { blankOr, cookieDomain, duration } from '../syntax.ts'
 import { httpUrl } from '../urls.ts'
 
@@ -21,7 +22,7 @@ export default defineProvider({
     internal_host: text(blankOr(httpUrl)).default(''),
     external_host: text(httpUrl),
     internal_host_ssl_validation: z.boolean().default(true),
-    certificate: reference('certificatekeypair').nullable().default(null),
+    certificate: reference('certificatekeypair', { needs: serving() }).nullable().default(null),
     skip_path_regex: text(regularExpressionLines, 10_000).default(''),
     basic_auth_enabled: z.boolean().default(false),
     basic_auth_password_attribute: line(255).default(''),

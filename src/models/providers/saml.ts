@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Values } from '../define.ts'
 import { filledLine, line, oneOf, reference, text } from '../fields.ts'
 import { defineProvider } from '../provider.ts'
-import { signing } from '../signing.ts'
+import { encrypting, signing } from '../signing.ts'
 import { duration } from '../syntax.ts'
 import { httpUrl } from '../urls.ts'
 
@@ -58,7 +58,10 @@ export default defineProvider({
       .nullable()
       .default(null),
     verification_kp: key(),
-    encryption_kp: key(),
+    // XML encryption transports its keys by RSA.
+    encryption_kp: reference('certificatekeypair', { needs: encrypting(() => ['rsa']) })
+      .nullable()
+      .default(null),
     sign_assertion: z.boolean().default(true),
     sign_response: z.boolean().default(false),
     sp_binding: oneOf(['redirect', 'post']).default('redirect'),
