@@ -18,7 +18,7 @@ export function certificateKeyPairRoutes(app: Api, db: Db, registry: Registry): 
     search: keyPairName,
     order: { name: 'name', pk: 'pk' },
     defaultOrder: 'name',
-    filters: { name: filter.equals('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
+    filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
   }
   list(app, db, keyPairs)
   one(app, db, keyPairs, { by: 'name', key: 'uuid', displayName: 'certificate key pair' })

@@ -22,7 +22,7 @@ export function flowRoutes(app: Api, db: Db, registry: Registry): void {
     filters: {
       pk: filter.isOneOfKeys('pk', 'uuid'),
       name: filter.equals('name'),
-      slug: filter.equals('slug'),
+      slug: filter.unique('slug'),
       designation: filter.isOneOf('designation', 'flow_designation', designations, 'What the flow is for.'),
     },
   }

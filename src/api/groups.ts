@@ -67,7 +67,7 @@ const groups: ListSpec<'Group'> = {
     is_superuser: filter.isTrue('isSuperuser', 'Whether it makes superusers of its members.'),
     members_by_pk: filter.membersByPk,
     members_by_username: filter.membersByUsername,
-    name: filter.equals('name'),
+    name: filter.unique('name'),
     pk: filter.isOneOfKeys('pk', 'uuid'),
   },
   include: { parameter: 'include_users', permission: seesMembers, field: 'users_obj' },

@@ -26,7 +26,7 @@ export function propertyMappingRoutes(app: Api, db: Db, registry: Registry): voi
       name: filter.equals('name'),
       kind: filter.equals('kind', 'Of this kind.'),
       scope_name: filter.equals('scopeName', 'Of this scope.'),
-      managed: filter.equals('managed', 'Under this mark of what manages it.'),
+      managed: filter.unique('managed', 'Under this mark of what manages it.'),
     },
   }
   list(app, db, mappings)

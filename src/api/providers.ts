@@ -19,7 +19,7 @@ const providers = {
 
 const filters = {
   pk: filter.isOneOfKeys('pk', 'integer'),
-  name: filter.equals('name'),
+  name: filter.unique('name'),
   owner: filter.hasOwner,
   created_by: filter.hasKey('createdBy', 'Made by the user with this key.'),
 } as const

@@ -18,7 +18,7 @@ export function roleRoutes(app: Api, db: Db, registry: Registry): void {
     search: roleName,
     order: { name: 'name', pk: 'pk' },
     defaultOrder: 'name',
-    filters: { name: filter.equals('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
+    filters: { name: filter.unique('name'), pk: filter.isOneOfKeys('pk', 'uuid') },
   }
   list(app, db, roles)
   one(app, db, roles, { by: 'name', key: 'uuid', displayName: 'role' })

@@ -82,10 +82,10 @@ export function tokenRoutes(app: Api, db: Db, engine: Engine): void {
     compared: { user: 'its pk' },
     filters: {
       pk: filter.isOneOfKeys('pk', 'uuid'),
-      identifier: filter.equals('identifier'),
+      identifier: filter.unique('identifier'),
       intent: filter.isOneOf('intent', 'token_intent', tokenIntents, 'What the token is for.'),
       user: filter.hasKey('userPk', 'Of the user with this key.'),
-      managed: filter.equals('managed', 'Under this mark of what manages it.'),
+      managed: filter.unique('managed', 'Under this mark of what manages it.'),
       expiring: filter.isTrue('expiring', 'Whether it expires at all.'),
       expires_after: filter.isSince('expires', 'Expires at this time or later.'),
       expires_before: filter.isBefore('expires', 'Expires before this time.'),

@@ -8,6 +8,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What a request takes of what all users share, from its start to the end of its answer. */
     takes?: 'list' | 'run'
+    /** Parameters of the query with which it takes nothing: they find one row. */
+    exceptBy?: readonly string[]
   }
   interface FastifyRequest {
     /**
@@ -153,9 +155,10 @@ export function shareOut(
     this[givesBack]?.keep(work)
   })
   app.addHook('onRequest', async (request: Taking, reply) => {
-    const { takes = reads.has(request.method) ? undefined : 'write' } = request.routeOptions.config
-    if (takes !== undefined && request.actor !== undefined)
-      request[givesBack] = atEndOf(reply, await shares[takes].take(userOf(request.actor)))
+    const { takes = reads.has(request.method) ? undefined : 'write', exceptBy } = request.routeOptions.config
+    const isOne = exceptBy?.some((name) => Object.hasOwn(Object(request.query), name)) === true
+    if (takes !== undefined && !isOne && request.actor !== undefined)
+      request[givesBack] = atEndOf(reply, await shares[takes].take(userOf(request.actor)), takes !== 'write')
   })
   app.addHook('onSend', async (request: Taking) => request[givesBack]?.answered())
 }
@@ -165,9 +168,11 @@ type AtEnd = { answered(): void; keep(work: Promise<unknown>): void }
 /**
  * A client that goes away does not end the work for it: that ends when there is an answer to send, and when nothing is left
  * that outlasts the answer.
+ *
+ * @param untilRead an answer that is read slowly keeps what it takes: that of a write does not
  */
-function atEndOf(reply: FastifyReply, give: () => void): AtEnd {
-  let [isClosed, isAnswered, kept] = [reply.raw.destroyed, false, 0]
+function atEndOf(reply: FastifyReply, give: () => void, untilRead: boolean): AtEnd {
+  let [isClosed, isAnswered, kept] = [reply.raw.destroyed || !untilRead, false, 0]
   const giveAtEnd = () => {
     if (isClosed && isAnswered && kept === 0) give()
   }

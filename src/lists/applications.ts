@@ -27,7 +27,7 @@ export const applicationList = (engine: Pick<Engine, 'registry' | 'keyring'>): L
   filters: {
     pk: filter.isOneOfKeys('pk', 'uuid'),
     name: filter.equals('name'),
-    slug: filter.equals('slug'),
+    slug: filter.unique('slug'),
     group: filter.equals('group', 'In this group of applications exactly.'),
     provider: filter.hasKey('providerPk', 'With the provider that has this key.'),
     owner: filter.hasOwner,

@@ -28,6 +28,8 @@ export type Filter<Field extends string = string, Value = unknown> = {
   readonly seen?: (value: Value, actor: Actor) => Value
   /** For values that must exist: SQL that returns those that do, as column `value`. */
   readonly known?: { readonly displayName: string; among(placeholder: string): string }
+  /** One row at most meets it. */
+  readonly isUnique?: true
 }
 
 export type Bind = (value: unknown) => string
@@ -96,6 +98,10 @@ const wordsOf = (field: string) => field.replace(/[A-Z]/g, (letter) => ` ${lette
 /** Each filter takes the description of its parameter, as a sentence. */
 export const equals = <Field extends string>(field: Field, description = `With this ${wordsOf(field)} exactly.`) =>
   is(field, 'text', queryText().meta({ description }))
+export const unique = <Field extends string>(field: Field, description?: string) => ({
+  ...equals(field, description),
+  isUnique: true as const,
+})
 export const hasOwner = is(
   'owner',
   'text',

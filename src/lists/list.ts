@@ -69,7 +69,10 @@ export function list<Model extends ListedModel>(app: Api, db: Db, spec: ListSpec
     querystring: parametersOf(spec),
     response: { 200: envelopeOf(spec.view.schema, spec) },
   }
-  const config = { permission: spec.permission, takes: 'list' as const, document: { alsoNeeds: alsoNeedsOf(spec) } }
+  const config = {
+    ...{ permission: spec.permission, takes: 'list' as const, document: { alsoNeeds: alsoNeedsOf(spec) } },
+    exceptBy: Object.entries(spec.filters).flatMap(([name, { isUnique }]) => (isUnique ? [name] : [])),
+  }
   app.addHook('onReady', () => checkList(db, spec.path, spec, fieldsOf(spec)))
   app.get(spec.path, { config, schema }, async (request, reply) => {
     const { query, actor } = request

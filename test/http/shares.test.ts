@@ -30,8 +30,8 @@ test('one more is refused when no place is free in time, at once where it need n
   }
 })
 
-test('a user has a part of what is let in, and takes nothing from another', async () => {
-  let part = 1
+/** @param part of what is let in that one user may have now */
+function sharing(part: () => number) {
   const app = Fastify()
   app.decorateRequest('actor')
   app.addHook('onRequest', async (request) => {
@@ -39,7 +39,13 @@ test('a user has a part of what is let in, and takes nothing from another', asyn
   })
   const limits = { rateLimitRequestsPerSecond: 1, rateLimitLongAnswers: 1, rateLimitWaitingRuns: 3 }
   const counted: string[] = []
-  shareOut(app, limits, { countLimited: (limit) => void counted.push(limit), countFailedLogin: () => {} }, () => part)
+  shareOut(app, limits, { countLimited: (limit) => void counted.push(limit), countFailedLogin: () => {} }, part)
+  return { app, counted }
+}
+
+test('a user has a part of what is let in, and takes nothing from another', async () => {
+  let part = 1
+  const { app, counted } = sharing(() => part)
   const { promise: end, resolve } = Promise.withResolvers<void>()
   let inside = 0
   app.post('/', { config: { permission: 'authenticated', takes: 'run' } }, async () => {
@@ -63,6 +69,21 @@ test('a user has a part of what is let in, and takes nothing from another', asyn
   await until(async () => inside === 5, { what: 'the third of the first user to be inside' })
   resolve()
   for (const { statusCode } of await Promise.all(waiting)) expect(statusCode).toBe(200)
+})
+
+test('a list takes a place, and one row by a unique field none', async () => {
+  const { app } = sharing(() => 1)
+  const { promise: end, resolve } = Promise.withResolvers<void>()
+  let inside = 0
+  app.get('/', { config: { permission: 'authenticated', takes: 'list', exceptBy: ['slug'] } }, async () => {
+    inside += 1
+    await end
+    return 'done'
+  })
+  const all = Array.from({ length: 12 }, (_, index) => app.inject(index < 10 ? '/?name=a' : '/?slug=a'))
+  await until(async () => inside === 8 + 2, { what: 'eight lists and both rows to be inside' })
+  resolve()
+  for (const { statusCode } of await Promise.all(all)) expect(statusCode).toBe(200)
 })
 
 test('those who wait are let in one after the other', async () => {

@@ -304,7 +304,12 @@ describe('a token with owners', () => {
     expect((await bound.get(`/api/v3/core/applications/${name}/`)).status).toBe(404)
     expect((await bound.get('/api/v3/core/users/me/')).json).toMatchObject({ user: { is_superuser: false } })
     // What it makes is bound, too.
-    expect((await post(bound, { identifier: `u-${name}` })).status).toBe(403)
+    expect((await post(bound, { identifier: `u-${name}` })).status).toBe(201)
+    const equal = await there.db.token.findUniqueOrThrow({ where: { identifier: `u-${name}` } })
+    expect(equal.owners).toEqual(['team-two'])
+    // Under other owners, it holds nothing for them.
+    await post(bound, { identifier: `v-${name}`, owners: ['team-one'] })
+    expect((await put(await keyOf(there.admin, `v-${name}`), 'team-one')).status).toBe(403)
     // It ends nowhere: the run, and the user whom it impersonates, are bound.
     const headers = { 'impersonate-user': one.username }
     const body = await named('oauth2', name)
