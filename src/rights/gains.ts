@@ -85,7 +85,9 @@ export async function newSuperusers(reader: EngineReader, effects: readonly Judg
     return step.model.name === userModel && !isForeign && (action === 'create' || action === 'update')
   })
   const changed = ofUsers.map(({ row, identity, values }) => {
-    const [had, has] = [keysIn(row?.links?.groups), keysIn(values.groups)]
+    // An inactive user has no rights.
+    const had = row?.is_active === false ? [] : keysIn(row?.links?.groups)
+    const has = values.is_active === false ? [] : keysIn(values.groups)
     const to = (groups: string[]) => groups.map((group) => ({ group, user: Number(row?.pk ?? identity?.pk) }))
     return { joined: to(has.filter((key) => !had.includes(key))), left: to(had.filter((key) => !has.includes(key))) }
   })

@@ -188,6 +188,15 @@ describe('a document by which a user becomes a superuser says so', () => {
     ])
   })
 
+  test('by being active again, and not by being so already or no longer', async () => {
+    const amira = await there.make.user()
+    await lines([entry('group', { name }, { is_superuser: true, users: [amira.pk] })])
+    const active = (is_active: boolean) => lines([entry('user', { username: amira.username }, { is_active })])
+    expect(await active(true)).toEqual([])
+    expect(await active(false)).toEqual([])
+    expect(await active(true)).toEqual([becomes(amira.username)])
+  })
+
   test('up to ten of them by name', async () => {
     const users = await Promise.all(Array.from({ length: 12 }, () => there.make.user()))
     const found = await lines([entry('group', { name }, { is_superuser: true, users: users.map(({ pk }) => pk) })])
