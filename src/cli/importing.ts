@@ -9,12 +9,13 @@ import { Problem } from '../errors.ts'
 import { isObject, type JsonObject } from '../json-object.ts'
 import type { Registry } from '../models/registry.ts'
 import { compile } from '../plan/compile.ts'
+import { isDeferred } from '../plan/deferred.ts'
 import { lookupsIn } from '../plan/lookups.ts'
 import { UsageError } from './exit.ts'
 import { lostAccess } from './import/access.ts'
 import { knownIn } from './import/adapt.ts'
 import { familyContext } from './import/context.ts'
-import { type Draft, dropInside, dropItems, type Own, sentence } from './import/draft.ts'
+import { type Draft, dropInside, dropItems, fieldsOf, leaveOut, type Own, sentence, whyNeeded } from './import/draft.ts'
 import { draftOf, judged, readEntry } from './import/entry.ts'
 import { inOrder, sayMembershipsOnce } from './import/order.ts'
 import { type Skipped, type Source, sourcesIn } from './import/sources.ts'
@@ -101,9 +102,13 @@ function importDocument(
   const errors = new TagErrors()
   const caller = { read: 'keep', context: given, errors } as const
   const scope = scopeOf(document, { ...familyContext(text, registry), ...theirs }, caller, documentLimits)
-  const { version, entries: listed, ...header } = evaluateNow(document, scope) as JsonObject
+  const { version = 1, entries: listed, ...header } = evaluateNow(document, scope) as JsonObject
   measure(listed)
-  const failed = new Map(errors.list.map(({ offset = 0, message }) => [offset, describe(message, text, offset)]))
+  const failed = new Map<number, string>()
+  for (const { offset = 0, message } of errors.list) {
+    const { line, column } = placeAt(text, offset)
+    failed.set(offset, `line ${line}, column ${column}: ${message}`)
+  }
   const entries = isObject(listed) && !isTag(listed) ? inOneList(listed) : listed
   if (version !== 1 || !Array.isArray(entries) || entries.length === 0) {
     const [why] = isTag(listed) ? failed.values() : []
@@ -125,34 +130,36 @@ function importDocument(
   const head = ['metadata', 'owner', 'prune'].filter(
     (name) => (header[name] ?? null) !== null && !holdsTag(header[name]),
   )
-  return {
-    judgements: drafts.map((draft) => judgementOf(draft, file)),
-    warnings: lostAccess(drafts),
-    value:
-      kept.length === 0
-        ? null
-        : { version: 1, ...Object.fromEntries(head.map((name) => [name, header[name]])), entries: kept },
-  }
-}
-
-function describe(message: string, text: string, offset: number): string {
-  const { line, column } = placeAt(text, offset)
-  return `line ${line}, column ${column}: ${message}`
+  const value = { version: 1, ...Object.fromEntries(head.map((name) => [name, header[name]])), entries: kept }
+  const judgements = drafts.map((draft) => judgementOf(draft, file))
+  return { judgements, warnings: lostAccess(drafts), value: kept.length === 0 ? null : value }
 }
 
 type Left = Draft & { readonly own: Own }
 
 const isLeft = (draft: Draft): draft is Left => draft.own !== undefined && draft.reasons.length === 0
 
-const entryOf = ({ model, fields, attrs }: Own): JsonObject => ({ model: model.name, ...fields, attrs })
+function entryOf(own: Own, asWritten = (value: unknown) => value): JsonObject {
+  const { model, fields } = own
+  const attrs: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(own.attrs)) {
+    const [field = '', word] = name.split('.')
+    attrs[field] = word === undefined ? asWritten(value) : { ...fieldsOf(attrs[field]), [word]: asWritten(value) }
+  }
+  return { model: model.name, ...fields, attrs }
+}
 
 function judgementOf({ entry, model, name, leftOut, ignored, reasons }: Draft, file: string): Judgement {
   const isRefused = reasons.length > 0
+  const outcome = isRefused ? 'cannot' : leftOut.length > 0 ? 'partly' : 'applies'
   return {
-    ...{ file, entry, model, name, reasons },
-    outcome: isRefused ? 'cannot' : leftOut.length > 0 ? 'partly' : 'applies',
-    leftOut: isRefused ? [] : leftOut,
-    ignored: isRefused ? [] : ignored,
+    file,
+    entry,
+    model,
+    name,
+    reasons,
+    outcome,
+    ...(isRefused ? { leftOut: [], ignored: [] } : { leftOut, ignored }),
   }
 }
 
@@ -162,25 +169,44 @@ function refuseUnfit(drafts: readonly Draft[], registry: Registry): void {
     refuseReferrers(drafts)
     const left = drafts.filter(isLeft)
     if (left.length === 0) return
-    const entries = left.map(({ own, id }) => judged(entryOf(own), id))
-    const { errors } = compile(readDocument({ version: 1, entries }), registry)
+    const judge = (asJudged: (value: unknown) => unknown) => {
+      const entries = left.map(({ own, id }) => judged(entryOf(own, asJudged), id))
+      return compile(readDocument({ version: 1, entries }), registry).errors
+    }
+    const ofKnown = judge((value) => (Array.isArray(value) ? placesKnown(value).map((index) => value[index]) : value))
+    const errors = ofKnown.any ? ofKnown : judge((value) => value)
     if (!errors.any) return
-    const items = new Map<string, string>()
+    const refused = new Map<string, string>()
     for (const { path, code, message } of errors.list) {
-      const [, index, name = '', ...inside] = path
+      const [, index, field = '', ...rest] = path
       const draft = left[Number(index)]
       if (draft === undefined) throw new Error(`An error is about no entry: ${path.join('.')}: ${message}`)
+      const { attrs } = draft.own
+      const edited = `${field}.${rest[0]}`
+      const [name, ...inside] = Object.hasOwn(attrs, edited) ? [edited, ...rest.slice(1)] : [String(field), ...rest]
       const [item, ...inItem] = inside
-      const list = draft.own.attrs[name]
-      if (code === 'unknown_field' && inside.length > 0) dropInside(draft, String(name), inside)
-      else if (Array.isArray(list) && typeof item === 'number' && item < list.length)
-        items.getOrInsert(`${index} ${name} ${item}`, sentence(inItem, message))
-      else draft.reasons.push(sentence(path.slice(2), message))
+      const list = attrs[name]
+      const isItem = Array.isArray(list) && typeof item === 'number' && item < list.length
+      if (isItem && errors === ofKnown) inside[0] = placesKnown(list)[item] ?? item
+      if (code === 'unknown_field' && inside.length > 0) dropInside(draft, name, inside)
+      else if (isItem) refused.getOrInsert(`${index} ${name} ${inside[0]}`, sentence(inItem, message))
+      else if (whyNeeded(draft.own, name) !== undefined || !Object.hasOwn(attrs, name))
+        draft.reasons.push(sentence(path.slice(2), message))
+      else refused.getOrInsert(`${index} ${name}`, sentence(inside, message))
     }
     for (const [index, draft] of left.entries())
-      for (const name of Object.keys(draft.own.attrs))
-        dropItems(draft, name, (_, item) => items.get(`${index} ${name} ${item}`))
+      for (const name of Object.keys(draft.own.attrs)) {
+        dropItems(draft, name, (_, item) => refused.get(`${index} ${name} ${item}`))
+        const why = refused.get(`${index} ${name}`)
+        if (why !== undefined) leaveOut(draft, name, why)
+      }
   }
+}
+
+/** Where those items of a list stand that are judged: one that only the caller knows would keep all from being judged. */
+function placesKnown(list: readonly unknown[]): number[] {
+  const known = [...list.keys()].filter((index) => !isDeferred([list[index]]))
+  return known.length > 0 ? known : [...list.keys()]
 }
 
 /** Lists go on without the entries that cannot be applied; an entry that needs one cannot be applied either. */
@@ -191,8 +217,7 @@ function refuseReferrers(drafts: readonly Draft[]): void {
     const { id, own, reasons } = draft
     if (isLeft(draft)) {
       for (const name of Object.keys(draft.own.attrs))
-        if (draft.own.model.fields.get(name)?.reference?.many)
-          dropItems(draft, name, (item) => (isFailed(item) ? `the entry ${item.id} cannot be applied` : undefined))
+        dropItems(draft, name, (item) => (isFailed(item) ? `the entry ${item.id} cannot be applied` : undefined))
       const missing = lookupsIn([own?.fields, own?.attrs]).find(isFailed)
       if (missing !== undefined) reasons.push(`refers to the entry ${missing.id}, which cannot be applied`)
     }

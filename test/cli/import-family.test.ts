@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { byManaged, byTitle, ownFlow, shippedMappings } from '../../src/cli/import/names.ts'
 import { importFiles } from '../../src/cli/importing.ts'
@@ -268,6 +269,141 @@ entries:
     const { document } = await imported(provider(`property_mappings: ${some}`))
     expect(document).toMatch(/property_mappings:\n +- !Find\n +- service_mappings.propertymapping\n.*scope-email/)
     expect((await imported(provider('property_mappings: []'))).document).toContain('property_mappings: []')
+  })
+})
+
+describe('!Find of an entry of the same document', () => {
+  test('is !KeyOf of it, whichever of its fields it names', async () => {
+    const { judgements, document } = await imported(`entries:
+  - { model: theirs_core.application, identifiers: { slug: found }, attrs: { name: Found, provider: !Find [theirs_core.provider, [name, found]] } }
+  - model: theirs_providers_oauth2.oauth2provider
+    identifiers: { name: found }
+    attrs: { authorization_flow: !Find [theirs_flows.flow, [slug, own-flow]], client_id: found-client }
+  - { model: theirs_flows.flow, identifiers: { slug: own-flow }, attrs: { name: Own, title: Own, designation: authorization } }
+  - { model: theirs_core.group, identifiers: { name: found-members }, attrs: { users: [!Find [theirs_core.user, [username, found-user]], !Find [theirs_core.user, [name, Found]]] } }
+  - { model: theirs_core.user, identifiers: { username: found-user }, attrs: { name: Found, audience: x, groups: [!Find [theirs_core.group, [name, found-members]]] } }
+  - { model: theirs_core.group, identifiers: { name: asked }, conditions: [!Condition [NAND, !Find [theirs_core.group, [name, found-members]], true]] }
+`)
+    expect(judgements.flatMap(({ reasons, leftOut }) => [...reasons, ...leftOut])).toEqual([
+      expect.stringMatching(/^audience: Unknown field/),
+    ])
+    // Whether there is such a row is asked of the database.
+    expect(document?.match(/!Find/g)).toHaveLength(1)
+    await apply(document)
+    const { provider } = await on.db.application.findUniqueOrThrow({
+      where: { slug: 'found' },
+      include: { provider: true },
+    })
+    expect(provider?.oauth2ClientId).toBe('found-client')
+    expect(await on.db.membership.count({ where: { user: { username: 'found-user' } } })).toBe(1)
+  })
+
+  test.each([
+    [
+      'a provider',
+      'providers_oauth2.oauth2provider',
+      'name: p',
+      'core.application',
+      'slug: a',
+      'attrs: { name: A, provider: FIND }',
+    ],
+    [
+      'one of an unknown kind',
+      'providers_ssf.ssfprovider',
+      'name: p',
+      'core.application',
+      'slug: a',
+      'attrs: { name: A, provider: !Find [theirs_core.provider, [name, p]] }',
+    ],
+    ['a user', 'core.user', 'username: u', 'core.token', 'identifier: t', 'attrs: { user: FIND }'],
+    ['a parent', 'core.group', 'name: g', 'core.group', 'name: below', 'attrs: { parent: FIND }'],
+    [
+      'another identifier',
+      'core.application',
+      'slug: s',
+      'core.userconsent',
+      'user: !Find [theirs_core.user, [username, admin]], application: FIND',
+      'attrs: {}',
+    ],
+  ])('that cannot be applied takes along what needs it: %s', async (_, model, found, referring, identifiers, attrs) => {
+    const find = `!Find [theirs_${model}, [${found.replace(': ', ', ')}]]`
+    const { judgements, document } = await imported(`entries:
+  - { model: theirs_${model}, identifiers: { ${found} }, attrs: { name: !Context missing, attributes: !Context missing } }
+  - ${`{ model: theirs_${referring}, identifiers: { ${identifiers} }, ${attrs} }`.replaceAll('FIND', find)}
+`)
+    expect(judgements).toMatchObject([
+      { outcome: 'cannot' },
+      { outcome: 'cannot', reasons: [expect.stringMatching(/^refers to the entry .*, which cannot be applied$/)] },
+    ])
+    expect(document).toBeNull()
+  })
+
+  test('that cannot be applied is left out of a list, and one of another document is none', async () => {
+    const { judgements, document } = await imported(`entries:
+  - { model: theirs_core.group, identifiers: { name: bad }, attrs: { attributes: !Context missing } }
+  - { model: theirs_core.group, state: absent, identifiers: { name: gone } }
+  - { model: theirs_core.user, identifiers: { username: listed }, attrs: { groups: [!Find [theirs_core.group, [name, bad]], !Find [theirs_core.group, [name, elsewhere]]] } }
+  - { model: theirs_core.user, identifiers: { username: edited }, attrs: { groups: { add: [!Find [theirs_core.group, [name, bad]]] } } }
+`)
+    expect(judgements[2]).toMatchObject({
+      outcome: 'partly',
+      leftOut: [expect.stringMatching(/^groups\.0: the entry .* cannot be applied$/)],
+    })
+    expect(judgements[3]).toMatchObject({
+      outcome: 'partly',
+      leftOut: [expect.stringMatching(/^groups\.add\.0: the entry /)],
+    })
+    expect(document).toMatch(/!Find\n +- service_core\.group\n +- name: elsewhere/)
+  })
+
+  test('is none of another kind of property mapping', async () => {
+    const { judgements } = await imported(`entries:
+  - { model: theirs_providers_saml.samlpropertymapping, identifiers: { name: Other kind }, attrs: { expression: return 1 } }
+  - model: theirs_providers_oauth2.oauth2provider
+    identifiers: { name: other-kind }
+    attrs:
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
+      property_mappings: [!Find [theirs_core.propertymapping, [name, Other kind]]]
+`)
+    expect(judgements[1]?.leftOut).toEqual(['property_mappings.0: refers to a property mapping of the kind saml'])
+  })
+})
+
+describe('groups that are shipped there', () => {
+  const user = (name: string, ...groups: string[]) =>
+    `  - { model: theirs_core.user, identifiers: { username: ${name} }, attrs: { groups: [${groups
+      .map((group) => `!Find [theirs_core.group, [name, ${group}]]`)
+      .join(', ')}] } }\n`
+
+  test('are those of superusers, or left out; others may be here', async () => {
+    const { judgements, document } = await imported(
+      `entries:\n${user('root', 'theirs Admins', 'theirs Read-only')}${user('plain', 'team Admins', 'Admins')}`,
+    )
+    expect(judgements.map(({ leftOut }) => leftOut)).toEqual([
+      ['groups.1: refers to "theirs Read-only", which is shipped there and not here'],
+      [],
+    ])
+    expect(document?.match(/name: .*Admins/g)).toEqual(['name: gatewright Admins', 'name: team Admins', 'name: Admins'])
+    await on.db.group.createMany({ data: ['team Admins', 'Admins'].map((name) => ({ pk: randomUUID(), name })) })
+    await apply(document)
+    const groupsOf = async (username: string) =>
+      (await on.db.group.findMany({ where: { memberships: { some: { user: { username } } } } })).map((group) => [
+        group.name,
+        group.isSuperuser,
+      ])
+    expect(await groupsOf('root')).toEqual([['gatewright Admins', true]])
+    expect((await groupsOf('plain')).sort()).toEqual([
+      ['Admins', false],
+      ['team Admins', false],
+    ])
+  })
+
+  test('are those of the document where it has them', async () => {
+    const { document } = await imported(
+      `entries:\n  - { model: theirs_core.group, identifiers: { name: theirs Admins } }\n${user('own', 'theirs Admins')}`,
+    )
+    expect(document).not.toMatch(/gatewright|!Find/)
+    expect(document).toContain('!KeyOf group of entry 0')
   })
 })
 

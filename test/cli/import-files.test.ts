@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { restricting } from '../../src/cli/import/draft.ts'
 import { importFiles } from '../../src/cli/importing.ts'
 import { loadRegistry } from '../../src/models/registry.ts'
 
@@ -33,7 +35,9 @@ items:
     ['2.yaml item 1 c.yaml', 'fourth', 'applies'],
     ['2.yaml item 2 d.yaml', 'fifth', 'applies'],
   ])
-  expect(skipped).toEqual([{ name: '1.yaml b.conf', why: expect.stringContaining('no blueprint'), isWrong: false }])
+  expect(skipped).toEqual([
+    { name: '1.yaml b.conf', why: 'Its name does not end in .yaml, .yml or .json.', isWrong: false },
+  ])
   expect([...(document ?? '').matchAll(/name: (first|second|third|fourth|fifth)$/gm)]).toHaveLength(5)
 })
 
@@ -50,6 +54,24 @@ test('what is empty, no blueprint or unreadable is skipped, and the others are r
     document: null,
     skipped: [{ why: 'It is empty.' }],
   })
+})
+
+test('data of a manifest that is no YAML or JSON by its name is ignored; what is, is read', async () => {
+  const data = { 'a.sh': 'x: [', 'b.YML': group('yml'), 'c.json': JSON.stringify({ entries: [] }), 'd.yaml': 'x: [' }
+  const { judgements, skipped } = await imported(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', data }))
+  expect(judgements).toMatchObject([{ name: 'yml', outcome: 'applies' }])
+  expect(skipped.map(({ name, isWrong }) => [name, isWrong])).toEqual([
+    ['0.yaml a.sh', false],
+    ['0.yaml c.json', false],
+    ['0.yaml d.yaml', true],
+  ])
+})
+
+test('a document without a version is of version 1, and one of another version is none', async () => {
+  const unversioned = group('x').replace('version: 1\n', '')
+  expect((await imported(unversioned)).judgements).toMatchObject([{ name: 'x', outcome: 'applies' }])
+  const { skipped } = await imported(`version: 2\n${unversioned}`, unversioned)
+  expect(skipped).toMatchObject([{ name: '0.yaml', why: 'This is no blueprint of version 1 with entries.' }])
 })
 
 test('tags in id and state stay for apply, and id: null is none', async () => {
@@ -97,6 +119,94 @@ entries:
   expect(lines?.leftOut).toEqual([expect.stringMatching(/^redirect_uris\.1: url: /)])
   expect(none?.leftOut).toEqual([expect.stringMatching(/^redirect_uris\.0: url: /)])
   expect(document?.match(/url: .*/g)).toEqual(['url: https://x.example.com/cb', 'url: https://y.example.com/cb'])
+})
+
+test('an item that only the caller knows stays, and the others of its list are judged', async () => {
+  const uri = (url: string) => `{ matching_mode: strict, url: ${url} }`
+  const provider = (name: string, ...uris: string[]) => `
+  - model: theirs_providers_oauth2.oauth2provider
+    identifiers: { name: ${name} }
+    attrs:
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
+      redirect_uris: [${uris.join(', ')}]`
+  const { judgements, document } = await imported(
+    `entries:${provider('some', uri('!Env RU'), uri('"no URL"'), uri('!Env RV'), uri('"https://a.example/"'), '{ matching_mode: regex, url: "(", colour: red }')}
+${provider('unknown', uri('!Env RW'))}
+  - { model: theirs_core.group, identifiers: { name: g }, attrs: { users: [!Env X, '', !If [!Env Y, !KeyOf none, u]] } }
+`,
+  )
+  expect(judgements.map(({ outcome }) => outcome)).toEqual(['partly', 'applies', 'partly'])
+  expect(judgements[0]?.leftOut.map((each) => each.slice(0, 23)).sort()).toEqual([
+    'redirect_uris.1: url: M',
+    'redirect_uris.4.colour:',
+    'redirect_uris.4: url: M',
+  ])
+  expect(judgements[2]?.leftOut[0]).toMatch(/^users.1: /)
+  expect(document).toMatch(/RU[\s\S]*RV[\s\S]*https:\/\/a\.example\/[\s\S]*RW/)
+  expect(document).not.toMatch(/no URL|regex/)
+})
+
+describe('a value that is refused', () => {
+  const judged = async (model: string, ...attrs: string[]) => {
+    const { judgements, document } = await imported(
+      `entries: [{ model: theirs_${model}, identifiers: { name: x }, attrs: {
+        authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]], ${attrs.join(', ')} } }]`,
+    )
+    return { ...judgements[0], document }
+  }
+  const proxy = 'external_host: "https://x.example", internal_host: "http://10.0.0.1"'
+
+  test.each([
+    ['providers_oauth2.oauth2provider', 'client_id: ""', /^client_id: /],
+    ['providers_rac.racprovider', 'connection_expiry: nonsense', /^connection_expiry: /],
+    ['providers_proxy.proxyprovider', `${proxy}, cookie_domain: "not a domain"`, /^cookie_domain: /],
+    ['providers_proxy.proxyprovider', `${proxy}, skip_path_regex: "("`, /^skip_path_regex: /],
+    ['providers_ldap.ldapprovider', 'uid_start_number: [1]', /^uid_start_number: /],
+  ])('of %s is left out: %s', async (model, attrs, why) => {
+    const { outcome, leftOut, document } = await judged(model, attrs)
+    expect([outcome, leftOut]).toEqual(['partly', [expect.stringMatching(why)]])
+    expect(document).toContain('name: x')
+    expect(document).not.toMatch(/client_id|nonsense|not a domain|skip_path_regex|uid_start/)
+  })
+
+  test('in one line of several is left out with the line', async () => {
+    const { outcome, leftOut, document } = await judged(
+      'providers_proxy.proxyprovider',
+      `${proxy}, skip_path_regex: "^/public\\n^/(?!admin)\\n^/health"`,
+    )
+    expect([outcome, leftOut]).toEqual(['partly', [expect.stringMatching(/^skip_path_regex: \^\/\(\?!admin\): /)]])
+    expect(document).toMatch(/\^\/public\n +\^\/health/)
+    expect(document).not.toContain('admin')
+  })
+
+  test.each([
+    ['a required field', 'providers_proxy.proxyprovider', 'external_host: nonsense', /^external_host: /],
+    ['a secret', 'providers_radius.radiusprovider', 'shared_secret: ""', /^shared_secret: /],
+    ['networks', 'providers_radius.radiusprovider', 'client_networks: 10.0.0.0/99', /^client_networks: /],
+    ['an audience', 'providers_saml.samlprovider', 'acs_url: "https://x.example/", audience: 5', /^audience: /],
+    [
+      'a key that requests are verified with',
+      'providers_saml.samlprovider',
+      'acs_url: "https://x.example/", verification_kp: 5',
+      /^verification_kp restricts/,
+    ],
+    [
+      'the group whose members are synced',
+      'providers_scim.scimprovider',
+      `url: "https://x.example/", token: t, filter_group: ${randomUUID()}`,
+      /^filter_group restricts/,
+    ],
+    ['the owners whose rows a role is for', 'rbac.role', 'owners: [""]', /^owners restricts/],
+    ['whether a user may log in', 'core.user', 'username: x, is_active: perhaps', /^is_active: /],
+  ])('of %s: the entry cannot be applied', async (_, model, attrs, why) => {
+    const { outcome, reasons, document } = await judged(model, attrs)
+    expect([outcome, reasons, document]).toEqual(['cannot', [expect.stringMatching(why)], null])
+  })
+
+  test('is kept by fields that are there', () => {
+    const names = new Set(registry.models.flatMap(({ fields }) => [...fields.keys()]))
+    expect([...restricting].filter((name) => !names.has(name))).toEqual([])
+  })
 })
 
 describe('one thing that cannot be read', () => {

@@ -209,6 +209,35 @@ describe('a key that no entry has', () => {
     expect(judgement).toMatchObject({ outcome: 'cannot', reasons: expect.arrayContaining([reason]) })
   })
 
+  test('is treated in edits of lists as in lists', async () => {
+    const { judgements, document: text } = await imported(
+      document(
+        row('core.group', key.staff, { name: 'edited', is_superuser: true, users: { add: [1, 4], remove: [6] } }),
+        row('core.user', 4, { username: 'edited-four', groups: { add: [key.staff] } }),
+        row('core.user', 9, { username: 'edited-nine', groups: { add: [key.staff, key.gone], remove: [3] } }),
+        row('core.group', key.above, { name: 'kept', users: { add: [7], remove: [9] }, roles: { add: [] } }),
+      ),
+    )
+    expect(judgements.map(({ reasons, leftOut }) => [...reasons, ...leftOut])).toEqual([
+      [`users.add.0: ${unknown}`, `users.remove.0: ${unknown}`],
+      [],
+      [`groups.add.1: ${unknown}`, `groups.remove.0: ${unknown}`],
+      [`users.add.0: ${unknown}`],
+    ])
+    expect(text).not.toMatch(new RegExp(`${key.staff}|${key.gone}|^ +- \\d$`, 'm'))
+    expect(text?.match(/(users|groups|roles):\n.*|add: \[\]/g)?.map((each) => each.replace(/\s+/g, ' '))).toEqual([
+      'users: add:',
+      'groups: add:',
+      'users: remove:',
+      'roles: add: []',
+    ])
+    const answer = await apply(text)
+    expect(answer.json, answer.text).toMatchObject({ applied: true })
+    const group = { where: { name: 'edited' }, include: { memberships: { include: { user: true } } } } as const
+    const { memberships } = await on.db.group.findUniqueOrThrow(group)
+    expect(memberships.map(({ user }) => user.username).sort()).toEqual(['edited-four', 'edited-nine'])
+  })
+
   test('is not printed wherever it stands: in tags, contexts and defaults', async () => {
     const { document: text } = await imported(`version: 1
 context: { flow: ${key.gone} }
@@ -225,8 +254,20 @@ entries:
       invalidation_flow: !Context flow
       authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
       signing_kp: !If [!Env SIGNED, ${key.pair}, null]
+  - model: theirs_providers_proxy.proxyprovider
+    identifiers: { name: nested }
+    attrs:
+      external_host: https://x.example.com
+      internal_host: http://10.0.0.1
+      authorization_flow: !Find [theirs_flows.flow, [slug, default-provider-authorization-implicit-consent]]
+      property_mappings: !If [!Env MAPPED, { add: [${key.gone}] }, []]
+      certificate: { pk: ${key.pair} }
+      jwks_sources: !If [!Env SOURCES, [${key.gone}], []]
+  - { model: theirs_core.user, identifiers: { username: w }, attrs: { groups: { add: !If [!Env G, [${key.gone}], []] } } }
 `)
     expect(text).toContain('parent: !KeyOf own')
-    expect(text).not.toMatch(new RegExp([key.gone, key.staff, key.pair, 'users', 'authentication_flow'].join('|')))
+    expect(text).not.toMatch(
+      new RegExp([key.gone, key.staff, key.pair, 'users', 'authentication_flow', 'jwks', 'certificate:'].join('|')),
+    )
   })
 })

@@ -99,7 +99,7 @@ describe('why an entry cannot be applied', () => {
       ['unknown model theirs_core.brand'],
     ],
     ['a model without a prefix', ['{ model: group, identifiers: { name: x } }'], ['unknown model group']],
-    ['an unfit value', [`{ ${group}, attrs: { is_superuser: 7 } }`], ['is_superuser: Must be true or false.']],
+    ['an unfit value', [`{ ${group}, attrs: { name: 7 } }`], ['name: Must be text.']],
     [
       'an unknown identifier',
       ['{ model: theirs_core.group, identifiers: { name: x, domain: y } }'],
@@ -127,12 +127,12 @@ describe('why an entry cannot be applied', () => {
     [
       'an entry that cannot be applied, and one that refers to it',
       [
-        '{ model: theirs_core.group, id: a, identifiers: { name: a }, attrs: { is_superuser: 7 } }',
+        '{ model: theirs_core.group, id: a, identifiers: { name: a }, attrs: { name: 7 } }',
         '{ model: theirs_core.group, id: b, identifiers: { name: b }, attrs: { parent: !KeyOf a } }',
         '{ model: theirs_core.group, identifiers: { name: c }, attrs: { attributes: { of: [!KeyOf b] } } }',
       ],
       [
-        'is_superuser: Must be true or false.',
+        'name: Must be text.',
         'refers to the entry a, which cannot be applied',
         'refers to the entry b, which cannot be applied',
       ],

@@ -3,58 +3,50 @@ import { isTag } from '../../document/tags.ts'
 import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Model } from '../../models/define.ts'
 import { fromLines } from '../../models/fields.ts'
+import { regularExpression } from '../../models/patterns.ts'
 import type { Registry } from '../../models/registry.ts'
 import { type Draft, fieldsOf } from './draft.ts'
-import { byManaged, implicitConsent, isForLogin, mappingModel, type OwnModel, ownModel } from './names.ts'
-import { type Known, labelOf, withOurNames } from './references.ts'
+import { byManaged, implicitConsent, mappingModel, type OwnModel, ownModel, tableOf } from './names.ts'
+import { type Entry, type Known, labelOf, withOurNames } from './references.ts'
 
 /** An entry of another service of this API family, in the form that it has here. */
 
-export type Adapted = {
-  readonly entry: JsonObject
-  /** What it is without, each with the reason. */
-  readonly leftOut: readonly string[]
-}
-
 /** What the document has itself, by what other entries look it up. */
 export function knownIn(drafts: readonly Draft[], registry: Registry): Known {
-  const keys = new Map<string, string>()
-  const flows = new Set<string>()
-  const scopes = new Map<string, string>()
-  const managedHere = new Set<string>()
-  for (const { id, sent: entry } of drafts) {
-    if (!isObject(entry) || typeof entry.model !== 'string') continue
-    const { model, kind } = ownModel(entry.model, registry) ?? {}
-    const { pk, slug, scope_name: scope, name, managed } = { ...fieldsOf(entry.attrs), ...fieldsOf(entry.identifiers) }
-    if (model !== undefined && pk !== undefined) keys.set(labelOf(model.table, pk), id)
-    if (model?.target === 'flow' && typeof slug === 'string') flows.add(slug)
-    if (kind === undefined || (typeof managed === 'string' && typeof byManaged(managed, registry) === 'string'))
-      continue
-    if (typeof managed === 'string') managedHere.add(managed)
-    if (typeof scope === 'string' && typeof name === 'string') scopes.set(scope, name)
+  const entries = new Map<string, Entry[]>()
+  for (const { id, model, sent } of drafts) {
+    const table = tableOf(model, registry)
+    const { attrs, identifiers, state } = fieldsOf(sent)
+    if (table === undefined || state === 'absent') continue
+    const fields = { ...fieldsOf(attrs), ...fieldsOf(identifiers) }
+    const entry = { id, kind: ownModel(model, registry)?.kind, fields }
+    entries.set(id, [entry])
+    for (const [name, value] of Object.entries(fields))
+      if (!isObject(value)) entries.getOrInsert(labelOf(table, name, value), []).push(entry)
   }
-  return { registry, flows, scopes, keys, managed: managedHere }
+  return { registry, entries }
 }
 
-/** @param own what its model is here */
-export function adapted(value: JsonObject, own: OwnModel, known: Known): Adapted {
+/**
+ * @param own what its model is here
+ * @param leftOut gets what it is without, each with the reason
+ */
+export function adapted(value: JsonObject, own: OwnModel, known: Known, leftOut: string[]): JsonObject {
   const { permissions, identifiers, attrs, ...rest } = value
-  const leftOut: string[] = []
   const isGiven = Array.isArray(permissions) && permissions.length > 0
   if (isGiven) leftOut.push('permissions: they are given by roles and groups here')
-  const written = {
-    ...rest,
+  const entry = {
+    ...fieldsOf(withOurNames(rest, { ...known, asks: true })),
     model: own.model.name,
-    ...(identifiers !== undefined && { identifiers }),
-    attrs: attrs ?? {},
+    ...(identifiers !== undefined && { identifiers: withOurNames(identifiers, known) }),
+    attrs: withOurNames(attrs ?? {}, known),
     ...(permissions !== undefined && !isGiven && { permissions }),
   }
-  const entry = fieldsOf(withOurNames(written, known))
   if (!isObject(entry.identifiers) || isTag(entry.identifiers) || !isObject(entry.attrs) || isTag(entry.attrs))
-    return { entry, leftOut }
+    return entry
   const named = own.model.name === mappingModel ? asMapping(entry, own.kind, known, leftOut) : entry
   const found = byOwnIdentifiers(own.model, fieldsOf(named.identifiers), fieldsOf(named.attrs))
-  return { entry: { ...named, ...found, attrs: ownValues(own.model, found.attrs, leftOut, known) }, leftOut }
+  return { ...named, ...found, attrs: ownValues(own.model, found.attrs, leftOut, known) }
 }
 
 /** The kind is a field here. What is shipped here too stays as it is: its expression is in another language there. */
@@ -111,14 +103,16 @@ function ownValues(model: Model, attrs: JsonObject, leftOut: string[], known: Kn
   if (typeof uris === 'string' || Array.isArray(uris)) own.redirect_uris = [uris].flat().flatMap(fromLines)
   if (model.resource === 'role' && Array.isArray(own.permissions))
     own.permissions = ownPermissions(own.permissions, known, leftOut)
+  if (typeof own.skip_path_regex === 'string') {
+    const whys = new Map(own.skip_path_regex.split(/\r?\n/).map((line) => [line, regularExpression(line)]))
+    const kept = [...whys.keys()].filter((line) => whys.get(line) === undefined).join('\n')
+    // Each line is a path without a login. Without any, the field is refused as a whole, and keeps what it has.
+    if (kept.trim() !== '') own.skip_path_regex = kept
+    for (const [line, why] of kept.trim() === '' ? [] : whys) if (why) leftOut.push(`skip_path_regex: ${line}: ${why}`)
+  }
   const flow = own.authorization_flow
   const fits = model.fields.get('authorization_flow')?.reference?.only?.values.includes('authentication')
-  if (
-    !fits &&
-    flow instanceof Find &&
-    isForLogin(String(flow.identifiers.slug)) &&
-    !known.flows.has('default-authentication')
-  ) {
+  if (!fits && flow instanceof Find && flow.identifiers.slug === 'default-authentication') {
     own.authentication_flow ??= flow
     own.authorization_flow = new Find(flow.model, { slug: implicitConsent })
     leftOut.push(

@@ -1,7 +1,7 @@
 import { isTag } from '../../document/tags.ts'
 import type { FieldPath } from '../../errors.ts'
 import { isObject, type JsonObject } from '../../json-object.ts'
-import type { Model } from '../../models/define.ts'
+import type { Field, Model } from '../../models/define.ts'
 
 /** An entry on its way into a document of ours. */
 export type Draft = {
@@ -29,6 +29,7 @@ export type Own = {
   readonly model: Model
   /** All but the model and the attributes. */
   readonly fields: JsonObject
+  /** Those of an edit of a list are `users.add` and `users.remove`. */
   readonly attrs: Record<string, unknown>
 }
 
@@ -38,6 +39,9 @@ export const fieldsOf = (value: unknown): JsonObject => (isObject(value) && !isT
 /** `redirect_uris.0: May not be empty.` */
 export const sentence = (path: FieldPath, message: string): string =>
   path.length === 0 ? message : `${path.join('.')}: ${message}`
+
+/** Of an attribute: `users`, or `users.add`. */
+export const fieldFor = ({ model }: Own, name: string): Field | undefined => model.fields.get(name.split('.')[0] ?? '')
 
 /**
  * Leaves items out of a list. Where none is left, the field is left out: an empty list would take away what stands.
@@ -65,7 +69,23 @@ export function dropItems(
 export function leaveOut({ own, leftOut, reasons }: Draft, name: string, why?: string): void {
   if (why !== undefined) leftOut.push(`${name}: ${why}`)
   Reflect.deleteProperty(own?.attrs ?? {}, name)
-  if (own?.model.fields.get(name)?.required) reasons.push(`${name} is required, and cannot be left out`)
+  const needed = own && whyNeeded(own, name)
+  if (needed !== undefined) reasons.push(`${name} ${needed}, and cannot be left out`)
+}
+
+/** Without one of these, a new row is open to more, or more is deleted: their defaults restrict nothing. */
+export const restricting: ReadonlySet<string> = new Set([
+  ...['is_active', 'type', 'confirmed', 'intent', 'owners', 'expires', 'policy_engine_mode', 'client_type', 'audience'],
+  ...['client_networks', 'verification_kp', 'encryption_kp', 'encryption_key', 'delete_token_on_disconnect'],
+  ...['filter_group', 'exclude_users_service_account', 'user_delete_action', 'group_delete_action'],
+])
+
+/** @returns why an entry is not applied without a field */
+export function whyNeeded(own: Own, name: string): string | undefined {
+  const field = fieldFor(own, name)
+  if (field?.required || Object.hasOwn(Object(own.fields.identifiers), name)) return 'is required'
+  if (field?.secret) return 'is a secret that would be replaced'
+  return field !== undefined && restricting.has(name) ? 'restricts what is allowed' : undefined
 }
 
 /** Leaves a field inside of a field out. */

@@ -6,7 +6,8 @@ import { isObject } from '../../json-object.ts'
 import { unknownName } from '../../messages.ts'
 import type { Field } from '../../models/define.ts'
 import type { Registry } from '../../models/registry.ts'
-import { findsIn, lookupsIn } from '../../plan/lookups.ts'
+import { isEdit } from '../../plan/list-edit.ts'
+import { lookupsIn } from '../../plan/lookups.ts'
 import { adapted, forLogins, notForLogins } from './adapt.ts'
 import { type Draft, dropItems, fieldsOf, leaveOut, type Own, sentence } from './draft.ts'
 import { ownModel } from './names.ts'
@@ -44,13 +45,12 @@ type Reading = {
 
 export function readEntry(draft: Draft, reading: Reading): void {
   const { sent, reasons, leftOut } = draft
-  const { known } = reading
+  const known = { ...reading.known, self: draft.id }
   const own = ownModel(draft.model, known.registry)
   if (!isObject(sent) || isTag(sent)) return void reasons.push(...failedIn(sent, reading), 'is no entry')
   if (own === undefined) return void reasons.push(`unknown model ${draft.model}`)
   const { model } = own
-  const { entry, leftOut: lost } = adapted(sent, own, known)
-  leftOut.push(...lost)
+  const entry = adapted(sent, own, known, leftOut)
   const errors = new ErrorList()
   readForm({ version: 1, entries: [judged(entry, draft.id)] }, errors)
   for (const { path, message } of errors.list) reasons.push(sentence(path.slice(2), message))
@@ -70,8 +70,8 @@ export function readEntry(draft: Draft, reading: Reading): void {
 }
 
 /** Leaves out what is not known here of a field. */
-function readField(draft: Draft, { model, attrs }: Own, name: string, reading: Reading): void {
-  const field = model.fields.get(name)
+function readField(draft: Draft, own: Own, name: string, reading: Reading, field = own.model.fields.get(name)): void {
+  const { model, attrs } = own
   if (field === undefined) {
     const saysNothing = model.readOnly.includes(name) || (model.alwaysNull?.includes(name) && attrs[name] === null)
     leaveOut(draft, name, saysNothing ? undefined : unknownName('field', name, model.fields.keys()))
@@ -79,21 +79,29 @@ function readField(draft: Draft, { model, attrs }: Own, name: string, reading: R
   }
   const sent = withoutKeys(attrs[name], field, reading.known)
   attrs[name] = byNameAlone(sent, field)
+  if (name === field.name && isEdit(field, sent) && Object.keys(sent).length > 0) {
+    Reflect.deleteProperty(attrs, name)
+    for (const [word, list] of Object.entries(sent)) {
+      attrs[`${name}.${word}`] = list
+      readField(draft, own, `${name}.${word}`, reading, field)
+    }
+    return
+  }
   if (!Array.isArray(sent)) {
     // What it would have been is not known: left out, a right or a restriction may be.
     draft.reasons.push(...failedIn(sent, reading))
-    const [why] = unfound(sent, reading)
+    const [why] = field.reference === undefined && listsKey(sent) ? [foreign] : unfound(sent, reading)
     if (why !== undefined) leaveOut(draft, name, why)
     return
   }
   const seen = new Set<string>()
   dropItems(draft, name, (item) => {
     const why = whyUnfit(item, field, reading)
-    const [find] = findsIn(item)
-    if (why !== undefined || find === undefined) return why
+    if (why !== undefined || !isTag(item)) return why
     // Two names of theirs may be one of ours.
-    if (seen.has(find)) return ''
-    seen.add(find)
+    const tag = JSON.stringify(item)
+    if (seen.has(tag)) return ''
+    seen.add(tag)
     return undefined
   })
   const list = attrs[name]
@@ -107,12 +115,21 @@ function readField(draft: Draft, { model, attrs }: Own, name: string, reading: R
   })
 }
 
+const foreign = 'is the key of a row that is not here'
+
+/** Whether there is a key in a list, which tags may hold: a text alone may be anything. */
+const listsKey = (value: unknown, isItem = false): boolean =>
+  (isItem && isUuid(value)) ||
+  (Array.isArray(value)
+    ? value.some((each) => listsKey(each, true))
+    : value instanceof Expression && [value.content].flat().some((each) => listsKey(each, isItem)))
+
 function whyUnfit(item: unknown, field: Field, reading: Reading): string | undefined {
   const [why] = unfound(item, reading)
   if (why !== undefined) return why
-  const other = otherKind(item, field)
+  const other = otherKind(item, field, reading.known)
   if (other !== undefined) return `refers to a property mapping of the kind ${other}`
-  return field.reference === undefined && isUuid(item) ? 'is the key of a row that is not here' : notForLogins(item)
+  return field.reference === undefined && listsKey(item, true) ? foreign : notForLogins(item)
 }
 
 /** What is wrong with the tags of a value: one has no value, or what it looks up is not known here. */

@@ -37,8 +37,11 @@ export function ownModel(name: string, registry: Registry): OwnModel | undefined
 const ofKind = (theirs: string, { kinds }: Registry): ProviderModel | undefined =>
   [...kinds.values()].find(({ provider: { kind, elsewhere } }) => (elsewhere?.kind ?? kind) === theirs)
 
-/** `theirs_core.provider`: of any kind. */
-export const isAnyProvider = (name: string): boolean => /^[^_.]+_core\.provider$/i.test(name)
+/** Of the rows of a model, also of `theirs_core.provider` and of a provider kind that is unknown here. */
+export const tableOf = (name: string, registry: Registry): string | undefined =>
+  /^[^_.]+_(core\.|providers_\w+\.\w*)provider$/i.test(name)
+    ? registry.targets.get('provider')?.table
+    : ownModel(name, registry)?.model.table
 
 /** The flows that are shipped there, by slug, and those here that do the same. */
 const flows: Readonly<Record<string, string>> = {
@@ -62,16 +65,12 @@ const flows: Readonly<Record<string, string>> = {
 /** @returns the slug of ours; undefined for a flow that is not shipped */
 export const ownFlow = (slug: string): string | undefined => (Object.hasOwn(flows, slug) ? flows[slug] : undefined)
 
-/** Flows that are shipped here, by what they are for. */
-export const isForLogin = (slug: string): boolean => slug === 'default-authentication'
 export const implicitConsent = 'default-authorization-implicit'
 
 /** `managed` of a mapping that is shipped here. */
 function shipped({ provider: { kind, elsewhere } }: ProviderModel, name: string): string | null {
-  return elsewhere?.shipped.includes(name) === true ? `${own}/${kind}/${name}` : null
+  return elsewhere?.shipped.includes(name) === true ? `gatewright/${kind}/${name}` : null
 }
-
-const own = 'gatewright'
 
 /** Of all mappings that are shipped here. */
 export const shippedMappings = ({ kinds }: Registry): string[] =>
@@ -99,15 +98,27 @@ export function byTitle(title: string, { kinds }: Registry): Shipped {
   if (model === undefined) return undefined
   const plain = name.toLowerCase()
   const called = plain === 'user id' ? 'uid' : plain
-  return shipped(model, called) ?? shipped(model, scoped(called))
+  return shipped(model, called) ?? shipped(model, `scope-${called}`)
 }
-
-const scoped = (scope: string) => `scope-${scope}`
 
 /** By the scope of OAuth2. */
 export const byScope = (scope: string, { kinds }: Registry): Shipped =>
-  [...kinds.values()].map((model) => shipped(model, scoped(scope))).find((managed) => managed !== null)
+  [...kinds.values()].map((model) => shipped(model, `scope-${scope}`)).find((managed) => managed !== null)
 
-/** The key pair that every installation makes for itself. */
-export const isSelfSigned = (name: string): boolean => /^\S+ self-signed certificate$/i.test(name)
-export const ownKeyPair = 'Gatewright self-signed'
+/**
+ * What a flow, a key pair or a group is called here that is shipped there. The group of superusers has the maker's own word,
+ * which is the prefix of the model: no other group of admins is taken for it.
+ *
+ * @param theirs the model, as it is called there
+ */
+export function ownName(theirs: string, { target }: Model, called: unknown): Shipped {
+  if (typeof called !== 'string') return undefined
+  if (target === 'flow') return ownFlow(called)
+  // Every installation makes one for itself.
+  if (target === 'certificatekeypair') return /^\S+ self-signed certificate$/i.test(called) ? ownKeyPair : undefined
+  const [maker] = theirs.split('_')
+  if (target !== 'group') return undefined
+  return called === `${maker} Admins` ? 'gatewright Admins' : called === `${maker} Read-only` ? null : undefined
+}
+
+const ownKeyPair = 'Gatewright self-signed'

@@ -1,7 +1,7 @@
-import { Find, KeyOf } from '../../document/document.ts'
-import { findsIn, lookupsIn } from '../../plan/lookups.ts'
+import { KeyOf } from '../../document/document.ts'
+import { lookupsIn } from '../../plan/lookups.ts'
 import { dependenciesFirst } from '../dependencies-first.ts'
-import { type Draft, dropItems } from './draft.ts'
+import { type Draft, dropItems, fieldFor } from './draft.ts'
 
 /** Entries of an export stand in the order of their tables, and refer to each other in both directions. */
 
@@ -9,9 +9,9 @@ import { type Draft, dropItems } from './draft.ts'
 export function sayMembershipsOnce(drafts: readonly Draft[]): void {
   const said = new Set<string>()
   const lists = drafts.flatMap((draft) =>
-    [...(draft.own?.model.fields.values() ?? [])].flatMap(({ name, storage }) => {
-      const list = draft.own?.attrs[name]
-      return storage.in === 'link' && Array.isArray(list) ? [{ draft, name, storage, list }] : []
+    Object.entries(draft.own?.attrs ?? {}).flatMap(([name, list]) => {
+      const storage = draft.own && fieldFor(draft.own, name)?.storage
+      return storage?.in === 'link' && Array.isArray(list) ? [{ draft, name, storage, list }] : []
     }),
   )
   for (const { draft, storage, list } of lists)
@@ -20,21 +20,16 @@ export function sayMembershipsOnce(drafts: readonly Draft[]): void {
   const why = 'other entries say of the same list who belongs to them, and it cannot be said on both sides'
   for (const { draft, name, storage, list } of lists) {
     const isSaid = (item: unknown) => item instanceof KeyOf && said.has([storage.table, draft.id, item.id].join('\n'))
-    if (!storage.many && list.some(isSaid)) dropItems(draft, name, (item) => (isSaid(item) ? '' : why))
+    // An edit does not say who belongs to the others.
+    const whyOthers = name.includes('.') ? undefined : why
+    if (!storage.many && list.some(isSaid)) dropItems(draft, name, (item) => (isSaid(item) ? '' : whyOthers))
   }
 }
 
-/** Each entry after those that it refers to, by `!KeyOf` or by what finds them; else as they stand. */
+/** Each entry after those that it refers to; else as they stand. */
 export function inOrder(drafts: readonly Draft[]): Draft[] {
-  const byName = new Map<string, Draft>()
-  for (const draft of drafts) {
-    byName.set(draft.id, draft)
-    const { model, fields } = draft.own ?? {}
-    for (const name of findsIn(new Find(model?.name ?? '', Object(fields?.identifiers)))) byName.set(name, draft)
-  }
+  const byId = new Map(drafts.map((draft) => [draft.id, draft]))
   return dependenciesFirst(drafts, ({ own }) =>
-    lookupsIn([own?.fields, own?.attrs]).flatMap(
-      (tag) => byName.get(tag instanceof KeyOf ? tag.id : (findsIn(tag)[0] ?? '')) ?? [],
-    ),
+    lookupsIn([own?.fields, own?.attrs]).flatMap((tag) => (tag instanceof KeyOf && byId.get(tag.id)) || []),
   )
 }

@@ -1,35 +1,25 @@
 import { Find, KeyOf } from '../../document/document.ts'
 import { Expression, isTag, replaceLookups } from '../../document/tags.ts'
+import { isObject, type JsonObject } from '../../json-object.ts'
 import type { Field, KeyType, Model } from '../../models/define.ts'
 import { uuid } from '../../models/fields.ts'
 import type { Registry } from '../../models/registry.ts'
-import {
-  byManaged,
-  byScope,
-  byTitle,
-  isAnyProvider,
-  isSelfSigned,
-  kindOf,
-  mappingModel,
-  ownFlow,
-  ownKeyPair,
-  ownModel,
-  type Shipped,
-} from './names.ts'
+import { byManaged, byScope, byTitle, kindOf, mappingModel, ownModel, ownName, tableOf } from './names.ts'
 
 /** Turns what a document looks up into what it is here. */
 
 export type Known = {
   readonly registry: Registry
-  /** The slugs of flows that the document has itself. */
-  readonly flows: ReadonlySet<string>
-  /** Names of the document's own mappings by their OAuth2 scope. */
-  readonly scopes: ReadonlyMap<string, string>
-  /** `managed` of the document's own mappings that are not shipped here. */
-  readonly managed: ReadonlySet<string>
-  /** The ids of entries by the table and key of their rows there: a key is a label of its document. */
-  readonly keys: ReadonlyMap<string, string>
+  /** The document's own entries by their ids, and by the fields of their rows there: a key is a label of its document. */
+  readonly entries: ReadonlyMap<string, readonly Entry[]>
+  /** The id of the entry that is read: it does not refer to itself. */
+  readonly self?: string
+  /** It matters whether there is such a row, as in conditions: no entry stands for it. */
+  readonly asks?: true
 }
+
+/** @property kind of a property mapping */
+export type Entry = { readonly id: string; readonly kind: string | undefined; readonly fields: JsonObject }
 
 /** In the place of the model. */
 const lost = 'shipped there'
@@ -42,16 +32,29 @@ export function whyLost({ model, identifiers }: Find): string | undefined {
   return model === lost ? `refers to ${JSON.stringify(name)}, which is shipped there and not here` : undefined
 }
 
-export const labelOf = (table: string, pk: unknown): string => `${table} ${String(pk).toLowerCase()}`
+export const labelOf = (table: string, name: string, value: unknown): string =>
+  [table, name, name === 'pk' ? String(value).toLowerCase() : JSON.stringify(value)].join(' ')
 
 const isKey = (value: unknown, key: KeyType): boolean =>
-  key === 'integer' ? /^\d+$/.test(String(value)) : isUuid(value)
+  isUuid(value) || typeof value === 'number' || (key === 'integer' && /^\d+$/.test(String(value)))
 
 export const isUuid = (value: unknown): boolean => uuid().safeParse(value).success
 
-const rowOf = (table: string, pk: unknown, { keys }: Known): KeyOf | Find => {
-  const id = keys.get(labelOf(table, pk))
-  return id === undefined ? new Find(unlabelled, {}) : new KeyOf(id)
+const rowOf = (table: string, pk: unknown, known: Known): KeyOf | Find => {
+  const entry = entryFor(table, undefined, { pk }, known)
+  return entry === undefined ? new Find(unlabelled, {}) : new KeyOf(entry.id)
+}
+
+/** The entry of the document for the row that `!Find` finds. */
+function entryFor(table: string, kind: string | undefined, identifiers: JsonObject, known: Known): Entry | undefined {
+  const [[name, value] = ['', undefined]] = Object.entries(identifiers)
+  const isFound = ({ fields }: Entry) =>
+    Object.entries(identifiers).every(([each, wanted]) => labelOf('', each, fields[each]) === labelOf('', each, wanted))
+  const found = (known.entries.get(labelOf(table, name, value)) ?? []).filter(
+    (entry) => entry.id !== known.self && (kind === undefined || entry.kind === kind) && isFound(entry),
+  )
+  // Mappings of two kinds may have one name.
+  return found.every((entry) => entry.kind === found[0]?.kind) ? found[0] : undefined
 }
 
 /** What a field refers to, with `!KeyOf` in the place of keys. */
@@ -62,6 +65,8 @@ export function withoutKeys(value: unknown, field: Field | undefined, known: Kno
     if (Array.isArray(inner)) return inner.map(each)
     if (inner instanceof Expression)
       return typeof inner.content === 'string' ? inner : inner.with(inner.content.map(each))
+    if (isObject(inner) && !isTag(inner))
+      return Object.fromEntries(Object.entries(inner).map(([name, value]) => [name, each(value)]))
     return isKey(inner, target.key) ? rowOf(target.table, inner, known) : inner
   }
   return each(value)
@@ -80,48 +85,33 @@ export const fieldsWithoutKeys = (sent: unknown, { fields }: Model, known: Known
 /** A provider of any kind is named by its name alone, as a reference may be. */
 function foundHere({ model: theirs, identifiers }: Find, known: Known): unknown {
   const { name, pk } = identifiers
-  const isProvider = isAnyProvider(theirs)
   const own = ownModel(theirs, known.registry)
-  const table = isProvider ? known.registry.targets.get('provider')?.table : own?.model.table
+  const table = tableOf(theirs, known.registry)
   if (table !== undefined && pk !== undefined) return rowOf(table, pk, known)
-  if (isProvider && typeof name === 'string') return name
+  const entry = table === undefined ? undefined : entryFor(table, own?.kind, identifiers, known)
+  if (entry !== undefined && !known.asks) return new KeyOf(entry.id)
+  if (/_core\.provider$/i.test(theirs) && typeof name === 'string') return name
   if (own === undefined) return new Find(theirs, identifiers)
   const { model, kind } = own
-  if (model.name === mappingModel) return mappingHere(identifiers, kind, known)
-  const found = (fields: Readonly<Record<string, unknown>>) =>
-    new Find(model.name, fieldsWithoutKeys(fields, model, known))
-  if (model.target === 'flow' && typeof identifiers.slug === 'string' && !known.flows.has(identifiers.slug))
-    return found({ ...identifiers, slug: ownFlow(identifiers.slug) ?? identifiers.slug })
-  if (model.target === 'certificatekeypair' && typeof name === 'string' && isSelfSigned(name))
-    return found({ ...identifiers, name: ownKeyPair })
-  return found(identifiers)
+  if (model.name === mappingModel) return mappingHere(identifiers, kind, entry !== undefined, known)
+  const [field = ''] = model.names
+  const ours = entry === undefined ? ownName(theirs, model, identifiers[field]) : undefined
+  if (ours === null) return new Find(lost, identifiers)
+  const found = { ...identifiers, ...(ours !== undefined && { [field]: ours }) }
+  return new Find(model.name, fieldsWithoutKeys(found, model, known))
 }
 
-function mappingHere(identifiers: Readonly<Record<string, unknown>>, kind: string | undefined, known: Known): Find {
-  const { managed, name, scope_name: scope, ...others } = identifiers
-  const [only] = Object.values(identifiers)
-  const isPlain = Object.keys(identifiers).length === 1 && typeof only === 'string' && !isTag(only)
-  const own: Shipped = !isPlain
-    ? undefined
-    : typeof managed === 'string'
-      ? known.managed.has(managed)
-        ? undefined
-        : byManaged(managed, known.registry)
-      : typeof name === 'string'
-        ? byTitle(name, known.registry)
-        : typeof scope === 'string' && !known.scopes.has(scope)
-          ? byScope(scope, known.registry)
-          : undefined
+/** What finds a shipped mapping: a single field. */
+const shippedBy = { managed: byManaged, name: byTitle, scope_name: byScope } as const
+
+/** @param isOwn the document has it itself */
+function mappingHere(identifiers: JsonObject, kind: string | undefined, isOwn: boolean, { registry }: Known): Find {
+  const [[field, value] = [], ...others] = Object.entries(identifiers)
+  const by = field === 'managed' || field === 'name' || field === 'scope_name' ? shippedBy[field] : undefined
+  const own = isOwn || others.length > 0 || typeof value !== 'string' ? undefined : by?.(value, registry)
   if (own === null) return new Find(lost, identifiers)
   if (own !== undefined) return new Find(mappingModel, { managed: own })
-  const called = typeof scope === 'string' ? (name ?? known.scopes.get(scope)) : name
-  const by = called !== undefined ? { name: called } : scope !== undefined ? { scope_name: scope } : {}
-  return new Find(mappingModel, {
-    ...others,
-    ...(managed !== undefined && { managed }),
-    ...by,
-    ...(kind !== undefined && Object.keys(by).length > 0 && { kind }),
-  })
+  return new Find(mappingModel, { ...identifiers, ...(kind !== undefined && { kind }) })
 }
 
 /** Mappings of two kinds may have one name: by the name alone, one of a kind that fits is found. */
@@ -132,10 +122,11 @@ export function byNameAlone(item: unknown, { reference }: Field): unknown {
 }
 
 /** A provider takes mappings of its own kind. @returns the kind of another */
-export function otherKind(item: unknown, { reference }: Field): string | undefined {
+export function otherKind(item: unknown, { reference }: Field, { entries }: Known): string | undefined {
   const only = reference?.only
-  if (!(item instanceof Find) || only?.column !== 'kind') return undefined
-  const { managed, kind } = item.identifiers
-  const found = typeof kind === 'string' ? kind : typeof managed === 'string' ? kindOf(managed) : undefined
+  if (only?.column !== 'kind') return undefined
+  const { managed, kind } = item instanceof Find ? item.identifiers : {}
+  const ofFound = typeof kind === 'string' ? kind : typeof managed === 'string' ? kindOf(managed) : undefined
+  const found = item instanceof KeyOf ? entries.get(item.id)?.[0]?.kind : ofFound
   return found === undefined || only.values.includes(found) ? undefined : found
 }

@@ -46,5 +46,8 @@ function inDocument(name: string, text: string, written: unknown): (Source | Ski
     ...Object.entries(plain).map(([key, value]) => [key, String(value)] as const),
   ]
   if (texts.length === 0) return [{ name, why: 'The manifest has no data.', isWrong: false }]
-  return texts.flatMap(([key, value]) => sourcesIn(`${name} ${key}`, value))
+  return texts.flatMap(([key, value]) => {
+    if (/\.(ya?ml|json)$/i.test(key)) return sourcesIn(`${name} ${key}`, value)
+    return [{ name: `${name} ${key}`, why: 'Its name does not end in .yaml, .yml or .json.', isWrong: false }]
+  })
 }
