@@ -5,6 +5,7 @@ import { query } from '../db/raw.ts'
 import type { Keyring } from '../db/seal.ts'
 import { Problem } from '../errors.ts'
 import { isObject } from '../json-object.ts'
+import { comparedName } from '../names.ts'
 import { type Actor, allows, covers, meet, type Permission } from '../permissions.ts'
 import type { Engine } from '../plan/engine.ts'
 import { creatorOf, holdsAllOf } from '../rights/policy.ts'
@@ -70,12 +71,19 @@ export async function newToken(db: Db, actor: Actor, body: unknown): Promise<{ a
   const fields = { user: actor.pk, ...body }
   const own = tokenPk === undefined ? null : await db.token.findUnique({ where: { pk: tokenPk } })
   if (own === null || fields.user !== actor.pk || (body.intent ?? 'api') !== 'api') return { actor, fields }
+  if (!areShared(body.owners ?? own.owners, own.owners)) return { actor, fields }
   const expires = body.expires ?? own.expires?.toISOString()
   // What is no date is refused for that.
   if (endOf({ expiring: body.expiring !== false, expires: new Date(String(expires)) }) > endOf(own))
     return { actor, fields }
   return { actor: { ...actor, renews: true }, fields: { owners: own.owners, ...fields, ...(expires && { expires }) } }
 }
+
+/** A token with none of the owners of the one of the request would carry nothing: it is refused. */
+const areShared = (sent: unknown, owners: readonly string[]): boolean =>
+  [sent].flat().length === 0 ||
+  owners.length === 0 ||
+  [sent].flat().some((each) => owners.includes(comparedName(String(each))))
 
 /** What is done with a token outlasts an impersonation: the real user needs the permission, too. */
 function refuseImpersonator({ impersonator }: Actor, permission: Permission): void {
