@@ -62,9 +62,12 @@ const fromCaller = ['env', 'file'].map((name) => toJson(z.strictObject({ [name]:
 function ownFields(registry: Registry, model: Model): JsonObject {
   const schema = toJson(fieldsOf(registry, model, 'create').partial())
   const properties = Object.entries(propertiesOf(schema)).map(([name, of]) => {
-    if (model.fields.get(name)?.secret !== true) return [name, of]
+    const { secret = false, reference } = model.fields.get(name) ?? {}
     const { anyOf, description, ...alone } = Object(of)
-    return [name, { ...(description && { description }), anyOf: [...(anyOf ?? [alone]), ...fromCaller] }]
+    const edit = { type: 'object', properties: { add: alone, remove: alone }, additionalProperties: false }
+    const others = [...(secret ? fromCaller : []), ...(reference?.many ? [edit] : [])]
+    if (others.length === 0) return [name, of]
+    return [name, { ...(description && { description }), anyOf: [...(anyOf ?? [alone]), ...others] }]
   })
   return { ...schema, properties: Object.fromEntries(properties) }
 }

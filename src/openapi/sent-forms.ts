@@ -5,8 +5,9 @@ import type { Field, ReferenceTarget } from '../models/define.ts'
 import { textLimits } from '../models/fields.ts'
 
 /**
- * The forms that the engine takes beside the stored one: names of rows, items to add to a list and to remove, null for a
- * default, a request for a new value, a secret for a new row only.
+ * The forms that the engine takes beside the stored one: names of rows, null for a default, a request for a new value, a secret
+ * for a new row only. Items to add to a list and to remove stand in its description: of a union, generated clients make a type
+ * in which a list is no list.
  */
 
 /** @param target what the field refers to */
@@ -19,7 +20,6 @@ export function sentForms(
   const overlapped = overlap ? { overlap: overlapTime.optional() } : {}
   const others = [
     ...(generate === undefined ? [] : [z.strictObject({ generate: z.literal(generateForm.generate), ...overlapped })]),
-    ...(reference?.many ? [z.strictObject({ add: stored, remove: stored }).partial()] : []),
     ...(overlap ? [z.strictObject({ value: schema, overlap: overlapTime })] : []),
     // An object of any members takes this form as it is: generators make no type of a union of both.
     ...(secret && !schema.safeParse({ create: {} }).success ? [z.strictObject({ create: schema })] : []),
@@ -53,6 +53,6 @@ export function noteOf({ reference }: Field, target: ReferenceTarget | undefined
   const ways = ['key', ...model.names]
   const by = ways.length === 1 ? 'key' : `${ways.slice(0, -1).join(', ')} or ${ways.at(-1)}`
   return reference.many
-    ? `The ${noun}s, each by ${by}: all of them, or those to add and to remove.`
+    ? `The ${noun}s, each by ${by}: all of them, or \`{"add": [...], "remove": [...]}\`.`
     : `The ${noun}, by ${by}.`
 }

@@ -252,7 +252,10 @@ describe.runIf(needs('go', 'python3', 'promtool'))('Helm', () => {
       namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } },
     })
     expect(policyOf('api')?.spec).toMatchObject({
-      ingress: [{ from: [namespace('ingress'), namespace('monitoring')] }],
+      ingress: [
+        { from: [namespace('ingress')], ports: [{ port: 'http' }] },
+        { from: [namespace('monitoring')], ports: [{ port: 'metrics' }] },
+      ],
     })
     expect(policyOf('worker')?.spec).toMatchObject({ ingress: [{ from: [namespace('monitoring')] }] })
   })

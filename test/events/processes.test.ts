@@ -68,8 +68,8 @@ class Wanderer {
     const from = this.#lastId === undefined ? {} : { lastEventId: this.#lastId }
     const reader = await readEvents(`${url}/api/v3/blueprints/runs/events/`, { token, ...from })
     if (reader.status !== 200) {
-      // There is no room before the last stream is over.
-      expect(reader.status).toBe(429)
+      // There is no room before the last stream is over, or the database takes too long beside other work.
+      expect([429, 503]).toContain(reader.status)
       return this.open()
     }
     this.#reader = reader

@@ -96,6 +96,7 @@ test('takes what the program takes beside the usual form', () => {
     'version: 1\nentries:\n  - { model: service_core.user, identifiers: { pk: 3 }, attrs: { pk: 3, is_active: true } }\n',
     'version: 1\nentries:\n  - model: service_providers_radius.radiusprovider\n    identifiers: { name: a }\n    attrs: { shared_secret: { env: NAME } }\n',
     'version: 1\nentries:\n  - model: service_providers_scim.scimprovider\n    identifiers: { name: a }\n    attrs: { token: { file: secrets/token } }\n',
+    'version: 1\nentries:\n  - { model: service_core.group, identifiers: { name: a }, attrs: { users: { add: [b], remove: [3] } } }\n',
     'app: { slug: a, was: b }\nprovider_model: service_providers_ldap.ldapprovider\nprovider: { name: a, was: b }\n',
   ]
   for (const text of texts) expect([text, errorsIn(asSeen(text))]).toEqual([text, []])

@@ -180,12 +180,12 @@ test('describes the bodies that the engine validates', async () => {
         description: 'Of a new one: `"hashed_user_id"`.',
       },
       authorization_flow: { type: 'string', maxLength: 255 },
+      // No union with an object: generated clients would make a type of it in which a list is no list.
       property_mappings: {
-        anyOf: [
-          { type: 'array', maxItems: 500, items: { type: 'string', maxLength: 255 } },
-          { properties: { add: { type: 'array', maxItems: 500 }, remove: { type: 'array', maxItems: 500 } } },
-          { type: 'null' },
-        ],
+        type: ['array', 'null'],
+        maxItems: 500,
+        items: { type: 'string', maxLength: 255 },
+        description: expect.stringContaining('`{"add": [...], "remove": [...]}`'),
       },
       authentication_flow: { type: ['string', 'null'], maxLength: 255 },
     },

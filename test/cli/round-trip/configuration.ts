@@ -190,7 +190,7 @@ function keepRules(fields: Record<string, unknown>, isEmpty: boolean): void {
     fields.basic_auth_password_attribute ??= 'password'
     fields.basic_auth_user_attribute ??= 'user'
   }
-  // What signs has a private key of a type that fits: the pairs here are of EC, and some have none.
-  if (fields.signing_kp !== undefined) fields.signing_kp = null
-  if (fields.signing_key !== undefined) fields.signing_key = null
+  // What signs, serves TLS or encrypts takes a key that fits: the pairs here are of EC, and some have none.
+  for (const name of ['signing_kp', 'signing_key', 'encryption_kp', 'encryption_key', 'certificate'])
+    if (fields[name] !== undefined) fields[name] = null
 }
