@@ -4,6 +4,7 @@ export type OperatorRules = {
   readonly launchSchemes: readonly string[]
   /** Whether all hosts below a domain are of one owner. */
   readonly isParentDomain: (domain: string) => boolean
+  readonly isPublicSuffix: (domain: string) => boolean
 }
 
 let known: OperatorRules | undefined

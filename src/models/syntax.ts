@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { notKept, Unkept } from '../numbers.ts'
-import { isPublicSuffix } from './public-suffix.ts'
+import { operatorRules } from './operator-rules.ts'
 
 /** Checks the form of a text. A pure function. @returns a sentence about the error; undefined for a valid text */
 export type Syntax = (text: string) => string | undefined
@@ -67,7 +67,7 @@ export const scope: Syntax = (text) =>
 export const cookieDomain: Syntax = (text) => {
   const host = text.replace(/^\./, '')
   const error = domain(`sub.${host}`)
-  return error === undefined && isPublicSuffix(host)
+  return error === undefined && operatorRules()?.isPublicSuffix(host)
     ? `Is a domain under which others have hosts, for which browsers keep no cookies: such as app.${host}.`
     : error
 }

@@ -1,7 +1,7 @@
 import type { ServiceConfig } from '../config.ts'
 import { keyring } from '../db/seal.ts'
 import { setOperatorRules } from '../models/operator-rules.ts'
-import { isRegistrable } from '../models/public-suffix.ts'
+import { isPublicSuffix, isRegistrable } from '../models/public-suffix.ts'
 import { loadRegistry } from '../models/registry.ts'
 import type { Engine } from './engine.ts'
 
@@ -15,7 +15,11 @@ export async function openEngine(config: Settings): Promise<Engine> {
   const { launchSchemes, redirectParentDomains } = config
   const isListed = (domain: string) =>
     redirectParentDomains.some((parent) => domain === parent || domain.endsWith(`.${parent}`))
-  setOperatorRules({ launchSchemes, isParentDomain: (domain) => isListed(domain) || isRegistrable(domain) })
+  setOperatorRules({
+    launchSchemes,
+    isParentDomain: (domain) => isListed(domain) || isRegistrable(domain),
+    isPublicSuffix,
+  })
   return {
     registry: await loadRegistry(),
     keyring: keyring(config.secretKey, config.secretKeyPrevious),
