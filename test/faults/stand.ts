@@ -5,6 +5,7 @@ import { describe, inject, onTestFinished } from 'vitest'
 import { connect, type Db } from '../../src/db/client.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { atEnd } from '../support/at-end.ts'
+import { secretKey } from '../support/engine.ts'
 import { freePort } from '../support/free-port.ts'
 import type { QueueKind } from '../support/installation.ts'
 import { wideEnv } from '../support/limits.ts'
@@ -77,7 +78,7 @@ export async function openStand(
   const env = {
     ...wideEnv,
     DATABASE_URL: proxied === 'postgres' && proxy !== null ? proxy.url : databaseUrl,
-    SECRET_KEY: randomBytes(32).toString('base64url'),
+    SECRET_KEY: secretKey,
     BOOTSTRAP_TOKEN: token,
     // The same on every machine.
     WORKER_CONCURRENCY: '8',
