@@ -111,14 +111,14 @@ export function shareOut(
   { countLimited }: RefusalCounts,
   part: () => number,
 ): void {
-  const refusal = (detail: string) => () => new Problem('too_many_requests', detail, { retryAfterS: 1 })
+  const refusal = (detail: () => string) => () => new Problem('too_many_requests', detail(), { retryAfterS: 1 })
   const { rateLimitLongAnswers: longAtOnce, rateLimitWaitingRuns: runsAtOnce } = limits
   const shares = {
     list: new Share({
       max: listsAtOnce,
       waitMs: placeWithinMs,
       refusal: refusal(
-        `Each of the ${listsAtOnce} lists of this user that may be read at once takes too long. Try again.`,
+        () => `Each of the ${listsAtOnce} lists of this user that may be read at once takes too long. Try again.`,
       ),
       onRefused: () => countLimited('lists'),
     }),
@@ -126,17 +126,17 @@ export function shareOut(
       max: writesAtOnce,
       waitMs: placeWithinMs,
       refusal: refusal(
-        `Each of the ${writesAtOnce} writes of this user that may be at work at once takes too long. Try again.`,
+        () => `Each of the ${writesAtOnce} writes of this user that may be at work at once takes too long. Try again.`,
       ),
       onRefused: () => countLimited('writes'),
     }),
     run: new Share({
       max: runsAtOnce,
       part,
-      refusal: () => {
-        const detail = `At most ${Math.ceil(runsAtOnce * part())} submissions of one user may wait at the same time.`
-        return new Problem('too_many_requests', `${detail} Try again shortly.`, { retryAfterS: 1 })
-      },
+      refusal: refusal(
+        () =>
+          `At most ${Math.ceil(runsAtOnce * part())} submissions of one user may wait at the same time. Try again shortly.`,
+      ),
       onRefused: () => countLimited('waiting_runs'),
     }),
   }
@@ -144,7 +144,8 @@ export function shareOut(
     max: longAtOnce,
     waitMs: longWithinMs,
     refusal: refusal(
-      `At most ${longAtOnce} long answers at the same time for one user. Try again shortly, or with a smaller page_size.`,
+      () =>
+        `At most ${longAtOnce} long answers at the same time for one user. Try again shortly, or with a smaller page_size.`,
     ),
     onRefused: () => countLimited('long_answers'),
   })
