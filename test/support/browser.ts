@@ -32,7 +32,8 @@ export async function fillLogIn(page: Page, token: string): Promise<void> {
 export async function visit(browser: Browser, origin: string, { javaScriptEnabled = true } = {}): Promise<Visitor> {
   const context = await browser.newContext({ javaScriptEnabled, locale: 'en-US', baseURL: origin })
   const page = await context.newPage()
-  page.setDefaultTimeout(10_000)
+  // Swagger UI needs 4 s of a quiet core, and other files of tests share it.
+  page.setDefaultTimeout(30_000)
   const errors: string[] = []
   const answers: Promise<string>[] = []
   page.on('console', (message) => {
