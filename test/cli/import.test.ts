@@ -17,7 +17,7 @@ function run(text: string, ...options: string[]) {
     input: text,
     env: { ...compileCache, HIDDEN_VALUE: 'do-not-print' },
     encoding: 'utf8',
-    timeout: 20_000,
+    timeout: 60_000,
   })
   return { status, stdout, stderr }
 }

@@ -151,7 +151,7 @@ describe('the program', () => {
       input,
       env: { ...compileCache, ...env },
       encoding: 'utf8',
-      timeout: 10_000,
+      timeout: 60_000,
     })
     return { status, output: `${stdout}${stderr}` }
   }

@@ -88,7 +88,7 @@ describe.runIf(needs('curl'))('the commands of docs/pipelines.md', () => {
 
   afterAll(async () => {
     await Promise.all(processes.map((each) => each.stop()))
-  }, 40_000)
+  })
 
   /** Exported variables are there for the next block, as in one terminal. */
   async function terminal(commands: string) {

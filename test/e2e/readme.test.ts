@@ -119,7 +119,7 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
       expect([first.code, first.output]).toEqual([0, expect.stringMatching(/^changes .*^applied /ms)])
       const again = await shell(commands, settings)
       expect([again.code, again.output]).toEqual([0, expect.stringMatching(/^unchanged .*^unchanged /ms)])
-    }, 30_000)
+    })
 
     test('deploys an example after the first PUT, and gets a 403 for what the admin made', async () => {
       const settings = { GATEWRIGHT_URL: origin, GATEWRIGHT_TOKEN: token }
@@ -179,7 +179,7 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
         await until(() => service.log.some((line) => line.includes('"status":202')), { what: 'a 202' })
       })
       expect(await sending).toMatchObject({ code: 0, output: expect.stringMatching(/"state":"done".*"applied":true/s) })
-    }, 30_000)
+    })
 
     test('fails at once when the run of a 202 is gone', async () => {
       const release = service.hold()
@@ -194,7 +194,7 @@ describe.runIf(needs('curl'))('the commands of README, docs/api.md and docs/appl
       })
       release()
       expect(await sending).toMatchObject({ code: 1, output: expect.stringContaining('HTTP/1.1 404') })
-    }, 30_000)
+    })
 
     test('reports an address that does not answer as not known', async () => {
       const { code, errors } = await deploy(body('away'), { GATEWRIGHT_URL: 'http://127.0.0.1:1' })

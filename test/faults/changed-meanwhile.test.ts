@@ -125,7 +125,7 @@ onBothQueues((kind) => {
           SELECT xmin::text, p::text FROM providers p ORDER BY 2`,
       )
 
-    test('is 412, and nothing is written: before the apply, and while it waits', { timeout: 60_000 }, async () => {
+    test('is 412, and nothing is written: before the apply, and while it waits', { timeout: 120_000 }, async () => {
       const first = await stand.startWorker({ WORKER_CONCURRENCY: '1' })
       for (const slug of ['before', 'waiting']) expect(isApplied(await put(stand, slug, 'team-one'))).toBe(true)
       const change = (slug: string, owner: string, headers = {}, query = '') =>

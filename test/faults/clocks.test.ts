@@ -37,7 +37,7 @@ const isReady = async ({ url }: Stand) => (await fetch(`${url}/-/health/ready/`)
 
 onBothQueues((kind) => {
   test('a worker whose clock is an hour ahead does not stop the probes of the next one', {
-    timeout: 40_000,
+    timeout: 120_000,
   }, async () => {
     const stand = await openStand(kind)
     const wrong = await stand.startWorker(clockBy(hour))
@@ -53,7 +53,7 @@ onBothQueues((kind) => {
   })
 })
 
-test('whether generated values are shown is judged by the clock of the database', { timeout: 30_000 }, async () => {
+test('whether generated values are shown is judged by the clock of the database', { timeout: 120_000 }, async () => {
   const stand = await openStand('postgres')
   const worker = await stand.startWorker()
   const { token, url, env } = stand

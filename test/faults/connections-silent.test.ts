@@ -48,8 +48,8 @@ const silenced = (queue: QueueKind, proxied: 'postgres' | 'redis') => async () =
 }
 
 describe.runIf(needs('redis-server'))('queue on Redis', () => {
-  test('the connections to Redis', { timeout: 40_000 }, silenced('redis', 'redis'))
-  test('the connections to PostgreSQL', { timeout: 40_000 }, silenced('redis', 'postgres'))
+  test('the connections to Redis', { timeout: 120_000 }, silenced('redis', 'redis'))
+  test('the connections to PostgreSQL', { timeout: 120_000 }, silenced('redis', 'postgres'))
 })
 
-test('queue on PostgreSQL: all connections', { timeout: 40_000 }, silenced('postgres', 'postgres'))
+test('queue on PostgreSQL: all connections', { timeout: 120_000 }, silenced('postgres', 'postgres'))

@@ -14,7 +14,7 @@ const awayMs = 2_000
 const oneJobWaits = 'gatewright_jobs{state="waiting"} 1'
 
 onBothQueues((kind) => {
-  test('PostgreSQL crashes, is away for 2 s and comes back, under load', { timeout: 60_000 }, async () => {
+  test('PostgreSQL crashes, is away for 2 s and comes back, under load', { timeout: 120_000 }, async () => {
     const stand = await openStand(kind)
     const worker = await stand.startWorker()
     const follower = await follow(stand)
@@ -68,7 +68,7 @@ onBothQueues((kind) => {
     await follower.stop()
   }
 
-  describe('a run that the crash lost', { timeout: 60_000 }, () => {
+  describe('a run that the crash lost', { timeout: 120_000 }, () => {
     test('is refused when PostgreSQL is back, before the wait ends', async () => {
       const { stand, sending, follower } = await recordedAndCrashed()
       await stand.postgres.start()

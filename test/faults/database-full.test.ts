@@ -50,7 +50,7 @@ const stacks = (output: string) => output.split('\n').filter((line) => line.incl
 onBothQueues((kind) => {
   describe.each(faults)('$name', ({ begin, end }) => {
     test('while a run waits: 202, and it is applied later; a new one is 503 `cancelled`; other writes are 503', {
-      timeout: 30_000,
+      timeout: 120_000,
     }, async () => {
       const stand = await openStand(kind, { applyWaitMs: 1_500 })
       const waiting = put(stand, 'waiting')
@@ -81,7 +81,7 @@ onBothQueues((kind) => {
 
 test.each(faults)(
   '$name under load: never 500, no run fails, and service as before afterwards',
-  { timeout: 30_000 },
+  { timeout: 120_000 },
   async ({ name, begin, end }) => {
     const stand = await openStand('postgres', { applyWaitMs: 3_000 })
     const worker = await stand.startWorker()

@@ -22,7 +22,7 @@ onBothQueues((kind) => {
   }
   const countOf = (sent: readonly Sent[], status: number) => sent.filter((each) => each.status === status).length
 
-  test('100 identical PUTs at once: one effect, all 200', { timeout: 60_000 }, async () => {
+  test('100 identical PUTs at once: one effect, all 200', { timeout: 120_000 }, async () => {
     const worker = await stand.startWorker()
     const sent = await putAtOnce(100, 'same')
     expect(sent.map(({ outcome }) => outcome)).toEqual(Array.from({ length: 100 }, () => 'applied'))
@@ -33,7 +33,7 @@ onBothQueues((kind) => {
     await worker.stop()
   })
 
-  test('100 identical PUTs at once with If-None-Match: *: one 200 and 99 times 412', { timeout: 60_000 }, async () => {
+  test('100 identical PUTs at once with If-None-Match: *: one 200 and 99 times 412', { timeout: 120_000 }, async () => {
     const worker = await stand.startWorker()
     const sent = await putAtOnce(100, 'only-one', '*')
     expect([countOf(sent, 200), countOf(sent, 412)]).toEqual([1, 99])

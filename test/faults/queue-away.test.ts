@@ -12,7 +12,7 @@ import { openStand } from './stand.ts'
 const awayMs = 3_000
 
 describe.runIf(needs('redis-server'))('queue on Redis', () => {
-  test('Redis killed, away for 3 s and back, under load', { timeout: 60_000 }, async () => {
+  test('Redis killed, away for 3 s and back, under load', { timeout: 120_000 }, async () => {
     const stand = await openStand('redis')
     const worker = await stand.startWorker()
     let over = false
@@ -46,7 +46,7 @@ describe.runIf(needs('redis-server'))('queue on Redis', () => {
     await worker.stop()
   })
 
-  test('FLUSHALL every second under load', { timeout: 60_000 }, async () => {
+  test('FLUSHALL every second under load', { timeout: 120_000 }, async () => {
     const stand = await openStand('redis')
     const worker = await stand.startWorker()
     const redis = new Redis(stand.redis?.url ?? '')

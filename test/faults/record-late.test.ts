@@ -4,7 +4,7 @@ import { put } from './clients.ts'
 import { openStand } from './stand.ts'
 
 test('a record that the network delivers after the 202 writes nothing: a 404 of its Location is final', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const stand = await openStand('postgres', { applyWaitMs: 5_000, proxied: 'postgres' })
   const { proxy } = stand

@@ -35,7 +35,7 @@ onBothQueues((kind) => {
   })
 
   test('a row lock held for longer than any client waits: true answers in time, and others are served', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const worker = await stand.startWorker()
     await putAtOnce(1, 'held')

@@ -12,7 +12,7 @@ const exitWithinMs = 10_000
 
 onBothQueues((kind) => {
   test('SIGTERM of a worker under load: it finishes its runs, and another takes the rest', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const stand = await openStand(kind)
     const first = await stand.startWorker()
@@ -28,7 +28,7 @@ onBothQueues((kind) => {
     await second.stop()
   })
 
-  test('SIGTERM of the API: what is in flight is answered, then it ends', { timeout: 60_000 }, async () => {
+  test('SIGTERM of the API: what is in flight is answered, then it ends', { timeout: 120_000 }, async () => {
     const stand = await openStand(kind)
     const worker = await stand.startWorker()
     const slugs = ['last-1', 'last-2', 'last-3', 'last-4', 'last-5']

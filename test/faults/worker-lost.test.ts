@@ -98,7 +98,7 @@ onBothQueues((kind) => {
   }
 
   test('a worker frozen inside its transaction beyond its lock, and woken beside its replacement', {
-    timeout: 45_000,
+    timeout: 120_000,
   }, async () => {
     // Its clients wait long enough for any machine: the replacement comes after seconds.
     const patient = await openStand(kind, { applyWaitMs: 20_000 })
@@ -115,7 +115,7 @@ onBothQueues((kind) => {
   })
 
   test('a worker frozen inside its transaction, and no other: its client gets an answer in time, and the answer is true', {
-    timeout: 45_000,
+    timeout: 120_000,
   }, async () => {
     const frozen = await stand.startWorker()
     const answer = await putAndFreeze(frozen, 'frozen-alone')

@@ -28,7 +28,7 @@ function supervised(stand: Stand) {
 
 onBothQueues((kind) => {
   test('a worker is killed a second after each start: no client waits long, and no run is cancelled', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const stand = await openStand(kind)
     const { supervisor, ready } = supervised(stand)

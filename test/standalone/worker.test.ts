@@ -8,7 +8,7 @@ test.each([
 ])(
   'a worker that was killed, and cannot be started for want of %s, is started later',
   {
-    timeout: 30_000,
+    timeout: 120_000,
   },
   async (want, code) => {
     const { url } = await freshDatabase()

@@ -43,7 +43,7 @@ function expectNotReady(answer: Answer, healthyParts: Record<string, boolean>): 
 
 /** What holds for both stores of the queue. */
 function claims(queue: () => Promise<string | null>): void {
-  test('ready depends on whether a worker consumes, not on whether it runs', { timeout: 60_000 }, async () => {
+  test('ready depends on whether a worker consumes, not on whether it runs', { timeout: 120_000 }, async () => {
     const { url } = await freshDatabase()
     const stack = await startStack({ databaseUrl: url, redisUrl: await queue() })
     const none = await ready(stack)
@@ -70,7 +70,7 @@ function claims(queue: () => Promise<string | null>): void {
   })
 
   test('a database that hangs or is gone makes it 503 within a second, and back again', {
-    timeout: 40_000,
+    timeout: 120_000,
   }, async () => {
     const { url } = await freshDatabase()
     const proxy = await proxyTo(url)
@@ -107,7 +107,7 @@ function claims(queue: () => Promise<string | null>): void {
 }
 
 test('a worker that takes no jobs is logged once, and not while it may be starting', {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async () => {
   const { admin, db, log } = await installation({ workers: 'none' })
   const logged = () => log.map((line) => JSON.parse(line)).filter(({ part }) => part === 'worker')
@@ -136,7 +136,7 @@ describe("the queue on PostgreSQL's", () => claims(async () => null))
 describe.runIf(needs('redis-server'))('the queue on Redis', () => {
   claims(freshRedis)
 
-  test('a Redis that hangs or is gone makes it 503 within a second, and back again', { timeout: 30_000 }, async () => {
+  test('a Redis that hangs or is gone makes it 503 within a second, and back again', { timeout: 120_000 }, async () => {
     const { url } = await freshDatabase()
     const redis = await ownRedis()
     const stack = await startStack({ databaseUrl: url, redisUrl: redis.url })

@@ -92,7 +92,7 @@ async function heldMb(work: () => Promise<unknown>): Promise<number> {
 describe.each([
   [allUsers, 58e6],
   [wide, 30e6],
-])('three at once of %s', { timeout: 60_000 }, (path, least) => {
+])('three at once of %s', { timeout: 120_000 }, (path, least) => {
   const receive = async () => expect(Math.min(...(await threeReceive(path)))).toBeGreaterThan(least)
 
   test('are never held in memory', async () => {

@@ -14,7 +14,7 @@ import { until } from '../support/until.ts'
 const run = { id: '01a1fd79-0573-7eeb-91d6-996288491dcb', title: 'apply oauth2 grafana' }
 
 function claims(redis: () => Promise<string | null>): void {
-  test('a worker that takes no jobs any more gets new connections to the queue', { timeout: 30_000 }, async ({
+  test('a worker that takes no jobs any more gets new connections to the queue', { timeout: 120_000 }, async ({
     expect,
   }) => {
     const { url, db } = await freshDatabase()
