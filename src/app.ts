@@ -66,11 +66,11 @@ export type Deps = {
   readonly submitter: Submitter
   readonly queue: ApplyQueue
   readonly limits: RateLimits
-  /** Where metrics and health are beside the API; else the API has both. */
+  /** The port of metrics and health beside the API; null: the API has both. */
   readonly metricsAt?: { readonly port: number; readonly host: string } | null
   /** null: each process counts for itself. */
   readonly rateStore: RedisClient | null
-  /** Of the streams of events; else those of `events/streams.ts`. */
+  /** Limits of the streams of events; the default is that of `events/streams.ts`. */
   readonly streams?: Partial<StreamLimits>
 }
 
@@ -87,7 +87,7 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, strea
     genReqId: ({ headers }) => validRequestId(headers['x-request-id']) ?? randomUUID(),
     rewriteUrl: ({ url = '/' }: IncomingMessage) => withBasePath(url),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 300 },
-    // Closes the connection of a client that sends slowly, or nothing.
+    // Ends a request that arrives too slowly, or not at all.
     requestTimeout: 25_000,
     // Closes an idle connection. While an apply waits, its connection is idle too.
     connectionTimeout: Math.max(30_000, applyWaitMs + 10_000),
@@ -97,13 +97,13 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, strea
     forceCloseConnections: 'idle',
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
-  // The compiler checks the types of answers. Validating each answer would cost more than making it.
+  // The compiler checks the types of answers. A check of each answer would cost more than to make it.
   app.setSerializerCompiler(() => JSON.stringify)
   acceptJson(app)
   answerProblems(app)
-  // Before all others: what they do is a part of the request.
+  // This comes before all others: what they do is a part of the request.
   traceRequests(app)
-  // Called, not registered: a registered plugin loads after the hooks below, which may refuse a request.
+  // This is called, not registered: a registered plugin loads after the hooks below, which may refuse a request.
   void helmet(app, securityHeaders)
   forbidCaching(app)
   compressAnswers(app)
@@ -111,7 +111,7 @@ export function buildApp({ submitter, queue, limits, metricsAt, rateStore, strea
   gaugeReplica(metrics, replicaOf(db))
   countRequests(app, metrics)
   keepRefusals(app, db)
-  // First, so that refusals carry the id too: it finds the request in the log.
+  // This is the first, so that refusals carry the id too: it finds the request in the log.
   app.addHook('onRequest', async ({ id }, reply) => {
     reply.header('X-Request-Id', id)
   })

@@ -23,7 +23,7 @@ const webUrl = z.url({ protocol: /^https?$/, error: 'is not a URL that starts wi
 const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
   z.enum(names, { error: ({ input }) => `is ${JSON.stringify(input)}: it takes ${names.join(', ')}.` })
 
-/** It may hold a password, too. */
+/** A Redis URL may hold a password, too. */
 const redisUrl = z.string().superRefine((text, context) => {
   try {
     readRedisUrl(text)
@@ -43,7 +43,7 @@ const integer = (min: number, max: number) =>
     })
     .transform(Number)
 
-/** Words with commas between them. */
+/** Words, separated by commas. */
 const listOf = (form: RegExp, such: string) =>
   z
     .string()
@@ -57,7 +57,7 @@ const listOf = (form: RegExp, such: string) =>
       error: ({ input }) => `is ${JSON.stringify(`${input}`)}: it takes ${such}, with commas between them.`,
     })
 
-/** Schemes of apps that people start from a list of applications. */
+/** Schemes of apps that users start from a list of applications. */
 export const usualLaunchSchemes: readonly string[] = [
   ...['http', 'https', 'ftp', 'sftp', 'ssh', 'rdp', 'vnc', 'mailto', 'tel', 'sip', 'xmpp', 'irc', 'ircs', 'steam'],
   ...['slack', 'msteams', 'zoommtg', 'vscode', 'obsidian', 'notion', 'spotify', 'ms-word', 'ms-excel', 'ms-powerpoint'],
@@ -102,7 +102,7 @@ const settings = z.object({
     .default('info'),
   port: integer(1, 65_535).default(9_000),
   host: z.string().default('127.0.0.1'),
-  /** Where a proxy has the service below a path; none: at the root. `paths.ts` has it in all paths. */
+  /** The path under which a proxy has the service; none: the root. `paths.ts` puts it in all paths. */
   basePath: z
     .string()
     .regex(/^(\/[\w.~-]{1,50}){0,5}\/?$/, {
@@ -111,7 +111,7 @@ const settings = z.object({
     .refine((path) => !/\/\.{1,2}(\/|$)/.test(path), 'has . or .. as a part of its path.')
     .transform((path) => path.replace(/\/$/, ''))
     .default(''),
-  /** Absolute. The folder of the embedded database, its secret key and the first token. */
+  /** An absolute path: the folder of the embedded database, its secret key and the first token. */
   dataDir: z
     .string()
     .default('.data')
@@ -120,7 +120,7 @@ const settings = z.object({
   databaseUrl: databaseUrl.nullable().default(null),
   /** null: `databaseUrl` leads to PostgreSQL itself. */
   directDatabaseUrl: databaseUrl.nullable().default(null),
-  /** A streaming replica for lists. null: they read from `databaseUrl`, too. */
+  /** A streaming replica for lists. null: lists read from `databaseUrl`, too. */
   databaseReadUrl: databaseUrl.nullable().default(null),
   databaseReadLagMs: integer(100, 3_600_000).default(5_000),
   /** null: the queue runs on PostgreSQL. */
@@ -138,17 +138,17 @@ const settings = z.object({
   ).default([...usualLaunchSchemes]),
   redirectParentDomains: listOf(/^[a-z\d-]+(\.[a-z\d-]+)*$/, 'domains such as corp.internal').default([]),
   runSecretsHours: integer(1, 8_760).default(24),
-  /** How long finished runs and audit rows are kept. `delete_old_audit_rows` in PostgreSQL has the same minimum. */
+  /** Days that finished runs and audit rows are kept. `delete_old_audit_rows` in PostgreSQL has the same minimum. */
   runDays: integer(1, 36_500).default(90),
   auditDays: integer(30, 36_500).default(400),
   rateLimitRequestsPerSecond: integer(1, 1_000_000).default(2_000),
-  /** The other two are of what is under way at the same time for one user, in one process. */
+  /** This limit and the next one count what one user has open in one process at the same time. */
   rateLimitLongAnswers: integer(1, 1_000).default(2),
   rateLimitWaitingRuns: integer(1, 100_000).default(64),
   applyWaitMs: integer(100, 120_000).default(10_000),
-  /** Of submissions that are not waited for: what one user may have waiting. */
+  /** Entries that one user may have queued in submissions that are not waited for. */
   queuedEntries: integer(10_000, 100_000_000).default(100_000),
-  /** How long an API that stops goes on serving while its readiness is 503. */
+  /** Milliseconds in which an API that stops still serves, while its readiness is 503. */
   drainMs: integer(0, 600_000).default(0),
   /** null: the metrics of an API are on `port`. */
   metricsPort: integer(1, 65_535).nullable().default(null),
@@ -160,7 +160,7 @@ const settings = z.object({
 
 const required = { error: 'is required.' }
 
-/** For preparing a database. */
+/** Settings of the programs that prepare a database. */
 const databaseSettings = z.object({
   databaseUrl: z.string(required).pipe(databaseUrl),
   migrationDatabaseUrl: z.string(required).pipe(databaseUrl),
@@ -168,7 +168,7 @@ const databaseSettings = z.object({
   redisUrl: settings.shape.redisUrl,
 })
 
-/** Settings that may also be the contents of a file, which `<NAME>_FILE` names. */
+/** Settings that may also come from a file, which `<NAME>_FILE` names. */
 const secrets: readonly string[] = [
   ...['databaseUrl', 'directDatabaseUrl', 'databaseReadUrl', 'migrationDatabaseUrl'],
   ...['adminDatabaseUrl', 'redisUrl'],
@@ -182,7 +182,7 @@ const clientSettings = settings.pick({ host: true, port: true, dataDir: true }).
       error: ({ input }) =>
         `is ${withoutPasswords(JSON.stringify(input))}: it takes a URL that starts with http:// or https://.`,
     })
-    // It would stand in plan files, in messages, and in the logs of proxies.
+    // A password would stand in plan files, in messages, and in the logs of proxies.
     .refine(
       (text) => !URL.canParse(text) || `${new URL(text).username}${new URL(text).password}` === '',
       'holds a user name or a password: the token is GATEWRIGHT_TOKEN.',
@@ -241,12 +241,12 @@ export function readConfig(
   return parse(settings, env, { defaults, errors })
 }
 
-/** For a process without a database of its own. @throws {ConfigError} with all errors at once */
+/** Reads the settings of a process without an embedded database. @throws {ConfigError} with all errors at once */
 export const readServiceConfig = (env?: Environment): ServiceConfig =>
-  // Neither is null: both are required then.
+  // Both are required, so neither is null.
   readConfig(env, { needsDatabase: true }) as ServiceConfig
 
-/** For a program that calls a running Gatewright. @throws {ConfigError} with all errors at once */
+/** Reads the settings of a program that calls a running Gatewright. @throws {ConfigError} with all errors at once */
 export function readClientConfig(env: Environment = process.env) {
   const { host, port, dataDir, ...gatewright } = parse(clientSettings, env)
   return {
@@ -260,20 +260,25 @@ export function readClientConfig(env: Environment = process.env) {
   }
 }
 
-/** Of paths, which are made before the settings are checked: one that is not valid stops the start, and is none here. */
+/**
+ * The base path, for paths that are made before the settings are checked. An invalid one stops the start, and counts as none
+ * here.
+ */
 export const readBasePath = (env: Environment = process.env): string =>
   settings.shape.basePath.safeParse(env.BASE_PATH?.trim() || undefined).data ?? ''
 
-/** The proxy of the environment, as other programs have it: the names in small letters go first. */
+/** The proxy variables of the environment. As in other programs, names in small letters take precedence. */
 export const readProxyVariables = (env: Environment = process.env) => ({
   httpsProxy: env.https_proxy?.trim() || env.HTTPS_PROXY?.trim() || undefined,
   noProxy: env.no_proxy?.trim() || env.NO_PROXY?.trim() || '',
 })
 
-/** A variable that a file of the caller names. An empty one counts as absent: CI systems set it for a missing secret. */
+/**
+ * A variable that a file of the caller names. An empty one counts as absent: CI systems set an empty one for a missing secret.
+ */
 export const readVariable = (name: string, env: Environment = process.env): string | undefined => env[name] || undefined
 
-/** Whether the operator has chosen how much is logged. */
+/** Whether the operator has set the log level. */
 export const choosesLogLevel = (env: Environment = process.env): boolean => Boolean(env.LOG_LEVEL?.trim())
 
 /** Whether a program should write plain lines even on a terminal (https://no-color.org). */
@@ -283,11 +288,11 @@ export const wantsPlainOutput = (env: Environment = process.env): boolean =>
 /** @throws {ConfigError} with all errors at once */
 export const readDatabaseConfig = (env: Environment = process.env) => parse(databaseSettings, env)
 
-/** Where the database is. @throws {ConfigError} with all errors at once */
+/** The URL of the database. @throws {ConfigError} with all errors at once */
 export const readPlaceOfDatabase = (env: Environment = process.env) =>
   parse(settings.pick({ databaseUrl: true, directDatabaseUrl: true, dataDir: true }), env)
 
-/** The environment of a child process that gets these variables, too. */
+/** The environment of a child process, with these variables added. */
 export const environmentWith = (variables: Environment, env: Environment = process.env) => ({ ...env, ...variables })
 
 /** The environment of a child process with these settings. A setting from `<NAME>_FILE` is passed on as a value. */
@@ -322,7 +327,7 @@ function readSecret(name: string, env: Environment, errors: string[]): string | 
   if (value) errors.push(`${name} and ${name}_FILE are both set: set one.`)
   try {
     const text = readFileSync(file, 'utf8').trim()
-    // An empty file is a secret that was never written: no default may take its place.
+    // An empty file is a secret that was never written: no default may replace it.
     if (text === '') errors.push(`${name}_FILE: ${file} is empty.`)
     return text
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Every `code` of an error of a field, with what it says and an example of its message. An answer lists them in `errors`.
- * docs/errors.md is made from it. A code never changes its meaning: what is new gets a new one.
+ * Every `code` of an error of a field, with its meaning and an example of its message. An answer lists them in `errors`.
+ * docs/errors.md is made from it. A code never changes its meaning: a new meaning gets a new code.
  */
 export const errorCodes = {
   required: ['A field is missing that is needed.', 'This field is required.'],

@@ -41,8 +41,8 @@ export type FieldPath = readonly (string | number)[]
 export type FieldErrors = { [field: string]: string[] | FieldErrors }
 
 /**
- * Which part of a request a path is of, where the path does not say it. The first three are parts of a blueprint's entry,
- * whose paths are `['entries', 3, field]` for all of them; without any, it is the body.
+ * The part of a request that a path belongs to, where the path does not say it. The first three are parts of a blueprint's entry,
+ * whose paths are `['entries', 3, field]` for all of them. The default is the body.
  */
 export type Where = 'entry' | 'identifiers' | 'attrs' | 'header' | 'parameter'
 
@@ -60,10 +60,10 @@ export type Place = {
   readonly pointer: FieldPath
   /** The `id` of the entry. */
   readonly entry?: string
-  /** From 1, of YAML only. */
+  /** The line, from 1; YAML only. */
   readonly line?: number
   readonly column?: number
-  /** The line, cut, with the values of secret fields masked. Left out for an error of a secret field. */
+  /** The line, shortened, with the values of secret fields masked. Absent for an error of a secret field. */
   readonly source?: string
 }
 
@@ -72,7 +72,7 @@ export type ErrorDetail = {
   readonly code: ErrorCode
   readonly message: string
   readonly pointer?: string
-  /** Instead of `pointer`, for what is not in the body. */
+  /** The header or parameter with the error, which has no `pointer`. */
   readonly header?: string
   readonly parameter?: string
 } & Omit<Place, 'pointer'>
@@ -103,9 +103,9 @@ export class Problem extends Error {
   readonly fields: FieldErrors | undefined
   /** The same errors one by one. */
   readonly errors: readonly FieldError[] | undefined
-  /** For 202, 429 and 503. */
+  /** Set for 202, 429 and 503. */
   readonly retryAfterS: number | undefined
-  /** For 202: the path of the run, which will have the outcome. */
+  /** The path of the run that will have the outcome; set for 202. */
   readonly run: string | undefined
 
   constructor(
@@ -127,7 +127,7 @@ export class Problem extends Error {
     this.run = facts.run
   }
 
-  /** The same with more about its errors. */
+  /** Returns the same Problem with more details of its errors. */
   withErrors(errors: readonly FieldError[]): Problem {
     const { code, message, fields } = this
     return new Problem(code, message, { fields, errors })
@@ -137,10 +137,10 @@ export class Problem extends Error {
 /** One answer lists at most this many errors; the rest are counted. */
 export const maxErrors = 100
 
-/** A message that is made only when it is listed: the name that was probably meant takes long to find. */
+/** A message, or a function that makes it only when it is listed: to find the name that was probably meant takes long. */
 export type Message = string | (() => string)
 
-/** What takes errors. */
+/** A collector of errors. */
 export type ErrorSink = { add(path: FieldPath, code: ErrorCode, message: Message): void }
 
 /** Collects every error of an input, so that one answer lists them all. The first hundred are kept, the rest counted. */
@@ -159,7 +159,7 @@ export class ErrorList implements ErrorSink {
   }
 
   #add(path: FieldPath, code: ErrorCode, message: Message, where?: Where): void {
-    // Compared with no other: an input can have ten thousand errors.
+    // An error is not compared with the others: an input can have ten thousand.
     if (this.list.length >= maxErrors) {
       this.#unlisted += 1
       return
@@ -195,7 +195,7 @@ export class ErrorList implements ErrorSink {
     return this.#unlisted > 0 ? `${this.#unlisted} more errors are not listed.` : undefined
   }
 
-  /** Without the errors of one kind. */
+  /** Removes the errors of one code. */
   without(code: ErrorCode): this {
     const others = this.list.filter((error) => error.code !== code)
     this.list.splice(0, this.list.length, ...others)
@@ -211,7 +211,7 @@ export class ErrorList implements ErrorSink {
     return this
   }
 
-  /** The list as a refusal of the request. */
+  /** Makes a refusal of the request from the list. */
   problem(detail = 'The request is not valid.'): Problem {
     return new Problem('invalid', detail, { fields: this.tree(), errors: this.list })
   }

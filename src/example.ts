@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 
-/** A schema with what the description of the API says of it. The compiler checks the example. */
+/** A schema with its example in the description of the API. The compiler checks the example. */
 export const withExample = <Schema extends z.ZodType>(
   schema: Schema,
   example: NoInfer<z.input<Schema>>,

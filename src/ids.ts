@@ -18,5 +18,5 @@ export function randomText(length: number): string {
 
 export const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
 
-/** What a client may send as `X-Request-Id`. */
+/** The form of an `X-Request-Id` that a client may send. */
 export const requestIdForm = /^[\w.:/+=-]{1,128}$/

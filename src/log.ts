@@ -5,10 +5,10 @@ import { tracing } from './tracing.ts'
 export type Logger = pino.Logger
 
 /**
- * Structured lines on stdout, with values that could be secrets hidden. Where the process is traced, a line has the
- * `trace_id` of what it is about.
+ * Writes structured lines to stdout, with values that could be secrets hidden. In a process that is traced, a line has the
+ * `trace_id` of the span at work.
  *
- * @param name of the process: `api`, `worker`
+ * @param name the process: `api`, `worker`
  * @param write takes each line, instead of stdout
  */
 export function logger(name: string, level: LogLevel, write?: (line: string) => void): Logger {
@@ -35,11 +35,11 @@ export type SubmissionFields = {
   user: string | null
   /** The real user, while impersonating. */
   real_user: string | null
-  /** Why it was not applied, from the closed catalogue; null when it was, and when that is not known yet. */
+  /** The reason why it was not applied, from the closed catalogue; null when it was applied, and when that is not known yet. */
   code: string | null
 }
 
-/** What a failure comes down to, in one line: the message of its innermost cause. For failures that are expected. */
+/** The cause of an expected failure in one line: the message of its innermost cause. */
 export function causeOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof Error && error.cause instanceof Error) return causeOf(error.cause)

@@ -2,10 +2,7 @@ import { z } from 'zod'
 import { type ErrorCode, errorCodes } from './error-codes.ts'
 import type { ErrorSink, FieldPath } from './errors.ts'
 
-/**
- * Sentences for the person who wrote the value. They replace zod's default messages. A message of a schema goes before
- * them.
- */
+/** Sentences for the author of the value. They replace zod's default messages. A message of a schema takes precedence. */
 
 const typeMessages: Readonly<Record<string, string>> = {
   string: 'Must be text.',
@@ -46,7 +43,7 @@ z.config({ customError: messageOf })
 /**
  * The code of an issue: the one place that maps zod's codes. A schema's own check gives its code in `params`.
  *
- * @param input what the path of the issue starts in
+ * @param input the value in which the path of the issue starts
  */
 export function codeOfIssue(issue: z.core.$ZodIssue, input: unknown): ErrorCode {
   if (valueAt(input, issue.path) === undefined) return 'required'
@@ -79,10 +76,13 @@ export function codeOfIssue(issue: z.core.$ZodIssue, input: unknown): ErrorCode 
 
 const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCodes, code)
 
-/** Has a length, where numbers and times have a size. */
+/** Whether a value has a length; numbers and times have a size. */
 const isLong = (origin: string) => ['string', 'array', 'set', 'map', 'file'].includes(origin)
 
-/** Where a schema makes a list or an object of one value before it checks it, the path goes on into that: it is the value. */
+/**
+ * The value at a path. Some schemas wrap one value in a list or an object before they check it, and the path goes on into that:
+ * the result is the value itself.
+ */
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input
   for (const part of path) {
@@ -126,7 +126,7 @@ export const pathOfIssue = ({ path }: z.core.$ZodIssue): FieldPath =>
 /** Ends a sentence, if it has no end yet. */
 export const sentence = (text: string): string => (/[.?!]$/.test(text) ? text : `${text}.`)
 
-/** @returns the known name nearest to a mistyped one, if at most a third of its letters differ */
+/** @returns the known name nearest to a mistyped one, if they differ in at most a third of its letters */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1

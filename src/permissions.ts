@@ -1,6 +1,6 @@
 /**
- * Permission names, and the question whether an actor has one. Provider kinds add their resources at start
- * (`oauth2provider`, ...), so the registry has the closed list of names.
+ * Permission names, and the check whether an actor has one. Provider kinds add their resources at start (`oauth2provider`, ...),
+ * so the registry has the closed list of names.
  */
 
 const crud = ['view', 'add', 'change', 'delete'] as const
@@ -53,9 +53,9 @@ export const ownerOf = (right: Right): string | null => {
 }
 
 /**
- * What a role gives, and what a token carries that is bound to owners: as `role_rights` in SQL.
+ * The rights that a role gives, or that a token carries which is bound to owners: as `role_rights` in SQL.
  *
- * @param owners to which permissions are bound whose rows have an owner; none: all owners
+ * @param owners bind the permissions whose rows have an owner; none: all owners
  */
 export const rightsOf = (permissions: Iterable<string>, owners: readonly string[]): Right[] =>
   [...permissions].flatMap((permission) =>
@@ -66,11 +66,11 @@ export const rightsOf = (permissions: Iterable<string>, owners: readonly string[
 export const covers = (rights: ReadonlySet<Right>, right: Right): boolean =>
   rights.has(right) || rights.has(permissionOf(right))
 
-/** What two sets of rights have in common. */
+/** The rights that two sets have in common. */
 export const meet = (one: ReadonlySet<Right>, other: ReadonlySet<Right>): Set<Right> =>
   new Set([...[...one].filter((right) => covers(other, right)), ...[...other].filter((right) => covers(one, right))])
 
-/** A right in messages. */
+/** The name of a right in messages. */
 export const rightName = (right: Right): string => {
   const owner = ownerOf(right)
   return `${permissionOf(right)}${owner === null ? '' : ` for owner ${JSON.stringify(owner)}`}`
@@ -88,9 +88,9 @@ export type Actor = {
   readonly ceiling?: ReadonlySet<Right>
   /** The token of the request, where it has a ceiling. */
   readonly tokenPk?: string
-  /** Only routes of tokens set it: what is written is the token of the request, or one that is no more (`apply/token-key.ts`). */
+  /** Set by routes of tokens alone: what is written is the token of the request, or a deleted one (`apply/token-key.ts`). */
   readonly renews?: true
-  /** Of a stored document that the actor applies: who submitted it. The actor holds what all of them hold. */
+  /** The submitters of a stored document that the actor applies. The actor holds only what all of them hold. */
   readonly authors?: readonly ActorKeys[]
 }
 
@@ -104,8 +104,8 @@ export type ActorKeys = {
 }
 
 /**
- * Whether a stored document is not of this caller, or of a token of the caller that carried less. What a user may do with
- * own rows does not hold for it.
+ * Whether a stored document was submitted by another user, or with a token of the caller with another ceiling. The rights of a
+ * user over own rows do not hold for it.
  */
 export const isOfOthers = ({ pk, impersonator, ceiling, authors = [] }: Actor): boolean =>
   authors.some((author) => {
@@ -122,11 +122,11 @@ export const system: Actor = { pk: null, username: 'gatewright', isSuperuser: tr
 export const allows = (actor: Actor, permission: Permission): boolean =>
   actor.isSuperuser || actor.permissions.has(permission)
 
-/** Whether a user may be named to the actor: to those who may view users, and to the user itself. `pk` is null for the service. */
+/** Whether the actor may see a user's name: those who may view users may, and the user itself. `pk` is null for the service. */
 export const mayNameUser = (actor: Actor, pk: number | null): boolean =>
   allows(actor, 'view_user') || (pk !== null && pk === actor.pk)
 
-/** Whether the actor may write anything beside what every user may: own tokens. */
+/** Whether the actor may write anything beside own tokens, which every user may write. */
 export const mayWriteAnything = ({ isSuperuser, permissions }: Actor): boolean =>
   isSuperuser || [...permissions].some((permission) => /^(add|change|delete)_/.test(permission))
 
@@ -150,8 +150,8 @@ export const isBound = (actor: Actor): boolean =>
   !actor.isSuperuser && [...actor.permissions].some((right) => ownerOf(right) !== null)
 
 /**
- * The owners of whose objects the actor may know, where it reads something else that shows them; null: of all. Of an actor whose
- * rights are bound, only this permission counts. Not every object has an owner.
+ * The owners whose objects the actor may know of, in answers about something else that show them; null: all owners. An actor
+ * whose rights are bound needs this permission. Not every object has an owner.
  */
 export const ownersShown = (actor: Actor, permission: Permission = 'view_application'): string[] | null =>
   allows(actor, permission) || !isBound(actor) ? null : ownersFor(actor, permission)

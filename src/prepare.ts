@@ -3,7 +3,7 @@ import { grantToService, type Login } from './db/roles.ts'
 import { migrateQueue } from './queue/migrate.ts'
 
 type Database = {
-  /** With the login that owns the tables. */
+  /** The URL with the login that owns the tables. */
   readonly ownerUrl: string
   /** The login of API and worker. */
   readonly service: Pick<Login, 'user'>
@@ -12,7 +12,7 @@ type Database = {
 }
 
 /**
- * Migrates a database whose tables belong to another login than that of API and worker, and lets that one use them.
+ * Migrates a database whose tables belong to another login than that of API and worker, and grants that login their use.
  *
  * @returns the names of the migrations that were applied now
  */

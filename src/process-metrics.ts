@@ -5,7 +5,7 @@ import manifest from '../package.json' with { type: 'json' }
 export type PoolUse = {
   readonly inUse: number
   readonly idle: number
-  /** How many more it may open. */
+  /** Connections that the pool may still open. */
   readonly unopened: number
   /** Statements and transactions that wait for a connection. */
   readonly waiting: number
@@ -17,10 +17,15 @@ type Process = {
   readonly pool: () => PoolUse
 }
 
-/** Gauges of prom-client that are called as counters are: `promtool check metrics` refuses them, and others say the same. */
+/**
+ * Gauges of prom-client with names of counters: `promtool check metrics` refuses them, and other metrics have the same values.
+ */
 const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
-/** A registry with what API and worker show of their process. Each has its own, so that two in one process are counted apart. */
+/**
+ * Opens a registry with the metrics of a process, API or worker. Each process has its own, so that two in one process are counted
+ * apart.
+ */
 export function openRegistry({ program, runFormat, pool }: Process): Registry {
   const registry = new Registry()
   const registers = [registry]

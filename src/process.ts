@@ -7,7 +7,7 @@ const shutdownMs = 8_000
  * Waits for SIGINT, for SIGTERM, or for the end of a parent with an IPC channel. After that the process exits within
  * `shutdownMs`, even if a connection never closes.
  *
- * @param drainMs how much longer it may take, because it serves meanwhile
+ * @param drainMs is added to that time, because the process still serves meanwhile
  */
 export function untilStopped(log: Logger, drainMs = 0): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {

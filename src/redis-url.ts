@@ -1,4 +1,4 @@
-/** What REDIS_URL says: one Redis, or several of them behind Sentinels or in a Cluster. */
+/** The parts of REDIS_URL: one Redis, or several of them behind Sentinels or in a Cluster. */
 
 export type RedisHost = { readonly host: string; readonly port: number }
 
@@ -8,13 +8,13 @@ export type RedisPlace =
   | { readonly kind: 'single'; readonly url: string }
   | (Login & {
       readonly kind: 'sentinel'
-      /** Those of the Sentinels, which know where the master is. */
+      /** The hosts of the Sentinels, which know where the master is. */
       readonly hosts: readonly RedisHost[]
-      /** Of the master, as `sentinel monitor` has it. */
+      /** The name of the master, as `sentinel monitor` has it. */
       readonly name: string
       readonly db: number
       readonly tls: boolean
-      /** Of the Sentinels themselves. */
+      /** The login at the Sentinels themselves. */
       readonly sentinels: Login
     })
   | (Login & {
@@ -32,7 +32,10 @@ const notOne = `is not a URL that starts with ${others.reverse().join(', ')} or 
 const maxHosts = 50
 const defaultPorts = { sentinel: 26_379, cluster: 6_379 } as const
 
-/** Why a URL is not valid: it continues the name of the setting, and does not repeat the URL, which may hold a password. */
+/**
+ * The reason why a URL is not valid. It continues the name of the setting, and does not repeat the URL, which may hold a
+ * password.
+ */
 export class RedisUrlError extends Error {
   override readonly name = 'RedisUrlError'
 }

@@ -9,8 +9,8 @@ type Rules = {
 }
 
 /**
- * Reads a secret from a file that only its owner may read. Generates it when there is no file. The file gets its name
- * after it is complete, so an empty or short file was damaged later.
+ * Reads a secret from a file that only its owner may read. Generates it when there is no file. The file gets its name after it is
+ * complete, so an empty or short file was damaged later.
  *
  * @throws {StartError} when the file is damaged, or cannot be read or written. A damaged file stays as it is
  */

@@ -1,6 +1,6 @@
 /**
- * Metrics whose values are sums in a table, or of one process without the web server: what is counted of runs. Labels are
- * closed sets: never a slug, a user or an id.
+ * A metric that counts runs: its values are sums in a table, or those of one process without the web server. Labels are closed
+ * sets: never a slug, a user or an id.
  */
 export type Metric = {
   readonly name: string
@@ -8,11 +8,11 @@ export type Metric = {
   readonly labels: readonly string[]
   /** The series that stand at 0 before anything was counted: an alert on an increase misses a series that begins at 1. */
   readonly fromZero: readonly (readonly string[])[]
-  /** Of a histogram: upper bounds, in seconds. A histogram has no labels of its own. */
+  /** The upper bounds of a histogram, in seconds. A histogram has no labels of its own. */
   readonly buckets?: readonly number[]
 }
 
-/** What was counted, by `seriesOf`. */
+/** Counts by `seriesOf`. */
 export type Counts = ReadonlyMap<string, number>
 
 /** The key under which a count is kept: the name and the values of the labels. */
@@ -28,7 +28,7 @@ export function observed(metric: Metric, value: number): [series: string, by: nu
   ]
 }
 
-/** The metrics in the text format of Prometheus (https://prometheus.io/docs/instrumenting/exposition_formats/). */
+/** Writes the metrics in the text format of Prometheus (https://prometheus.io/docs/instrumenting/exposition_formats/). */
 export const inTextFormat = (metrics: readonly Metric[], counts: Counts): string =>
   metrics.map((metric) => `${head(metric)}${linesOf(metric, counts).join('\n')}\n`).join('\n')
 

@@ -37,11 +37,11 @@ export type Server = {
   readonly url: string
   /** The file with the first token, if this start made it. */
   readonly firstTokenFile: string | null
-  /** Drains it, then closes it: what is in flight is answered. */
+  /** Drains the server, then closes it: requests in flight are answered. */
   close(): Promise<void>
 }
 
-/** Shorter than a caller waits for a 503: a table that is kept locked holds up nothing else. */
+/** Shorter than a caller waits for a 503: a table that stays locked delays nothing else. */
 const apiLockMs = 500
 
 /**
@@ -118,17 +118,22 @@ export async function startServer(config: ServiceConfig, write?: (line: string) 
   }
 }
 
-/** Where API and worker use a pooler, the replica may have one too: whether that one keeps prepared statements is not known. */
+/**
+ * Opens the replica. Where API and worker use a pooler, the replica may have one too, and whether that one keeps prepared
+ * statements is not known.
+ */
 function openReplicaOf(db: Db, config: ServiceConfig, pooler: Pooler | null, log: Logger) {
   const { databaseReadUrl, databaseReadLagMs: maxLagMs } = config
   if (databaseReadUrl === null) return null
   return openReplica(db, databaseReadUrl, {
-    ...{ max: poolSizes.api, maxLagMs, log },
+    max: poolSizes.api,
+    maxLagMs,
+    log,
     pooler: pooler && { keepsNames: false },
   })
 }
 
-/** The first token is in its file before it is in the database: a start that is killed in between loses nothing. */
+/** Keeps the first token in its file before it is in the database: a start that is killed in between loses nothing. */
 function keptToken(file: string, keys: Keyring): string {
   const remedy = 'remove it, and the next start makes another'
   return readOrCreateSecret(file, () => newSecret('api', keys), { minLength: minLengths.bootstrapToken, remedy })
@@ -136,14 +141,14 @@ function keptToken(file: string, keys: Keyring): string {
 
 if (import.meta.main) await runProgram(main)
 
-/** The API as a process. A container runs it, with the worker in another. */
+/** Runs the API as a process. A container runs it, with the worker in another. */
 async function main(): Promise<void> {
   const config = readServiceConfig()
   await checkPorts(config)
   const traces = await openTracing('api', config)
   const log = logger('api', config.logLevel)
   const server = await startServer(config)
-  // Before the log line: a reader of it may stop this process at once.
+  // This is before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log, config.drainMs)
   log.info({ url: server.url }, 'serving')
   if (server.firstTokenFile !== null)

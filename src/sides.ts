@@ -1,13 +1,16 @@
 import { isObject, type JsonObject, own } from './json-object.ts'
 
-/** The two sides of a change as texts for people: lists by their items, objects by their members, long texts from where they differ. */
+/**
+ * The two sides of a change as texts for readers: lists by their items, objects by their members, long texts from where they
+ * differ.
+ */
 
 export type Sides = { readonly from?: unknown; readonly to?: unknown }
 
-/** What differs at a path. Without `from`, an item or member was added; without `to`, it was removed. */
+/** A difference at a path. Without `from`, an item or member was added; without `to`, it was removed. */
 export type Difference = { readonly path: string; readonly from?: string; readonly to?: string }
 
-/** Of what is added, removed and changed, each. */
+/** The most differences of each kind: added, removed, changed. */
 const mostOfKind = 10
 /** Characters before and after a place where texts differ. */
 const context = 12
@@ -15,13 +18,13 @@ const context = 12
 /** @property kept the items of the list that are the same on both sides */
 type Found = { readonly path: string; readonly sides: Sides; readonly kept?: readonly unknown[] }
 
-/** @property length characters of a text, unless it takes more to tell it from another */
+/** @property length characters of a text, unless more are needed to distinguish it from another */
 type Look = { readonly length?: number; readonly textOf?: (value: unknown) => string }
 
 /**
- * How two values of a field differ. All surfaces that show a change list these.
+ * Lists how two values of a field differ. All surfaces that show a change list these.
  *
- * @param name of the field: paths begin with it
+ * @param name the field: paths begin with it
  * @returns `more`: how many differences are not listed
  */
 export function differences(
@@ -78,9 +81,9 @@ function inMembers(path: string, from: JsonObject, to: JsonObject): Found[] {
   })
 }
 
-/** The places of the items that the other list does not have, or has less often. */
+/** The indexes of the items that the other list does not have, or has less often. */
 function lacking(items: readonly unknown[], others: readonly unknown[]): Set<number> {
-  // By their text: a list may have thousands of items.
+  // Items are compared by their text: a list may have thousands of them.
   const left = Map.groupBy(others, asJson)
   return new Set(items.flatMap((item, at) => (left.get(asJson(item))?.pop() === undefined ? [at] : [])))
 }
@@ -96,7 +99,7 @@ const asJson = (value: unknown): string =>
 const inOrder = (_: string, value: unknown): unknown =>
   isObject(value) ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))) : value
 
-/** What stands for a value that is not reported (apply/changes.ts). */
+/** Markers in the place of a value that is not reported (apply/changes.ts). */
 const markers = { set_by_server: 'set by the server', not_shown: '(not shown)' } as const
 
 /** @returns the words for a marker; undefined for a value */
@@ -108,7 +111,7 @@ export function markerText(value: unknown): string | undefined {
 export const asText = (value: unknown): string => markerText(value) ?? asJson(value)
 
 /**
- * Texts that differ still do when they are cut: of each, every place is shown where it begins to differ from another.
+ * Shortens texts so that they still differ: each shows every place where it begins to differ from another.
  *
  * @param others texts that are not shown, such as the items that a list keeps
  */
@@ -118,7 +121,7 @@ function cutApart(texts: readonly string[], others: readonly string[], most: num
   return texts.map((text) => {
     const places = texts.flatMap((other, index) => {
       const same = sameStart(text, other)
-      // Where the other text leaves those that are not shown: up to there, this one is the same.
+      // The place where the other text leaves those that are not shown: up to there, this one is the same.
       const end = ends[index] ?? -1
       return [...(text === other ? [] : [same]), ...(end >= 0 && end <= same ? [end] : [])]
     })
@@ -137,7 +140,7 @@ function sameStart(one: string, other: string): number {
   return same
 }
 
-/** @param places to be shown, in order */
+/** @param places the indexes to be shown, in order */
 function cutAt(text: string, places: readonly number[], most: number): string {
   const [first = 0] = places
   const parts = [{ start: first + context < most ? 0 : first - context, end: first + context }]
@@ -152,6 +155,6 @@ function cutAt(text: string, places: readonly number[], most: number): string {
   return `${parts[0]?.start === 0 ? '' : '…'}${shown}${(last?.end ?? 0) < text.length ? '…' : ''}`
 }
 
-/** A character of two units is not cut in its middle. @returns the place, or the one beside it */
+/** Keeps a character of two units whole. @returns the place, or the one beside it */
 const whole = (text: string, at: number, step: 1 | -1): number =>
   at > 0 && at < text.length && /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(at - 1, at + 1)) ? at + step : at

@@ -16,11 +16,11 @@ export const reasonOf = (error: unknown): string => {
 /** Shows which step is running, and then how long it took. */
 export type Report = <Result>(step: string, work: () => Promise<Result>) => Promise<Result>
 
-/** Errors with messages for the operator. By name, because this layer may not import all of the classes. */
+/** Errors with messages for the operator. They are known by name, because this layer may not import all of the classes. */
 const operatorErrors = ['ConfigError', 'MigrationError', 'StartError']
 
 /**
- * One sentence for an error that the operator can fix; message and stack for a bug.
+ * Makes one sentence of an error that the operator can fix; message and stack of a bug.
  *
  * @param database its name in the sentence about a refused login
  */

@@ -1,7 +1,7 @@
 /**
- * Waits for an answer, but no longer than `withinMs`. What was asked for goes on; when it fails later, nothing happens.
+ * Waits for an answer, but no longer than `withinMs`. The work behind it goes on; when it fails later, nothing happens.
  *
- * @param late what is answered instead; it may throw
+ * @param late makes the answer in its place; it may throw
  */
 export const limitTime = <Answer, Late = never>(
   answer: Promise<Answer>,

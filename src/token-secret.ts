@@ -10,15 +10,15 @@ const letters: Readonly<Record<TokenIntent, string>> = { verification: 'v', api:
 export const randomLength = 24
 const checkLength = 6
 
-/** Of SECRET_KEY, and of SECRET_KEY_PREVIOUS while it is set. */
+/** The keys of SECRET_KEY, and of SECRET_KEY_PREVIOUS while it is set. */
 type Keys = { digests(purpose: string, text: string): readonly Buffer[] }
 
-/** A new token's secret. Only its SHA-256 is stored. */
+/** Makes a new token's secret. Only its SHA-256 is stored. */
 export const newSecret = (intent: TokenIntent, keys: Keys): string => secretOf(intent, randomText(randomLength), keys)
 
 /**
- * `gw_<intent letter>_`, 24 random base62 characters, 6 that only a holder of SECRET_KEY can make of them, by which a forged
- * token costs no query, and 6 of a CRC32 of these 30, by which a secret scanner recognises a token.
+ * Makes the secret: `gw_<intent letter>_`, 24 random base62 characters, 6 that only a holder of SECRET_KEY can make of them, by
+ * which a forged token costs no query, and 6 of a CRC32 of these 30, by which a secret scanner recognises a token.
  *
  * The letter is the intent, which is fixed. The row alone decides what the token permits.
  */
@@ -30,7 +30,7 @@ export function secretOf(intent: TokenIntent, random: string, keys: Keys): strin
 
 const form = /^(gw_[varp]_[\dA-Za-z]{24})([\dA-Za-z]{6})[\dA-Za-z]{6}$/
 
-/** Whether a secret was made under one of these keys. The others are older, chosen by an operator, or forged. */
+/** Whether a secret was made under one of these keys. Others are older, chosen by an operator, or forged. */
 export function isKeyed(secret: string, keys: Keys): boolean {
   const [, text, check = ''] = form.exec(secret) ?? []
   return text !== undefined && keyedChecks(text, keys).includes(check)

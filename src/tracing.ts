@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { Problem } from './errors.ts'
 
 /**
- * Traces, as the rest of the code knows them. `tracing/` stands behind them when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Else
- * there is nothing behind them, and no package of OpenTelemetry is loaded.
+ * The interface of traces. `tracing/` implements it when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Otherwise there is no
+ * implementation, and no package of OpenTelemetry is loaded.
  */
 
 /** The headers of W3C Trace Context (https://www.w3.org/TR/trace-context/), by which a trace goes on in another process. */
@@ -16,17 +16,19 @@ export type TraceHeaders = z.output<typeof traceHeaders>
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
 export type NewSpan = {
-  /** One of few: never an id, and nothing that a caller chose. */
+  /** One of a small set of names: never an id, and nothing that a caller chose. */
   readonly name: string
   readonly kind: 'server' | 'producer' | 'consumer' | 'client'
   readonly attributes: Attributes
-  /** What it continues; else the span at work, or a new trace. What cannot be read begins a new trace. */
+  /** The span that this one continues; absent: the span at work, or a new trace. Malformed headers begin a new trace. */
   readonly parent?: Readonly<Partial<Record<keyof TraceHeaders, string | string[] | undefined>>> | null | undefined
 }
 
 export type Span = {
   set(attributes: Attributes): void
-  /** Marks it as failed. @param type of the error, such as a code of the catalogue: never a message, which may hold values */
+  /**
+   * Marks the span as failed. @param type the error, such as a code of the catalogue: never a message, which may hold values
+   */
   fail(type: string): void
   end(): void
   /** Calls `work`, with this as the span at work until all that it awaits is done. */
@@ -35,9 +37,9 @@ export type Span = {
 
 export type Tracing = {
   start(span: NewSpan): Span
-  /** A part of the span at work. @returns undefined without one that is recorded, and when it has too many parts */
+  /** Starts a part of the span at work. @returns undefined without one that is recorded, and when it has too many parts */
   startPart(span: () => NewSpan): Span | undefined
-  /** Of the span at work. */
+  /** The headers of the span at work. */
   headers(): TraceHeaders | undefined
   /** `trace_id` and `span_id`, for a line of the log. */
   logFields(): Record<string, string>
@@ -45,7 +47,7 @@ export type Tracing = {
 
 let current: Tracing | null = null
 
-/** The one way to begin and end tracing in this process. What is opened before knows nothing of it. */
+/** Begins and ends tracing in this process; there is no other way. Connections that were opened before are not traced. */
 export function useTracing(tracing: Tracing | null): void {
   current = tracing
 }

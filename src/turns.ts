@@ -1,11 +1,11 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
 
-/** Long work of one process that others share. However much of it there is, one turn of the event loop does some of one. */
+/** Long work in a process that serves other work too. The work is done in steps: one turn of the event loop does one step. */
 
-/** The longest turn of the event loop: others wait that long for each of their steps. */
+/** The longest turn of the event loop: other work waits that long for each of their steps. */
 const longestMs = 3
 
-/** Work that waits for its next turn, the first before the others. */
+/** Work that waits for its next turn, in the order in which it came. */
 const waiting: (() => void)[] = []
 let isGoing = false
 
@@ -29,8 +29,8 @@ async function go(): Promise<void> {
 
 /**
  * @param signal ends the work
- * @returns a function to call often in long work: it lets other work of the process have its turn, and throws when the work
- *   shall end
+ * @returns a function to call often in long work: it lets other work of the process have its turn, and throws when the work shall
+ * end
  */
 export function turns(signal?: AbortSignal): () => Promise<void> {
   let since = performance.now()
@@ -42,7 +42,7 @@ export function turns(signal?: AbortSignal): () => Promise<void> {
   }
 }
 
-/** Does work that pauses often, and takes turns with others at its pauses. */
+/** Does work that pauses often, and takes turns with other work at its pauses. */
 export async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
   const takeTurns = turns()
   let next = work.next()
@@ -57,18 +57,18 @@ export function atOnce<Result>(work: Generator<void, Result>): Result {
   return next.value
 }
 
-/** Work that takes long and cannot pause, by who asked for it. */
+/** Work that takes long and cannot pause, by its requester. */
 const asked = new Map<unknown, (() => void)[]>()
 let isAnyAsked = false
 
-/** Others have as much time behind such work as it took, up to this. */
+/** Other work has as much time behind such work as it took, up to this. */
 const longestPauseMs = 250
 
 /**
- * Does work that takes long and cannot pause: one at a time in this process, in a turn of its own. Behind it, others have
- * as much time as it took. Those who ask for it take turns, however much of it one of them asks for.
+ * Does work that takes long and cannot pause: one at a time in this process, in a turn of its own. Behind it, other work has as
+ * much time as it took. Requesters take turns, however much work one of them has.
  *
- * @param who asks for it
+ * @param who the requester
  */
 export async function alone<Result>(who: unknown, work: () => Result): Promise<Result> {
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -86,7 +86,7 @@ async function serve(): Promise<void> {
     if (first === undefined) break
     const [who, works] = first
     const next = works.shift()
-    // Behind the others.
+    // The requester moves to the end of the line.
     asked.delete(who)
     if (works.length > 0) asked.set(who, works)
     const since = performance.now()

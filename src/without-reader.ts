@@ -1,8 +1,8 @@
 import { fstatSync } from 'node:fs'
 
-/** What a program does when the reader of its output leaves, as that of `gatewright apply --each DIR | head -1` does. */
+/** What a program does when the reader of its output closes it, as in `gatewright apply --each DIR | head -1`. */
 
-/** From here on, it goes on with its work, prints nothing more there, and ends with the code of its work. */
+/** The program goes on with its work, prints nothing more there, and ends with the code of its work. */
 export function goOnWithoutReader(): void {
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', (error) => {
@@ -10,7 +10,7 @@ export function goOnWithoutReader(): void {
     })
 }
 
-/** Where to print is all of the work, it ends. @param code its exit code then */
+/** The program ends: its only work is to print. @param code its exit code then */
 export function endWithoutReader(code: () => number): void {
   const end = (error: Error) => {
     if (isOfReader(error)) process.exit(code())
@@ -19,11 +19,11 @@ export function endWithoutReader(code: () => number): void {
   if (isOnePipe()) process.stderr.on('error', end)
 }
 
-/** Of a pipe whose reader has left. */
+/** Whether an error is of a pipe that its reader has closed. */
 export const isOfReader = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'EPIPE'
 
-/** `2>&1`: what waits may print on standard error alone, until it ends. */
+/** Whether both outputs are one pipe (`2>&1`): a program that waits may print on standard error alone, until it ends. */
 function isOnePipe(): boolean {
   const [out, errors] = [fstatSync(process.stdout.fd), fstatSync(process.stderr.fd)]
   return out.dev === errors.dev && out.ino === errors.ino

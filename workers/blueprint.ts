@@ -58,7 +58,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const sums = openSums(db)
   const worker = { ledger, log, tally: openTally(sums, engine.registry) }
   worker.tally.workerStarted()
-  // At once: a worker that dies of its first job would not be counted.
+  // The counts are written at once: a worker that dies of its first job would not be counted otherwise.
   await sums.write()
 
   const { workerMetricsPort: port, workerMetricsHost: host, workerConcurrency: slots } = config
@@ -66,7 +66,7 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   const sources = { db, registry: engine.registry, jobs: { slots, busy: () => busy() }, own: sums.own }
   const metrics = await serveWorkerMetrics(port === null ? null : { port, host }, sources)
 
-  // Before any job is taken: a restored dump brings old runs together with their jobs.
+  // This is done before any job is taken: a restored dump brings old runs together with their jobs.
   await cancelStale(db, worker)
   const consumer = await startConsumer(
     backend,
@@ -77,13 +77,13 @@ export async function runWorker(transactionsOf: (connected: Connected) => Engine
   )
   busy = consumer.busy
   const queue = await backend.openQueue(applyQueue)
-  // First, because a dead worker may have left runs whose submitters still wait.
+  // This is first, because a dead worker may have left runs whose submitters still wait.
   const reconciler = startReconciler(db, runQueue(queue), worker)
   const retention = startRetention(db, engine, config, log)
   const maintenance = await startMaintenance(queue, log)
   const watchdog = startWatchdog(db, queue, consumer, log)
   const announced = announce(db, 'workers', runFormat, { ...consumer, slots: () => config.workerConcurrency })
-  // Before the log line: a reader of it may stop this process at once.
+  // This is before the log line: a reader of it may stop this process at once.
   const stopped = untilStopped(log)
   log.info({ queue: backend.kind, concurrency: config.workerConcurrency }, 'worker ready')
   process.send?.('ready')

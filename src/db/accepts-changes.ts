@@ -6,13 +6,13 @@ import { query } from './raw.ts'
 const answer = z.object({ isReadOnly: z.boolean(), rows: z.int() })
 
 const diskFull = '53100'
-/** The operator allows temporary files less than this writes: nothing is known then. */
+/** The code of PostgreSQL when the operator allows smaller temporary files than this writes. The answer is not known then. */
 const limitReached = '53400'
 
 /**
- * Whether the database takes changes, although it answers. It writes half a megabyte to a temporary file, which is gone at once:
- * a small change of a table finds room in a page for long after the disk is full. The settings hold for this statement alone,
- * and come before the rows, because these depend on them.
+ * Checks whether the database takes changes, although it answers. It writes half a megabyte to a temporary file, which is removed
+ * at once: a small change of a table finds room in a page for long after the disk is full. The settings hold for this statement
+ * alone, and come before the rows, because these depend on them.
  *
  * @returns why it takes none; null when it does
  * @throws when it does not answer

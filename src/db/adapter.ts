@@ -2,9 +2,9 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import type { Transaction } from '@prisma/driver-adapter-utils'
 
 /**
- * Prisma's adapter, with two fixes. After a failed statement, PostgreSQL answers COMMIT with ROLLBACK and no error, and
- * the adapter takes that for a commit. And the adapter returns a connection that is lost while committing to the pool
- * before the pool notices the loss.
+ * Prisma's adapter, with two fixes. After a failed statement, PostgreSQL answers COMMIT with ROLLBACK and no error, and the
+ * adapter takes that for a commit. And the adapter returns a connection that is lost while committing to the pool before the pool
+ * notices the loss.
  */
 export class Adapter extends PrismaPg {
   override async connect(): ReturnType<PrismaPg['connect']> {
@@ -27,7 +27,7 @@ function refusingFailed(tx: Transaction): Transaction {
   tx.executeRaw = async (query) => {
     if (query.sql !== 'COMMIT') {
       const count = await noting(executeRaw.call(tx, query))
-      // PostgreSQL takes this only of a transaction that goes on behind it.
+      // PostgreSQL accepts this only in a transaction that goes on behind it.
       if (query.sql.startsWith('ROLLBACK TO SAVEPOINT ')) hasFailed = false
       return count
     }

@@ -5,7 +5,7 @@ type Tries = {
   /** The least wait after the first try. Each wait is longer than the last and random, so that a collision ends. */
   readonly stepMs: number
   readonly canRetry: (error: unknown) => boolean
-  /** @param attempt that failed, from 1 */
+  /** @param attempt the number of the failed attempt, from 1 */
   readonly onRetry?: (error: unknown, attempt: number) => void
   readonly pause?: Pause | undefined
 }
@@ -15,7 +15,7 @@ export type Pause = (leastMs: number) => Promise<void>
 
 const pauseAtRandom: Pause = (leastMs) => setTimeout(leastMs * (1 + Math.random()))
 
-/** @throws the error of the last try, or one that `canRetry` rejects */
+/** Tries until it succeeds, at most `max` times. @throws the error of the last try, or one that `canRetry` rejects */
 export async function retrying<Result>(
   work: () => Promise<Result>,
   { max, stepMs, canRetry, onRetry, pause = pauseAtRandom }: Tries,

@@ -14,7 +14,7 @@ import { traceStatements } from './traced.ts'
 /** The database: Prisma's client, over one pool of connections. */
 export type Db = PrismaClient
 
-/** One open transaction. Always a first parameter, never optional. */
+/** One open transaction. It is always a first parameter, never optional. */
 export type Tx = Prisma.TransactionClient
 
 /** `db.$disconnect()` closes the pool. */
@@ -29,15 +29,17 @@ export type Timeouts = { readonly lockMs: number; readonly statementMs: number }
 
 const defaults = { lockMs: 3_000, statementMs: 8_000, idleMs: 10_000, prismaMs: 15_000 } as const
 
-/** For a transaction that waits for others which write the same. */
+/** The limits of a transaction that waits for others which write the same rows. */
 export const patient = { timeouts: { lockMs: defaults.lockMs, statementMs: defaults.statementMs } } as const
 
 /**
+ * Opens the pool of this process.
+ *
  * @param url `postgresql://...`
- * @param applicationName for `pg_stat_activity`, such as `gatewright-api`
+ * @param applicationName its name in `pg_stat_activity`, such as `gatewright-api`
  * @param max connections at most
  * @param lockMs how long a statement waits for a lock, unless its transaction says otherwise
- * @param pooler between this process and PostgreSQL, if there is one
+ * @param pooler the pooler between this process and PostgreSQL, if there is one
  */
 export function connect(
   url: string,
@@ -62,11 +64,11 @@ export function connect(
     max,
     // A database that is away must be a 503 within a second.
     connectionTimeoutMillis: patience() - 50,
-    // The first request after a pause need not wait for a new connection, and a firewall hears of each one.
+    // The first request after a pause need not wait for a new connection, and each new one is a packet through a firewall.
     idleTimeoutMillis: 300_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,
-    // For a server that froze without closing its sockets.
+    // This ends a query to a server that froze without closing its sockets.
     query_timeout: defaults.idleMs,
     pipeline: true,
     stream: () => new BatchingSocket(),
@@ -82,7 +84,7 @@ export function connect(
   })
   const db = new PrismaClient({
     adapter,
-    // Otherwise each call reads its own stack, for the source lines in messages.
+    // Otherwise each call reads its own stack to quote source lines in messages.
     errorFormat: 'minimal',
     transactionOptions: { maxWait: 2_000, timeout: defaults.prismaMs },
   })
@@ -115,7 +117,7 @@ export class CommitUnknown extends Error {
 type Options = {
   readonly timeouts?: Timeouts
   readonly isolationLevel?: Prisma.TransactionIsolationLevel
-  /** `auto`: PostgreSQL may plan a statement for its values, for data that is unevenly distributed. */
+  /** `auto`: PostgreSQL may plan a statement by its values, where data is unevenly distributed. */
   readonly plans?: 'auto'
 }
 

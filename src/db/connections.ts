@@ -3,21 +3,21 @@ import type { Db } from './client.ts'
 import { silentAfterS } from './presence.ts'
 import { query } from './raw.ts'
 
-/** How many connections to PostgreSQL a process may take: docs/scaling.md has the table. */
+/** The number of connections to PostgreSQL that a process may take: docs/scaling.md has the table. */
 
-/** Where the queue is: on PostgreSQL it takes connections, too. */
+/** The storage of the queue: on PostgreSQL it takes connections, too. */
 type QueueKind = 'redis' | 'postgres'
 
-/** Of each pool, at most. */
+/** The most connections of each pool. */
 export const poolSizes = {
   api: 16,
   worker: (concurrency: number) => concurrency + 3,
-  /** BullMQ's, with the queue on PostgreSQL: of those who add jobs, and of a worker that takes them. */
+  /** BullMQ's pools, with the queue on PostgreSQL: `queue` adds jobs, `queueWorker` takes them. */
   queue: 8,
   queueWorker: (concurrency: number) => concurrency + 2,
 } as const
 
-/** One that waits for notifications. */
+/** The connection that waits for notifications. */
 const listening = 1
 
 export const connectionsOfApi = (queue: QueueKind): number =>
@@ -30,10 +30,10 @@ export const connectionsOfWorker = (concurrency: number, queue: QueueKind): numb
 const demandRow = z.object({ usable: z.int(), servers: z.int(), workers: z.int(), slots: z.int() })
 
 /**
- * Compares what this process and the others that were heard may take with what PostgreSQL gives to ordinary logins. A process
- * that is being replaced counts until it has ended, and one that was killed until it is silent.
+ * Compares the connections that this process and the others with a heartbeat may take with those that PostgreSQL gives to
+ * ordinary logins. A process that is being replaced counts until it has ended, and one that was killed until it is silent.
  *
- * @param own of this process, which was not heard yet
+ * @param own the part of this process, which has sent no heartbeat yet
  * @returns a sentence for the operator; null when there are enough
  */
 export async function tooFewConnections(
@@ -54,7 +54,7 @@ export async function tooFewConnections(
   const servers = found.servers + (own.concurrency === null ? 1 : 0)
   const workers = found.workers + (own.concurrency === null ? 0 : 1)
   const slots = found.slots + (own.concurrency ?? 0)
-  // Of workers with different concurrencies, the sum is that of as many with the mean.
+  // Workers with different concurrencies take as many connections as the same number of workers with the mean.
   const taken =
     servers * connectionsOfApi(queue) + (workers === 0 ? 0 : workers * connectionsOfWorker(slots / workers, queue))
   if (taken <= usable) return null

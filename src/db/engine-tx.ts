@@ -9,7 +9,8 @@ export interface EngineReader {
   /** @returns the rows; the first is checked against `row` */
   query<Row>(row: z.ZodType<Row>, statement: Statement): Promise<Row[]>
   /**
-   * Reads what an answer can do without, under settings and a time-out of its own. Neither reaches the statements behind it.
+   * Reads a part that an answer can do without, under settings and a time-out of its own. Neither reaches the statements behind
+   * it.
    *
    * @returns null when it takes too long
    */
@@ -32,7 +33,7 @@ export interface EngineTx extends EngineReader {
 /**
  * Runs `work` in one transaction and commits it, as `transaction` in `client.ts` does.
  *
- * @param behind sent behind the commit, outside of the transaction. Nothing waits for it, and it may get lost
+ * @param behind a statement that is sent behind the commit, outside of the transaction. Nothing waits for it, and it may get lost
  */
 export type EngineTransaction = <Result>(work: (tx: EngineTx) => Promise<Result>, behind?: Statement) => Promise<Result>
 
@@ -46,7 +47,7 @@ export const reader = (db: Db): EngineReader => ({
   },
 })
 
-/** `attempt` in an open transaction: a savepoint takes back the settings, and a failure. */
+/** Runs `attempt` in an open transaction: a savepoint takes back the settings, and a failure. */
 export async function attemptIn<Row>(
   { query, send }: Pick<EngineTx, 'query' | 'send'>,
   row: z.ZodType<Row>,
@@ -104,8 +105,8 @@ export async function withEngine<Result>(tx: Tx, work: (engine: EngineTx) => Pro
 }
 
 /**
- * Runs statements one after the other. Prisma batches simultaneous statements of one transaction, and when one of a
- * batch fails, others return undefined instead of rows.
+ * Runs statements one after the other. Prisma batches simultaneous statements of one transaction, and when one of a batch fails,
+ * others return undefined instead of rows.
  */
 function oneByOne(): <Result>(work: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve()

@@ -10,7 +10,7 @@ const adapterFailure = z.object({
   }),
 })
 
-/** Prisma's error around it. Its own `P....` codes are less exact. */
+/** Prisma's error around that failure. Its own `P....` codes are less exact. */
 const prismaFailure = z.object({ meta: z.object({ driverAdapterError: adapterFailure }) })
 
 /** COMMIT fails with the adapter's error, other statements with Prisma's. */
@@ -24,7 +24,7 @@ const socketKinds: Readonly<Record<string, string>> = {
   SocketTimeout: '08006',
 }
 
-/** SQLSTATE of a PostgreSQL error, Prisma's code, or the operating system's code of a broken socket. */
+/** The code of a failure: SQLSTATE of PostgreSQL, Prisma's code, or the operating system's code of a broken socket. */
 export function failureCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const beneath = beneathPrisma(error)
@@ -48,7 +48,7 @@ const socketCodes = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
-  // Prisma: no connection in time, a closed one, a transaction that could not begin or took too long.
+  // Prisma's codes: no connection in time, a closed one, a transaction that could not begin or took too long.
   'P1001',
   'P1002',
   'P1008',
@@ -67,7 +67,7 @@ const lostTexts = [
   'Query read timeout',
 ]
 
-/** There is no connection: class 08, 57P0x (shutdown, crash, starting up), 53300, or a socket error. */
+/** Whether there is no connection: class 08, 57P0x (shutdown, crash, starting up), 53300, or a socket error. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof Problem) return error.code === 'unavailable'
   const code = failureCode(error)
@@ -78,7 +78,7 @@ export function isConnectionLost(error: unknown): boolean {
 
 export const isLockTimeout = (error: unknown): boolean => failureCode(error) === '55P03'
 
-/** 55P03: a lock timed out. 57014: a statement timed out. */
+/** A lock timed out (55P03), or a statement (57014). */
 const isBusy = (error: unknown): boolean => ['55P03', '57014'].includes(failureCode(error) ?? '')
 
 const neverConnected = new Set([
@@ -87,13 +87,13 @@ const neverConnected = new Set([
 ])
 
 /**
- * The server runs, but cannot write: it is read-only (25006), has no disk or memory left (class 53), or cannot use its
+ * Whether the server runs, but cannot write: it is read-only (25006), has no disk or memory left (class 53), or cannot use its
  * files (class 58). The statement had no effect.
  */
 export const refusesWrites = (error: unknown): boolean =>
   /^(25006|53(?!300)|58)/.test(failureCode(error instanceof Problem ? error.cause : error) ?? '')
 
-/** There was no connection, or the server refused the statement: it certainly had no effect. */
+/** Whether there was no connection, or the server refused the statement: it certainly had no effect. */
 export function didNotHappen(error: unknown): boolean {
   const cause = error instanceof Problem ? error.cause : error
   const code = failureCode(cause)
@@ -101,10 +101,12 @@ export function didNotHappen(error: unknown): boolean {
   return cause instanceof Error && cause.message.includes('timeout exceeded when trying to connect')
 }
 
-/** Two transactions collided, and this one was rolled back: it may be tried again. */
+/** Whether two transactions collided, and this one was rolled back: it may be tried again. */
 export const isCollision = (error: unknown): boolean => ['40001', '40P01'].includes(failureCode(error) ?? '')
 
-/** Another try may well succeed: a collision, a timeout, a lost connection, or a server that cannot write for now. */
+/**
+ * Whether another try may succeed: after a collision, a time-out, a lost connection, or with a server that cannot write for now.
+ */
 export const isTransient = (error: unknown): boolean =>
   isConnectionLost(error) || isCollision(error) || isBusy(error) || refusesWrites(error)
 
@@ -120,7 +122,7 @@ export function brokenConstraint(
   return { kind, constraint: typeof constraint === 'string' ? constraint : undefined }
 }
 
-/** As `databaseProblem`, for work that is not tried again: a timeout is `unavailable` too. */
+/** `databaseProblem` for work that is not tried again: a time-out is `unavailable` too. */
 export const statementProblem = (error: unknown): unknown =>
   isBusy(error)
     ? new Problem('unavailable', 'The database is busy. Try again shortly.', { retryAfterS: 1, cause: error })

@@ -6,10 +6,10 @@ export const quickMs = 950
 
 let patienceMs = quickMs
 
-/** How long an answer may take before its database counts as away. */
+/** Milliseconds that an answer may take before its database counts as away. */
 export const patience = (): number => patienceMs
 
-/** For a process whose database is slow and not away, as on a machine that does other work. */
+/** Raises the limit for a process whose database is slow and not away, as on a machine that does other work. */
 export function bePatient(ms: number): void {
   patienceMs = ms
 }
@@ -18,8 +18,8 @@ export const noAnswer = (): Problem =>
   new Problem('unavailable', 'The database does not answer. Try again shortly.', { retryAfterS: 1 })
 
 /**
- * Waits for a short statement. A server that hangs counts as away. The statement goes on until the time-out of the
- * connection, and may still take effect.
+ * Waits for a short statement. A server that hangs counts as away. The statement goes on until the time-out of the connection,
+ * and may still take effect.
  *
  * @throws {Problem} `unavailable` when there is no answer in time
  */

@@ -15,7 +15,7 @@ export const locks = {
   queue: 7_201_455_305,
 } as const
 
-/** Of pairs: the second number is a submitter, or one of the slots. */
+/** The first numbers of pairs: the second one is a submitter, or one of the slots. */
 export const pairLocks = {
   /** One set of a submitter is at work at a time. */
   sets: 72_014_551,
@@ -28,7 +28,7 @@ export const pairLocks = {
 /** Serialises changes of the group tree and of rights. A trigger of the first migration takes it too. */
 export const rightsLock = `'"groups"'::regclass::oid::bigint`
 
-/** For adding up the row counts of lists. A trigger of the first migration takes it too. */
+/** Serialises the addition of row counts of lists. A trigger of the first migration takes it too. */
 export const rowCountsLock = `'"row_counts"'::regclass::oid::bigint`
 
 /** The lock of one name, as names compare, which serialises applies of the same row. @returns a 64-bit number as text */

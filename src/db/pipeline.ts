@@ -23,7 +23,8 @@ export const pipelinedTransaction =
     const sent: Promise<unknown>[] = []
     const settled = () => Promise.all(sent)
     try {
-      // With a name it shares the packet of the first statement: the driver sends others at once, by themselves.
+      // The name puts it into the packet of the first statement: the driver sends statements without a name at once, by
+      // themselves.
       sent.push(explained(client.query({ name: 'begin', text: 'BEGIN' }), (error) => error))
       const result = await work(open(client, sent))
       await commit(client, settled(), behind)
@@ -54,7 +55,7 @@ async function send<Row>(client: pg.PoolClient, { text, values }: Statement): Pr
 
 /**
  * @param sent fails when a statement failed that was sent without waiting; PostgreSQL then answers COMMIT with ROLLBACK
- * @param behind is in the same packet as COMMIT
+ * @param behind a statement in the same packet as COMMIT
  */
 async function commit(client: pg.PoolClient, sent: Promise<unknown>, behind: Statement | undefined): Promise<void> {
   try {

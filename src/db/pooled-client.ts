@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { statementName } from './raw.ts'
 
-/** Of PostgreSQL, by name. A time is in milliseconds. */
+/** Settings of PostgreSQL, by name. A time is in milliseconds. */
 export type Settings = Readonly<Record<string, string | number>>
 
 type Asked = string | pg.QueryConfig
@@ -10,8 +10,9 @@ type Done = (error: Error | undefined, result?: pg.QueryResult) => void
 
 /**
  * A driver's client for a pooler in transaction mode, where the server's session may change after each transaction
- * (docs/adr/0090-settings-of-a-transaction.md). What `connect` sends at the start of a session is sent with each transaction
- * here, in the packet of its first statement. A statement outside of a transaction becomes one of its own, in one packet.
+ * (docs/adr/0090-settings-of-a-transaction.md). It sends the settings, which `connect` otherwise sends at the start of a session,
+ * with each transaction, in the packet of its first statement. A statement outside of a transaction becomes one of its own, in
+ * one packet.
  *
  * @param settings hold in each transaction
  * @param keepsNames whether the pooler keeps statements that were prepared under a name
@@ -53,10 +54,10 @@ export function pooledClient(settings: Settings, keepsNames: boolean): new (conf
   }
 }
 
-/** With a name, a statement shares the packet of others (`socket.ts`). */
+/** A named statement: it shares the packet of others (`socket.ts`). */
 const named = (text: string): pg.QueryConfig => ({ name: statementName(text), text })
 
-/** The answer in the middle. When several fail, the first one is the reason. */
+/** Returns the answer in the middle. When several fail, the first one is the reason. */
 async function inOrder<Answer>(before: Promise<unknown>[], answer: Promise<Answer>, after: Promise<unknown>[] = []) {
   await Promise.all([...before, answer, ...after])
   return answer

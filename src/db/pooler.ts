@@ -12,12 +12,12 @@ export type Pooler = {
 }
 
 /**
- * @property databaseUrl of transactions
- * @property directDatabaseUrl of sessions; null when both are the same, and there is no pooler
+ * @property databaseUrl the URL for transactions
+ * @property directDatabaseUrl the URL for sessions; null when both are the same, and there is no pooler
  */
 export type DatabaseUrls = { readonly databaseUrl: string; readonly directDatabaseUrl: string | null }
 
-/** Of what needs a session: LISTEN, migrations, the queue. */
+/** The URL for work that needs a session: LISTEN, migrations, the queue. */
 export const sessionUrl = ({ databaseUrl, directDatabaseUrl }: DatabaseUrls): string => directDatabaseUrl ?? databaseUrl
 
 /** A start-up setting. A pooler in transaction mode refuses it, or drops it. */
@@ -27,7 +27,7 @@ const isMarked = "current_setting('gatewright.session', true) IS NOT DISTINCT FR
 /** SQLSTATE of PgBouncer when it refuses a start-up setting. */
 const protocolViolation = '08P01'
 
-/** What to do, by the setting that a program takes for its sessions. */
+/** Advice to the operator, by the setting from which a program takes its sessions. */
 const advice = {
   DIRECT_DATABASE_URL: 'set DIRECT_DATABASE_URL to the address of PostgreSQL itself, beside DATABASE_URL',
   MIGRATION_DATABASE_URL: 'set MIGRATION_DATABASE_URL to the address of PostgreSQL itself',
@@ -37,7 +37,7 @@ export type SessionSetting = keyof typeof advice
 
 const page = '(docs/operations.md#pgbouncer).'
 
-/** Why a connection with `sessionMark` could not be opened. */
+/** The reason why a connection with `sessionMark` could not be opened. */
 export const sessionProblem = (error: unknown, setting: SessionSetting): unknown =>
   failureCode(error) === protocolViolation && error instanceof Error
     ? new StartError(`A pooler before PostgreSQL refuses sessions (${error.message}): ${advice[setting]} ${page}`, {
@@ -55,7 +55,7 @@ export async function requireSession(
     throw new StartError(`A pooler before PostgreSQL drops the settings of sessions: ${advice[setting]} ${page}`)
 }
 
-/** Tells a database of a server from all others, as long as the server runs. */
+/** Identifies a database of a server, as long as the server runs. */
 const place = `(SELECT format('%s %s', extract(epoch FROM pg_postmaster_start_time()), oid)
   FROM pg_database WHERE datname = current_database()) AS place`
 
@@ -63,11 +63,11 @@ const slow =
   'The pooler at DATABASE_URL keeps no prepared statements, so PostgreSQL plans each statement anew: PgBouncer 1.21 or newer with max_prepared_statements keeps them (docs/operations.md#pgbouncer).'
 
 /**
- * Finds out what is between this process and PostgreSQL, for `connect`.
+ * Finds out whether a pooler is between this process and PostgreSQL, for `connect`.
  *
  * @returns null: sessions last
- * @throws {StartError} when what needs a session has none, and when both URLs lead to different databases; {Problem}
- *   `unavailable` when the database is away; the database's own errors when it refuses the login
+ * @throws {StartError} when there is no session for the work that needs one, and when both URLs lead to different databases;
+ * {Problem} `unavailable` when the database is away; the database's own errors when it refuses the login
  */
 export async function findPooler(urls: DatabaseUrls, log: Pick<Logger, 'warn'>): Promise<Pooler | null> {
   const direct = await placeOfSessions(sessionUrl(urls)).catch((error: unknown) => {
@@ -97,8 +97,8 @@ const placeOfSessions = (url: string): Promise<string> =>
 type Found = { readonly place: string; readonly isVisible: boolean; readonly pid: number }
 
 /**
- * A pooler that keeps statements gives them names of its own: PostgreSQL knows no statement of the client's name. One that
- * passes the name on cannot keep it, since the next transaction has another session.
+ * Asks through the pooler. One that keeps statements gives them names of its own: PostgreSQL knows no statement of the client's
+ * name. One that passes the name on cannot keep it, since the next transaction has another session.
  */
 const lookThrough = (url: string) =>
   inSession({ ...application, connectionString: url }, async (client) => {
@@ -111,6 +111,6 @@ const lookThrough = (url: string) =>
     if (found === undefined) throw new Error('no answer about the pooler')
     if (found.isVisible) await client.query(`DEALLOCATE "${name}"`)
     await client.query('COMMIT')
-    // A pooler has process ids of its own. Without one, names are kept as well.
+    // A pooler has process ids of its own. Connections without a pooler keep names as well.
     return { place: found.place, keepsNames: !found.isVisible || Reflect.get(client, 'processID') === found.pid }
   })

@@ -6,26 +6,26 @@ import type { Db } from './client.ts'
 import { inTime } from './in-time.ts'
 import { execute, query } from './raw.ts'
 
-/** The processes of an installation: each says every two seconds that it is there, by the clock of the database. */
+/** The processes of an installation. Each writes a heartbeat every two seconds, by the clock of the database. */
 
 export const seenEveryMs = 2_000
 
-/** A process that was not heard for this long is silent: frozen, cut off from PostgreSQL, or killed. */
+/** A process without a heartbeat for this long is silent: frozen, cut off from PostgreSQL, or killed. */
 export const silentAfterS = 10
 
-/** A silent process is forgotten after this time: it was killed, and another has taken its place or not. */
+/** A silent process is forgotten after this time: it was killed, and may have been replaced. */
 const forgottenAfterS = 900
 
 /** The workers, and the processes of the API. Each table has the same columns. */
 export type ProcessTable = 'workers' | 'servers'
 
-/** @property slots how much it takes at once @property hasTaken whether it took anything since it was last asked */
+/** @property slots how much it takes at once @property hasTaken whether it took anything since the last call */
 export type Load = { slots(): number; busy(): number; hasTaken(): boolean }
 
 /**
- * Says that this process is there, until it is stopped.
+ * Writes heartbeats of this process until it is stopped.
  *
- * @param format of the runs that it executes, or records
+ * @param format the format of the runs that it executes, or records
  */
 export function announce(db: Db, table: ProcessTable, format: number, load: Load): { stop(): Promise<void> } {
   const id = uuid7()
@@ -44,7 +44,7 @@ export function announce(db: Db, table: ProcessTable, format: number, load: Load
       ],
     })
 
-  /** While the database is away, the process is not heard, and says so again when it is back. */
+  /** A heartbeat fails while the database is away; the next ones follow when it is back. */
   const round = () => {
     if (!isOver) saying = inTime(say()).catch(() => {})
   }
@@ -63,14 +63,22 @@ export function announce(db: Db, table: ProcessTable, format: number, load: Load
 }
 
 const row = z.object({
-  ...{ id: z.guid(), host: z.string(), processId: z.int(), version: z.string(), format: z.int() },
-  ...{ slots: z.int(), busy: z.int(), startedAt: z.date(), takenAt: z.date().nullable(), seenS: z.number() },
+  id: z.guid(),
+  host: z.string(),
+  processId: z.int(),
+  version: z.string(),
+  format: z.int(),
+  slots: z.int(),
+  busy: z.int(),
+  startedAt: z.date(),
+  takenAt: z.date().nullable(),
+  seenS: z.number(),
 })
 
-/** @property seenS seconds since it was last heard @property takenAt when it last took something, about */
+/** @property seenS seconds since its last heartbeat @property takenAt when it last took something, approximately */
 export type KnownProcess = z.output<typeof row>
 
-/** Those that were heard within the last quarter of an hour, the oldest first. */
+/** Processes with a heartbeat in the last quarter of an hour, the oldest first. */
 export const readProcesses = (db: Db, table: ProcessTable): Promise<KnownProcess[]> =>
   query(db, row, {
     text: `SELECT id, host, process_id AS "processId", version, format::integer AS format, slots, busy,
@@ -81,7 +89,7 @@ export const readProcesses = (db: Db, table: ProcessTable): Promise<KnownProcess
 
 export const isSilent = ({ seenS }: Pick<KnownProcess, 'seenS'>): boolean => seenS > silentAfterS
 
-/** One sentence for the silent ones, without their hosts: anyone may read readiness. @param what `worker` */
+/** One sentence about the silent processes, without their hosts: anyone may read readiness. @param what `worker` */
 export function silentOnes(all: readonly KnownProcess[], what: string): string {
   const silent = all.filter(isSilent)
   if (silent.length === 0) return ''

@@ -46,14 +46,14 @@ export const unprepared = ({ text, values }: Statement): Statement => ({ text: `
 const unpreparedMark = '/* unprepared */ '
 
 const names = new Map<string, string>()
-/** Limits the cache: filters can make many texts. */
+/** The limit of the cache: filters can make many texts. */
 const maxNames = 2_000
 
 /**
- * The name under which a connection prepares a statement, for good: the digest of its text.
+ * The name under which a connection prepares a statement for good: the digest of its text.
  *
- * @returns '', which prepares nothing, for texts that vary: marked ones, and Prisma's lists of keys, which have a
- *   placeholder for each key
+ * @returns '', which prepares nothing, for texts that vary: marked ones, and Prisma's lists of keys, which have a placeholder for
+ * each key
  */
 export function statementName(text: string): string {
   const known = names.get(text)

@@ -14,7 +14,7 @@ import { query } from './raw.ts'
  * (docs/adr/0091-lists-may-read-from-a-replica.md).
  */
 
-/** Why a list was read from the primary, of those that might have come from the replica. */
+/** The reasons why a list was read from the primary, although its database has a replica. */
 export const fallbacks = ['away', 'lagging', 'failed'] as const
 export type Fallback = (typeof fallbacks)[number]
 
@@ -26,8 +26,8 @@ export type ReplicaState = {
 
 export type Replica = {
   /**
-   * As it was measured within the last second. Else it is measured again, and when that takes long, the state is the one
-   * before: a replica that is slow makes no probe slow.
+   * The state that was measured within the last second. An older one is measured again, and when that takes long, the older one
+   * is the answer: a slow replica makes no probe slow.
    */
   state(): Promise<ReplicaState>
   /** How many lists fell back, by reason. */
@@ -51,15 +51,15 @@ const refused: ReplicaState = { why: 'refused', lagS: null }
 
 /** A measurement is used for this long. */
 const keptMs = 1_000
-/** Readiness and a scrape wait for a measurement for this long: other questions of theirs have 700 ms. */
+/** Readiness and a scrape wait this long for a measurement: they wait up to 700 ms for other answers. */
 const probedMs = 300
-/** A list that takes longer asks whether the replica is still there, and again each time. */
+/** A list that takes longer checks whether the replica is still there, and again each time. */
 const silentMs = 1_000
 
 type ReplicaLog = Pick<Logger, 'info' | 'warn'>
 
 /**
- * Lets the lists of a database read from its replica. A replica that is away, or behind, stops no start.
+ * Lets the lists of a database read from its replica. A replica that is away, or behind, prevents no start.
  *
  * @param maxLagMs how far behind the primary it may be when a list begins to read
  * @param max connections at most
@@ -70,7 +70,7 @@ export function openReplica(
   { maxLagMs, max, pooler, log }: { maxLagMs: number; max: number; pooler: Pooler | null; log: ReplicaLog },
 ): Replica {
   const { db } = connect(url, { applicationName: 'gatewright-lists', max, pooler })
-  // Of its own: behind long lists, a replica that answers would seem to be away.
+  // Measurements have a connection of their own: behind long lists, a replica that answers would seem to be away.
   const { db: measured } = connect(url, { applicationName: 'gatewright-lag', max: 1, pooler })
   const fallenBack: Record<Fallback, number> = { away: 0, lagging: 0, failed: 0 }
   let last: ReplicaState | undefined
@@ -88,14 +88,17 @@ export function openReplica(
     isOutdated = false
   }
 
-  /** While the primary does not say how far it has written, the lag grows no faster than the time. */
+  /**
+   * The last state with its lag grown by the time since: while the primary does not say how far it has written, the lag grows no
+   * faster.
+   */
   const grown = (): ReplicaState => {
     if (last === undefined || last.lagS === null) return last ?? away
     const lagS = last.lagS + (performance.now() - measuredAt) / 1_000
     return { why: lagS * 1_000 > maxLagMs ? 'lagging' : null, lagS }
   }
 
-  /** Ends in time: a late answer is none. The next question waits until this one has its answer. */
+  /** Ends in time: a late answer counts as none. The next measurement waits until this one has its answer. */
   const measure = (): Promise<void> => {
     if (measuring !== undefined) return measuring
     const since = performance.now()
@@ -118,18 +121,21 @@ export function openReplica(
     return measuring
   }
 
-  /** The lag grows until the next measurement, so that a list is never further behind than it may be. */
+  /**
+   * Whether the last measurement still holds. The lag grows until the next one, so that a list is never further behind than it
+   * may be.
+   */
   const isKept = () => {
     const ageMs = performance.now() - measuredAt
     const isNear = last?.why !== null || (last.lagS ?? 0) * 1_000 + ageMs <= maxLagMs
     return !isOutdated && ageMs < keptMs && isNear
   }
 
-  /** @param withinMs how long to wait for a measurement; without it, until it ends */
+  /** @param withinMs how long to wait for a measurement; absent: until it ends */
   async function stateWithin(withinMs?: number): Promise<ReplicaState> {
     if (!isKept()) {
       const ended = measure()
-      // While it is not used, nothing waits for it: a later list will know.
+      // Nothing waits for a replica that is not used: a later list will know.
       if (last === undefined || last.why === null)
         await (withinMs === undefined ? ended : limitTime(ended, withinMs, () => {}))
     }
@@ -137,7 +143,7 @@ export function openReplica(
   }
 
   /**
-   * A slow read goes on while the replica answers. Of a replica that froze, nothing would come before the time-out of the
+   * Waits for a slow read while the replica answers. A replica that froze would give no answer before the time-out of the
    * connection.
    *
    * @throws what `reading` throws, and `Silent` when the replica is away
@@ -179,8 +185,8 @@ export function openReplica(
 }
 
 /**
- * Reads from the replica of a database, if it has one that is close enough, else from the database itself. What the replica
- * refuses, or does not find yet, is read from the database.
+ * Reads from the replica of a database, if it has one that is close enough, else from the database itself. A read that the
+ * replica refuses, or whose rows it does not have yet, is repeated on the database.
  *
  * @param read may be called twice
  */
@@ -203,7 +209,7 @@ export async function throughReplica<Result>(db: Db, read: (from: Db) => Promise
 /** The replica does not answer any more. */
 class Silent extends Error {}
 
-/** Ends what an answer that is too late would go on to read. */
+/** Ends an answer that is too late, which would go on to read. */
 function discard(late: unknown): void {
   if (late instanceof Readable) late.destroy()
 }
@@ -214,7 +220,9 @@ const isRefusal = (error: unknown): boolean => /^(28|3D|42)/.test(failureCode(er
 /** A statement that takes too long. */
 const queryCanceled = '57014'
 
-/** Whether the primary may answer otherwise. A limit of the service, and a statement that takes too long, would be met again. */
+/**
+ * Whether the primary may answer otherwise. A limit of the service, and a statement that takes too long, would fail there too.
+ */
 function isOfReplica(error: unknown): boolean {
   if (!(error instanceof Problem)) return failureCode(error) !== queryCanceled
   return error.code === 'unavailable' ? error.cause !== undefined : error.code !== 'too_many_requests'
@@ -223,7 +231,10 @@ function isOfReplica(error: unknown): boolean {
 const system = '(SELECT system_identifier::text FROM pg_control_system()) AS system'
 const primaryRow = z.object({ position: z.string(), now: z.number(), system: z.string() })
 const replicaRow = z.object({
-  ...{ isReplica: z.boolean(), system: z.string(), isCurrent: z.boolean(), replayedAt: z.number().nullable() },
+  isReplica: z.boolean(),
+  system: z.string(),
+  isCurrent: z.boolean(),
+  replayedAt: z.number().nullable(),
 })
 
 type Written = z.output<typeof primaryRow>
@@ -238,8 +249,8 @@ async function positionOf(primary: Db): Promise<Written> {
 }
 
 /**
- * The replica has all that the primary had written when it was asked, or else all up to the last commit that it has replayed.
- * Both times are by the clock of the primary. A replica that has lost its connection has neither.
+ * The replica has all that the primary had written at the time of the question, or else all up to the last commit that it has
+ * replayed. Both times are by the clock of the primary. A replica that has lost its connection has neither.
  */
 async function lagOf(replica: Db, written: Written, maxLagMs: number): Promise<ReplicaState> {
   const [seen] = await query(replica, replicaRow, {

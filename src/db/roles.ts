@@ -12,7 +12,7 @@ export type Login = { readonly user: string; readonly password: string }
 
 export type Logins = { readonly owner: Login; readonly service: Login }
 
-/** The same database with another login. */
+/** The URL of the same database with another login. */
 export const withLogin = (url: string, { user, password }: Login): string =>
   Object.assign(new URL(url), { username: user, password }).href
 
@@ -20,9 +20,9 @@ export const withLogin = (url: string, { user, password }: Login): string =>
 const schemas = ['public', 'bullmq']
 
 /**
- * Makes both logins, or gives them these passwords, and the database with all that is in it to the owner.
+ * Makes both logins, or gives them these passwords, and gives the database with all that is in it to the owner.
  *
- * @param adminUrl of the database, with a login that may make others
+ * @param adminUrl the database, with a login that may make others
  * @throws {StartError} when one of them is a superuser
  */
 export function prepareLogins(adminUrl: string, { owner, service }: Logins): Promise<void> {
@@ -37,10 +37,10 @@ export function prepareLogins(adminUrl: string, { owner, service }: Logins): Pro
 }
 
 /**
- * Lets the service say which session blocks a run, whatever its login is. It reads the statements of all sessions of the
- * server then: `npm start` does this on its own server, and an operator decides it for another.
+ * Lets the service report which session blocks a run, whatever its login is. The service can then read the statements of all
+ * sessions of the server: `npm start` does this on its own server, and an operator decides it for another.
  *
- * @param adminUrl with the login of a superuser
+ * @param adminUrl the database, with the login of a superuser
  * @param service the name of the login of API and worker
  */
 export const letSeeSessions = (adminUrl: string, service: string): Promise<void> =>
@@ -57,7 +57,7 @@ async function makeLogin(client: pg.Client, { user, password }: Login): Promise<
   await client.query(`${verb} ROLE ${pg.escapeIdentifier(user)} LOGIN PASSWORD ${pg.escapeLiteral(password)}`)
 }
 
-/** What another role owns. Objects of an extension stay with it, and sequences follow their table. */
+/** Objects of other owners. Those of an extension stay with it, and sequences follow their table. */
 const othersObjects = `
   WITH owner AS (SELECT oid FROM pg_roles WHERE rolname = $2),
   spaces AS (SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY($1::text[])),
@@ -85,7 +85,7 @@ const othersObjects = `
 /**
  * Lets API and worker use the tables as they are after the migrations.
  *
- * @param ownerUrl of the database, with the owner's login
+ * @param ownerUrl the database, with the owner's login
  * @param service the name of the login of API and worker
  */
 export function grantToService(ownerUrl: string, service: string): Promise<void> {

@@ -3,14 +3,15 @@ import { type Db, transaction } from './client.ts'
 import { rowCountsLock } from './locks.ts'
 import { execute, query } from './raw.ts'
 
-/** Rows of one table: a list reads all of them for its size. */
+/** A table with more count rows than this is added up: a list reads all of them for its size. */
 const manyRows = 200
 
 /**
- * Triggers write a row for each statement that creates or deletes rows (docs/adr/0012-lists-know-their-size.md). This
- * replaces them by their sum. A reader sees either the rows or the sum; no writer waits.
+ * Adds up the counts of rows. Triggers write a row for each statement that creates or deletes rows
+ * (docs/adr/0012-lists-know-their-size.md); this replaces them by their sum. A reader sees either the rows or the sum; no writer
+ * waits.
  *
- * @param many a table with more rows than this is added up
+ * @param many a table with at most this many count rows stays as it is
  * @throws as `transaction` does; the next call adds up the same rows
  */
 export async function addUp(db: Db, many = manyRows): Promise<void> {

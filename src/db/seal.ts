@@ -11,18 +11,18 @@ export type Keyring = {
   /**
    * Opens what was sealed under SECRET_KEY or SECRET_KEY_PREVIOUS, also by earlier versions (`v1`).
    *
-   * @throws when the envelope is of another place or key, or was altered
+   * @throws when the envelope belongs to another place or key, or was altered
    */
   open(envelope: string, place: SealedPlace): string
   /** Whether it was sealed as `seal` does it now. */
   isCurrent(envelope: string): boolean
   /** Whether it was sealed under SECRET_KEY, by this version or an earlier one. */
   isOfCurrentKey(envelope: string): boolean
-  /** What the envelopes of `seal` begin with. */
+  /** The first characters of an envelope of `seal`. */
   readonly prefix: string
   /** A key for another purpose, such as signing sessions: 32 bytes. */
   derive(purpose: string): Buffer
-  /** A digest under SECRET_KEY of what may hold secrets that could be guessed: 32 bytes. */
+  /** A digest under SECRET_KEY of values that may hold secrets which could be guessed: 32 bytes. */
   digest(purpose: string, ...parts: readonly (string | Uint8Array)[]): Buffer
   /** Digests of a text under SECRET_KEY, and under SECRET_KEY_PREVIOUS while it is set. */
   digests(purpose: string, text: string): readonly Buffer[]
@@ -31,7 +31,7 @@ export type Keyring = {
 
 const tagBytes = 16
 
-/** The keys of one secret. `id`: by which an envelope names it. */
+/** The keys of one secret. `id`: its name in an envelope. */
 type Master = { readonly id: string; readonly key: Buffer }
 
 /**

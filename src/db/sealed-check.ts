@@ -4,8 +4,8 @@ import { databaseProblem } from './errors.ts'
 import type { Keyring, SealedPlace } from './seal.ts'
 
 /**
- * The installation has a sealed value for nothing but this: whether SECRET_KEY opens it. With another key, a service would
- * start, and fail at whatever holds a secret.
+ * The check value of an installation: a sealed value that only shows whether SECRET_KEY opens it. A service with another key
+ * would start, and fail at the first secret.
  */
 
 const checkText = 'gatewright'
@@ -34,7 +34,7 @@ export async function judgeSecretKey(db: Db, keyring: Keyring): Promise<string |
   }
 }
 
-/** Something else that is sealed, for an installation that an earlier version made. */
+/** Another sealed value, for an installation that an earlier version made. */
 async function readSample(db: Db): Promise<{ envelope: string; place: SealedPlace } | null> {
   const pair = await db.certificateKeyPair.findFirst({
     where: { sealedKey: { not: null } },
@@ -63,7 +63,7 @@ export async function requireSecretKey(db: Db, keyring: Keyring): Promise<void> 
   const [missing] = await db.installation.findMany({ where: { sealedCheck: null }, select: { id: true } })
   if (missing === undefined) return
   const sample = await readSample(db)
-  // While the rest is sealed under the previous key, `secrets rotate` writes it at its end.
+  // `secrets rotate` writes it at its end, when the rest is no longer sealed under the previous key.
   if (sample !== null && !keyring.isOfCurrentKey(sample.envelope)) return
   await db.installation.updateMany({
     where: { id: missing.id, sealedCheck: null },

@@ -1,7 +1,7 @@
 import pg from 'pg'
 
 /**
- * Runs `work` on a connection of its own, for what Prisma has no word for.
+ * Runs `work` on a connection of its own, for statements that Prisma cannot express.
  *
  * @throws as pg does, also when it cannot connect
  */

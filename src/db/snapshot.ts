@@ -1,20 +1,20 @@
 import { type Db, type Tx, transaction } from './client.ts'
 
-/** A part of an answer: it is read in a few short statements, in whatever transaction it is given. */
+/** A part of an answer: it is read in a few short statements, in any transaction. */
 export type Portion<Result> = (tx: Tx) => Promise<Result>
 
-/** What reads the portions of an answer. */
+/** Reads the portions of an answer. */
 export type Source = {
   /** @throws {Problem} `unavailable` when the database is away */
   read<Result>(portion: Portion<Result>): Promise<Result>
-  /** From now on, no transaction is open between two portions: their reader may wait for a client. */
+  /** Ends the transaction between portions: their reader may wait for a client now. */
   end(): Promise<void>
 }
 
-/** Of a transaction that goes on: its reader waits for no client. */
+/** Reads in a transaction that goes on: its reader waits for no client. */
 export const within = (tx: Tx): Source => ({ read: (portion) => portion(tx), end: async () => {} })
 
-/** Each portion in a transaction of its own. */
+/** Reads each portion in a transaction of its own. */
 export const separately = (db: Db): Source => ({
   read: (portion) => transaction(db, portion, { isolationLevel: 'RepeatableRead' }),
   end: async () => {},
@@ -24,7 +24,7 @@ export const separately = (db: Db): Source => ({
  * Reads portions of one snapshot until `end`, and each of its own afterwards
  * (docs/adr/0086-a-slow-reader-holds-no-transaction.md).
  *
- * @param plans as of `transaction`
+ * @param plans see `transaction`
  * @throws what `work` throws; {Problem} `unavailable` when the database is away
  */
 export async function withSnapshot<Result>(
@@ -39,7 +39,7 @@ export async function withSnapshot<Result>(
     return over.promise
   }
   const done = transaction(db, untilOver, options)
-  // Of a transaction that does not begin, `read` reports the failure; `end` reports the others.
+  // `read` reports that a transaction does not begin; `end` reports other failures.
   done.catch(begun.reject)
   for (const { promise } of [begun, over]) promise.catch(() => {})
   let isOpen = true
@@ -55,7 +55,7 @@ export async function withSnapshot<Result>(
     await end()
     return result
   } catch (error) {
-    // It rolls back, and gives the error its words.
+    // The transaction rolls back, and turns the error into a Problem.
     over.reject(error)
     await done
     throw error

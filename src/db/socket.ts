@@ -20,8 +20,8 @@ export class BatchingSocket extends Socket {
 }
 
 /**
- * A socket that closes itself after a time without any data of the server. For connections that hear from the server
- * regularly, or are replaced cheaply.
+ * A socket that closes itself after a time without any data of the server. It suits connections with regular data of the server,
+ * and those that are cheap to replace.
  */
 export class ImpatientSocket extends Socket {
   constructor(silentMs: number) {

@@ -2,10 +2,10 @@ const mostKept = 2_000
 const summaries = new Map<string, string>()
 
 /**
- * What a statement does, in few words, for traces: `SELECT users`, `INSERT runs`, `COMMIT`. It holds no value.
+ * Summarises a statement in few words, for traces: `SELECT users`, `INSERT runs`, `COMMIT`. The summary holds no value.
  *
- * A statement that changes a table is named by the first change, wherever it stands; one that reads, by the first table of
- * its outermost `FROM`.
+ * A statement that changes a table is named by its first change, wherever it stands; one that reads, by the first table of its
+ * outermost `FROM`.
  */
 export function summaryOf(text: string): string {
   const known = summaries.get(text)
@@ -35,7 +35,7 @@ function summarise(text: string): string {
 /** `"public"."users"` -> `users` */
 const tableOf = (name: string): string => (name.replaceAll('"', '').split('.').at(-1) ?? '').slice(0, longestTable)
 
-/** The text without what stands in parentheses: they stay, empty. */
+/** The text without the contents of parentheses. */
 function outermost(text: string): string {
   let depth = 0
   let outer = ''

@@ -1,15 +1,15 @@
 import pg from 'pg'
 import { inSession } from './session.ts'
 
-/** Rows of a statement of a person, as PostgreSQL writes their values. */
+/** Rows of a statement that a person wrote, with their values as PostgreSQL writes them. */
 export type Answer = {
-  /** Such as `SELECT`. */
+  /** The command, such as `SELECT`. */
   readonly command: string
   readonly rowCount: number | null
   readonly columns: readonly string[]
-  /** The first of them. */
+  /** The first rows. */
   readonly rows: readonly (readonly (string | null)[])[]
-  /** How many there are. */
+  /** The number of all rows. */
   readonly found: number
 }
 
@@ -31,7 +31,7 @@ export const runStatement = (config: pg.ClientConfig, text: string, maxRows: num
     const query = new pg.Query<(string | null)[]>(asked)
     const rows: (string | null)[][] = []
     let found = 0
-    // With a listener, the rows are not gathered in memory.
+    // A listener keeps the rows from being gathered in memory.
     query.on('row', (row) => {
       if (++found <= maxRows) rows.push(row)
     })

@@ -5,15 +5,15 @@ import { inTime } from './in-time.ts'
 import { execute, query } from './raw.ts'
 
 /**
- * What all processes of an installation count together. Each adds what it has counted every two seconds, outside of any
- * transaction that does work: counting costs an apply nothing, and a process that is killed loses two seconds of it
+ * Counts of all processes of an installation together. Each process adds its own every two seconds, outside of any transaction
+ * that does work: counting costs an apply nothing, and a process that is killed loses two seconds of its counts
  * (docs/adr/0064-counts-of-runs-are-sums-in-a-table.md).
  */
 export type Sums = {
   add(series: string, by?: number): void
-  /** What this process has counted since it started. */
+  /** The counts of this process since it started. */
   readonly own: Counts
-  /** Writes at once what is not written yet, if the database takes it in time. */
+  /** Writes the counts that are not written yet at once, if the database takes them in time. */
   write(): Promise<void>
   stop(): Promise<void>
 }
@@ -25,20 +25,23 @@ export function openSums(db: Db): Sums {
   let unwritten = new Map<string, number>()
   let writing: Promise<void> | undefined
 
-  /** Not limited by time: what may still be written must not be written again. The connection has its own limits. */
+  /**
+   * Writes without a limit of time: a count whose write may still succeed must not be written again. The connection has its own
+   * limits.
+   */
   async function writeAll(): Promise<void> {
     const written = [...unwritten]
     unwritten = new Map()
     try {
       await execute(db, {
-        // In one order, so that two processes never wait for each other.
+        // The order is fixed, so that two processes never wait for each other.
         text: `INSERT INTO metric_sums (series, value)
           SELECT * FROM unnest($1::text[], $2::float8[]) AS counted (series, value) ORDER BY series
           ON CONFLICT (series) DO UPDATE SET value = metric_sums.value + excluded.value`,
         values: [written.map(([series]) => series), written.map(([, by]) => by)],
       })
     } catch {
-      // Rather twice than never: an alert must not miss a failure.
+      // A count is written twice rather than never: an alert must not miss a failure.
       for (const [series, by] of written) unwritten.set(series, (unwritten.get(series) ?? 0) + by)
     }
   }

@@ -4,15 +4,15 @@ import type { NewSpan, Span, Tracing } from '../tracing.ts'
 import { failureCode } from './errors.ts'
 import { summaryOf } from './statement-summary.ts'
 
-/** Longer ones are cut. */
+/** Longer statements are shortened. */
 const longestText = 2_000
 
 /**
  * Makes a span of each statement of a traced request or run, after the conventions of OpenTelemetry for databases. It has the
- * text with its placeholders, and never a value: of a failure it has the SQLSTATE, because messages quote values.
+ * text with its placeholders, and never a value: a failure is recorded by its SQLSTATE, because messages quote values.
  */
 export function traceStatements(pool: pg.Pool, { startPart }: Tracing): void {
-  // A request that waits for a connection goes on when another one releases its own, and as a part of that one.
+  // A request that waits for a connection would otherwise go on as a part of the request that releases one.
   const connect = pool.connect.bind(pool) as (callback?: () => void) => unknown
   Object.assign(pool, { connect: (callback?: () => void) => connect(callback && AsyncResource.bind(callback)) })
   pool.on('connect', (client) => {
@@ -26,7 +26,7 @@ export function traceStatements(pool: pg.Pool, { startPart }: Tracing): void {
   })
 }
 
-/** @returns undefined for what is no statement of its own, such as a COPY */
+/** @returns undefined for other uses of the connection, such as a COPY */
 function textOf(asked: unknown): string | undefined {
   if (typeof asked === 'string') return asked
   const { text, submit } = Object(asked)
